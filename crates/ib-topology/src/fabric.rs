@@ -1,0 +1,423 @@
+//! The fabric graph: nodes, ports and the links between them.
+
+use std::collections::HashMap;
+
+use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
+
+use crate::error::FabricError;
+
+/// A node of a [`Fabric`]: an index into its node table, in the order of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// Returns the index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A port of a [`Fabric`]: an index into its port table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u32);
+
+impl PortId {
+    /// Returns the index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a node says of itself: the fields of NodeInfo, NodeDescription and SwitchInfo that a
+/// fabric file carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// Channel adapter, switch or router.
+    pub kind: NodeKind,
+    /// The name by which the file's port lines refer to the node, unique in the fabric.
+    pub name: String,
+    /// NodeInfo:NodeGUID, unique in the fabric.
+    pub guid: Guid,
+    /// NodeInfo:SystemImageGUID; equal to the node GUID when the file gives none.
+    pub system_guid: Guid,
+    /// NodeDescription.
+    pub description: String,
+    /// The number of external ports, 1 to 254.
+    pub ports: u8,
+    /// NodeInfo:VendorID, 24 bits; zero when the file gives none.
+    pub vendor_id: u32,
+    /// NodeInfo:DeviceID; zero when the file gives none.
+    pub device_id: u16,
+    /// NodeInfo:Revision; zero when the file gives none.
+    pub revision: u32,
+    /// SwitchInfo:EnhancedPort0; false for anything but a switch.
+    pub enhanced_port0: bool,
+}
+
+impl NodeSpec {
+    /// Returns a node that has just a kind, a name, a GUID and ports; the description is the name
+    /// and the system image GUID the node GUID.
+    #[must_use]
+    pub fn new(kind: NodeKind, name: impl Into<String>, guid: Guid, ports: u8) -> Self {
+        let name = name.into();
+        Self {
+            kind,
+            description: name.clone(),
+            name,
+            guid,
+            system_guid: guid,
+            ports,
+            vendor_id: 0,
+            device_id: 0,
+            revision: 0,
+            enhanced_port0: false,
+        }
+    }
+}
+
+/// A node in the graph: its [`NodeSpec`] (which it dereferences to) and where its ports are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    spec: NodeSpec,
+    first_port: u32,
+}
+
+impl std::ops::Deref for Node {
+    type Target = NodeSpec;
+
+    fn deref(&self) -> &NodeSpec {
+        &self.spec
+    }
+}
+
+/// The two ends' common width and speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkRate {
+    /// The number of lanes.
+    pub width: LinkWidth,
+    /// The signalling rate of a lane.
+    pub speed: LinkSpeed,
+}
+
+impl LinkRate {
+    /// What ibsim gives to links that say nothing: 4x SDR.
+    pub const DEFAULT: Self = Self { width: LinkWidth::X4, speed: LinkSpeed::Sdr };
+
+    /// Returns the signalling rate in Mbit/s.
+    #[must_use]
+    pub const fn megabits_per_second(self) -> u32 {
+        self.speed.megabits_per_second(self.width)
+    }
+}
+
+/// A port.
+///
+/// Every node has ports 0 to [`NodeSpec::ports`]. Port 0 is a switch's management port; on other
+/// nodes it exists as a placeholder that is never linked and has no GUID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The node that the port is on.
+    pub node: NodeId,
+    /// The port's number on its node, 0 to 254.
+    pub number: u8,
+    /// PortInfo's GUID: on a switch that of port 0 for all its ports; zero when unused.
+    pub guid: Guid,
+    /// The base LID that the file records for the port; on a switch only port 0 has one.
+    pub lid: Option<Lid>,
+    /// The LMC that the file records.
+    pub lmc: Lmc,
+    /// The other end of the cable.
+    pub peer: Option<PortId>,
+    /// The link's rate; meaningful only with a peer.
+    pub rate: LinkRate,
+}
+
+/// A whole fabric: a multigraph of nodes whose edges join numbered ports.
+///
+/// Built node by node and link by link; every step checks what it is given, so a `Fabric` never
+/// holds a one-sided link, two nodes of one GUID or a port that does not exist.
+#[derive(Clone, Debug, Default)]
+pub struct Fabric {
+    nodes: Vec<Node>,
+    ports: Vec<Port>,
+    links: usize,
+    by_name: HashMap<String, NodeId>,
+    by_guid: HashMap<Guid, NodeId>,
+    by_port_guid: HashMap<Guid, PortId>,
+}
+
+impl Fabric {
+    /// Returns a fabric without nodes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node with unlinked ports.
+    ///
+    /// A switch's ports all get the node GUID. A channel adapter's or router's ports get none:
+    /// set them with [`Self::set_port_guid`].
+    ///
+    /// # Errors
+    /// Fails on a zero or repeated GUID, a repeated name and a port count outside 1 to 254.
+    pub fn add_node(&mut self, spec: NodeSpec) -> Result<NodeId, FabricError> {
+        if spec.guid.is_zero() {
+            return Err(FabricError::ZeroGuid { node: spec.name });
+        }
+        if !(1..=254).contains(&spec.ports) {
+            return Err(FabricError::PortCount { node: spec.name, ports: u32::from(spec.ports) });
+        }
+        if self.by_name.contains_key(&spec.name) {
+            return Err(FabricError::DuplicateName { node: spec.name });
+        }
+        if let Some(&other) = self.by_guid.get(&spec.guid) {
+            let other = self.node(other).name.clone();
+            return Err(FabricError::DuplicateGuid { guid: spec.guid, node: spec.name, other });
+        }
+        let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes"));
+        let first_port = u32::try_from(self.ports.len()).expect("fewer than 2^32 ports");
+        if spec.kind.is_switch() {
+            self.claim_port_guid(spec.guid, PortId(first_port), &spec.name)?;
+        }
+        let guid = if spec.kind.is_switch() { spec.guid } else { Guid::ZERO };
+        self.ports.extend((0..=spec.ports).map(|number| Port {
+            node: id,
+            number,
+            guid,
+            lid: None,
+            lmc: Lmc::ZERO,
+            peer: None,
+            rate: LinkRate::DEFAULT,
+        }));
+        self.by_name.insert(spec.name.clone(), id);
+        self.by_guid.insert(spec.guid, id);
+        self.nodes.push(Node { spec, first_port });
+        Ok(id)
+    }
+
+    /// Gives a port of a channel adapter or router its GUID, or a switch another port 0 GUID than
+    /// its node GUID.
+    ///
+    /// # Errors
+    /// Fails when the port does not exist, the GUID is zero, or another port has it already.
+    pub fn set_port_guid(
+        &mut self,
+        node: NodeId,
+        number: u8,
+        guid: Guid,
+    ) -> Result<(), FabricError> {
+        let id = self.checked_port(node, number)?;
+        let name = self.node(node).name.clone();
+        if guid.is_zero() {
+            return Err(FabricError::ZeroGuid { node: name });
+        }
+        if self.port(id).guid == guid {
+            return Ok(());
+        }
+        self.claim_port_guid(guid, id, &name)?;
+        let old = std::mem::replace(&mut self.ports[id.index()].guid, guid);
+        if !old.is_zero() {
+            self.by_port_guid.remove(&old);
+        }
+        if self.node(node).kind.is_switch() {
+            let first = self.node(node).first_port as usize;
+            let ports = usize::from(self.node(node).ports);
+            for port in &mut self.ports[first..=first + ports] {
+                port.guid = guid;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records the base LID and LMC that a port had when the fabric was read.
+    ///
+    /// # Errors
+    /// Fails when the port does not exist.
+    pub fn set_lid(
+        &mut self,
+        node: NodeId,
+        number: u8,
+        lid: Option<Lid>,
+        lmc: Lmc,
+    ) -> Result<(), FabricError> {
+        let id = self.checked_port(node, number)?;
+        let port = &mut self.ports[id.index()];
+        port.lid = lid;
+        port.lmc = lmc;
+        Ok(())
+    }
+
+    /// Joins two ports by a link.
+    ///
+    /// # Errors
+    /// Fails when a port does not exist, is a port 0, is linked already, or is joined to itself.
+    pub fn connect(
+        &mut self,
+        (node_a, number_a): (NodeId, u8),
+        (node_b, number_b): (NodeId, u8),
+        rate: LinkRate,
+    ) -> Result<(), FabricError> {
+        let a = self.checked_port(node_a, number_a)?;
+        let b = self.checked_port(node_b, number_b)?;
+        for id in [a, b] {
+            let port = self.port(id);
+            let node = || self.node(port.node).name.clone();
+            if port.number == 0 {
+                return Err(FabricError::PortZeroLinked { node: node() });
+            }
+            if a == b {
+                return Err(FabricError::SelfLink { node: node(), port: port.number });
+            }
+            if let Some(peer) = port.peer {
+                let (peer, peer_port) = (self.port(peer).node, self.port(peer).number);
+                return Err(FabricError::PortInUse {
+                    node: node(),
+                    port: port.number,
+                    peer: self.node(peer).name.clone(),
+                    peer_port,
+                });
+            }
+        }
+        for (id, peer) in [(a, b), (b, a)] {
+            let port = &mut self.ports[id.index()];
+            port.peer = Some(peer);
+            port.rate = rate;
+        }
+        self.links += 1;
+        Ok(())
+    }
+
+    /// Removes the link at a port, if there is one.
+    pub fn disconnect(&mut self, port: PortId) {
+        if let Some(peer) = self.ports[port.index()].peer.take() {
+            self.ports[peer.index()].peer = None;
+            self.links -= 1;
+        }
+    }
+
+    /// Returns the number of nodes.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns the number of nodes of one kind.
+    #[must_use]
+    pub fn count(&self, kind: NodeKind) -> usize {
+        self.nodes.iter().filter(|node| node.kind == kind).count()
+    }
+
+    /// Returns the number of links; a link between two ports counts once.
+    #[must_use]
+    pub fn link_count(&self) -> usize {
+        self.links
+    }
+
+    /// Returns the nodes in the order in which they were added.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, &Node)> {
+        self.nodes.iter().enumerate().map(|(index, node)| (NodeId(index as u32), node))
+    }
+
+    /// Returns a node.
+    ///
+    /// # Panics
+    /// Panics on an id of another fabric.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// Returns a port.
+    ///
+    /// # Panics
+    /// Panics on an id of another fabric.
+    #[must_use]
+    pub fn port(&self, id: PortId) -> &Port {
+        &self.ports[id.index()]
+    }
+
+    /// Returns a port by its number on a node; `None` when the node has no such port.
+    #[must_use]
+    pub fn port_id(&self, node: NodeId, number: u8) -> Option<PortId> {
+        let node = self.node(node);
+        (number <= node.ports).then(|| PortId(node.first_port + u32::from(number)))
+    }
+
+    /// Returns the ports of a node, port 0 first.
+    pub fn ports_of(&self, node: NodeId) -> impl ExactSizeIterator<Item = (PortId, &Port)> {
+        let node = self.node(node);
+        let (first, count) = (node.first_port, usize::from(node.ports) + 1);
+        self.ports[first as usize..first as usize + count]
+            .iter()
+            .enumerate()
+            .map(move |(number, port)| (PortId(first + number as u32), port))
+    }
+
+    /// Returns the other end of a port's link.
+    #[must_use]
+    pub fn peer(&self, id: PortId) -> Option<&Port> {
+        self.port(id).peer.map(|peer| self.port(peer))
+    }
+
+    /// Returns every link once, as its two ports, the one with the lower id first.
+    pub fn links(&self) -> impl Iterator<Item = (PortId, PortId)> {
+        self.ports.iter().enumerate().filter_map(|(index, port)| {
+            let (id, peer) = (PortId(index as u32), port.peer?);
+            (id < peer).then_some((id, peer))
+        })
+    }
+
+    /// Finds a node by the name that the file gives it.
+    #[must_use]
+    pub fn find_name(&self, name: &str) -> Option<NodeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Finds a node by its node GUID.
+    #[must_use]
+    pub fn find_guid(&self, guid: Guid) -> Option<NodeId> {
+        self.by_guid.get(&guid).copied()
+    }
+
+    /// Finds a port by its port GUID; of a switch, its port 0.
+    #[must_use]
+    pub fn find_port_guid(&self, guid: Guid) -> Option<PortId> {
+        self.by_port_guid.get(&guid).copied()
+    }
+
+    /// Replaces the descriptions of nodes by those of a map, as a node-name-map file asks.
+    ///
+    /// Returns how many nodes were renamed.
+    pub fn rename(&mut self, names: &std::collections::BTreeMap<Guid, String>) -> usize {
+        let mut renamed = 0;
+        for node in &mut self.nodes {
+            if let Some(name) = names.get(&node.spec.guid) {
+                node.spec.description.clone_from(name);
+                renamed += 1;
+            }
+        }
+        renamed
+    }
+
+    fn checked_port(&self, node: NodeId, number: u8) -> Result<PortId, FabricError> {
+        self.port_id(node, number).ok_or_else(|| FabricError::NoSuchPort {
+            node: self.node(node).name.clone(),
+            port: u32::from(number),
+            ports: self.node(node).ports,
+        })
+    }
+
+    fn claim_port_guid(&mut self, guid: Guid, port: PortId, name: &str) -> Result<(), FabricError> {
+        if let Some(&other) = self.by_port_guid.get(&guid) {
+            let other = self.node(self.port(other).node).name.clone();
+            return Err(FabricError::DuplicateGuid { guid, node: name.to_owned(), other });
+        }
+        self.by_port_guid.insert(guid, port);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

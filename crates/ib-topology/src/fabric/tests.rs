@@ -1,0 +1,64 @@
+use super::*;
+
+fn two_switches() -> (Fabric, NodeId, NodeId) {
+    let mut fabric = Fabric::new();
+    let a = fabric.add_node(NodeSpec::new(NodeKind::Switch, "a", Guid(1), 4)).expect("a");
+    let b = fabric.add_node(NodeSpec::new(NodeKind::Switch, "b", Guid(2), 4)).expect("b");
+    (fabric, a, b)
+}
+
+#[test]
+fn a_link_has_two_ends_and_one_count() {
+    let (mut fabric, a, b) = two_switches();
+    fabric.connect((a, 1), (b, 3), LinkRate::DEFAULT).expect("free ports");
+    let end = fabric.port_id(a, 1).expect("port 1");
+    let peer = fabric.peer(end).expect("linked");
+    assert_eq!((peer.node, peer.number), (b, 3));
+    assert_eq!(fabric.link_count(), 1);
+    assert_eq!(fabric.links().count(), 1);
+    fabric.disconnect(end);
+    assert_eq!(fabric.link_count(), 0);
+    assert!(fabric.ports_of(b).all(|(_, port)| port.peer.is_none()));
+}
+
+#[test]
+fn illegal_links_are_refused_with_their_place() {
+    let (mut fabric, a, b) = two_switches();
+    let rate = LinkRate::DEFAULT;
+    fabric.connect((a, 1), (b, 1), rate).expect("free ports");
+    assert!(matches!(
+        fabric.connect((a, 1), (b, 2), rate),
+        Err(FabricError::PortInUse { port: 1, peer_port: 1, .. })
+    ));
+    assert!(matches!(fabric.connect((a, 2), (a, 2), rate), Err(FabricError::SelfLink { .. })));
+    assert!(matches!(
+        fabric.connect((a, 0), (b, 2), rate),
+        Err(FabricError::PortZeroLinked { .. })
+    ));
+    assert!(matches!(fabric.connect((a, 5), (b, 2), rate), Err(FabricError::NoSuchPort { .. })));
+    assert_eq!(fabric.link_count(), 1);
+}
+
+#[test]
+fn guids_and_names_are_unique() {
+    let (mut fabric, _, _) = two_switches();
+    let again = |name: &str, guid| NodeSpec::new(NodeKind::ChannelAdapter, name, Guid(guid), 1);
+    assert!(matches!(fabric.add_node(again("a", 9)), Err(FabricError::DuplicateName { .. })));
+    assert!(matches!(fabric.add_node(again("c", 1)), Err(FabricError::DuplicateGuid { .. })));
+    assert!(matches!(fabric.add_node(again("c", 0)), Err(FabricError::ZeroGuid { .. })));
+    let host = fabric.add_node(again("c", 9)).expect("new");
+    assert!(matches!(
+        fabric.set_port_guid(host, 1, Guid(1)),
+        Err(FabricError::DuplicateGuid { .. })
+    ));
+    fabric.set_port_guid(host, 1, Guid(10)).expect("new");
+    assert_eq!(fabric.find_port_guid(Guid(10)), fabric.port_id(host, 1));
+}
+
+#[test]
+fn a_switch_s_ports_share_its_guid() {
+    let (mut fabric, a, _) = two_switches();
+    fabric.set_port_guid(a, 0, Guid(77)).expect("new");
+    assert!(fabric.ports_of(a).all(|(_, port)| port.guid == Guid(77)));
+    assert_eq!(fabric.find_port_guid(Guid(1)), None);
+}

@@ -1,0 +1,25 @@
+//! The fabric graph, and the files that describe one.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked as they are added |
+//! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, what was expected) |
+//!
+//! ```
+//! use ib_topology::{Fabric, LinkRate, NodeSpec};
+//! use ib_types::{Guid, NodeKind};
+//!
+//! let mut fabric = Fabric::new();
+//! let leaf = fabric.add_node(NodeSpec::new(NodeKind::Switch, "leaf", Guid(0x200), 36))?;
+//! let host = fabric.add_node(NodeSpec::new(NodeKind::ChannelAdapter, "host", Guid(0x100), 1))?;
+//! fabric.set_port_guid(host, 1, Guid(0x101))?;
+//! fabric.connect((host, 1), (leaf, 7), LinkRate::DEFAULT)?;
+//! assert_eq!(fabric.link_count(), 1);
+//! # Ok::<(), ib_topology::FabricError>(())
+//! ```
+
+pub mod error;
+pub mod fabric;
+
+pub use error::{FabricError, ParseError};
+pub use fabric::{Fabric, LinkRate, Node, NodeId, NodeSpec, Port, PortId};

@@ -1,0 +1,31 @@
+//! Identifiers and link attributes of InfiniBand.
+//!
+//! This is the lowest layer of ibfabric: small `Copy` types that every other crate speaks, with
+//! the checks that make an illegal value unrepresentable. It does no I/O and reads no clock.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`address`] | [`Guid`], [`Lid`], [`Lmc`]: what a node, a port and a path are called |
+//! | [`link`] | [`LinkWidth`], [`LinkSpeed`]: what a link can carry |
+//! | [`node`] | [`NodeKind`]: channel adapter, switch or router |
+//! | [`qos`] | [`ServiceLevel`], [`VirtualLane`]: how traffic is kept apart on a link |
+//!
+//! ```
+//! use ib_types::{Guid, Lid, LinkSpeed, LinkWidth};
+//!
+//! let guid: Guid = "0x0002c90300a1b2c3".parse()?;
+//! assert_eq!(guid.to_string(), "0x0002c90300a1b2c3");
+//! assert_eq!(Lid::unicast(0x17)?.get(), 23);
+//! assert_eq!(LinkSpeed::Ndr.megabits_per_second(LinkWidth::X4), 425_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod address;
+pub mod link;
+pub mod node;
+pub mod qos;
+
+pub use address::{Guid, Lid, Lmc};
+pub use link::{LinkSpeed, LinkWidth};
+pub use node::NodeKind;
+pub use qos::{ServiceLevel, VirtualLane};

@@ -1,0 +1,33 @@
+//! The kinds of node that a subnet is made of.
+
+use std::fmt;
+
+/// The kind of a node; NodeInfo:NodeType of IBTA volume 1, chapter 14.2.5.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeKind {
+    /// A channel adapter: a host, storage or accelerator port.
+    ChannelAdapter,
+    /// A switch.
+    Switch,
+    /// A router to another subnet.
+    Router,
+}
+
+impl NodeKind {
+    /// Returns true for a switch.
+    #[must_use]
+    pub const fn is_switch(self) -> bool {
+        matches!(self, Self::Switch)
+    }
+}
+
+impl fmt::Display for NodeKind {
+    /// Writes the kind as OpenSM's dumps name it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ChannelAdapter => "Channel Adapter",
+            Self::Switch => "Switch",
+            Self::Router => "Router",
+        })
+    }
+}
