@@ -1,0 +1,244 @@
+//! The lid matrix: how many hops from each port of each switch to each switch.
+
+use rayon::prelude::*;
+
+use crate::subnet::{Subnet, SwitchId};
+
+/// The hop count of a destination that cannot be reached.
+pub const NO_HOPS: u8 = 255;
+
+/// The hops of every switch to every other, and on demand those through each of its ports.
+#[derive(Clone, Debug)]
+pub struct HopMatrix {
+    switches: usize,
+    /// `[source switch][destination switch]`.
+    least: Vec<u8>,
+    through: Through,
+}
+
+#[derive(Clone, Debug)]
+enum Through {
+    /// A link's weight plus the hops of the switch behind it.
+    Neighbours(LinkWeights),
+    /// Bytes per switch: `[destination switch][port 0 to n]`.
+    Explicit(Vec<Vec<u8>>),
+}
+
+/// The weight of each link in hops, 1 unless said otherwise, by switch and outgoing port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkWeights(std::collections::BTreeMap<(SwitchId, u8), u8>);
+
+impl LinkWeights {
+    /// Sets the weight of the link at a port, as seen by packets that leave through it.
+    pub fn set(&mut self, switch: SwitchId, port: u8, weight: u8) {
+        self.0.insert((switch, port), weight);
+    }
+
+    /// Returns the weight of the link at a port.
+    #[must_use]
+    pub fn get(&self, switch: SwitchId, port: u8) -> u8 {
+        if self.0.is_empty() { 1 } else { self.0.get(&(switch, port)).copied().unwrap_or(1) }
+    }
+
+    /// Returns true when every link weighs 1.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        self.0.values().all(|&weight| weight == 1)
+    }
+}
+
+impl HopMatrix {
+    /// Computes the least hops between all switches.
+    ///
+    /// Paths of 255 hops or more count as none, as they do in OpenSM.
+    #[must_use]
+    pub fn shortest(subnet: &Subnet<'_>, weights: &LinkWeights) -> Self {
+        let switches = subnet.switches().len();
+        let mut least = vec![NO_HOPS; switches * switches];
+        if weights.is_uniform() {
+            let graph = Graph::new(subnet);
+            // Distances are symmetric, so rows by destination are rows by source.
+            least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each_init(
+                || Vec::with_capacity(switches),
+                |queue, (root, row)| graph.breadth_first(root as u16, row, queue),
+            );
+        } else {
+            least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each(|(source, row)| {
+                weighted_row(subnet, weights, SwitchId(source as u16), row);
+            });
+        }
+        Self { switches, least, through: Through::Neighbours(weights.clone()) }
+    }
+
+    /// Makes a matrix from the hops through every port.
+    ///
+    /// `through[s]` holds, for each destination switch, one byte for every port 0 to n of switch
+    /// `s`; byte 0 is the least of them.
+    ///
+    /// # Panics
+    /// Panics when the lengths do not fit the subnet.
+    #[must_use]
+    pub fn explicit(subnet: &Subnet<'_>, through: Vec<Vec<u8>>) -> Self {
+        let switches = subnet.switches().len();
+        assert_eq!(through.len(), switches, "one block of hops per switch");
+        let mut least = Vec::with_capacity(switches * switches);
+        for (switch, block) in subnet.switches().iter().zip(&through) {
+            let stride = usize::from(switch.ports) + 1;
+            assert_eq!(block.len(), stride * switches, "one row per destination switch");
+            least.extend(block.chunks_exact(stride).map(|row| row[0]));
+        }
+        Self { switches, least, through: Through::Explicit(through) }
+    }
+
+    /// Returns the least hops from one switch to another; [`NO_HOPS`] when there is no path.
+    #[must_use]
+    pub fn least(&self, from: SwitchId, to: SwitchId) -> u8 {
+        self.least[from.index() * self.switches + to.index()]
+    }
+
+    /// Returns the least hops from a switch to all others, in order.
+    #[must_use]
+    pub fn least_row(&self, from: SwitchId) -> &[u8] {
+        &self.least[from.index() * self.switches..][..self.switches]
+    }
+
+    /// Returns the hops to a switch through one port of another; through port 0 that is the least
+    /// of all ports.
+    #[must_use]
+    pub fn through(&self, subnet: &Subnet<'_>, from: SwitchId, port: u8, to: SwitchId) -> u8 {
+        match &self.through {
+            Through::Explicit(blocks) => {
+                let stride = usize::from(subnet.switch(from).ports) + 1;
+                blocks[from.index()]
+                    .get(to.index() * stride + usize::from(port))
+                    .copied()
+                    .filter(|_| usize::from(port) < stride)
+                    .unwrap_or(NO_HOPS)
+            }
+            Through::Neighbours(_) if port == 0 => self.least(from, to),
+            Through::Neighbours(weights) => match subnet.peers(from).get(usize::from(port)) {
+                Some(&crate::subnet::Peer::Switch(next, _)) => {
+                    self.least(next, to).saturating_add(weights.get(from, port))
+                }
+                _ => NO_HOPS,
+            },
+        }
+    }
+
+    /// Fills, for one switch, the set of its least-hop ports towards every destination switch.
+    ///
+    /// The sets are bit masks of `words` 64-bit words each, bit p for port p, in the order of the
+    /// destination switches. The set of the switch itself stays empty.
+    pub(crate) fn least_hop_ports(
+        &self,
+        subnet: &Subnet<'_>,
+        from: SwitchId,
+        words: usize,
+        masks: &mut [u64],
+    ) {
+        masks.fill(0);
+        let least = self.least_row(from);
+        match &self.through {
+            Through::Neighbours(weights) => {
+                for (port, next, _) in subnet.switch_links(from) {
+                    let (word, bit) = (usize::from(port) / 64, u64::from(port) % 64);
+                    let weight = weights.get(from, port);
+                    let sets = masks.chunks_exact_mut(words);
+                    for ((set, &best), &beyond) in sets.zip(least).zip(self.least_row(next)) {
+                        let on_best = beyond.saturating_add(weight) == best;
+                        set[word] |= u64::from(on_best) << bit;
+                    }
+                }
+                for (set, &best) in masks.chunks_exact_mut(words).zip(least) {
+                    if best == NO_HOPS {
+                        set.fill(0);
+                    }
+                }
+            }
+            Through::Explicit(blocks) => {
+                let stride = usize::from(subnet.switch(from).ports) + 1;
+                let rows = blocks[from.index()].chunks_exact(stride);
+                for ((set, row), &best) in masks.chunks_exact_mut(words).zip(rows).zip(least) {
+                    if best == NO_HOPS {
+                        continue;
+                    }
+                    for (port, &hops) in row.iter().enumerate().skip(1) {
+                        set[port / 64] |= u64::from(hops == best) << (port % 64);
+                    }
+                }
+            }
+        }
+        masks[from.index() * words..][..words].fill(0);
+    }
+}
+
+/// The switches' neighbours without parallel links, for breadth-first searches.
+pub(crate) struct Graph {
+    first: Vec<u32>,
+    next: Vec<u16>,
+}
+
+impl Graph {
+    pub(crate) fn new(subnet: &Subnet<'_>) -> Self {
+        let mut graph = Self { first: vec![0], next: Vec::new() };
+        for id in subnet.switch_ids() {
+            let start = graph.next.len();
+            for (_, other, _) in subnet.switch_links(id) {
+                if !graph.next[start..].contains(&other.0) {
+                    graph.next.push(other.0);
+                }
+            }
+            graph.first.push(graph.next.len() as u32);
+        }
+        graph
+    }
+
+    pub(crate) fn neighbours(&self, switch: u16) -> &[u16] {
+        let (from, to) = (self.first[usize::from(switch)], self.first[usize::from(switch) + 1]);
+        &self.next[from as usize..to as usize]
+    }
+
+    fn breadth_first(&self, root: u16, hops: &mut [u8], queue: &mut Vec<u16>) {
+        hops.fill(NO_HOPS);
+        queue.clear();
+        queue.push(root);
+        hops[usize::from(root)] = 0;
+        let mut head = 0;
+        while let Some(&switch) = queue.get(head) {
+            head += 1;
+            let next = hops[usize::from(switch)].saturating_add(1);
+            if next == NO_HOPS {
+                break;
+            }
+            for &other in self.neighbours(switch) {
+                let slot = &mut hops[usize::from(other)];
+                if *slot == NO_HOPS {
+                    *slot = next;
+                    queue.push(other);
+                }
+            }
+        }
+    }
+}
+
+/// Dial's algorithm from one source over outgoing weights of 1 to 255.
+fn weighted_row(subnet: &Subnet<'_>, weights: &LinkWeights, source: SwitchId, row: &mut [u8]) {
+    row.fill(NO_HOPS);
+    row[source.index()] = 0;
+    let mut buckets: Vec<Vec<SwitchId>> = vec![Vec::new(); usize::from(NO_HOPS)];
+    buckets[0].push(source);
+    for distance in 0..NO_HOPS {
+        for switch in std::mem::take(&mut buckets[usize::from(distance)]) {
+            if row[switch.index()] != distance {
+                continue;
+            }
+            for (port, other, _) in subnet.switch_links(switch) {
+                let beyond = distance.saturating_add(weights.get(switch, port));
+                if beyond < row[other.index()] {
+                    row[other.index()] = beyond;
+                    buckets[usize::from(beyond)].push(other);
+                }
+            }
+        }
+    }
+}
