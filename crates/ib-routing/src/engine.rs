@@ -10,6 +10,10 @@ use crate::layers::Layers;
 use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
+pub mod dor;
+pub mod minhop;
+pub mod updn;
+
 /// A routing algorithm.
 ///
 /// An engine only reads the subnet and its options, draws no random numbers of its own and gives

@@ -22,6 +22,8 @@ enum Through {
     Neighbours(LinkWeights),
     /// Bytes per switch: `[destination switch][port 0 to n]`.
     Explicit(Vec<Vec<u8>>),
+    /// `[destination switch][offset of the switch + port]`.
+    ByDestination { offset: Vec<u32>, rows: Vec<u8> },
 }
 
 /// The weight of each link in hops, 1 unless said otherwise, by switch and outgoing port.
@@ -90,6 +92,33 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
+    /// Returns where the hops of each switch start in a row of [`Self::by_destination`], and the
+    /// length of a row last.
+    pub(crate) fn row_offsets(subnet: &Subnet<'_>) -> Vec<u32> {
+        let mut offset = vec![0];
+        let mut next = 0;
+        for switch in subnet.switches() {
+            next += u32::from(switch.ports) + 1;
+            offset.push(next);
+        }
+        offset
+    }
+
+    /// Makes a matrix from one row per destination switch, laid out by [`Self::row_offsets`].
+    pub(crate) fn by_destination(subnet: &Subnet<'_>, rows: Vec<u8>) -> Self {
+        let switches = subnet.switches().len();
+        let offset = Self::row_offsets(subnet);
+        let width = offset[switches] as usize;
+        assert_eq!(rows.len(), switches * width, "one row per destination switch");
+        let mut least = vec![NO_HOPS; switches * switches];
+        least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each(|(from, out)| {
+            for (slot, row) in out.iter_mut().zip(rows.chunks_exact(width)) {
+                *slot = row[offset[from] as usize];
+            }
+        });
+        Self { switches, least, through: Through::ByDestination { offset, rows } }
+    }
+
     /// Returns the least hops from one switch to another; [`NO_HOPS`] when there is no path.
     #[must_use]
     pub fn least(&self, from: SwitchId, to: SwitchId) -> u8 {
@@ -114,6 +143,12 @@ impl HopMatrix {
                     .copied()
                     .filter(|_| usize::from(port) < stride)
                     .unwrap_or(NO_HOPS)
+            }
+            Through::ByDestination { offset, rows } => {
+                let width = offset[self.switches] as usize;
+                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
+                let row = &rows[to.index() * width..][..width];
+                row[range].get(usize::from(port)).copied().unwrap_or(NO_HOPS)
             }
             Through::Neighbours(_) if port == 0 => self.least(from, to),
             Through::Neighbours(weights) => match subnet.peers(from).get(usize::from(port)) {
@@ -158,17 +193,31 @@ impl HopMatrix {
             Through::Explicit(blocks) => {
                 let stride = usize::from(subnet.switch(from).ports) + 1;
                 let rows = blocks[from.index()].chunks_exact(stride);
-                for ((set, row), &best) in masks.chunks_exact_mut(words).zip(rows).zip(least) {
-                    if best == NO_HOPS {
-                        continue;
-                    }
-                    for (port, &hops) in row.iter().enumerate().skip(1) {
-                        set[port / 64] |= u64::from(hops == best) << (port % 64);
-                    }
-                }
+                masks_of_rows(masks.chunks_exact_mut(words), rows, least);
+            }
+            Through::ByDestination { offset, rows } => {
+                let width = offset[self.switches] as usize;
+                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
+                let rows = rows.chunks_exact(width).map(|row| &row[range.clone()]);
+                masks_of_rows(masks.chunks_exact_mut(words), rows, least);
             }
         }
         masks[from.index() * words..][..words].fill(0);
+    }
+}
+
+fn masks_of_rows<'a>(
+    sets: impl Iterator<Item = &'a mut [u64]>,
+    rows: impl Iterator<Item = &'a [u8]>,
+    least: &[u8],
+) {
+    for ((set, row), &best) in sets.zip(rows).zip(least) {
+        if best == NO_HOPS {
+            continue;
+        }
+        for (port, &hops) in row.iter().enumerate().skip(1) {
+            set[port / 64] |= u64::from(hops == best) << (port % 64);
+        }
     }
 }
 

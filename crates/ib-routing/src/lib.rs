@@ -7,14 +7,18 @@
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
 //! | [`lft`], [`layers`] | what an engine makes: forwarding tables and service levels |
 //! | [`hops`] | the lid matrix that minhop, updn and dor choose from |
+//! | `fill` | their choice of a port for every LID |
+//! | `roots` | root switches, named or detected |
 //! | [`lids`] | LID assignment |
 //! | [`subnet`] | [`Subnet`]: what a subnet manager on one port of a fabric sees, in OpenSM's order |
 
 pub mod engine;
+mod fill;
 pub mod hops;
 pub mod layers;
 pub mod lft;
 pub mod lids;
+mod roots;
 pub mod subnet;
 
 pub use engine::{Engine, EngineError, EngineKind, Routing, RoutingOptions};

@@ -220,7 +220,7 @@ impl Manager<'_> {
         let wanted = self.wanted(index);
         let first = match self.known(index) {
             Some(first) => first,
-            None => self.take_free(wanted).ok_or_else(|| LidError::Exhausted {
+            None => self.take_free(wanted).ok_or(LidError::Exhausted {
                 guid: port.guid,
                 ports: self.ports.len(),
                 lmc: self.options.lmc,
