@@ -4,6 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`dump`] | OpenSM's dump files, written and read |
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
 //! | [`lft`], [`layers`] | what an engine makes: forwarding tables and service levels |
 //! | [`hops`] | the lid matrix that minhop, updn and dor choose from |
@@ -12,6 +13,7 @@
 //! | [`lids`] | LID assignment |
 //! | [`subnet`] | [`Subnet`]: what a subnet manager on one port of a fabric sees, in OpenSM's order |
 
+pub mod dump;
 pub mod engine;
 mod fill;
 pub mod hops;
