@@ -11,6 +11,7 @@ use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
 pub mod dor;
+pub mod ftree;
 pub mod minhop;
 pub mod updn;
 
