@@ -23,10 +23,9 @@ enum Direction {
 pub(super) struct Link {
     /// The port at the far end.
     pub(super) far_port: u8,
-    /// The routes towards targets above, or rather on the near side, that the far switch sends
-    /// over the link.
+    /// The routes that were given to the far switch by descending over the link.
     pub(super) up_load: u32,
-    /// The routes towards targets below the near switch that the far switch sends over the link.
+    /// The routes that were given to the far switch by climbing over the link.
     pub(super) down_load: u32,
 }
 
@@ -37,7 +36,9 @@ pub(super) struct Group {
     pub(super) far: u16,
     /// How many parallel links there are.
     pub(super) links: u8,
-    /// The first link, with the others behind it.
+    /// The far port of the first of them.
+    pub(super) far_port: u8,
+    /// The place of the first of them, with the others behind it, in the table of links.
     pub(super) first_link: u32,
     /// The neighbour's place in the order of indices.
     pub(super) place: u32,
@@ -86,7 +87,7 @@ impl Groups {
         let mut span = Span { down: self.groups.len() as u32, ..Span::default() };
         for direction in [Direction::Down, Direction::Sibling, Direction::Up] {
             let start = self.groups.len();
-            for (number, &(_, far, _)) in
+            for (number, &(_, far, far_port)) in
                 ports.iter().enumerate().filter(|(_, (towards, ..))| *towards == direction)
             {
                 let known = self.groups[start..].iter().any(|group| group.far == far);
@@ -105,6 +106,7 @@ impl Groups {
                 self.groups.push(Group {
                     far,
                     links: (self.links.len() - first_link as usize) as u8,
+                    far_port,
                     first_link,
                     place: 0,
                     up_load: 0,

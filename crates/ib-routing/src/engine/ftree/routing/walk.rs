@@ -1,7 +1,11 @@
 //! The steps of a walk: up, down and aside.
 
-use super::super::groups::ADAPTER;
-use super::{Deviation, Router, TURN_LIMIT, Target};
+use std::ops::Range;
+
+use super::super::groups::{ADAPTER, Group};
+use super::super::matrix::Deviation;
+use super::state::Below;
+use super::{Router, TURN_LIMIT, Target};
 use crate::hops::NO_HOPS;
 use crate::lft::NO_PATH;
 use crate::subnet::SwitchId;
@@ -54,9 +58,12 @@ impl Router<'_> {
         let further = Climb { main: false, hops: how.hops + 1, ..how };
         for position in local.up().skip(usize::from(how.main)) {
             let group = self.order[position] as usize;
-            if let Some((far, _)) = self.offer(at, group, how.hops) {
-                served |= self.climb(far, further);
-            }
+            let Some((far, _)) = self.offer(at, group, how.hops) else { continue };
+            served |= if self.locals[far].is_root && self.is_done(far, further.hops) {
+                self.locals[far].has_adapter
+            } else {
+                self.climb(far, further)
+            };
         }
         if !local.siblings().is_empty() {
             self.order_siblings_to_climb(at);
@@ -66,9 +73,7 @@ impl Router<'_> {
                 if self.climb(far, further) {
                     served = true;
                     // OpenSM charges routes aside to the group of the main path.
-                    self.groups[favourite].down_load += 1;
-                    self.links[link].down_load += 1;
-                    self.locals[at].up_changed = true;
+                    self.load_down(at, favourite, link);
                 }
             }
         }
@@ -84,9 +89,7 @@ impl Router<'_> {
     /// Takes the main path one rank up. It goes on there even when the switch has a shorter way.
     fn climb_favourite(&mut self, at: usize, group: usize, how: Climb) -> bool {
         let link = self.least_loaded(group, By::DownLoad);
-        self.groups[group].down_load += 1;
-        self.links[link].down_load += 1;
-        self.locals[at].up_changed = true;
+        self.load_down(at, group, link);
         let far = usize::from(self.groups[group].far);
         if self.needs_route(far, how.hops) {
             self.reach(at, group, link, how.hops);
@@ -95,7 +98,7 @@ impl Router<'_> {
     }
 
     /// Gives the far switch of a group a route, if it needs one; returns the switch and the link.
-    fn offer(&mut self, at: usize, group: usize, hops: u8) -> Option<(usize, usize)> {
+    fn offer(&mut self, at: usize, group: usize, hops: u8) -> Option<(usize, Option<usize>)> {
         let far = usize::from(self.groups[group].far);
         self.needs_route(far, hops).then(|| {
             let link = self.least_loaded(group, By::DownLoad);
@@ -104,10 +107,18 @@ impl Router<'_> {
         })
     }
 
+    fn load_down(&mut self, at: usize, group: usize, link: Option<usize>) {
+        self.groups[group].down_load += 1;
+        if let Some(link) = link {
+            self.links[link].down_load += 1;
+        }
+        self.locals[at].up_changed = true;
+    }
+
     /// Returns true when a switch has no route, or a longer one than over a switch at some hops.
     fn needs_route(&self, far: usize, hops: u8) -> bool {
         // The leaf of a dummy has hops but no port, and may therefore be reached once more.
-        self.rows[self.walk.row + far] == NO_PATH || hops + 1 < self.walk.hops[far]
+        self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
     }
 
     /// Turns upwards at a root: its switches below climb, beginning with the next group each time.
@@ -138,88 +149,133 @@ impl Router<'_> {
     ///
     /// Returns true when a channel adapter on the way can now send to the target.
     fn descend(&mut self, at: usize, hops: u8) -> bool {
-        let local = self.locals[at];
-        if local.down().is_empty() {
+        let local = &self.locals[at];
+        let (down, siblings) = (local.down(), local.siblings());
+        let (family, is_root) = (usize::from(local.family), local.is_root);
+        let above_ends = local.is_above_ends;
+        let mut served = local.has_adapter;
+        if down.is_empty() {
             return false;
         }
-        let mut served = local.has_adapter;
-        // All switches below one of the family have a route that is short enough.
-        let settled = hops == FARTHEST || self.walk.settled[local.family as usize] <= hops;
+        let settled = hops == FARTHEST || self.walk.settled[family] <= hops;
         if !settled || self.walk.turns {
             self.order_down(at);
         }
         if !settled {
-            for position in local.down() {
-                served |= self.descend_group(at, self.order[position] as usize, hops);
-            }
-            self.walk.settled[local.family as usize] = hops;
+            let loaded = if above_ends && !matches!(self.walk.target, Target::Switch(_)) {
+                self.descend_to_ends(down.clone(), hops)
+            } else {
+                let groups = down.clone().filter(|&position| {
+                    self.descend_group(self.order[position] as usize, at, hops)
+                });
+                groups.count()
+            };
+            // Where all loads rise by the same, the order stays.
+            self.locals[at].down_changed |= (1..down.len()).contains(&loaded);
+            self.walk.settled[family] = hops;
+            served |= loaded > 0;
         }
-        if hops < FARTHEST && !local.siblings().is_empty() {
+        if hops < FARTHEST && !siblings.is_empty() {
             self.order_siblings_to_descend(at);
             if self.walk.target != Target::Dummy {
-                for position in local.siblings() {
-                    served |= self.descend_group(at, self.order[position] as usize, hops);
+                for position in siblings {
+                    served |= self.descend_group(self.order[position] as usize, at, hops);
                 }
             }
         }
-        if served && local.is_root {
+        if served && is_root {
             self.locals[at].advance_turn();
         }
         served
     }
 
-    fn descend_group(&mut self, at: usize, group: usize, hops: u8) -> bool {
-        let far = self.groups[group].far;
-        if far == ADAPTER || hops + 1 >= self.walk.hops[usize::from(far)] {
+    /// Descends over groups that lead to ends, in any order; returns how many were in need.
+    fn descend_to_ends(&mut self, positions: Range<usize>, hops: u8) -> usize {
+        let mut reached = 0;
+        for group in &mut self.groups[positions] {
+            let far = usize::from(group.far);
+            if hops + 1 < self.walk.hops[far] {
+                self.walk.hops[far] = hops + 1;
+                self.walk.ports[far] = group.far_port;
+                group.up_load += 1;
+                reached += 1;
+            }
+        }
+        reached
+    }
+
+    fn descend_group(&mut self, group: usize, at: usize, hops: u8) -> bool {
+        let below = self.below[group];
+        let far = usize::from(self.groups[group].far);
+        if below == Below::Adapter || hops + 1 >= self.walk.hops[far] {
             return false;
         }
         let link = self.least_loaded(group, By::UpLoad);
         self.reach(at, group, link, hops);
-        let local = &self.locals[usize::from(far)];
-        let served =
-            if local.is_last { local.has_adapter } else { self.descend(far.into(), hops + 1) };
+        let served = match below {
+            Below::Further if self.is_done(far, hops + 1) => self.locals[far].has_adapter,
+            Below::Further => self.descend(far, hops + 1),
+            Below::Adapter | Below::Served | Below::Unserved => below == Below::Served,
+        };
         // A link over which no adapter sends is as good as idle.
         if served {
             self.groups[group].up_load += 1;
-            self.links[link].up_load += 1;
-            self.locals[at].down_changed = true;
+            if let Some(link) = link {
+                self.links[link].up_load += 1;
+            }
         }
         served
     }
 
     /// Gives the far switch of a group its route over one of the links.
-    fn reach(&mut self, at: usize, group: usize, link: usize, hops: u8) {
-        let group = &self.groups[group];
-        let far = usize::from(group.far);
-        self.rows[self.walk.row + far] = self.links[link].far_port;
+    #[inline(always)]
+    fn reach(&mut self, at: usize, group: usize, link: Option<usize>, hops: u8) {
+        let Group { far, far_port, .. } = self.groups[group];
+        let far = usize::from(far);
+        self.walk.ports[far] = link.map_or(far_port, |link| self.links[link].far_port);
         self.walk.hops[far] = hops + 1;
         if let Target::Switch(to) = self.walk.target {
-            self.walk.deviates |= self.base.least(to, SwitchId(at as u16)) != hops;
-            if self.walk.deviates {
-                let first = group.first_link as usize;
-                let at = SwitchId(group.far);
-                let links = &self.links[first..first + usize::from(group.links)];
-                self.deviations.extend(links.iter().map(|link| Deviation {
-                    at,
-                    to,
-                    port: link.far_port,
-                    hops: hops + 1,
-                }));
-            }
+            self.note_hops(SwitchId(at as u16), group, to, hops);
         }
     }
 
-    /// Returns the link of a group with the least load.
-    fn least_loaded(&self, group: usize, by: By) -> usize {
+    #[cold]
+    /// Notes the hops that all links of a group have now, if the base matrix may say otherwise.
+    fn note_hops(&mut self, at: SwitchId, group: usize, to: SwitchId, hops: u8) {
+        self.walk.deviates |= self.base.is_some_and(|base| base.hops.least(to, at) != hops);
+        if self.walk.deviates {
+            let Group { far, links, first_link, .. } = self.groups[group];
+            let links = &self.links[first_link as usize..][..usize::from(links)];
+            self.deviations.extend(links.iter().map(|link| Deviation {
+                at: SwitchId(far),
+                to,
+                port: link.far_port,
+                hops: hops + 1,
+            }));
+        }
+    }
+
+    /// Returns true when a walk that descends from a switch, or climbs to a root, has nothing left
+    /// to do there.
+    #[inline]
+    fn is_done(&self, at: usize, hops: u8) -> bool {
+        let local = &self.locals[at];
+        let settled = self.walk.settled[usize::from(local.family)] <= hops;
+        settled && local.is_plain && !self.walk.turns
+    }
+
+    /// Returns the link of a group with the least load; `None` when it has no choice.
+    #[inline(always)]
+    fn least_loaded(&self, group: usize, by: By) -> Option<usize> {
         let group = &self.groups[group];
-        let first = group.first_link as usize;
         if group.links == 1 {
-            return first;
+            return None;
         }
         let load = |link: &usize| match by {
             By::UpLoad => self.links[*link].up_load,
             By::DownLoad => self.links[*link].down_load,
         };
-        (first..first + usize::from(group.links)).min_by_key(load).unwrap_or(first)
+        let first = group.first_link as usize;
+        (first..first + usize::from(group.links)).min_by_key(load)
     }
 }
