@@ -3,7 +3,7 @@
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
 
-use crate::hops::{HopMatrix, NO_HOPS};
+use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
 
 /// The hops over a port as a walk found them.
@@ -19,12 +19,16 @@ pub(super) struct Deviation {
     pub(super) hops: u8,
 }
 
+/// Destinations are entered in blocks of this many, for which a row of the base matrix is read in
+/// one go.
+const BLOCK: usize = 64;
+
 /// Returns the base matrix, of links with these weights, with the deviations entered, oldest
 /// first.
 pub(super) fn matrix(
     subnet: &Subnet<'_>,
     base: HopMatrix,
-    weight: impl Fn(SwitchId, u8) -> u8 + Sync,
+    weights: &LinkWeights,
     deviations: &[Deviation],
 ) -> HopMatrix {
     if deviations.is_empty() {
@@ -33,16 +37,22 @@ pub(super) fn matrix(
     let offset = HopMatrix::row_offsets(subnet);
     let width = offset[subnet.switches().len()] as usize;
     let mut rows = vec![NO_HOPS; subnet.switches().len() * width];
-    rows.par_chunks_exact_mut(width.max(1)).enumerate().for_each(|(to, row)| {
-        let to = SwitchId(to as u16);
+    rows.par_chunks_mut(width.max(1) * BLOCK).enumerate().for_each(|(block, rows)| {
+        let mut enter = |from: SwitchId, port: u8, source: SwitchId, weight: u8| {
+            let hops = &base.least_row(source)[block * BLOCK..];
+            let slot = offset[from.index()] as usize + usize::from(port);
+            for (row, &hops) in rows.chunks_exact_mut(width).zip(hops) {
+                row[slot] = hops.saturating_add(weight);
+            }
+        };
         for from in subnet.switch_ids() {
-            let slots = &mut row[offset[from.index()] as usize..offset[from.index() + 1] as usize];
-            slots[0] = base.least(from, to);
+            enter(from, 0, from, 0);
             for (port, next, _) in subnet.switch_links(from) {
-                slots[usize::from(port)] = base.least(next, to).saturating_add(weight(from, port));
+                enter(from, port, next, weights.get(from, port));
             }
         }
     });
+    drop(base);
     for deviation in deviations {
         let row = &mut rows[deviation.to.index() * width..][..width];
         let least = offset[deviation.at.index()] as usize;
