@@ -23,7 +23,7 @@ pub mod lids;
 mod roots;
 pub mod subnet;
 
-pub use engine::{Engine, EngineError, EngineKind, Routing, RoutingOptions};
+pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
 pub use hops::HopMatrix;
 pub use layers::Layers;
 pub use lft::{Lfts, NO_PATH};
