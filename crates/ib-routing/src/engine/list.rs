@@ -113,10 +113,8 @@ impl EngineList {
 #[must_use]
 pub fn engine(kind: EngineKind) -> &'static dyn Engine {
     match kind {
-        EngineKind::MinHop => &super::minhop::MinHop,
+        EngineKind::MinHop | EngineKind::FatTree | EngineKind::Lash => &super::minhop::MinHop,
         EngineKind::UpDown => &super::updn::UpDown,
-        EngineKind::FatTree => &super::minhop::MinHop,
-        EngineKind::Lash => &super::minhop::MinHop,
         EngineKind::Dor => &super::dor::Dor,
         EngineKind::File => &super::file::FileTables,
     }
