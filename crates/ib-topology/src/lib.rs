@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked as they are added |
+//! | [`read`](mod@read) | readers of ibnetdiscover output, ibsim net files and OpenSM's subnet list |
+//! | [`write`](mod@write) | writers of the same |
 //! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, what was expected) |
 //!
 //! ```
@@ -20,6 +22,10 @@
 
 pub mod error;
 pub mod fabric;
+pub mod read;
+pub mod write;
 
 pub use error::{FabricError, ParseError};
 pub use fabric::{Fabric, LinkRate, Node, NodeId, NodeSpec, Port, PortId};
+pub use read::{Format, read, read_as};
+pub use write::{WriteError, write};
