@@ -148,6 +148,19 @@ pub struct Fabric {
     by_port_guid: HashMap<Guid, PortId>,
 }
 
+impl PartialEq for Fabric {
+    /// Compares nodes and ports in their order; the rate of a port counts only while it is linked.
+    fn eq(&self, other: &Self) -> bool {
+        let seen = |port: &Port| Port {
+            rate: port.peer.map_or(LinkRate::DEFAULT, |_| port.rate),
+            ..*port
+        };
+        self.nodes == other.nodes && self.ports.iter().map(seen).eq(other.ports.iter().map(seen))
+    }
+}
+
+impl Eq for Fabric {}
+
 impl Fabric {
     /// Returns a fabric without nodes.
     #[must_use]

@@ -1,0 +1,199 @@
+//! Readers of the files that describe a fabric.
+//!
+//! | format | where it comes from | function |
+//! |---|---|---|
+//! | [`Format::Ibnetdiscover`] | `ibnetdiscover` on a running fabric | [`ibnetdiscover`] |
+//! | [`Format::Ibsim`] | net files written for `ibsim`, by hand or by [`crate::write()`] | [`ibsim`], [`ibsim_with`] |
+//! | [`Format::SubnetList`] | OpenSM's `opensm-subnet.lst` | [`subnet_list`] |
+//!
+//! [`read`] finds out which one it has. The readers are strict: a file either describes a whole
+//! fabric without contradiction, or it is refused with the line and column of what is wrong. A
+//! link that only one end declares, a name that no node has and a line that none of the tools
+//! writes are all refused, where the tools themselves often go on in silence.
+
+use crate::error::ParseError;
+use crate::fabric::Fabric;
+
+mod ibnetdiscover;
+mod ibsim;
+mod join;
+mod line;
+mod rate;
+mod sniff;
+mod subnet_list;
+
+use line::{Fault, Place};
+
+/// What ibsim's own reader imposes on the writer.
+pub(crate) mod ibsim_limits {
+    pub(crate) use super::ibsim::{MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
+}
+
+/// A format of fabric files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// What `ibnetdiscover` prints: active rates, port GUIDs in parentheses.
+    Ibnetdiscover,
+    /// A net file of `ibsim`: enabled rates, port GUIDs that follow from the node's.
+    Ibsim,
+    /// OpenSM's `opensm-subnet.lst`: a line per direction of a link.
+    SubnetList,
+}
+
+/// A file that an `include` line names, as a resolver found it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Included {
+    /// The name by which errors and nested includes refer to the file.
+    pub name: String,
+    /// What the file holds.
+    pub bytes: Vec<u8>,
+}
+
+/// What finds the file of an `include` line: it is given the name of the including file and the
+/// name that the line has in quotes, and returns the file or why there is none.
+pub type Resolver<'r> = dyn FnMut(&str, &str) -> Result<Included, String> + 'r;
+
+/// Reads a fabric file of any format.
+///
+/// The format is found out from the text: a first line that starts with `{` makes it a subnet
+/// list; a header of `ibnetdiscover` or port GUIDs in parentheses make it ibnetdiscover output;
+/// everything else is a net file of ibsim. `include` lines are refused: see [`read_with`].
+///
+/// # Errors
+/// Fails on the first thing in the file that is malformed or contradicts another.
+pub fn read(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
+    read_with(file_name, bytes, &mut refuse_includes)
+}
+
+/// Reads a fabric file of any format, following `include` lines of ibsim net files.
+///
+/// # Errors
+/// Fails on the first thing in the files that is malformed or contradicts another.
+pub fn read_with(
+    file_name: &str,
+    bytes: &[u8],
+    resolver: &mut Resolver<'_>,
+) -> Result<Fabric, ParseError> {
+    let text = text(file_name, bytes)?;
+    parse(sniff::format(text), file_name, text, resolver)
+}
+
+/// Reads a fabric file of a given format; `include` lines are refused.
+///
+/// # Errors
+/// Fails on the first thing in the file that is malformed or contradicts another.
+pub fn read_as(format: Format, file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
+    parse(format, file_name, text(file_name, bytes)?, &mut refuse_includes)
+}
+
+/// Reads what `ibnetdiscover` prints.
+///
+/// A port of a channel adapter whose GUID the file never states gets the node GUID plus the port
+/// number. A speed that is printed as `???` is taken for NDR and a width `??` for 2x.
+///
+/// # Errors
+/// Fails on the first thing in the file that is malformed or contradicts another.
+pub fn ibnetdiscover(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
+    read_as(Format::Ibnetdiscover, file_name, bytes)
+}
+
+/// Reads a net file of `ibsim`; `include` lines are refused.
+///
+/// # Errors
+/// Fails on the first thing in the file that is malformed or contradicts another.
+pub fn ibsim(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
+    read_as(Format::Ibsim, file_name, bytes)
+}
+
+/// Reads a net file of `ibsim` and the files that it includes.
+///
+/// GUIDs are those that ibsim gives: a node without a GUID line is numbered from the last one of
+/// its kind, a channel adapter's port has the node GUID plus the port number whatever stands in
+/// parentheses, and a switch's port has the node GUID.
+///
+/// # Errors
+/// Fails on the first thing in the files that is malformed or contradicts another.
+pub fn ibsim_with(
+    file_name: &str,
+    bytes: &[u8],
+    resolver: &mut Resolver<'_>,
+) -> Result<Fabric, ParseError> {
+    parse(Format::Ibsim, file_name, text(file_name, bytes)?, resolver)
+}
+
+/// Reads OpenSM's `opensm-subnet.lst`.
+///
+/// Nodes are named as `ibnetdiscover` names them. `SPD=??`, which OpenSM prints for every speed
+/// above HDR, is taken for NDR, and `PHY=??` for 2x.
+///
+/// # Errors
+/// Fails on the first thing in the file that is malformed or contradicts another.
+pub fn subnet_list(file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
+    read_as(Format::SubnetList, file_name, bytes)
+}
+
+fn refuse_includes(_including: &str, name: &str) -> Result<Included, String> {
+    Err(format!("the file \"{name}\" cannot be looked up here"))
+}
+
+fn parse(
+    format: Format,
+    file_name: &str,
+    text: &str,
+    resolver: &mut Resolver<'_>,
+) -> Result<Fabric, ParseError> {
+    let parsed = match format {
+        Format::Ibnetdiscover => ibnetdiscover::parse(text),
+        Format::SubnetList => subnet_list::parse(text),
+        Format::Ibsim => return ibsim::parse(file_name, text, resolver),
+    };
+    let fabric = parsed.map_err(|fault| locate(file_name, fault))?;
+    not_empty(file_name, fabric)
+}
+
+fn not_empty(file_name: &str, fabric: Fabric) -> Result<Fabric, ParseError> {
+    if fabric.node_count() > 0 {
+        return Ok(fabric);
+    }
+    let start = Place { source: 0, line: 1, column: 1 };
+    Err(locate(file_name, start.fault("found no node in the file, expected at least one")))
+}
+
+fn locate(file_name: &str, fault: Fault) -> ParseError {
+    ParseError {
+        file: file_name.to_owned(),
+        line: fault.place.line as usize,
+        column: fault.place.column as usize,
+        message: fault.message,
+    }
+}
+
+/// Checks that a file holds text: UTF-8 without control characters but tabs and line ends.
+fn text<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseError> {
+    let fail = |at: usize, message: String| {
+        let line_start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
+        ParseError {
+            file: file_name.to_owned(),
+            line: bytes[..at].iter().filter(|&&b| b == b'\n').count() + 1,
+            column: at - line_start + 1,
+            message,
+        }
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        fail(at, format!("found byte 0x{:02x}, expected UTF-8 text", bytes[at]))
+    })?;
+    let suspicious = |&b: &u8| (b < b' ' && b != b'\n' && b != b'\t') || b == 0x7f;
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(suspicious).map(|at| from + at) {
+        if bytes[at] != b'\r' || bytes.get(at + 1).is_some_and(|&b| b != b'\n') {
+            let message = format!("found control character 0x{:02x}, expected text", bytes[at]);
+            return Err(fail(at, message));
+        }
+        from = at + 1;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

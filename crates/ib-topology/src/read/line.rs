@@ -1,0 +1,283 @@
+//! One line of a fabric file, read from left to right, that knows where it stands.
+
+use ib_types::{Guid, Lid, Lmc};
+
+/// A place in a set of files: which file, and the line and column there, counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) source: u32,
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+/// What is wrong, and where. It becomes a [`crate::ParseError`] once the file's name is known.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) place: Place,
+    pub(super) message: String,
+}
+
+impl Place {
+    pub(super) fn fault(self, message: impl Into<String>) -> Fault {
+        Fault { place: self, message: message.into() }
+    }
+}
+
+/// The lines of a text, without their line ends.
+#[derive(Clone, Debug)]
+pub(super) struct Lines<'a> {
+    rest: &'a str,
+    source: u32,
+    number: u32,
+}
+
+impl<'a> Lines<'a> {
+    /// Cuts a text into lines; `first` is the number of its first line.
+    pub(super) fn new(text: &'a str, source: u32, first: u32) -> Self {
+        Self { rest: text, source, number: first }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (text, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let line = Line { text, at: 0, source: self.source, number: self.number };
+        self.rest = rest;
+        self.number = self.number.saturating_add(1);
+        Some(line)
+    }
+}
+
+/// A line and how far it has been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    text: &'a str,
+    at: usize,
+    source: u32,
+    number: u32,
+}
+
+impl<'a> Line<'a> {
+    /// Returns the whole line.
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Returns what has not been read yet.
+    pub(super) fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Returns the next byte.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Returns how many bytes have been read.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Moves to a position, which must be a character boundary.
+    pub(super) fn seek(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Returns where the next byte stands.
+    pub(super) fn place(&self) -> Place {
+        let column = u32::try_from(self.at + 1).unwrap_or(u32::MAX);
+        Place { source: self.source, line: self.number, column }
+    }
+
+    /// Makes the fault that something else stands here than was expected.
+    pub(super) fn expected(&self, what: &str) -> Fault {
+        let rest = self.rest();
+        if rest.is_empty() {
+            return self.place().fault(format!("found the end of the line, expected {what}"));
+        }
+        let end = rest.find([' ', '\t']).filter(|&end| end > 0).unwrap_or(rest.len());
+        let mut shown: String = rest[..end].chars().take(40).collect();
+        if shown.len() < end {
+            shown.push('…');
+        }
+        self.place().fault(format!("found `{shown}`, expected {what}"))
+    }
+
+    /// Skips spaces and tabs.
+    pub(super) fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Skips a piece of text when it stands here.
+    pub(super) fn eat(&mut self, text: &str) -> bool {
+        let found = self.text.as_bytes()[self.at..].starts_with(text.as_bytes());
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
+    /// Skips a word when it stands here and neither letter nor digit follows, and blanks after it.
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        let mut ahead = *self;
+        let found = ahead.eat(word) && !ahead.peek().is_some_and(|b| b.is_ascii_alphanumeric());
+        if found {
+            ahead.skip_blanks();
+            *self = ahead;
+        }
+        found
+    }
+
+    /// Skips a piece of text that must stand here.
+    pub(super) fn demand(&mut self, text: &str) -> Result<(), Fault> {
+        if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
+    }
+
+    /// Skips blanks and a comment up to the line's end; anything else is a fault.
+    pub(super) fn end(&mut self, what: &str) -> Result<(), Fault> {
+        self.skip_blanks();
+        match self.peek() {
+            None | Some(b'#') => Ok(()),
+            Some(_) => Err(self.expected(what)),
+        }
+    }
+
+    /// Reads the ASCII letters that stand here.
+    pub(super) fn letters(&mut self) -> &'a str {
+        let rest = self.rest();
+        let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    /// Reads a decimal number in a range.
+    pub(super) fn decimal(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+        self.digits(10, what, min, max)
+    }
+
+    /// Reads a number in a range as C's `strtoul` does with base 0: hexadecimal after `0x`, octal
+    /// after `0`, else decimal.
+    pub(super) fn number(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+        let bytes = &self.text.as_bytes()[self.at..];
+        let hexadecimal = bytes.len() > 2
+            && bytes[0] == b'0'
+            && bytes[1] | 0x20 == b'x'
+            && bytes[2].is_ascii_hexdigit();
+        let radix = match bytes {
+            _ if hexadecimal => 16,
+            [b'0', b'0'..=b'7', ..] => 8,
+            _ => 10,
+        };
+        let mut ahead = *self;
+        ahead.at += if hexadecimal { 2 } else { 0 };
+        let value = ahead.digits_from(radix, self, what, min, max)?;
+        *self = ahead;
+        Ok(value)
+    }
+
+    /// Reads 1 to 16 hexadecimal digits.
+    pub(super) fn hexadecimal(&mut self, what: &str, max: u64) -> Result<u64, Fault> {
+        self.digits(16, what, 0, max)
+    }
+
+    fn digits(&mut self, radix: u32, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+        let start = *self;
+        self.digits_from(radix, &start, what, min, max)
+    }
+
+    fn digits_from(
+        &mut self,
+        radix: u32,
+        start: &Line<'_>,
+        what: &str,
+        min: u64,
+        max: u64,
+    ) -> Result<u64, Fault> {
+        let first = self.at;
+        let mut value = Some(0u64);
+        while let Some(digit) = self.peek().and_then(|b| char::from(b).to_digit(radix)) {
+            value = value
+                .and_then(|value| value.checked_mul(u64::from(radix)))
+                .and_then(|value| value.checked_add(u64::from(digit)));
+            self.at += 1;
+        }
+        match value.filter(|_| self.at > first) {
+            Some(value) if (min..=max).contains(&value) => Ok(value),
+            _ if radix == 16 => Err(start.expected(what)),
+            _ => Err(start.expected(&format!("{what}, {min} to {max}"))),
+        }
+    }
+
+    /// Reads a GUID in parentheses when one stands here.
+    pub(super) fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
+        if !self.eat("(") {
+            return Ok(None);
+        }
+        let start = *self;
+        let guid = Guid(self.hexadecimal("a port GUID of up to 16 hexadecimal digits", u64::MAX)?);
+        if guid.is_zero() {
+            return Err(start.expected("a port GUID other than zero"));
+        }
+        self.demand(")")?;
+        Ok(Some(guid))
+    }
+
+    /// Reads a name in quotes; it holds no quote itself.
+    pub(super) fn quoted(&mut self, what: &str) -> Result<&'a str, Fault> {
+        let mut ahead = *self;
+        if !ahead.eat("\"") {
+            return Err(self.expected(&format!("{what} in quotes")));
+        }
+        let rest = ahead.rest();
+        let Some(end) = rest.find('"') else {
+            ahead.at = self.text.len();
+            return Err(ahead.expected(&format!("the quote that closes {what}")));
+        };
+        if end == 0 {
+            return Err(self.expected(&format!("{what} that is not empty")));
+        }
+        self.at = ahead.at + end + 1;
+        Ok(&rest[..end])
+    }
+
+    /// Reads a description in quotes that reaches to the last quote of the line, so that it may
+    /// hold quotes itself.
+    pub(super) fn description(&mut self, what: &str) -> Result<&'a str, Fault> {
+        let mut ahead = *self;
+        if !ahead.eat("\"") {
+            return Err(self.expected(&format!("{what} in quotes")));
+        }
+        let rest = ahead.rest();
+        let Some(end) = rest.rfind('"') else {
+            ahead.at = self.text.len();
+            return Err(ahead.expected(&format!("the quote that closes {what}")));
+        };
+        self.at = ahead.at + end + 1;
+        Ok(&rest[..end])
+    }
+
+    /// Reads a LID; zero is how tools print that there is none.
+    pub(super) fn lid(&mut self) -> Result<Option<Lid>, Fault> {
+        let value = self.number("a LID", 0, u64::from(Lid::MAX_UNICAST))?;
+        Ok(u32::try_from(value).ok().and_then(|value| Lid::unicast(value).ok()))
+    }
+
+    /// Reads an LMC.
+    pub(super) fn lmc(&mut self) -> Result<Lmc, Fault> {
+        let start = *self;
+        let value = self.number("an LMC", 0, 7)?;
+        let lmc = u8::try_from(value).ok().and_then(|value| Lmc::new(value).ok());
+        lmc.ok_or_else(|| start.expected("an LMC, 0 to 7"))
+    }
+}
+
+#[cfg(test)]
+mod tests;
