@@ -35,7 +35,7 @@ impl Xgft {
     /// Reads the words after the kind's name.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate`] checks the values.
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut words = Words::split(args, &[], Self::USAGE)?;
         let down = list(words.expect("M1,M2,..,Mh")?, ',', "M1,M2,..,Mh")?;
