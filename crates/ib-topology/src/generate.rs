@@ -16,7 +16,7 @@
 //! of P ports has `0x0002c90000100000` + i·(P+1), and its port n that GUID + n, which is what
 //! ibsim makes of it. Names are those that ibnetdiscover gives, `S-` or `H-` and the node GUID;
 //! the description says what the node is (`leaf-003`, `sw-x1y2z0`, `host-0017`), always counting
-//! from 0. Vendor and device are zero: a real vendor's numbers would make a subnet manager send
+//! from 0. Vendor and device are zero: a real vendor's numbers may make a subnet manager send
 //! that vendor's attributes.
 //!
 //! ```
