@@ -7,6 +7,7 @@
 //! | [`rng`] | seeded random numbers whose sequence is fixed for ever |
 //! | [`read`](mod@read) | readers of ibnetdiscover output, ibsim net files and OpenSM's subnet list |
 //! | [`write`](mod@write) | writers of the same |
+//! | [`text`] | reading lines of text with the place of what is wrong |
 //! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, what was expected) |
 //!
 //! ```
@@ -27,6 +28,7 @@ pub mod fabric;
 pub mod generate;
 pub mod read;
 pub mod rng;
+pub mod text;
 pub mod write;
 
 pub use error::{FabricError, ParseError};
