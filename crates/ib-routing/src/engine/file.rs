@@ -6,6 +6,7 @@ use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions};
 use crate::fill::fill;
 use crate::hops::HopMatrix;
 use crate::layers::Layers;
+use crate::lft::NO_PATH;
 use crate::subnet::Subnet;
 
 /// The file engine.
@@ -30,6 +31,17 @@ impl Engine for FileTables {
             return Err(EngineError::Input(
                 "file: the forwarding tables were read for another subnet".into(),
             ));
+        }
+        for (id, switch) in subnet.switch_ids().zip(subnet.switches()) {
+            let table = options.file_lfts.as_ref().map_or(&[][..], |lfts| lfts.table(id));
+            let bad = |&(_, &port): &(usize, &u8)| port > switch.ports && port != NO_PATH;
+            if let Some((lid, port)) = table.iter().enumerate().find(bad) {
+                return Err(EngineError::Input(format!(
+                    "file: the table of switch {} sends LID {lid} to port {port}: expected a \
+                     port of 0 to {}",
+                    switch.guid, switch.ports
+                )));
+            }
         }
         let mut notes = Vec::new();
         let hops = options.file_hops.clone().unwrap_or_else(|| {
