@@ -5,6 +5,8 @@
 //! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked as they are added |
 //! | [`read`](mod@read) | readers of ibnetdiscover output, ibsim net files and OpenSM's subnet list |
 //! | [`write`](mod@write) | writers of the same |
+//! | [`name_map`] | node-name-map files, for [`Fabric::rename`] |
+//! | [`guid_list`] | files of one GUID a line: roots, compute nodes, ports to ignore |
 //! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, what was expected) |
 //!
 //! ```
@@ -22,6 +24,8 @@
 
 pub mod error;
 pub mod fabric;
+pub mod guid_list;
+pub mod name_map;
 pub mod read;
 pub mod write;
 

@@ -17,7 +17,7 @@ use crate::fabric::Fabric;
 mod ibnetdiscover;
 mod ibsim;
 mod join;
-mod line;
+pub(crate) mod line;
 mod rate;
 mod sniff;
 mod subnet_list;
@@ -27,6 +27,11 @@ use line::{Fault, Place};
 /// What ibsim's own reader imposes on the writer.
 pub(crate) mod ibsim_limits {
     pub(crate) use super::ibsim::{MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
+}
+
+/// What the reader of subnet lists imposes on their writer.
+pub(crate) mod subnet_list_limits {
+    pub(crate) use super::subnet_list::DESCRIPTION_END;
 }
 
 /// A format of fabric files.
@@ -159,7 +164,7 @@ fn not_empty(file_name: &str, fabric: Fabric) -> Result<Fabric, ParseError> {
     Err(locate(file_name, start.fault("found no node in the file, expected at least one")))
 }
 
-fn locate(file_name: &str, fault: Fault) -> ParseError {
+pub(crate) fn locate(file_name: &str, fault: Fault) -> ParseError {
     ParseError {
         file: file_name.to_owned(),
         line: fault.place.line as usize,
@@ -169,7 +174,7 @@ fn locate(file_name: &str, fault: Fault) -> ParseError {
 }
 
 /// Checks that a file holds text: UTF-8 without control characters but tabs and line ends.
-fn text<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseError> {
+pub(crate) fn text<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseError> {
     let fail = |at: usize, message: String| {
         let line_start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
         ParseError {

@@ -4,28 +4,28 @@ use ib_types::{Guid, Lid, Lmc};
 
 /// A place in a set of files: which file, and the line and column there, counted from 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) source: u32,
-    pub(super) line: u32,
-    pub(super) column: u32,
+pub(crate) struct Place {
+    pub(crate) source: u32,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
 }
 
 /// What is wrong, and where. It becomes a [`crate::ParseError`] once the file's name is known.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) place: Place,
-    pub(super) message: String,
+pub(crate) struct Fault {
+    pub(crate) place: Place,
+    pub(crate) message: String,
 }
 
 impl Place {
-    pub(super) fn fault(self, message: impl Into<String>) -> Fault {
+    pub(crate) fn fault(self, message: impl Into<String>) -> Fault {
         Fault { place: self, message: message.into() }
     }
 }
 
 /// The lines of a text, without their line ends.
 #[derive(Clone, Debug)]
-pub(super) struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     rest: &'a str,
     source: u32,
     number: u32,
@@ -33,7 +33,7 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// Cuts a text into lines; `first` is the number of its first line.
-    pub(super) fn new(text: &'a str, source: u32, first: u32) -> Self {
+    pub(crate) fn new(text: &'a str, source: u32, first: u32) -> Self {
         Self { rest: text, source, number: first }
     }
 }
@@ -56,7 +56,7 @@ impl<'a> Iterator for Lines<'a> {
 
 /// A line and how far it has been read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     text: &'a str,
     at: usize,
     source: u32,
@@ -65,38 +65,38 @@ pub(super) struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// Returns the whole line.
-    pub(super) fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
     /// Returns what has not been read yet.
-    pub(super) fn rest(&self) -> &'a str {
+    pub(crate) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
     /// Returns the next byte.
-    pub(super) fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
     /// Returns how many bytes have been read.
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
     /// Moves to a position, which must be a character boundary.
-    pub(super) fn seek(&mut self, at: usize) {
+    pub(crate) fn seek(&mut self, at: usize) {
         self.at = at;
     }
 
     /// Returns where the next byte stands.
-    pub(super) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> Place {
         let column = u32::try_from(self.at + 1).unwrap_or(u32::MAX);
         Place { source: self.source, line: self.number, column }
     }
 
     /// Makes the fault that something else stands here than was expected.
-    pub(super) fn expected(&self, what: &str) -> Fault {
+    pub(crate) fn expected(&self, what: &str) -> Fault {
         let rest = self.rest();
         if rest.is_empty() {
             return self.place().fault(format!("found the end of the line, expected {what}"));
@@ -110,14 +110,14 @@ impl<'a> Line<'a> {
     }
 
     /// Skips spaces and tabs.
-    pub(super) fn skip_blanks(&mut self) {
+    pub(crate) fn skip_blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.at += 1;
         }
     }
 
     /// Skips a piece of text when it stands here.
-    pub(super) fn eat(&mut self, text: &str) -> bool {
+    pub(crate) fn eat(&mut self, text: &str) -> bool {
         let found = self.text.as_bytes()[self.at..].starts_with(text.as_bytes());
         if found {
             self.at += text.len();
@@ -126,7 +126,7 @@ impl<'a> Line<'a> {
     }
 
     /// Skips a word when it stands here and neither letter nor digit follows, and blanks after it.
-    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+    pub(crate) fn eat_word(&mut self, word: &str) -> bool {
         let mut ahead = *self;
         let found = ahead.eat(word) && !ahead.peek().is_some_and(|b| b.is_ascii_alphanumeric());
         if found {
@@ -137,12 +137,12 @@ impl<'a> Line<'a> {
     }
 
     /// Skips a piece of text that must stand here.
-    pub(super) fn demand(&mut self, text: &str) -> Result<(), Fault> {
+    pub(crate) fn demand(&mut self, text: &str) -> Result<(), Fault> {
         if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
     }
 
     /// Skips blanks and a comment up to the line's end; anything else is a fault.
-    pub(super) fn end(&mut self, what: &str) -> Result<(), Fault> {
+    pub(crate) fn end(&mut self, what: &str) -> Result<(), Fault> {
         self.skip_blanks();
         match self.peek() {
             None | Some(b'#') => Ok(()),
@@ -151,7 +151,7 @@ impl<'a> Line<'a> {
     }
 
     /// Reads the ASCII letters that stand here.
-    pub(super) fn letters(&mut self) -> &'a str {
+    pub(crate) fn letters(&mut self) -> &'a str {
         let rest = self.rest();
         let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
         self.at += end;
@@ -159,13 +159,13 @@ impl<'a> Line<'a> {
     }
 
     /// Reads a decimal number in a range.
-    pub(super) fn decimal(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+    pub(crate) fn decimal(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
         self.digits(10, what, min, max)
     }
 
     /// Reads a number in a range as C's `strtoul` does with base 0: hexadecimal after `0x`, octal
     /// after `0`, else decimal.
-    pub(super) fn number(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+    pub(crate) fn number(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
         let bytes = &self.text.as_bytes()[self.at..];
         let hexadecimal = bytes.len() > 2
             && bytes[0] == b'0'
@@ -184,7 +184,7 @@ impl<'a> Line<'a> {
     }
 
     /// Reads 1 to 16 hexadecimal digits.
-    pub(super) fn hexadecimal(&mut self, what: &str, max: u64) -> Result<u64, Fault> {
+    pub(crate) fn hexadecimal(&mut self, what: &str, max: u64) -> Result<u64, Fault> {
         self.digits(16, what, 0, max)
     }
 
@@ -217,7 +217,7 @@ impl<'a> Line<'a> {
     }
 
     /// Reads a GUID in parentheses when one stands here.
-    pub(super) fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
+    pub(crate) fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
         if !self.eat("(") {
             return Ok(None);
         }
@@ -231,7 +231,7 @@ impl<'a> Line<'a> {
     }
 
     /// Reads a name in quotes; it holds no quote itself.
-    pub(super) fn quoted(&mut self, what: &str) -> Result<&'a str, Fault> {
+    pub(crate) fn quoted(&mut self, what: &str) -> Result<&'a str, Fault> {
         let mut ahead = *self;
         if !ahead.eat("\"") {
             return Err(self.expected(&format!("{what} in quotes")));
@@ -250,7 +250,7 @@ impl<'a> Line<'a> {
 
     /// Reads a description in quotes that reaches to the last quote of the line, so that it may
     /// hold quotes itself.
-    pub(super) fn description(&mut self, what: &str) -> Result<&'a str, Fault> {
+    pub(crate) fn description(&mut self, what: &str) -> Result<&'a str, Fault> {
         let mut ahead = *self;
         if !ahead.eat("\"") {
             return Err(self.expected(&format!("{what} in quotes")));
@@ -265,13 +265,13 @@ impl<'a> Line<'a> {
     }
 
     /// Reads a LID; zero is how tools print that there is none.
-    pub(super) fn lid(&mut self) -> Result<Option<Lid>, Fault> {
+    pub(crate) fn lid(&mut self) -> Result<Option<Lid>, Fault> {
         let value = self.number("a LID", 0, u64::from(Lid::MAX_UNICAST))?;
         Ok(u32::try_from(value).ok().and_then(|value| Lid::unicast(value).ok()))
     }
 
     /// Reads an LMC.
-    pub(super) fn lmc(&mut self) -> Result<Lmc, Fault> {
+    pub(crate) fn lmc(&mut self) -> Result<Lmc, Fault> {
         let start = *self;
         let value = self.number("an LMC", 0, 7)?;
         let lmc = u8::try_from(value).ok().and_then(|value| Lmc::new(value).ok());
