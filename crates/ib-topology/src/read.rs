@@ -28,6 +28,11 @@ pub(crate) mod ibsim_limits {
     pub(crate) use super::ibsim::{MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 }
 
+/// What the reader of subnet lists imposes on their writer.
+pub(crate) mod subnet_list_limits {
+    pub(crate) use super::subnet_list::DESCRIPTION_END;
+}
+
 /// A format of fabric files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {

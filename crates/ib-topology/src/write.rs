@@ -23,7 +23,9 @@
 
 use std::io;
 
-use crate::fabric::{Fabric, Node};
+use ib_types::Lid;
+
+use crate::fabric::{Fabric, Node, Port};
 use crate::read::Format;
 
 mod ibnetdiscover;
@@ -84,6 +86,14 @@ fn check_text(node: &Node) -> Result<(), WriteError> {
         }
     }
     Ok(())
+}
+
+/// Returns the LID of a port, which on a switch is that of port 0.
+fn lid_of(fabric: &Fabric, port: &Port) -> Option<Lid> {
+    if fabric.node(port.node).kind.is_switch() {
+        return fabric.ports_of(port.node).next().and_then(|(_, port0)| port0.lid);
+    }
+    port.lid
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, name};
+use super::join::{End, Net, Remote, assume_port_guids, name};
 use super::rate;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
@@ -241,7 +241,7 @@ impl<'a> Parser<'a> {
         let targets = self.net.resolve()?;
         self.set_guids(&targets)?;
         self.check_lids(&targets)?;
-        self.net.join(&targets, |a, b| if a == b { Ok(a) } else { Err(differing(a, b)) })
+        self.net.join(&targets, rate::agreed)
     }
 
     /// Gives ports their GUIDs: first what a port's own line says, then what the other end says,
@@ -257,24 +257,7 @@ impl<'a> Parser<'a> {
             let (Some(guid), Some(target)) = (end.remote_guid, *target) else { continue };
             self.set_guid(end.remote_place, target, guid)?;
         }
-        let fabric = &mut self.net.fabric;
-        for index in 0..fabric.node_count() {
-            let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
-            let spec = fabric.node(node);
-            if spec.kind.is_switch() {
-                continue;
-            }
-            let first = spec.guid.0;
-            for number in 1..=spec.ports {
-                let Some(port) = fabric.port_id(node, number) else { continue };
-                if fabric.port(port).guid.is_zero() {
-                    // An assumed GUID that another port has is no contradiction in the file: the
-                    // port then stays without one.
-                    let guid = Guid(first.wrapping_add(u64::from(number)));
-                    let _taken = fabric.set_port_guid(node, number, guid);
-                }
-            }
-        }
+        assume_port_guids(&mut self.net.fabric);
         Ok(())
     }
 
@@ -315,13 +298,6 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
-}
-
-fn differing(a: LinkRate, b: LinkRate) -> String {
-    format!(
-        "{}{} at one end and {}{} at the other, expected both ends to agree",
-        a.width, a.speed, b.width, b.speed
-    )
 }
 
 /// Reads `lid L lmc M` with the blanks around.

@@ -33,6 +33,8 @@ pub(super) struct End<'a, R> {
 pub(super) enum Remote<'a> {
     /// By the node's name.
     Node(Cow<'a, str>),
+    /// By its port.
+    Port(PortId),
     /// By an alias, which stands for a port whose own line awaits a link.
     Alias(PortId),
     /// Not at all: the line gives the port an alias.
@@ -108,11 +110,6 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(())
     }
 
-    /// Returns what a port's own line says.
-    pub(super) fn end(&self, port: PortId) -> Option<&End<'a, R>> {
-        self.ends.get(self.slots[port.index()] as usize)
-    }
-
     /// Finds the port at the other end of every port line and checks that its line says the same.
     ///
     /// Returns the ports in the order of the lines; `None` for an alias that nothing refers to.
@@ -134,7 +131,7 @@ impl<'a, R: Copy> Net<'a, R> {
                         )));
                     }
                 }
-                Remote::Node(_) => self.check_pair(end, target, &targets)?,
+                Remote::Node(_) | Remote::Port(_) => self.check_pair(end, target, &targets)?,
                 Remote::Awaited => {}
             }
         }
@@ -145,18 +142,17 @@ impl<'a, R: Copy> Net<'a, R> {
     pub(super) fn join(
         mut self,
         targets: &[Option<PortId>],
-        common: impl Fn(R, R) -> Result<LinkRate, String>,
+        common: impl Fn(R, R) -> Result<LinkRate, [String; 2]>,
     ) -> Result<Fabric, Fault> {
         for (end, &target) in self.ends.iter().zip(targets) {
             let Some(target) = target.filter(|&target| end.port <= target) else { continue };
             let other = &self.ends[self.slots[target.index()] as usize];
-            let rate = common(end.rate, other.rate).map_err(|found| {
+            let rate = common(end.rate, other.rate).map_err(|[found, expected]| {
                 let (node, number) = name(&self.fabric, target);
-                let message = format!(
-                    "the link to \"{node}\" port {number} (line {}) is given {found}",
+                end.place.fault(format!(
+                    "found {found} for the link to port {number} of \"{node}\" (line {}), expected {expected}",
                     other.place.line
-                );
-                end.place.fault(message)
+                ))
             })?;
             let ends = [end.port, target].map(|port| {
                 let port = self.fabric.port(port);
@@ -171,7 +167,7 @@ impl<'a, R: Copy> Net<'a, R> {
     fn target(&self, end: &End<'a, R>) -> Result<Option<PortId>, Fault> {
         let remote = match &end.remote {
             Remote::Node(remote) => remote,
-            Remote::Alias(port) => return Ok(Some(*port)),
+            Remote::Port(port) | Remote::Alias(port) => return Ok(Some(*port)),
             Remote::Awaited => return Ok(None),
         };
         let Some(node) = self.fabric.find_name(remote) else {
@@ -197,35 +193,56 @@ impl<'a, R: Copy> Net<'a, R> {
     ) -> Result<(), Fault> {
         let slot = self.slots[target.index()];
         let other = self.ends.get(slot as usize);
-        if other.is_some_and(|other| matches!(other.remote, Remote::Node(_)))
-            && targets[slot as usize] == Some(end.port)
-        {
+        let back = targets.get(slot as usize).copied().flatten();
+        let is_named =
+            |other: &End<'_, R>| matches!(other.remote, Remote::Node(_) | Remote::Port(_));
+        if other.is_some_and(is_named) && back == Some(end.port) {
             return Ok(());
         }
         let (node, number) = name(&self.fabric, end.port);
         let (remote, remote_number) = name(&self.fabric, target);
-        let found = match other {
-            None => format!("no line for port {remote_number}"),
-            Some(other) => {
-                let line = other.place.line;
-                match (&other.remote, targets[slot as usize]) {
-                    (Remote::Node(_), Some(third)) => {
-                        let (third, third_number) = name(&self.fabric, third);
-                        format!(
-                            "a link from port {remote_number} to \"{third}\" port {third_number} (line {line})"
-                        )
-                    }
-                    (Remote::Alias(_), _) => {
-                        format!("a link from port {remote_number} to an alias (line {line})")
-                    }
-                    _ => format!("an alias for port {remote_number} (line {line})"),
-                }
+        let (found, line) = match other {
+            None => {
+                return Err(end.remote_place.fault(format!(
+                    "found no line for port {remote_number} of \"{remote}\", \
+                     expected one that links it to port {number} of \"{node}\" as this line does"
+                )));
             }
+            Some(other) => match back.filter(|_| is_named(other)) {
+                Some(third) => {
+                    let (third, third_number) = name(&self.fabric, third);
+                    (format!("linked to port {third_number} of \"{third}\""), other.place.line)
+                }
+                None => ("linked by an alias".to_owned(), other.place.line),
+            },
         };
         Err(end.remote_place.fault(format!(
-            "\"{node}\" port {number} is linked to \"{remote}\" port {remote_number} by its own line only: \
-             found {found} in the record of \"{remote}\", expected `[{remote_number}] \"{node}\"[{number}]`"
+            "found port {remote_number} of \"{remote}\" {found} (line {line}), \
+             expected it to be linked to port {number} of \"{node}\" as this line says"
         )))
+    }
+}
+
+/// Gives every port of channel adapters and routers that has no GUID the node GUID plus its
+/// number.
+///
+/// An assumed GUID that another port has is no contradiction in the file: the port stays without
+/// one then.
+pub(super) fn assume_port_guids(fabric: &mut Fabric) {
+    for index in 0..fabric.node_count() {
+        let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
+        let spec = fabric.node(node);
+        if spec.kind.is_switch() {
+            continue;
+        }
+        let (first, ports) = (spec.guid.0, spec.ports);
+        for number in 1..=ports {
+            let port = fabric.port_id(node, number).expect("the number is one of the node's");
+            if fabric.port(port).guid.is_zero() {
+                let guid = Guid(first.wrapping_add(u64::from(number)));
+                let _taken = fabric.set_port_guid(node, number, guid);
+            }
+        }
     }
 }
 

@@ -58,6 +58,19 @@ fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
     Err(line.expected("a link width and speed like `4xHDR`, the width one of 1x, 2x, 4x, 8x, 12x"))
 }
 
+/// Returns the rate on which both ends of a link agree.
+///
+/// # Errors
+/// Says what the two rates are, and that one was expected.
+pub(super) fn agreed(a: LinkRate, b: LinkRate) -> Result<LinkRate, [String; 2]> {
+    if a == b {
+        return Ok(a);
+    }
+    let found =
+        format!("{}{} at one end and {}{} at the other", a.width, a.speed, b.width, b.speed);
+    Err([found, "both ends to agree".to_owned()])
+}
+
 /// What ibsim calls enabled on a port: masks of PortInfo:LinkWidthEnabled, LinkSpeedEnabled and
 /// LinkSpeedExtEnabled, and FDR10. A link runs at the highest that both of its ends enable.
 ///
@@ -107,8 +120,8 @@ impl Enabled {
     /// Returns the highest width and speed that both ends enable.
     ///
     /// # Errors
-    /// Says which of the two masks have nothing in common.
-    pub(super) fn common(self, other: Self) -> Result<LinkRate, String> {
+    /// Says which masks have nothing in common, and what was expected.
+    pub(super) fn common(self, other: Self) -> Result<LinkRate, [String; 2]> {
         let widths = [
             (8, LinkWidth::X12),
             (4, LinkWidth::X8),
@@ -125,10 +138,10 @@ impl Enabled {
         ];
         let base = [(4, LinkSpeed::Qdr), (2, LinkSpeed::Ddr), (1, LinkSpeed::Sdr)];
         let width = highest(&widths, self.width & other.width).ok_or_else(|| {
-            format!("width masks {} and {}, expected a common width", self.width, other.width)
+            [format!("width masks {} and {}", self.width, other.width), "a common width".to_owned()]
         })?;
         let speed = highest(&base, self.speed & other.speed).ok_or_else(|| {
-            format!("speed masks {} and {}, expected a common speed", self.speed, other.speed)
+            [format!("speed masks {} and {}", self.speed, other.speed), "a common speed".to_owned()]
         })?;
         let fdr10 = (self.fdr10 && other.fdr10).then_some(LinkSpeed::Fdr10);
         let speed = highest(&extended, self.extended & other.extended).or(fdr10).unwrap_or(speed);

@@ -5,8 +5,7 @@ use std::io;
 
 use ib_types::{Lid, NodeKind};
 
-use super::ibsim::lid_of;
-use super::{WriteError, check_text, unrepresentable};
+use super::{WriteError, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Node, NodeId, Port};
 
 /// Writes a fabric, its nodes in their own order.

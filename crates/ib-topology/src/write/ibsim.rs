@@ -6,7 +6,7 @@ use std::io;
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
-use super::{WriteError, check_text, unrepresentable};
+use super::{WriteError, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, LinkRate, Node, NodeId, Port};
 use crate::read::ibsim_limits::{MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 
@@ -195,14 +195,6 @@ fn options(rate: LinkRate, is_router: bool, text: &mut String) {
     if is_router || matches!(rate.speed, LinkSpeed::Ndr | LinkSpeed::Xdr) {
         let _ = write!(text, " s={speed} e={extended}");
     }
-}
-
-/// Returns the LID of a port, which on a switch is that of port 0.
-pub(super) fn lid_of(fabric: &Fabric, port: &Port) -> Option<Lid> {
-    if fabric.node(port.node).kind.is_switch() {
-        return fabric.ports_of(port.node).next().and_then(|(_, port0)| port0.lid);
-    }
-    port.lid
 }
 
 /// Checks that no two ports get one GUID by ibsim's numbering.
