@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ib_routing::EngineList;
+use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 
 use crate::output::Format;
@@ -12,6 +13,12 @@ use crate::output::Format;
 #[must_use]
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+/// Returns the kinds of fabric and their parameters, for the help of `gen`.
+fn kinds() -> String {
+    let usages: String = Kind::USAGES.iter().map(|usage| format!("\n  {usage}")).collect();
+    format!("Kinds and their parameters:{usages}")
 }
 
 /// One InfiniBand stack in userspace.
@@ -48,7 +55,7 @@ pub enum FileFormat {
 
 /// Arguments of `gen`.
 #[derive(Debug, Args)]
-#[command(after_long_help = ib_topology::generate::help())]
+#[command(after_help = kinds())]
 pub struct GenArgs {
     /// The kind of fabric.
     pub kind: String,
@@ -100,7 +107,7 @@ pub struct SubnetArgs {
     #[arg(long, value_name = "FILE")]
     pub guid2lid: Option<PathBuf>,
     /// Names for node GUIDs, in place of the nodes' own descriptions.
-    #[arg(long, alias = "node-name_map", value_name = "FILE")]
+    #[arg(long, alias = "node-name-map-file", value_name = "FILE")]
     pub node_name_map: Option<PathBuf>,
     /// The number of threads; all processors without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -164,13 +171,13 @@ pub struct EngineArgs {
     pub quasi_ftree_indexing: bool,
     /// Ports that link load equalisation does not count: a switch GUID and a port per line, or a
     /// port GUID, which stands for the switch port that leads to it.
-    #[arg(short = 'i', long, value_name = "FILE")]
+    #[arg(short = 'i', long, alias = "ignore_guids", value_name = "FILE")]
     pub ignore_guids: Option<PathBuf>,
     /// Port GUIDs to be routed first, in order.
     #[arg(short = 'X', long, alias = "guid_routing_order_file", value_name = "FILE")]
     pub guid_routing_order: Option<PathBuf>,
     /// Ports to be tried first, in order: a switch GUID and its ports per line.
-    #[arg(short = 'O', long, alias = "dimn_ports_file", value_name = "FILE")]
+    #[arg(short = 'O', long, aliases = ["dimn_ports_file", "port_search_ordering_file"], value_name = "FILE")]
     pub port_search_ordering: Option<PathBuf>,
     /// Weights of links in hops: a switch GUID, a port and a weight per line.
     #[arg(short = 'w', long, alias = "hop_weights_file", value_name = "FILE")]
@@ -182,8 +189,8 @@ pub struct EngineArgs {
     #[arg(short = 'z', long, alias = "connect_roots")]
     pub connect_roots: bool,
     /// Counts routes to switches in link load equalisation.
-    #[arg(short = 'x', long, alias = "honor_guid2lid_file")]
-    pub count_switch_routes: bool,
+    #[arg(long, alias = "port_profile_switch_nodes")]
+    pub port_profile_switch_nodes: bool,
     /// Shifts the search for the least used port from LID to LID.
     #[arg(long)]
     pub port_shifting: bool,

@@ -3,3 +3,4 @@
 pub(crate) mod check;
 pub(crate) mod gen_fabric;
 pub(crate) mod route;
+pub(crate) mod summary;

@@ -6,6 +6,7 @@
 //! | `command` | one file per subcommand |
 //! | `input` | the files that commands read |
 //! | `output` | text, JSON and broken pipes |
+//! | `report` | the HTML page of `route --report` |
 //! | `progress` | what long work shows on a terminal |
 //! | `failure` | what ends a command, and the exit status that it means |
 //!
@@ -18,6 +19,7 @@ mod failure;
 mod input;
 mod output;
 mod progress;
+mod report;
 
 use std::process::ExitCode;
 
