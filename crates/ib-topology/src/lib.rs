@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked as they are added |
+//! | [`generate`] | fabrics made from a kind and a few numbers: trees, tori, cubes, dragonflies |
+//! | [`rng`] | seeded random numbers whose sequence is fixed for ever |
 //! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, what was expected) |
 //!
 //! ```
@@ -20,6 +22,8 @@
 
 pub mod error;
 pub mod fabric;
+pub mod generate;
+pub mod rng;
 
 pub use error::{FabricError, ParseError};
 pub use fabric::{Fabric, LinkRate, Node, NodeId, NodeSpec, Port, PortId};
