@@ -4,6 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`check`] | the proof that tables are sound: reachability, loops, credit loops, hops, load |
 //! | [`dump`] | OpenSM's dump files, written and read |
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
 //! | [`lft`], [`layers`] | what an engine makes: forwarding tables and service levels |
@@ -13,6 +14,7 @@
 //! | [`lids`] | LID assignment |
 //! | [`subnet`] | [`Subnet`]: what a subnet manager on one port of a fabric sees, in OpenSM's order |
 
+pub mod check;
 pub mod dump;
 pub mod engine;
 mod fill;
@@ -24,6 +26,7 @@ mod roots;
 pub mod subnet;
 
 pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
+pub use check::{CheckReport, check};
 pub use hops::HopMatrix;
 pub use layers::Layers;
 pub use lft::{Lfts, NO_PATH};

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
 
     progress.next("checking");
     let start = Instant::now();
-    let report = check::check(&subnet, &lfts, &layers);
+    let report = check(&subnet, &lfts, &layers);
     let checked = milliseconds(start);
     let metrics = measure(&subnet, &lfts, &[], &args.subnet, &progress);
     drop(progress);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use ib_routing::engine::{Outcome, Refusal};
-use ib_routing::{Routing, Subnet, check, dump};
+use ib_routing::{CheckReport, Routing, Subnet, check, dump};
 use serde::Serialize;
 
 use super::summary::{Summary, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
 
     progress.next("checking");
     let start = Instant::now();
-    let report = check::check(&subnet, &routing.lfts, &routing.layers);
+    let report = check(&subnet, &routing.lfts, &routing.layers);
     ms.check = milliseconds(start);
     let metrics = measure(&subnet, &routing.lfts, &routing.ca_order, &args.subnet, &progress);
 
@@ -133,7 +133,7 @@ fn print_engine(
 
 fn print_loads(
     subnet: &Subnet<'_>,
-    report: &check::CheckReport,
+    report: &CheckReport,
     out: &mut Output,
 ) -> Result<(), Failure> {
     if report.load.max > 0 {

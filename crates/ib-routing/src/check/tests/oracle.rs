@@ -1,0 +1,274 @@
+//! Every packet walked by itself, every cycle found by another library.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ib_topology::rng::Rng;
+use ib_types::{Lmc, ServiceLevel, VirtualLane};
+use petgraph::graph::{DiGraph, NodeIndex};
+use proptest::prelude::*;
+
+use super::net::{Net, spoil};
+use crate::check::*;
+use crate::engine::Engine;
+use crate::engine::minhop::MinHop;
+use crate::hops::{HopMatrix, LinkWeights};
+use crate::subnet::{Attachment, EndPortId};
+
+/// A lane of a directed link between switches.
+type Channel = (SwitchId, u8, u8);
+
+/// What a packet does, step by step.
+struct Walk {
+    /// The switches that it comes to, each with the port it came in by and the entry there.
+    steps: Vec<(SwitchId, u8, u8)>,
+    end: End,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Arrives,
+    NoEntry,
+    Lost,
+    Loops,
+}
+
+fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Walk {
+    let owner = subnet.lid_owner(lid).expect("a LID of the subnet");
+    let (mut at, mut in_port) = from;
+    let mut steps = Vec::new();
+    loop {
+        let entry = lfts.port(at, lid);
+        steps.push((at, in_port, entry));
+        if steps.len() > subnet.switches().len() {
+            return Walk { steps, end: End::Loops };
+        }
+        let node = subnet.switch(at).node;
+        let fabric = subnet.fabric();
+        let arrives_at = |port: EndPortId| if port == owner { End::Arrives } else { End::Lost };
+        let end = match fabric.port_id(node, entry).map(|id| fabric.port(id)) {
+            _ if entry == 255 => End::NoEntry,
+            Some(port) if port.number == 0 => arrives_at(subnet.switch(at).end_port),
+            Some(port) => match port.peer.map(|id| (id, fabric.port(id))) {
+                Some((id, peer)) => match subnet.switch_of(peer.node) {
+                    Some(next) => {
+                        (at, in_port) = (next, peer.number);
+                        continue;
+                    }
+                    None => arrives_at(
+                        subnet.find_end_port(fabric.port(id).guid).expect("it has a GUID"),
+                    ),
+                },
+                None => End::Lost,
+            },
+            None => End::Lost,
+        };
+        return Walk { steps, end };
+    }
+}
+
+/// The report, for as much as it can be counted one by one.
+#[derive(Default)]
+struct Expected {
+    unreachable: u64,
+    switch_pairs: u64,
+    looping: BTreeSet<u16>,
+    histogram: BTreeMap<usize, u64>,
+    longer: u64,
+    worst_excess: usize,
+    load: BTreeMap<(SwitchId, u8), u32>,
+    turns: BTreeSet<(Channel, Channel)>,
+}
+
+type LaneOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
+
+fn expected(
+    subnet: &Subnet<'_>,
+    (lfts, layers): (&Lfts, &Layers),
+    scope: Scope,
+    lane_of: LaneOf<'_>,
+) -> Expected {
+    let mut expected = Expected::default();
+    let matrix = HopMatrix::shortest(subnet, &LinkWeights::default());
+    let entrance = |port: EndPortId| match subnet.end_port(port).attachment {
+        Attachment::Management(switch) => (switch, 0),
+        Attachment::Port(switch, number) => (switch, number),
+        Attachment::Direct => unreachable!("all hosts are at switches"),
+    };
+    for to in subnet.end_port_ids() {
+        let port = subnet.end_port(to);
+        for lid in port.lid_range() {
+            for switch in subnet.switch_ids() {
+                let walk = walk(subnet, lfts, (switch, 0), lid);
+                let has_host = subnet.peers(switch).iter().any(|p| matches!(p, Peer::EndPort(_)));
+                let here = walk.end == End::NoEntry && walk.steps.len() == 1;
+                match walk.end {
+                    End::Arrives => continue,
+                    End::Loops => drop(expected.looping.insert(lid)),
+                    End::NoEntry | End::Lost => {}
+                }
+                if here && (port.is_switch() || !has_host) {
+                    expected.switch_pairs += 1;
+                } else {
+                    expected.unreachable += 1;
+                }
+            }
+            for from in subnet.end_port_ids().filter(|&from| from != to) {
+                let ends = [from, to].map(|end| subnet.end_port(end).is_switch());
+                let considered = match scope {
+                    Scope::Hosts => ends == [false, false],
+                    Scope::Management => ends != [true, true],
+                    Scope::Everything => true,
+                };
+                if !considered {
+                    continue;
+                }
+                let walk = walk(subnet, lfts, entrance(from), lid);
+                if ends == [false, false] && walk.end == End::Arrives {
+                    let hops = walk.steps.len() - 1;
+                    *expected.histogram.entry(hops).or_default() += 1;
+                    let least = usize::from(matrix.least(entrance(from).0, entrance(to).0));
+                    expected.longer += u64::from(hops > least);
+                    expected.worst_excess = expected.worst_excess.max(hops - least);
+                    for &(switch, _, out) in &walk.steps {
+                        *expected.load.entry((switch, out)).or_default() += 1;
+                    }
+                }
+                if walk.end != End::Loops {
+                    let level = layers.level(entrance(from).0, entrance(to).0);
+                    expected.add_turns(&walk, level, lane_of);
+                }
+            }
+        }
+    }
+    expected
+}
+
+impl Expected {
+    fn add_turns(&mut self, walk: &Walk, level: ServiceLevel, lane_of: LaneOf<'_>) {
+        let mut before = None;
+        // The last entry leads to no switch.
+        for &(switch, in_port, out) in &walk.steps[..walk.steps.len() - 1] {
+            let lane = lane_of(switch, in_port, out, level).get();
+            if lane == 15 {
+                return;
+            }
+            let channel = (switch, out, lane);
+            self.turns.extend(before.map(|before| (before, channel)));
+            before = Some(channel);
+        }
+    }
+
+    /// Returns the sizes of the components with a cycle and, by their lowest channels, the
+    /// lengths of their shortest cycles.
+    fn components(&self) -> Vec<(usize, usize)> {
+        let mut graph = DiGraph::<Channel, ()>::new();
+        let mut node_of = BTreeMap::new();
+        for &(before, after) in &self.turns {
+            let mut node =
+                |channel| *node_of.entry(channel).or_insert_with(|| graph.add_node(channel));
+            let (before, after) = (node(before), node(after));
+            graph.update_edge(before, after, ());
+        }
+        let mut found: Vec<_> = petgraph::algo::tarjan_scc(&graph)
+            .into_iter()
+            .filter(|component| {
+                component.len() > 1 || graph.contains_edge(component[0], component[0])
+            })
+            .map(|component| {
+                let lowest = component.iter().map(|&node| graph[node]).min();
+                let shortest = component.iter().map(|&node| shortest_round(&graph, node)).min();
+                (lowest, component.len(), shortest.expect("a node"))
+            })
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, size, shortest)| (size, shortest)).collect()
+    }
+}
+
+fn shortest_round(graph: &DiGraph<Channel, ()>, start: NodeIndex) -> usize {
+    graph
+        .neighbors(start)
+        .filter_map(|next| petgraph::algo::dijkstra(graph, next, Some(start), |_| 1).remove(&start))
+        .min()
+        .map_or(usize::MAX, |steps: usize| steps + 1)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_report_counts_what_packets_do(seed: u64, percent in 0usize..=100, lmc in 0u8..=2) {
+        let mut rng = Rng::new(seed);
+        let net = Net::random(&mut rng);
+        let subnet = net.subnet_with(Lmc::new(lmc).expect("at most 7"));
+        let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
+        // Mostly sound tables as well as mostly unsound ones.
+        spoil(&subnet, &mut lfts, &mut rng, percent * percent / 100);
+        let switches = subnet.switches().len();
+        let layers = match rng.below(2) {
+            0 => Layers::uniform(ServiceLevel::new(3).expect("3")),
+            _ => Layers::per_pair(
+                switches,
+                (0..switches * switches).map(|_| rng.below(3) as u8 * 5).collect(),
+            ),
+        };
+        let same = |_: SwitchId, _: u8, _: u8, level: ServiceLevel| {
+            VirtualLane::new(level.get()).expect("as many lanes as levels")
+        };
+        let salt = rng.next_u64();
+        let mixed = move |switch: SwitchId, in_port: u8, out: u8, level: ServiceLevel| {
+            let parts = [u64::from(switch.0), in_port.into(), out.into(), level.get().into()];
+            let key = parts.into_iter().fold(salt, |key, part| Rng::stream(key, part).next_u64());
+            VirtualLane::new([0, 0, 1, 7, 14, 15][(key % 6) as usize]).expect("a lane")
+        };
+        for scope in [Scope::Hosts, Scope::Management, Scope::Everything] {
+            for vl_map in [None, Some(&mixed as &dyn VlMap)] {
+                let lane_of: LaneOf<'_> = if vl_map.is_some() { &mixed } else { &same };
+                let expected = expected(&subnet, (&lfts, &layers), scope, lane_of);
+                let options = CheckOptions { scope, vl_map, samples: 1000 };
+                let report = check_with(&subnet, &lfts, &layers, &options);
+                compare(&subnet, &report, &expected)?;
+            }
+        }
+    }
+}
+
+fn compare(
+    subnet: &Subnet<'_>,
+    report: &CheckReport,
+    expected: &Expected,
+) -> Result<(), TestCaseError> {
+    let reach = &report.reach;
+    prop_assert_eq!(reach.unreachable, expected.unreachable);
+    prop_assert_eq!(reach.unreachable_switch_pairs, expected.switch_pairs);
+    prop_assert_eq!(reach.looping_lids, expected.looping.len());
+    prop_assert_eq!(reach.loops.is_empty(), expected.looping.is_empty());
+    for lost in reach.first.iter().chain(&reach.first_switch_pairs) {
+        prop_assert!(!lost.describe(subnet).is_empty());
+    }
+
+    let histogram: BTreeMap<usize, u64> =
+        report.hops.histogram.iter().copied().enumerate().filter(|&(_, n)| n > 0).collect();
+    prop_assert_eq!(&histogram, &expected.histogram);
+    prop_assert_eq!(report.hops.longer_than_minimum, expected.longer);
+    prop_assert_eq!(usize::from(report.hops.worst_excess), expected.worst_excess);
+    for switch in subnet.switch_ids() {
+        for port in 0..=255 {
+            let load = expected.load.get(&(switch, port)).copied().unwrap_or(0);
+            prop_assert_eq!(report.load.load(switch, port), load);
+        }
+    }
+
+    let components = expected.components();
+    prop_assert_eq!(report.credit.loops, components.len());
+    for (found, (size, shortest)) in report.credit.first.iter().zip(components) {
+        prop_assert_eq!(found.channels, size);
+        prop_assert_eq!(found.cycle.len(), shortest);
+        let channel = |held: &HeldChannel| (held.switch, held.port, held.lane.get());
+        for (index, held) in found.cycle.iter().enumerate() {
+            let next = &found.cycle[(index + 1) % found.cycle.len()];
+            prop_assert!(expected.turns.contains(&(channel(held), channel(next))));
+        }
+    }
+    Ok(())
+}
