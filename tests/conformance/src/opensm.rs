@@ -86,7 +86,7 @@ impl Finished {
     #[must_use]
     pub fn building(&self) -> Option<Duration> {
         let at = |what: &str| {
-            self.log.lines().find(|line| line.contains(what)).and_then(|line| timestamp(line))
+            self.log.lines().find(|line| line.contains(what)).and_then(timestamp)
         };
         let start = at("building routing with")?;
         let end = at(" tables configured on all")?;
@@ -199,10 +199,8 @@ fn start_ibsim(
     let log_path = directory.join("ibsim.log");
     let log = fs::File::create(&log_path)
         .map_err(|source| PeerError::File { path: log_path.clone(), source })?;
-    let errors = log.try_clone().map_err(|source| PeerError::File {
-        path: log_path.clone(),
-        source,
-    })?;
+    let errors =
+        log.try_clone().map_err(|source| PeerError::File { path: log_path.clone(), source })?;
     let child = Command::new("ibsim")
         .args(["-s", "-n", "-N"])
         .arg((nodes + 16).to_string())
