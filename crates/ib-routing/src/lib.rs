@@ -5,6 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`check`] | the proof that tables are sound: reachability, loops, credit loops, hops, load |
+//! | [`metrics`] | how well tables spread traffic: bisections and shifts |
 //! | [`dump`] | OpenSM's dump files, written and read |
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
 //! | [`lft`], [`layers`] | what an engine makes: forwarding tables and service levels |
@@ -22,6 +23,7 @@ pub mod hops;
 pub mod layers;
 pub mod lft;
 pub mod lids;
+pub mod metrics;
 mod roots;
 pub mod subnet;
 
