@@ -45,7 +45,9 @@ impl<'a> Iterator for Lines<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let (text, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+        let end = self.rest.bytes().position(|b| b == b'\n').unwrap_or(self.rest.len());
+        let text = &self.rest[..end];
+        let rest = self.rest.get(end + 1..).unwrap_or_default();
         let text = text.strip_suffix('\r').unwrap_or(text);
         let line = Line { text, at: 0, source: self.source, number: self.number };
         self.rest = rest;
@@ -118,7 +120,10 @@ impl<'a> Line<'a> {
 
     /// Skips a piece of text when it stands here.
     pub(crate) fn eat(&mut self, text: &str) -> bool {
-        let found = self.text.as_bytes()[self.at..].starts_with(text.as_bytes());
+        // Words are too short for a call of `memcmp` to pay.
+        let rest = &self.text.as_bytes()[self.at..];
+        let found =
+            rest.len() >= text.len() && rest.iter().zip(text.as_bytes()).all(|(a, b)| a == b);
         if found {
             self.at += text.len();
         }
@@ -237,7 +242,7 @@ impl<'a> Line<'a> {
             return Err(self.expected(&format!("{what} in quotes")));
         }
         let rest = ahead.rest();
-        let Some(end) = rest.find('"') else {
+        let Some(end) = rest.bytes().position(|b| b == b'"') else {
             ahead.at = self.text.len();
             return Err(ahead.expected(&format!("the quote that closes {what}")));
         };
