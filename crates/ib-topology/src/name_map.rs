@@ -14,8 +14,7 @@ use std::collections::btree_map::Entry;
 use ib_types::Guid;
 
 use crate::error::ParseError;
-use crate::read::line::{Fault, Line, Lines};
-use crate::read::{locate, text};
+use crate::text::{Fault, Line, Lines, checked};
 
 /// Reads a node-name-map file.
 ///
@@ -25,7 +24,7 @@ use crate::read::{locate, text};
 /// # Errors
 /// Fails on the first line that is not a GUID and a name, and on a GUID that is named twice.
 pub fn parse(file_name: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, String>, ParseError> {
-    names(text(file_name, bytes)?).map_err(|fault| locate(file_name, fault))
+    names(checked(file_name, bytes)?).map_err(|fault| fault.at(file_name))
 }
 
 fn names(text: &str) -> Result<BTreeMap<Guid, String>, Fault> {

@@ -17,12 +17,11 @@ use crate::fabric::Fabric;
 mod ibnetdiscover;
 mod ibsim;
 mod join;
-pub(crate) mod line;
 mod rate;
 mod sniff;
 mod subnet_list;
 
-use line::{Fault, Place};
+use crate::text::{Place, checked};
 
 /// What ibsim's own reader imposes on the writer.
 pub(crate) mod ibsim_limits {
@@ -79,7 +78,7 @@ pub fn read_with(
     bytes: &[u8],
     resolver: &mut Resolver<'_>,
 ) -> Result<Fabric, ParseError> {
-    let text = text(file_name, bytes)?;
+    let text = checked(file_name, bytes)?;
     parse(sniff::format(text), file_name, text, resolver)
 }
 
@@ -88,7 +87,7 @@ pub fn read_with(
 /// # Errors
 /// Fails on the first thing in the file that is malformed or contradicts another.
 pub fn read_as(format: Format, file_name: &str, bytes: &[u8]) -> Result<Fabric, ParseError> {
-    parse(format, file_name, text(file_name, bytes)?, &mut refuse_includes)
+    parse(format, file_name, checked(file_name, bytes)?, &mut refuse_includes)
 }
 
 /// Reads what `ibnetdiscover` prints.
@@ -123,7 +122,7 @@ pub fn ibsim_with(
     bytes: &[u8],
     resolver: &mut Resolver<'_>,
 ) -> Result<Fabric, ParseError> {
-    parse(Format::Ibsim, file_name, text(file_name, bytes)?, resolver)
+    parse(Format::Ibsim, file_name, checked(file_name, bytes)?, resolver)
 }
 
 /// Reads OpenSM's `opensm-subnet.lst`.
@@ -152,7 +151,7 @@ fn parse(
         Format::SubnetList => subnet_list::parse(text),
         Format::Ibsim => return ibsim::parse(file_name, text, resolver),
     };
-    let fabric = parsed.map_err(|fault| locate(file_name, fault))?;
+    let fabric = parsed.map_err(|fault| fault.at(file_name))?;
     not_empty(file_name, fabric)
 }
 
@@ -161,50 +160,7 @@ fn not_empty(file_name: &str, fabric: Fabric) -> Result<Fabric, ParseError> {
         return Ok(fabric);
     }
     let start = Place { source: 0, line: 1, column: 1 };
-    Err(locate(file_name, start.fault("found no node in the file, expected at least one")))
-}
-
-pub(crate) fn locate(file_name: &str, fault: Fault) -> ParseError {
-    ParseError {
-        file: file_name.to_owned(),
-        line: fault.place.line as usize,
-        column: fault.place.column as usize,
-        message: fault.message,
-    }
-}
-
-/// How many bytes [`text`] tests at once.
-const BLOCK: usize = 256;
-
-/// Checks that a file holds text: UTF-8 without control characters but tabs and line ends.
-pub(crate) fn text<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseError> {
-    let fail = |at: usize, message: String| {
-        let line_start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
-        ParseError {
-            file: file_name.to_owned(),
-            line: bytes[..at].iter().filter(|&&b| b == b'\n').count() + 1,
-            column: at - line_start + 1,
-            message,
-        }
-    };
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let at = error.valid_up_to();
-        fail(at, format!("found byte 0x{:02x}, expected UTF-8 text", bytes[at]))
-    })?;
-    let suspicious = |b: u8| (b < b' ' && b != b'\n' && b != b'\t') || b == 0x7f;
-    // Whole blocks are tested without a branch per byte; hardly any file has a suspicious one.
-    for (index, block) in bytes.chunks(BLOCK).enumerate() {
-        if !block.iter().fold(false, |found, &b| found | suspicious(b)) {
-            continue;
-        }
-        for (at, &byte) in (index * BLOCK..).zip(block).filter(|&(_, &b)| suspicious(b)) {
-            if byte != b'\r' || bytes.get(at + 1).is_some_and(|&b| b != b'\n') {
-                let message = format!("found control character 0x{byte:02x}, expected text");
-                return Err(fail(at, message));
-            }
-        }
-    }
-    Ok(text)
+    Err(start.fault("found no node in the file, expected at least one").at(file_name))
 }
 
 #[cfg(test)]

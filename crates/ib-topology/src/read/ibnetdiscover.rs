@@ -24,9 +24,9 @@ use std::borrow::Cow;
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
 use super::join::{End, Net, Remote, assume_port_guids, name};
-use super::line::{Fault, Line, Lines, Place};
 use super::rate;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
+use crate::text::{Fault, Line, Lines, Place};
 
 /// Reads a whole text.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {

@@ -23,10 +23,10 @@ use std::collections::BTreeMap;
 use ib_types::{Guid, Lmc, NodeKind};
 
 use super::join::{Net, refused};
-use super::line::{Fault, Line, Lines, Place};
 use super::rate::Enabled;
-use super::{ParseError, Resolver, locate, not_empty};
+use super::{ParseError, Resolver, not_empty};
 use crate::fabric::{Fabric, NodeId, NodeSpec, PortId};
+use crate::text::{Fault, Line, Lines, Place};
 
 mod header;
 mod include;
@@ -50,7 +50,10 @@ pub(super) fn parse(
     resolver: &mut Resolver<'_>,
 ) -> Result<Fabric, ParseError> {
     let files = include::load(file_name, text, resolver)?;
-    let fabric = fabric(&files).map_err(|fault| locate(files.name(fault.place.source), fault))?;
+    let fabric = fabric(&files).map_err(|fault| {
+        let file = files.name(fault.place.source).to_owned();
+        fault.at(&file)
+    })?;
     not_empty(file_name, fabric)
 }
 

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 
 use ib_types::{Guid, Lid, Lmc};
 
-use super::line::{Fault, Place};
 use crate::error::FabricError;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
+use crate::text::{Fault, Place};
 
 /// One port line: what one end says of its link.
 pub(super) struct End<'a, R> {

@@ -2,8 +2,8 @@
 
 use ib_types::{LinkSpeed, LinkWidth};
 
-use super::line::{Fault, Line};
 use crate::fabric::LinkRate;
+use crate::text::{Fault, Line};
 
 /// The speed that stands for `???`: the slowest one for which released tools have no name.
 pub(super) const UNNAMED_SPEED: LinkSpeed = LinkSpeed::Ndr;

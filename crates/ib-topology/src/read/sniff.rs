@@ -1,7 +1,7 @@
 //! Finds out the format of a fabric file.
 
 use super::Format;
-use super::line::Lines;
+use crate::text::Lines;
 
 /// Returns the format that the first telling line belongs to; ibsim's when none does.
 pub(super) fn format(text: &str) -> Format {

@@ -12,9 +12,9 @@
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
 use super::join::{End, Net, Remote, assume_port_guids, name};
-use super::line::{Fault, Line, Lines, Place};
 use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
 use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
+use crate::text::{Fault, Line, Lines, Place};
 
 /// Reads a whole text.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {

@@ -2,7 +2,7 @@
 
 use ib_types::{Lid, Lmc, NodeKind};
 
-use crate::read::line::{Fault, Line};
+use crate::text::{Fault, Line};
 
 /// What the comment of a header says.
 pub(super) struct Header<'a> {

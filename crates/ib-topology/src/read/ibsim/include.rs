@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::ParseError;
-use crate::read::line::{Line, Lines};
-use crate::read::{Resolver, locate, text};
+use crate::read::Resolver;
+use crate::text::{Fault, Line, Lines, checked};
 
 /// How deep ibsim can nest files, the first one counted.
 const MAX_DEPTH: usize = 9;
@@ -117,7 +117,7 @@ impl<'t> Files<'t> {
         let including = &self.sources[source];
         let line = Lines::new(&including.text[range], 0, number).next();
         let mut line = line.expect("the range starts with `include`");
-        let fail = |fault| locate(&including.name, fault);
+        let fail = |fault: Fault| fault.at(&including.name);
         line.letters();
         line.skip_blanks();
         let place = line.place();
@@ -139,7 +139,7 @@ impl<'t> Files<'t> {
             let message = format!("found an include of \"{name}\", which includes this file");
             return Err(fail(place.fault(message)));
         }
-        let text = text(&found.name, &found.bytes)?.to_owned();
+        let text = checked(&found.name, &found.bytes)?.to_owned();
         Ok(Source { name: found.name, text: Cow::Owned(text) })
     }
 }

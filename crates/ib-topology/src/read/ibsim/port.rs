@@ -7,8 +7,8 @@ use ib_types::{Guid, Lid, Lmc};
 use super::{MAX_ALIAS, Parser, check_name, qualified};
 use crate::fabric::PortId;
 use crate::read::join::{End, Remote, name};
-use crate::read::line::{Fault, Line};
 use crate::read::rate::{self, Enabled};
+use crate::text::{Fault, Line};
 
 impl<'a> Parser<'a> {
     /// Reads a port line.

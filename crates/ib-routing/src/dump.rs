@@ -1,0 +1,110 @@
+//! OpenSM's dump files: written byte for byte as OpenSM does, and read back.
+//!
+//! | file | module |
+//! |---|---|
+//! | `opensm-lfts.dump` | [`lfts`] |
+//! | `opensm-lid-matrix.dump` | [`lid_matrix`] |
+//! | `opensm.fdbs` | [`fdbs`] |
+//! | `opensm-subnet.lst` | [`subnet_list`] |
+//! | `ibfabric-levels.dump` | [`levels`] (ours: OpenSM has no file of path SLs) |
+//! | `guid2lid`, `opensm-ftree-ca-order.dump`, `opensm-updn-roots.dump` | [`lists`] |
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::engine::{EngineKind, Routing};
+use crate::subnet::Subnet;
+
+pub mod fdbs;
+pub mod levels;
+pub mod lfts;
+pub mod lid_matrix;
+pub mod lists;
+pub mod subnet_list;
+
+/// What was read from a file, and what had to be passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded<T> {
+    /// What the file holds.
+    pub value: T,
+    /// What the user should know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why the dumps could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct DumpError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// Writes into a directory every dump that OpenSM would leave after routing this subnet.
+///
+/// The directory is made when it is missing. Each file is written under a temporary name and
+/// renamed when it is whole. Returns the names of the files.
+///
+/// # Errors
+/// Fails on the first file that cannot be written.
+pub fn write_all(
+    directory: &Path,
+    subnet: &Subnet<'_>,
+    routing: &Routing,
+) -> Result<Vec<&'static str>, DumpError> {
+    std::fs::create_dir_all(directory)
+        .map_err(|source| DumpError { path: directory.to_owned(), source })?;
+    let mut written = Vec::new();
+    let mut put = |name: &'static str, write: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
+        written.push(name);
+        let path = directory.join(name);
+        replace_file(&path, write).map_err(|source| DumpError { path, source })
+    };
+    put("opensm-lfts.dump", &|out| lfts::write(out, subnet, &routing.lfts))?;
+    put("opensm-lid-matrix.dump", &|out| lid_matrix::write(out, subnet, &routing.hops))?;
+    put("opensm.fdbs", &|out| fdbs::write(out, subnet, routing))?;
+    put("opensm-subnet.lst", &|out| subnet_list::write(out, subnet))?;
+    put("guid2lid", &|out| lists::write_guid2lid(out, subnet))?;
+    if !routing.layers.is_uniform() {
+        put("ibfabric-levels.dump", &|out| levels::write(out, subnet, &routing.layers))?;
+    }
+    if routing.engine == EngineKind::FatTree {
+        put("opensm-ftree-ca-order.dump", &|out| {
+            lists::write_ca_order(out, subnet, &routing.ca_order)
+        })?;
+    }
+    if routing.engine == EngineKind::UpDown {
+        put("opensm-updn-roots.dump", &|out| lists::write_roots(out, subnet, &routing.roots))?;
+    }
+    Ok(written)
+}
+
+fn replace_file(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
+    let result = File::create(&temporary).and_then(|file| {
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        write(&mut out)?;
+        out.flush()
+    });
+    let result = result.and_then(|()| std::fs::rename(&temporary, path));
+    if result.is_err() {
+        // The first error is the one worth reporting.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    result
+}
+
+/// What OpenSM prints after a LID in its dumps: the kind, port GUID and description of its owner.
+fn owner_text(subnet: &Subnet<'_>, lid: u16) -> Option<String> {
+    let id = subnet.lid_owner(lid)?;
+    let node = subnet.end_port_node(id);
+    let guid = subnet.end_port(id).guid;
+    Some(format!("{} portguid {guid}: '{}'", node.kind, node.description))
+}
+
+#[cfg(test)]
+mod tests;

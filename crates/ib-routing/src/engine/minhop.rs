@@ -1,0 +1,46 @@
+//! Least hops, equalised over ports: the engine that every list falls back to.
+
+use ib_types::ServiceLevel;
+
+use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions};
+use crate::fill::fill;
+use crate::hops::HopMatrix;
+use crate::layers::Layers;
+use crate::subnet::Subnet;
+
+/// The minhop engine of seed documents and OpenSM's `-R minhop`.
+///
+/// Every switch sends to a LID through one of the ports with the least hops, the one that the
+/// fewest LIDs use so far. It knows nothing of deadlock: on a fabric with loops its routes can
+/// close a credit loop.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinHop;
+
+impl Engine for MinHop {
+    fn kind(&self) -> EngineKind {
+        EngineKind::MinHop
+    }
+
+    fn route(&self, subnet: &Subnet<'_>, options: &RoutingOptions) -> Result<Routing, EngineError> {
+        Ok(over_shortest_paths(subnet, options, self.kind()))
+    }
+}
+
+/// Routes by the least hops, with or without dimension order.
+pub(super) fn over_shortest_paths(
+    subnet: &Subnet<'_>,
+    options: &RoutingOptions,
+    engine: EngineKind,
+) -> Routing {
+    let hops = HopMatrix::shortest(subnet, &options.link_weights(subnet));
+    let lfts = fill(subnet, &hops, options, engine == EngineKind::Dor);
+    Routing {
+        engine,
+        lfts,
+        hops,
+        layers: Layers::uniform(ServiceLevel::default()),
+        roots: Vec::new(),
+        ca_order: Vec::new(),
+        notes: Vec::new(),
+    }
+}

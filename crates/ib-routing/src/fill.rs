@@ -1,0 +1,336 @@
+//! The second stage of minhop, updn and dor: choosing an output port for every LID.
+//!
+//! Every switch is filled on its own, so the switches are shared out among threads. Within a
+//! switch the targets come in a fixed order, and each takes the least used of its least-hop
+//! ports, the first in scan order when several are.
+
+use rayon::prelude::*;
+
+use crate::engine::RoutingOptions;
+use crate::hops::{HopMatrix, PortSets};
+use crate::lft::{Lfts, NO_PATH};
+use crate::subnet::{Attachment, EndPortId, Peer, Subnet, SwitchId};
+
+mod choice;
+mod scatter;
+
+use choice::{Chooser, Remotes};
+use scatter::LibcRandom;
+
+/// Fills the forwarding tables of all switches.
+///
+/// With `dor`, only the ports to the neighbour behind the first least-hop port compete.
+pub(crate) fn fill(
+    subnet: &Subnet<'_>,
+    hops: &HopMatrix,
+    options: &RoutingOptions,
+    dor: bool,
+) -> Lfts {
+    let plan = Plan::new(subnet, hops, options, dor);
+    let mut lfts = Lfts::new(subnet);
+    if options.scatter_ports == 0 {
+        lfts.par_tables_mut().enumerate().for_each_init(
+            || Workspace::new(&plan),
+            |workspace, (index, table)| {
+                workspace.fill(&plan, SwitchId(index as u16), table, None);
+            },
+        );
+    } else {
+        // The random sequence runs on from switch to switch, so nothing can be shared out.
+        let mut random = LibcRandom::new(options.scatter_ports);
+        let mut workspace = Workspace::new(&plan);
+        for (index, table) in lfts.tables_mut().enumerate() {
+            workspace.fill(&plan, SwitchId(index as u16), table, Some(&mut random));
+        }
+    }
+    lfts
+}
+
+/// What is the same for every switch.
+struct Plan<'a> {
+    subnet: &'a Subnet<'a>,
+    hops: &'a HopMatrix,
+    options: &'a RoutingOptions,
+    dor: bool,
+    order: Vec<EndPortId>,
+    runs: Vec<Run>,
+    /// Per switch: the ports that are not counted.
+    ignored: Vec<Vec<u8>>,
+    /// Per switch: all ports in scan order when that is not 0, 1, 2 …
+    scan: Vec<Option<Vec<u8>>>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        subnet: &'a Subnet<'a>,
+        hops: &'a HopMatrix,
+        options: &'a RoutingOptions,
+        dor: bool,
+    ) -> Self {
+        let mut ignored = vec![Vec::new(); subnet.switches().len()];
+        for &(guid, port) in &options.ignored_ports {
+            if let Some(switch) = subnet.find_switch(guid) {
+                ignored[switch.index()].push(port);
+            }
+        }
+        let mut scan = vec![None; subnet.switches().len()];
+        for (guid, first) in &options.port_search_order {
+            if let Some(switch) = subnet.find_switch(*guid)
+                && scan[switch.index()].is_none()
+            {
+                scan[switch.index()] = scan_order(first, subnet.switch(switch).ports);
+            }
+        }
+        let order = target_order(subnet, &options.guid_routing_order);
+        Self {
+            subnet,
+            hops,
+            options,
+            dor,
+            runs: runs(subnet, &order, options.count_switch_targets),
+            order,
+            ignored,
+            scan,
+        }
+    }
+}
+
+/// Targets that come one after the other and hang on one switch.
+struct Run {
+    at: SwitchId,
+    /// Whether the targets count in load equalisation.
+    counted: bool,
+    /// Base LID, and port of the switch, of each target.
+    targets: Vec<(u16, u8)>,
+}
+
+fn runs(subnet: &Subnet<'_>, order: &[EndPortId], count_switches: bool) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for &id in order {
+        let end_port = subnet.end_port(id);
+        let (at, port) = match end_port.attachment {
+            Attachment::Direct => continue,
+            Attachment::Management(at) => (at, 0),
+            Attachment::Port(at, port) => (at, port),
+        };
+        let counted = count_switches || !end_port.is_switch();
+        let target = (end_port.base_lid.get(), port);
+        match runs.last_mut() {
+            Some(run) if run.at == at && run.counted == counted => run.targets.push(target),
+            _ => runs.push(Run { at, counted, targets: vec![target] }),
+        }
+    }
+    runs
+}
+
+/// Returns the end ports in the order in which a switch routes them: the listed ones, then those
+/// behind the switches with most end ports, then the rest.
+fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> Vec<EndPortId> {
+    let mut placed = vec![false; subnet.end_ports().len()];
+    let mut order = Vec::with_capacity(placed.len());
+    let mut place = |id: EndPortId| {
+        if !std::mem::replace(&mut placed[id.index()], true) {
+            order.push(id);
+        }
+    };
+    for &guid in first {
+        subnet.find_end_port(guid).into_iter().for_each(&mut place);
+    }
+    let end_ports = |id| {
+        subnet.peers(id).iter().filter_map(|peer| match *peer {
+            Peer::EndPort(end_port) => Some(end_port),
+            Peer::None | Peer::Switch(..) => None,
+        })
+    };
+    let mut switches: Vec<SwitchId> = subnet.switch_ids().collect();
+    switches.sort_by_cached_key(|&id| std::cmp::Reverse(end_ports(id).count()));
+    for id in switches {
+        end_ports(id).for_each(&mut place);
+    }
+    subnet.end_port_ids().for_each(&mut place);
+    order
+}
+
+/// Returns port 0, the listed ports and then the others, ascending; `None` for a list that names
+/// a port twice or one that the switch has not.
+fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
+    let mut order = vec![0];
+    for &port in first {
+        if port == 0 || port > ports || order.contains(&port) {
+            return None;
+        }
+        order.push(port);
+    }
+    for port in 1..=ports {
+        if !order.contains(&port) {
+            order.push(port);
+        }
+    }
+    Some(order)
+}
+
+/// What one thread needs for one switch at a time.
+struct Workspace {
+    sets: PortSets,
+    candidates: Vec<u8>,
+    counts: [u32; 256],
+    counted: [bool; 256],
+    remotes: Remotes,
+}
+
+impl Workspace {
+    fn new(plan: &Plan<'_>) -> Self {
+        Self {
+            sets: PortSets::new(plan.subnet),
+            candidates: Vec::new(),
+            counts: [0; 256],
+            counted: [true; 256],
+            remotes: Remotes::default(),
+        }
+    }
+
+    fn fill(
+        &mut self,
+        plan: &Plan<'_>,
+        switch: SwitchId,
+        table: &mut [u8],
+        mut random: Option<&mut LibcRandom>,
+    ) {
+        plan.hops.least_hop_ports(plan.subnet, switch, &mut self.sets);
+        self.counts.fill(0);
+        self.counted.fill(true);
+        for &port in &plan.ignored[switch.index()] {
+            self.counted[usize::from(port)] = false;
+        }
+        let options = plan.options;
+        let plain = plan.subnet.lmc().get() == 0
+            && options.existing.is_none()
+            && !options.port_shifting
+            && random.is_none();
+        if plain {
+            for run in &plan.runs {
+                self.route_run(plan, switch, run, table);
+            }
+            return;
+        }
+        self.remotes.reset(plan.subnet);
+        for offset in 0..plan.subnet.lmc().lids() {
+            for &target in &plan.order {
+                self.route(plan, switch, (target, offset), table, random.as_deref_mut());
+            }
+        }
+    }
+
+    /// Lists the ports that compete for a destination switch, in scan order.
+    fn find_candidates(&mut self, plan: &Plan<'_>, switch: SwitchId, towards: SwitchId) {
+        self.candidates.clear();
+        self.sets.ports(towards, &mut self.candidates);
+        if let Some(order) = &plan.scan[switch.index()] {
+            let position = |port: &u8| order.iter().position(|other| other == port);
+            self.candidates.sort_by_key(position);
+        }
+        if plan.dor && self.candidates.len() > 1 {
+            let peers = plan.subnet.peers(switch);
+            let behind = |port: u8| match peers[usize::from(port)] {
+                Peer::Switch(next, _) => Some(next),
+                Peer::None | Peer::EndPort(_) => None,
+            };
+            let dimension = behind(self.candidates[0]);
+            self.candidates.retain(|&port| behind(port) == dimension);
+        }
+    }
+
+    /// Routes the one LID of every target of a run when nothing but use counts decides.
+    ///
+    /// The first least used port wins each time, so the ports with the lowest count are used one
+    /// after the other in scan order, then those with the next count: a pass over the candidates
+    /// per count serves as many targets as there are ports at that count.
+    fn route_run(&mut self, plan: &Plan<'_>, switch: SwitchId, run: &Run, table: &mut [u8]) {
+        if run.at == switch {
+            for &(lid, port) in &run.targets {
+                table[usize::from(lid)] = port;
+                let counts = run.counted && self.counted[usize::from(port)];
+                self.counts[usize::from(port)] += u32::from(counts);
+            }
+            return;
+        }
+        self.find_candidates(plan, switch, run.at);
+        let count = |port: &u8| self.counts[usize::from(*port)];
+        let Some(mut level) = self.candidates.iter().map(count).min() else { return };
+        let mut targets = run.targets.iter();
+        let mut target = targets.next();
+        while target.is_some() {
+            for &port in &self.candidates {
+                let slot = &mut self.counts[usize::from(port)];
+                while *slot == level
+                    && let Some(&(lid, _)) = target
+                {
+                    table[usize::from(lid)] = port;
+                    target = targets.next();
+                    *slot += u32::from(run.counted && self.counted[usize::from(port)]);
+                }
+            }
+            level += 1;
+        }
+    }
+
+    /// Routes one LID of a target under all the rules.
+    fn route(
+        &mut self,
+        plan: &Plan<'_>,
+        switch: SwitchId,
+        (target, offset): (EndPortId, u16),
+        table: &mut [u8],
+        random: Option<&mut LibcRandom>,
+    ) {
+        let end_port = plan.subnet.end_port(target);
+        if offset >= end_port.lids {
+            return;
+        }
+        let lid = end_port.base_lid.index() + usize::from(offset);
+        let port = match end_port.attachment {
+            Attachment::Direct => NO_PATH,
+            Attachment::Management(at) if at == switch => 0,
+            Attachment::Port(at, port) if at == switch => port,
+            Attachment::Management(at) | Attachment::Port(at, _) => {
+                kept_port(plan, switch, at, lid).unwrap_or_else(|| {
+                    self.find_candidates(plan, switch, at);
+                    let start = match offset {
+                        0 => 1,
+                        _ if plan.dor => 1,
+                        _ => usize::from(table[lid - 1]) + 1,
+                    };
+                    Chooser {
+                        plan,
+                        switch,
+                        counts: &self.counts,
+                        used: self.remotes.of(target),
+                        random: random.filter(|_| offset == 0),
+                    }
+                    .choose(&self.candidates, start)
+                })
+            }
+        };
+        table[lid] = port;
+        let counts = plan.options.count_switch_targets || !end_port.is_switch();
+        if port != NO_PATH && counts && self.counted[usize::from(port)] {
+            self.counts[usize::from(port)] += 1;
+            self.remotes.count(plan, switch, target, port);
+        }
+    }
+}
+
+/// Returns the port that an existing table gives when it is still a least-hop port.
+fn kept_port(plan: &Plan<'_>, switch: SwitchId, towards: SwitchId, lid: usize) -> Option<u8> {
+    let port = plan.options.existing.as_ref()?.port(switch, lid as u16);
+    let linked = matches!(
+        plan.subnet.peers(switch).get(usize::from(port)),
+        Some(Peer::Switch(..) | Peer::EndPort(_))
+    );
+    let best = plan.hops.least(switch, towards);
+    let through = || plan.hops.through(plan.subnet, switch, port, towards);
+    (linked && best != crate::hops::NO_HOPS && through() == best).then_some(port)
+}
+
+#[cfg(test)]
+mod tests;

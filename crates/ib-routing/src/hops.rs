@@ -1,0 +1,336 @@
+//! The lid matrix: how many hops from each port of each switch to each switch.
+
+use rayon::prelude::*;
+
+use crate::subnet::{Subnet, SwitchId};
+
+/// The hop count of a destination that cannot be reached.
+pub const NO_HOPS: u8 = 255;
+
+/// How many switches one breadth-first search starts from: the bits of a word.
+const SOURCES: usize = 64;
+
+/// The hops of every switch to every other, and on demand those through each of its ports.
+#[derive(Clone, Debug)]
+pub struct HopMatrix {
+    switches: usize,
+    /// `[source switch][destination switch]`.
+    least: Vec<u8>,
+    through: Through,
+}
+
+#[derive(Clone, Debug)]
+enum Through {
+    /// A link's weight plus the hops of the switch behind it.
+    Neighbours(LinkWeights),
+    /// Bytes per switch: `[destination switch][port 0 to n]`.
+    Explicit(Vec<Vec<u8>>),
+    /// `[destination switch][offset of the switch + port]`.
+    ByDestination { offset: Vec<u32>, rows: Vec<u8> },
+}
+
+/// The weight of each link in hops, 1 unless said otherwise, by switch and outgoing port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkWeights(std::collections::BTreeMap<(SwitchId, u8), u8>);
+
+impl LinkWeights {
+    /// Sets the weight of the link at a port, as seen by packets that leave through it.
+    pub fn set(&mut self, switch: SwitchId, port: u8, weight: u8) {
+        self.0.insert((switch, port), weight);
+    }
+
+    /// Returns the weight of the link at a port.
+    #[must_use]
+    pub fn get(&self, switch: SwitchId, port: u8) -> u8 {
+        if self.0.is_empty() { 1 } else { self.0.get(&(switch, port)).copied().unwrap_or(1) }
+    }
+
+    /// Returns true when every link weighs 1.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        self.0.values().all(|&weight| weight == 1)
+    }
+}
+
+impl HopMatrix {
+    /// Computes the least hops between all switches.
+    ///
+    /// Paths of 255 hops or more count as none, as they do in OpenSM.
+    #[must_use]
+    pub fn shortest(subnet: &Subnet<'_>, weights: &LinkWeights) -> Self {
+        let switches = subnet.switches().len();
+        let mut least = vec![NO_HOPS; switches * switches];
+        if weights.is_uniform() {
+            let graph = Graph::new(subnet);
+            least
+                .par_chunks_mut(switches.max(1) * SOURCES)
+                .enumerate()
+                .for_each(|(batch, rows)| graph.breadth_first(batch * SOURCES, rows));
+        } else {
+            least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each(|(source, row)| {
+                weighted_row(subnet, weights, SwitchId(source as u16), row);
+            });
+        }
+        Self { switches, least, through: Through::Neighbours(weights.clone()) }
+    }
+
+    /// Makes a matrix from the hops through every port.
+    ///
+    /// `through[s]` holds, for each destination switch, one byte for every port 0 to n of switch
+    /// `s`; byte 0 is the least of them.
+    ///
+    /// # Panics
+    /// Panics when the lengths do not fit the subnet.
+    #[must_use]
+    pub fn explicit(subnet: &Subnet<'_>, through: Vec<Vec<u8>>) -> Self {
+        let switches = subnet.switches().len();
+        assert_eq!(through.len(), switches, "one block of hops per switch");
+        let mut least = Vec::with_capacity(switches * switches);
+        for (switch, block) in subnet.switches().iter().zip(&through) {
+            let stride = usize::from(switch.ports) + 1;
+            assert_eq!(block.len(), stride * switches, "one row per destination switch");
+            least.extend(block.chunks_exact(stride).map(|row| row[0]));
+        }
+        Self { switches, least, through: Through::Explicit(through) }
+    }
+
+    /// Returns where the hops of each switch start in a row of [`Self::by_destination`], and the
+    /// length of a row last.
+    pub(crate) fn row_offsets(subnet: &Subnet<'_>) -> Vec<u32> {
+        let mut offset = vec![0];
+        let mut next = 0;
+        for switch in subnet.switches() {
+            next += u32::from(switch.ports) + 1;
+            offset.push(next);
+        }
+        offset
+    }
+
+    /// Makes a matrix from one row per destination switch, laid out by [`Self::row_offsets`].
+    pub(crate) fn by_destination(subnet: &Subnet<'_>, rows: Vec<u8>) -> Self {
+        let switches = subnet.switches().len();
+        let offset = Self::row_offsets(subnet);
+        let width = offset[switches] as usize;
+        assert_eq!(rows.len(), switches * width, "one row per destination switch");
+        let mut least = vec![NO_HOPS; switches * switches];
+        least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each(|(from, out)| {
+            for (slot, row) in out.iter_mut().zip(rows.chunks_exact(width)) {
+                *slot = row[offset[from] as usize];
+            }
+        });
+        Self { switches, least, through: Through::ByDestination { offset, rows } }
+    }
+
+    /// Returns the least hops from one switch to another; [`NO_HOPS`] when there is no path.
+    #[must_use]
+    pub fn least(&self, from: SwitchId, to: SwitchId) -> u8 {
+        self.least[from.index() * self.switches + to.index()]
+    }
+
+    /// Returns the least hops from a switch to all others, in order.
+    #[must_use]
+    pub fn least_row(&self, from: SwitchId) -> &[u8] {
+        &self.least[from.index() * self.switches..][..self.switches]
+    }
+
+    /// Returns the hops to a switch through one port of another; through port 0 that is the least
+    /// of all ports.
+    #[must_use]
+    pub fn through(&self, subnet: &Subnet<'_>, from: SwitchId, port: u8, to: SwitchId) -> u8 {
+        match &self.through {
+            Through::Explicit(blocks) => {
+                let stride = usize::from(subnet.switch(from).ports) + 1;
+                blocks[from.index()]
+                    .get(to.index() * stride + usize::from(port))
+                    .copied()
+                    .filter(|_| usize::from(port) < stride)
+                    .unwrap_or(NO_HOPS)
+            }
+            Through::ByDestination { offset, rows } => {
+                let width = offset[self.switches] as usize;
+                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
+                let row = &rows[to.index() * width..][..width];
+                row[range].get(usize::from(port)).copied().unwrap_or(NO_HOPS)
+            }
+            Through::Neighbours(_) if port == 0 => self.least(from, to),
+            Through::Neighbours(weights) => match subnet.peers(from).get(usize::from(port)) {
+                Some(&crate::subnet::Peer::Switch(next, _)) => {
+                    self.least(next, to).saturating_add(weights.get(from, port))
+                }
+                _ => NO_HOPS,
+            },
+        }
+    }
+
+    /// Finds, for one switch, its least-hop ports towards every destination switch.
+    ///
+    /// Towards the switch itself there are none.
+    pub(crate) fn least_hop_ports(&self, subnet: &Subnet<'_>, from: SwitchId, sets: &mut PortSets) {
+        sets.reset(subnet.switch(from).ports);
+        let least = self.least_row(from);
+        match &self.through {
+            Through::Neighbours(weights) => {
+                for (port, next, _) in subnet.switch_links(from) {
+                    sets.add_on_least(port, weights.get(from, port), self.least_row(next), least);
+                }
+            }
+            Through::Explicit(blocks) => {
+                let stride = usize::from(subnet.switch(from).ports) + 1;
+                sets.add_rows(blocks[from.index()].chunks_exact(stride), least);
+            }
+            Through::ByDestination { offset, rows } => {
+                let width = offset[self.switches] as usize;
+                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
+                sets.add_rows(rows.chunks_exact(width).map(|row| &row[range.clone()]), least);
+            }
+        }
+        sets.clear_unreachable(from, least);
+    }
+}
+
+/// For one switch, a set of ports for every destination switch.
+///
+/// Eight ports share a byte, and the bytes of one group of eight ports for all destinations lie
+/// side by side: a port is added to all sets by a comparison of two rows of bytes.
+pub(crate) struct PortSets {
+    switches: usize,
+    groups: usize,
+    bits: Vec<u8>,
+}
+
+impl PortSets {
+    pub(crate) fn new(subnet: &Subnet<'_>) -> Self {
+        Self { switches: subnet.switches().len(), groups: 0, bits: Vec::new() }
+    }
+
+    fn reset(&mut self, ports: u8) {
+        self.groups = usize::from(ports) / 8 + 1;
+        self.bits.clear();
+        self.bits.resize(self.groups * self.switches, 0);
+    }
+
+    /// Adds a port towards all destinations that lie on a shortest path through it.
+    fn add_on_least(&mut self, port: u8, weight: u8, beyond: &[u8], least: &[u8]) {
+        let bit = 1u8 << (port % 8);
+        let group = &mut self.bits[usize::from(port) / 8 * self.switches..][..self.switches];
+        for ((set, &beyond), &least) in group.iter_mut().zip(beyond).zip(least) {
+            // An unreachable destination wraps or saturates: its set is cleared afterwards.
+            *set |= if beyond.saturating_add(weight) == least { bit } else { 0 };
+        }
+    }
+
+    fn add_rows<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>, least: &[u8]) {
+        for (to, (row, &best)) in rows.zip(least).enumerate() {
+            for (group, hops) in row.chunks(8).enumerate() {
+                let set = hops
+                    .iter()
+                    .enumerate()
+                    .fold(0, |set, (bit, &hops)| set | u8::from(hops == best) << bit);
+                self.bits[group * self.switches + to] = set;
+            }
+            self.bits[to] &= !1;
+        }
+    }
+
+    fn clear_unreachable(&mut self, from: SwitchId, least: &[u8]) {
+        for group in self.bits.chunks_exact_mut(self.switches) {
+            for (set, &least) in group.iter_mut().zip(least) {
+                *set = if least == NO_HOPS { 0 } else { *set };
+            }
+            group[from.index()] = 0;
+        }
+    }
+
+    /// Appends the ports towards a switch, ascending.
+    pub(crate) fn ports(&self, towards: SwitchId, ports: &mut Vec<u8>) {
+        for group in 0..self.groups {
+            let mut set = self.bits[group * self.switches + towards.index()];
+            while set != 0 {
+                ports.push((group * 8) as u8 + set.trailing_zeros() as u8);
+                set &= set - 1;
+            }
+        }
+    }
+}
+
+/// The switches' neighbours without parallel links, for breadth-first searches.
+pub(crate) struct Graph {
+    first: Vec<u32>,
+    next: Vec<u16>,
+}
+
+impl Graph {
+    pub(crate) fn new(subnet: &Subnet<'_>) -> Self {
+        let mut graph = Self { first: vec![0], next: Vec::new() };
+        for id in subnet.switch_ids() {
+            let start = graph.next.len();
+            for (_, other, _) in subnet.switch_links(id) {
+                if !graph.next[start..].contains(&other.0) {
+                    graph.next.push(other.0);
+                }
+            }
+            graph.first.push(graph.next.len() as u32);
+        }
+        graph
+    }
+
+    pub(crate) fn neighbours(&self, switch: u16) -> &[u16] {
+        let (from, to) = (self.first[usize::from(switch)], self.first[usize::from(switch) + 1]);
+        &self.next[from as usize..to as usize]
+    }
+
+    /// Searches from up to [`SOURCES`] switches at once, one bit of a word for each.
+    ///
+    /// `rows` holds the hops of the switches from `first` on to all switches.
+    fn breadth_first(&self, first: usize, rows: &mut [u8]) {
+        rows.fill(NO_HOPS);
+        let switches = self.first.len() - 1;
+        let mut seen = vec![0u64; switches];
+        for (source, row) in rows.chunks_exact_mut(switches).enumerate() {
+            row[first + source] = 0;
+            seen[first + source] = 1 << source;
+        }
+        let mut front = seen.clone();
+        let mut next = vec![0u64; switches];
+        for hops in 1..NO_HOPS {
+            let mut grown = 0;
+            for (switch, (new, seen)) in next.iter_mut().zip(&mut seen).enumerate() {
+                let near = self.neighbours(switch as u16).iter();
+                *new = near.fold(0, |near, &other| near | front[usize::from(other)]) & !*seen;
+                *seen |= *new;
+                grown |= *new;
+                let mut sources = *new;
+                while sources != 0 {
+                    rows[sources.trailing_zeros() as usize * switches + switch] = hops;
+                    sources &= sources - 1;
+                }
+            }
+            if grown == 0 {
+                break;
+            }
+            std::mem::swap(&mut front, &mut next);
+        }
+    }
+}
+
+/// Dial's algorithm from one source over outgoing weights of 1 to 255.
+fn weighted_row(subnet: &Subnet<'_>, weights: &LinkWeights, source: SwitchId, row: &mut [u8]) {
+    row.fill(NO_HOPS);
+    row[source.index()] = 0;
+    let mut buckets: Vec<Vec<SwitchId>> = vec![Vec::new(); usize::from(NO_HOPS)];
+    buckets[0].push(source);
+    for distance in 0..NO_HOPS {
+        for switch in std::mem::take(&mut buckets[usize::from(distance)]) {
+            if row[switch.index()] != distance {
+                continue;
+            }
+            for (port, other, _) in subnet.switch_links(switch) {
+                let beyond = distance.saturating_add(weights.get(switch, port));
+                if beyond < row[other.index()] {
+                    row[other.index()] = beyond;
+                    buckets[usize::from(beyond)].push(other);
+                }
+            }
+        }
+    }
+}

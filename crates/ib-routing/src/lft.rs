@@ -1,0 +1,72 @@
+//! Linear forwarding tables.
+
+use crate::subnet::{Subnet, SwitchId};
+
+/// The entry of a LID that a switch does not forward.
+pub const NO_PATH: u8 = 255;
+
+/// The linear forwarding tables of all switches of a subnet: an output port per switch and LID.
+///
+/// Port 0 means the switch itself; [`NO_PATH`] means that packets to the LID are dropped. IBTA
+/// volume 1, chapter 14.2.5.11.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lfts {
+    width: usize,
+    entries: Vec<u8>,
+}
+
+impl Lfts {
+    /// Returns tables without any route, for LIDs 0 to the subnet's highest.
+    #[must_use]
+    pub fn new(subnet: &Subnet<'_>) -> Self {
+        let width = usize::from(subnet.max_lid()) + 1;
+        Self { width, entries: vec![NO_PATH; width * subnet.switches().len()] }
+    }
+
+    /// Returns the number of switches.
+    #[must_use]
+    pub fn switches(&self) -> usize {
+        self.entries.len() / self.width
+    }
+
+    /// Returns the highest LID of the tables.
+    #[must_use]
+    pub fn max_lid(&self) -> u16 {
+        (self.width - 1) as u16
+    }
+
+    /// Returns the table of a switch, indexed by LID.
+    #[must_use]
+    pub fn table(&self, switch: SwitchId) -> &[u8] {
+        &self.entries[switch.index() * self.width..][..self.width]
+    }
+
+    /// Returns the table of a switch for writing.
+    pub fn table_mut(&mut self, switch: SwitchId) -> &mut [u8] {
+        &mut self.entries[switch.index() * self.width..][..self.width]
+    }
+
+    /// Returns the tables of all switches for writing, in the order of the switches.
+    pub fn tables_mut(&mut self) -> std::slice::ChunksExactMut<'_, u8> {
+        self.entries.chunks_exact_mut(self.width)
+    }
+
+    /// Returns the tables of all switches for writing by several threads.
+    pub fn par_tables_mut(&mut self) -> rayon::slice::ChunksExactMut<'_, u8> {
+        rayon::slice::ParallelSliceMut::par_chunks_exact_mut(
+            self.entries.as_mut_slice(),
+            self.width,
+        )
+    }
+
+    /// Returns the output port for a LID: [`NO_PATH`] when there is none or the LID is beyond the
+    /// table.
+    #[must_use]
+    pub fn port(&self, switch: SwitchId, lid: u16) -> u8 {
+        if usize::from(lid) < self.width {
+            self.entries[switch.index() * self.width + usize::from(lid)]
+        } else {
+            NO_PATH
+        }
+    }
+}

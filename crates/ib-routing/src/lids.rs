@@ -1,0 +1,304 @@
+//! LID assignment, as OpenSM's first sweep does it.
+//!
+//! The subnet manager's own port comes first, then all others in the order of byte-swapped port
+//! GUIDs. A port keeps the LID of the guid2lid file; failing that the one it was found with, when
+//! that is aligned to the LMC and nobody has it; failing that it gets the first free range. A
+//! base switch port 0 takes one LID whatever the LMC (IBTA volume 1, chapter 14.2.5.6).
+
+use std::collections::BTreeMap;
+
+use ib_topology::{Fabric, PortId};
+use ib_types::{Guid, Lid, Lmc};
+
+/// How LIDs are assigned.
+#[derive(Clone, Debug, Default)]
+pub struct LidOptions {
+    /// The LMC of all channel adapter and router ports.
+    pub lmc: Lmc,
+    /// Whether an enhanced switch port 0 gets the LMC as well.
+    pub lmc_esp0: bool,
+    /// Whether the LIDs that ports were found with are forgotten.
+    pub reassign: bool,
+    /// The ranges of a guid2lid file, first and last LID by port GUID.
+    pub guid2lid: BTreeMap<Guid, (u16, u16)>,
+}
+
+/// Why LIDs cannot be assigned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LidError {
+    /// The unicast LIDs ran out.
+    #[error(
+        "out of LIDs at port GUID {guid}: {ports} end ports with LMC {lmc} need more than the \
+         49151 unicast LIDs"
+    )]
+    Exhausted {
+        /// The first port that got none.
+        guid: Guid,
+        /// The number of end ports of the subnet.
+        ports: usize,
+        /// The LMC that was asked for.
+        lmc: Lmc,
+    },
+}
+
+/// The LIDs of a subnet's end ports.
+#[derive(Clone, Debug)]
+pub(crate) struct Assigned {
+    /// Base LID and number of LIDs, in the order of the ports.
+    pub(crate) ranges: Vec<(Lid, u16)>,
+    /// The port index of each LID from 0 to the highest; `u32::MAX` where there is none.
+    pub(crate) owner: Vec<u32>,
+    /// What had to be overruled.
+    pub(crate) notes: Vec<String>,
+}
+
+const NOBODY: u32 = u32::MAX;
+const TABLE: usize = Lid::MAX_UNICAST as usize + 1;
+
+pub(crate) fn assign(
+    fabric: &Fabric,
+    ports: &[PortId],
+    sm_index: usize,
+    options: &LidOptions,
+) -> Result<Assigned, LidError> {
+    let mut manager = Manager {
+        fabric,
+        ports,
+        options,
+        persistent: BTreeMap::new(),
+        used: vec![false; TABLE],
+        discovered: vec![NOBODY; TABLE],
+        free: Vec::new(),
+        owner: vec![NOBODY; TABLE],
+        notes: Vec::new(),
+    };
+    if !options.reassign {
+        manager.load_persistent();
+    }
+    manager.find_free_ranges();
+    let mut ranges = vec![None; ports.len()];
+    let order = std::iter::once(sm_index).chain((0..ports.len()).filter(|&i| i != sm_index));
+    for index in order {
+        ranges[index] = Some(manager.assign_port(index)?);
+    }
+    // OpenSM's table also stretches over the LIDs that were merely found.
+    let last = (1..TABLE)
+        .rev()
+        .find(|&lid| manager.owner[lid] != NOBODY || manager.discovered[lid] != NOBODY)
+        .unwrap_or(0);
+    manager.owner.truncate(last + 1);
+    Ok(Assigned {
+        ranges: ranges.into_iter().map(|range| range.expect("every port got LIDs")).collect(),
+        owner: manager.owner,
+        notes: manager.notes,
+    })
+}
+
+struct Manager<'a> {
+    fabric: &'a Fabric,
+    ports: &'a [PortId],
+    options: &'a LidOptions,
+    persistent: BTreeMap<Guid, (u16, u16)>,
+    used: Vec<bool>,
+    discovered: Vec<u32>,
+    free: Vec<(u16, u16)>,
+    owner: Vec<u32>,
+    notes: Vec<String>,
+}
+
+impl Manager<'_> {
+    fn wanted(&self, index: usize) -> u16 {
+        let port = self.fabric.port(self.ports[index]);
+        let node = self.fabric.node(port.node);
+        let single = node.kind.is_switch() && !(self.options.lmc_esp0 && node.enhanced_port0);
+        if single { 1 } else { self.options.lmc.lids() }
+    }
+
+    fn aligned(&self, lid: u16) -> bool {
+        lid.is_multiple_of(self.options.lmc.lids())
+    }
+
+    /// Takes over the guid2lid entries that are legal under this LMC.
+    fn load_persistent(&mut self) {
+        for (&guid, &(first, last)) in &self.options.guid2lid {
+            let fault = if first == 0 || first > last || last > Lid::MAX_UNICAST {
+                "is not a range of unicast LIDs"
+            } else if first != last && !self.aligned(first) {
+                "is not aligned to the LMC"
+            } else if (first..=last).any(|lid| self.used[usize::from(lid)]) {
+                "overlaps another entry"
+            } else {
+                let kept = last.min(first.saturating_add(self.options.lmc.lids() - 1));
+                self.used[usize::from(first)..=usize::from(kept)].fill(true);
+                self.persistent.insert(guid, (first, last));
+                continue;
+            };
+            self.notes.push(format!(
+                "guid2lid: the range {first:#06x} to {last:#06x} of {guid} {fault}; it is ignored"
+            ));
+        }
+    }
+
+    /// Marks the LIDs that ports were found with, and lists the ranges nobody claims.
+    fn find_free_ranges(&mut self) {
+        if self.options.reassign {
+            self.free.push((1, Lid::MAX_UNICAST));
+            return;
+        }
+        let lmc_lids = self.options.lmc.lids();
+        for (index, &id) in self.ports.iter().enumerate() {
+            let port = self.fabric.port(id);
+            if let Some(lid) = port.lid {
+                let count = port.lmc.lids();
+                for offset in 0..count.min(Lid::MAX_UNICAST + 1 - lid.get()) {
+                    let owner = if offset < lmc_lids { index as u32 } else { NOBODY };
+                    self.discovered[lid.index() + usize::from(offset)] = owner;
+                }
+            }
+            self.drop_misfit(index);
+        }
+        let mut open = None;
+        let mut lid = 1;
+        while lid <= Lid::MAX_UNICAST {
+            let (free, next) = self.is_free(lid);
+            if free {
+                open.get_or_insert(lid);
+            } else if let Some(first) = open.take() {
+                self.free.push((first, lid - 1));
+            }
+            lid = next + 1;
+        }
+        if let Some(first) = open {
+            self.free.push((first, Lid::MAX_UNICAST));
+        }
+    }
+
+    /// Forgets a guid2lid entry that is too narrow or misaligned for its port.
+    fn drop_misfit(&mut self, index: usize) {
+        let guid = self.fabric.port(self.ports[index]).guid;
+        let wanted = self.wanted(index);
+        if let Some(&(first, last)) = self.persistent.get(&guid)
+            && wanted != 1
+            && (!self.aligned(first) || last - first + 1 < wanted)
+        {
+            self.persistent.remove(&guid);
+            self.used[usize::from(first)..=usize::from(last)].fill(false);
+            self.notes.push(format!(
+                "guid2lid: the range {first:#06x} to {last:#06x} of {guid} is too narrow for LMC \
+                 {}; it is ignored",
+                self.options.lmc
+            ));
+        }
+    }
+
+    /// Tells whether a LID is free, and the last LID that the answer settles.
+    fn is_free(&self, lid: u16) -> (bool, u16) {
+        if self.used[usize::from(lid)] {
+            return (false, lid);
+        }
+        let index = self.discovered[usize::from(lid)];
+        if index == NOBODY {
+            return (true, lid);
+        }
+        let port = self.fabric.port(self.ports[index as usize]);
+        let wanted = self.wanted(index as usize);
+        let base = port.lid.expect("found with a LID").get();
+        let last = match wanted {
+            1 => base.saturating_add(port.lmc.lids() - 1),
+            wanted => base.saturating_add(wanted - 1),
+        }
+        .min(Lid::MAX_UNICAST);
+        let taken = self.persistent.contains_key(&port.guid)
+            || (wanted != 1 && !self.aligned(base))
+            || (base + 1..=last).any(|lid| self.used[usize::from(lid)]);
+        if taken { (true, lid) } else { (false, last.max(lid)) }
+    }
+
+    fn assign_port(&mut self, index: usize) -> Result<(Lid, u16), LidError> {
+        let port = *self.fabric.port(self.ports[index]);
+        let wanted = self.wanted(index);
+        let first = match self.known(index) {
+            Some(first) => first,
+            None => self.take_free(wanted).ok_or(LidError::Exhausted {
+                guid: port.guid,
+                ports: self.ports.len(),
+                lmc: self.options.lmc,
+            })?,
+        };
+        let range = usize::from(first)..usize::from(first) + usize::from(wanted);
+        self.used[range.clone()].fill(true);
+        self.owner[range].fill(index as u32);
+        let base = Lid::unicast(u32::from(first)).expect("free ranges are unicast");
+        if let Some(found) = port.lid
+            && !self.options.reassign
+            && found != base
+        {
+            self.notes.push(format!(
+                "port {} was found with LID {found} and gets {base} instead",
+                port.guid
+            ));
+        }
+        Ok((base, wanted))
+    }
+
+    /// Returns the LID that a port may keep.
+    fn known(&mut self, index: usize) -> Option<u16> {
+        if self.options.reassign {
+            return None;
+        }
+        let port = *self.fabric.port(self.ports[index]);
+        let wanted = self.wanted(index);
+        if let Some(&(first, _)) = self.persistent.get(&port.guid) {
+            self.forget_found(index);
+            return (first.checked_add(wanted - 1)? <= Lid::MAX_UNICAST).then_some(first);
+        }
+        if let Some(found) = port.lid {
+            let first = found.get();
+            let fits = first.checked_add(wanted - 1).is_some_and(|last| last <= Lid::MAX_UNICAST)
+                && first.is_multiple_of(wanted);
+            if fits && (first..first + wanted).all(|lid| !self.used[usize::from(lid)]) {
+                return Some(first);
+            }
+        }
+        self.forget_found(index);
+        None
+    }
+
+    fn forget_found(&mut self, index: usize) {
+        // The table keeps its length all the same: only the owner is forgotten.
+        if let Some(lid) = self.fabric.port(self.ports[index]).lid {
+            let range =
+                lid.index()..(lid.index() + usize::from(self.options.lmc.lids())).min(TABLE);
+            for owner in &mut self.discovered[range] {
+                if *owner == index as u32 {
+                    *owner = NOBODY;
+                }
+            }
+        }
+    }
+
+    /// Takes the first free range that is wide enough; what lies before an aligned start is lost,
+    /// as it is in OpenSM.
+    fn take_free(&mut self, wanted: u16) -> Option<u16> {
+        let lmc_lids = self.options.lmc.lids();
+        for slot in 0..self.free.len() {
+            let (first, last) = self.free[slot];
+            let start = if wanted > 1 { first.next_multiple_of(lmc_lids) } else { first };
+            let end = start + wanted - 1;
+            if end > last {
+                continue;
+            }
+            if end == last {
+                self.free.remove(slot);
+            } else {
+                self.free[slot].0 = end + 1;
+            }
+            return Some(start);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Root switches: as the user names them, or as the distances of the channel adapters show them.
+
+use std::collections::BTreeMap;
+
+use ib_types::Guid;
+
+use crate::hops::{HopMatrix, NO_HOPS};
+use crate::subnet::{Attachment, Subnet, SwitchId};
+
+/// Looks up root GUIDs: a switch's node GUID, or the node or port GUID of a channel adapter or
+/// router, which stands for the switches that it hangs on.
+///
+/// Returns each switch once, in the subnet's order. GUIDs that name nothing are noted.
+pub(crate) fn from_guids(
+    subnet: &Subnet<'_>,
+    guids: &[Guid],
+    notes: &mut Vec<String>,
+) -> Vec<SwitchId> {
+    let mut roots = std::collections::BTreeSet::new();
+    for &guid in guids {
+        let found = stands_for(subnet, guid);
+        if found.is_empty() {
+            notes.push(format!("root GUID {guid} is not in the subnet; it is skipped"));
+        }
+        roots.extend(found);
+    }
+    roots.into_iter().collect()
+}
+
+fn stands_for(subnet: &Subnet<'_>, guid: Guid) -> Vec<SwitchId> {
+    if let Some(switch) = subnet.find_switch(guid) {
+        return vec![switch];
+    }
+    let attached = |id| match subnet.end_port(id).attachment {
+        Attachment::Port(switch, _) | Attachment::Management(switch) => Some(switch),
+        Attachment::Direct => None,
+    };
+    if let Some(node) = subnet.fabric().find_guid(guid) {
+        let ports = subnet.fabric().ports_of(node).filter(|(_, port)| !port.guid.is_zero());
+        return ports
+            .filter_map(|(_, port)| subnet.find_end_port(port.guid))
+            .filter_map(attached)
+            .collect();
+    }
+    subnet.find_end_port(guid).and_then(attached).into_iter().collect()
+}
+
+/// What root detection found.
+pub(crate) struct Detected {
+    pub(crate) roots: Vec<SwitchId>,
+    /// One line for every group of switches with the same histogram, largest group first.
+    pub(crate) histogram: Vec<String>,
+}
+
+/// The highest number of hops that the histogram has a bar for, plus one.
+const BARS: usize = 64;
+
+/// How many groups of switches the histogram lists before it sums up.
+const GROUPS_SHOWN: usize = 12;
+
+/// Finds the switches that see nearly all channel adapters and routers at one distance.
+///
+/// A root has exactly one bar above 90 % of the adapters in its histogram of hops, and exactly
+/// one above 5 %.
+pub(crate) fn detect(subnet: &Subnet<'_>, hops: &HopMatrix) -> Detected {
+    let mut adapters = vec![0u32; subnet.switches().len()];
+    for end_port in subnet.end_ports() {
+        if let Attachment::Port(switch, _) = end_port.attachment {
+            adapters[switch.index()] += 1;
+        }
+    }
+    let total: u32 = adapters.iter().sum();
+    let (high, low) = (f64::from(total) * 0.9, f64::from(total) * 0.05);
+    let mut roots = Vec::new();
+    let mut groups: BTreeMap<Vec<u32>, (usize, bool)> = BTreeMap::new();
+    for id in subnet.switch_ids() {
+        let mut bars = vec![0u32; BARS];
+        for (&distance, &count) in hops.least_row(id).iter().zip(&adapters) {
+            if distance != NO_HOPS && usize::from(distance) < BARS {
+                bars[usize::from(distance)] += count;
+            }
+        }
+        let over = |limit: f64| bars.iter().filter(|&&bar| f64::from(bar) > limit).count();
+        let is_root = over(high) == 1 && over(low) == 1;
+        if is_root {
+            roots.push(id);
+        }
+        while bars.last() == Some(&0) {
+            bars.pop();
+        }
+        let group = groups.entry(bars).or_insert((0, is_root));
+        group.0 += 1;
+    }
+    Detected { roots, histogram: describe(groups, total) }
+}
+
+fn describe(groups: BTreeMap<Vec<u32>, (usize, bool)>, total: u32) -> Vec<String> {
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, (switches, is_root))| (!is_root, std::cmp::Reverse(*switches)));
+    let mut lines = vec![format!("hops to the {total} channel adapters and routers:")];
+    for (bars, (switches, is_root)) in groups.iter().take(GROUPS_SHOWN) {
+        let bars: Vec<String> = bars
+            .iter()
+            .enumerate()
+            .filter(|&(_, &bar)| bar > 0)
+            .map(|(hops, &bar)| {
+                let percent = f64::from(bar) * 100.0 / f64::from(total.max(1));
+                format!("{hops} hops: {bar} ({percent:.1} %)")
+            })
+            .collect();
+        let verdict = if *is_root { "root" } else { "not a root" };
+        lines.push(format!("{switches} switches, {verdict}: {}", bars.join(", ")));
+    }
+    if groups.len() > GROUPS_SHOWN {
+        let more: usize = groups[GROUPS_SHOWN..].iter().map(|(_, (switches, _))| switches).sum();
+        lines.push(format!("{more} switches with other distances, none a root"));
+    }
+    lines
+}

@@ -1,0 +1,486 @@
+//! The part of a fabric that one subnet manager sees, in the order in which OpenSM goes through
+//! it.
+//!
+//! OpenSM keeps its tables keyed by the GUID as it lies on the wire and compares the keys as host
+//! integers, so on a little-endian machine it iterates by byte-swapped GUID. Every tie between
+//! routes is decided by that order: a [`Subnet`] numbers switches and end ports by it, and the
+//! engines just iterate.
+
+use std::collections::VecDeque;
+
+use ib_topology::{Fabric, Node, NodeId, PortId};
+use ib_types::{Guid, Lid, Lmc};
+
+use crate::lids::{self, LidError, LidOptions};
+
+/// A switch of a [`Subnet`]: an index in the order of byte-swapped node GUIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SwitchId(pub u16);
+
+impl SwitchId {
+    /// Returns the index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A port that has a LID, of a [`Subnet`]: an index in the order of byte-swapped port GUIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EndPortId(pub u16);
+
+impl EndPortId {
+    /// Returns the index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What is at the other end of a switch port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// Nothing, or the switch itself by a loopback cable.
+    None,
+    /// A port of another switch.
+    Switch(SwitchId, u8),
+    /// A port of a channel adapter or router.
+    EndPort(EndPortId),
+}
+
+/// A switch as the engines see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// The node in the fabric.
+    pub node: NodeId,
+    /// The node GUID.
+    pub guid: Guid,
+    /// The highest port number.
+    pub ports: u8,
+    /// The switch's own port 0.
+    pub end_port: EndPortId,
+    first_peer: u32,
+}
+
+/// Where an end port is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// It is port 0 of this switch.
+    Management(SwitchId),
+    /// It is linked to this port of this switch.
+    Port(SwitchId, u8),
+    /// It is linked to another channel adapter or router.
+    Direct,
+}
+
+impl Attachment {
+    /// Returns the switch, when there is one.
+    #[must_use]
+    pub const fn switch(self) -> Option<SwitchId> {
+        match self {
+            Self::Management(switch) | Self::Port(switch, _) => Some(switch),
+            Self::Direct => None,
+        }
+    }
+}
+
+/// A port that has LIDs: a port of a channel adapter or router, or a switch's port 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndPort {
+    /// The port in the fabric.
+    pub port: PortId,
+    /// The port GUID.
+    pub guid: Guid,
+    /// The lowest of its LIDs.
+    pub base_lid: Lid,
+    /// The number of its LIDs, a power of two.
+    pub lids: u16,
+    /// Where it is attached.
+    pub attachment: Attachment,
+}
+
+impl EndPort {
+    /// Returns true for a switch's port 0.
+    #[must_use]
+    pub const fn is_switch(&self) -> bool {
+        matches!(self.attachment, Attachment::Management(_))
+    }
+
+    /// Returns the LIDs of the port as numbers, ascending.
+    #[must_use]
+    pub fn lid_range(&self) -> std::ops::Range<u16> {
+        self.base_lid.get()..self.base_lid.get() + self.lids
+    }
+}
+
+/// How a [`Subnet`] is made from a fabric.
+#[derive(Clone, Debug, Default)]
+pub struct SubnetOptions {
+    /// The GUID of the port that the subnet manager sits on. Without it: the first linked port of
+    /// the first channel adapter of the file or, in a fabric without one, the first switch.
+    pub sm_port: Option<Guid>,
+    /// How LIDs are assigned.
+    pub lids: LidOptions,
+}
+
+/// Why a fabric has no subnet to route.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubnetError {
+    /// No port has the GUID that was asked for.
+    #[error("no port of the fabric has GUID {0}, on which the subnet manager was to sit")]
+    NoSuchSmPort(Guid),
+    /// The subnet manager's port has no cable.
+    #[error("the subnet manager's port, GUID {0}, is not linked: expected a port with a link")]
+    SmPortUnlinked(Guid),
+    /// There is nothing to sit on.
+    #[error("the fabric has no linked port for the subnet manager: expected at least one link")]
+    NoLinkedPort,
+    /// There are more end ports than LIDs.
+    #[error("the fabric has {ports} end ports: expected at most 49151, the number of LIDs")]
+    TooManyPorts {
+        /// The number of end ports.
+        ports: usize,
+    },
+    /// The LIDs cannot be assigned.
+    #[error(transparent)]
+    Lids(#[from] LidError),
+}
+
+/// What a subnet manager on one port of a fabric finds, with LIDs assigned.
+#[derive(Clone, Debug)]
+pub struct Subnet<'f> {
+    fabric: &'f Fabric,
+    sm_port: EndPortId,
+    lmc: Lmc,
+    switches: Vec<Switch>,
+    peers: Vec<Peer>,
+    end_ports: Vec<EndPort>,
+    end_port_of_port: Vec<u32>,
+    switch_of_node: Vec<u32>,
+    lid_owner: Vec<u32>,
+    cut_off: Vec<NodeId>,
+    lid_notes: Vec<String>,
+}
+
+/// In the index tables: nothing there.
+const NONE: u32 = u32::MAX;
+
+impl<'f> Subnet<'f> {
+    /// Discovers the subnet from the subnet manager's port and assigns LIDs as OpenSM would.
+    ///
+    /// Discovery goes through switches but not through channel adapters and routers, so a fabric
+    /// of two planes joined only by two-port hosts is two subnets.
+    ///
+    /// # Errors
+    /// See [`SubnetError`].
+    pub fn discover(fabric: &'f Fabric, options: &SubnetOptions) -> Result<Self, SubnetError> {
+        let sm_port = sm_port(fabric, options.sm_port)?;
+        let found = reachable(fabric, sm_port);
+        let mut switch_nodes: Vec<NodeId> = fabric
+            .nodes()
+            .filter(|(id, node)| node.kind.is_switch() && found.nodes[id.index()])
+            .map(|(id, _)| id)
+            .collect();
+        switch_nodes.sort_by_key(|&id| fabric.node(id).guid.wire_order());
+        let mut ports = found.end_ports;
+        ports.sort_by_key(|&id| fabric.port(id).guid.wire_order());
+        if ports.len() > usize::from(Lid::MAX_UNICAST) {
+            return Err(SubnetError::TooManyPorts { ports: ports.len() });
+        }
+
+        let mut switch_of_node = vec![NONE; fabric.node_count()];
+        for (index, id) in switch_nodes.iter().enumerate() {
+            switch_of_node[id.index()] = index as u32;
+        }
+        let sm_index = ports.iter().position(|&id| id == sm_port).expect("the SM finds itself");
+        let assigned = lids::assign(fabric, &ports, sm_index, &options.lids)?;
+        let end_ports: Vec<EndPort> = ports
+            .iter()
+            .zip(&assigned.ranges)
+            .map(|(&port, &(base_lid, lids))| EndPort {
+                port,
+                guid: fabric.port(port).guid,
+                base_lid,
+                lids,
+                attachment: attachment(fabric, port, &switch_of_node),
+            })
+            .collect();
+        let mut subnet = Self {
+            fabric,
+            sm_port: EndPortId(sm_index as u16),
+            lmc: options.lids.lmc,
+            switches: Vec::new(),
+            peers: Vec::new(),
+            end_port_of_port: end_port_index(fabric, &ports),
+            end_ports,
+            switch_of_node,
+            lid_owner: assigned.owner,
+            cut_off: fabric
+                .nodes()
+                .filter(|(id, _)| !found.nodes[id.index()])
+                .map(|(id, _)| id)
+                .collect(),
+            lid_notes: assigned.notes,
+        };
+        for node in switch_nodes {
+            subnet.add_switch(node);
+        }
+        Ok(subnet)
+    }
+
+    fn add_switch(&mut self, node: NodeId) {
+        let first_peer = self.peers.len() as u32;
+        for (id, port) in self.fabric.ports_of(node) {
+            let peer = match port.peer {
+                None => Peer::None,
+                Some(peer) => {
+                    let other = self.fabric.port(peer);
+                    match self.switch_of_node[other.node.index()] {
+                        _ if other.node == self.fabric.port(id).node => Peer::None,
+                        NONE => {
+                            Peer::EndPort(EndPortId(self.end_port_of_port[peer.index()] as u16))
+                        }
+                        switch => Peer::Switch(SwitchId(switch as u16), other.number),
+                    }
+                }
+            };
+            self.peers.push(peer);
+        }
+        let spec = self.fabric.node(node);
+        let port0 = self.fabric.port_id(node, 0).expect("every switch has a port 0");
+        self.switches.push(Switch {
+            node,
+            guid: spec.guid,
+            ports: spec.ports,
+            end_port: EndPortId(self.end_port_of_port[port0.index()] as u16),
+            first_peer,
+        });
+    }
+
+    /// Returns the fabric that the subnet is part of.
+    #[must_use]
+    pub fn fabric(&self) -> &'f Fabric {
+        self.fabric
+    }
+
+    /// Returns the port that the subnet manager sits on.
+    #[must_use]
+    pub fn sm_port(&self) -> EndPortId {
+        self.sm_port
+    }
+
+    /// Returns the LMC of the subnet.
+    #[must_use]
+    pub fn lmc(&self) -> Lmc {
+        self.lmc
+    }
+
+    /// Returns the highest LID in use.
+    #[must_use]
+    pub fn max_lid(&self) -> u16 {
+        (self.lid_owner.len() - 1) as u16
+    }
+
+    /// Returns the nodes that the subnet manager cannot reach, in the order of the file.
+    #[must_use]
+    pub fn cut_off(&self) -> &[NodeId] {
+        &self.cut_off
+    }
+
+    /// Returns what the LID assignment had to overrule, one sentence each.
+    #[must_use]
+    pub fn lid_notes(&self) -> &[String] {
+        &self.lid_notes
+    }
+
+    /// Returns the switches, in order.
+    #[must_use]
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+
+    /// Returns the numbers of all switches, in order.
+    pub fn switch_ids(&self) -> impl ExactSizeIterator<Item = SwitchId> + Clone + use<> {
+        (0..self.switches.len() as u16).map(SwitchId)
+    }
+
+    /// Returns a switch.
+    ///
+    /// # Panics
+    /// Panics on a number of another subnet.
+    #[must_use]
+    pub fn switch(&self, id: SwitchId) -> &Switch {
+        &self.switches[id.index()]
+    }
+
+    /// Returns the node of a switch.
+    #[must_use]
+    pub fn switch_node(&self, id: SwitchId) -> &'f Node {
+        self.fabric.node(self.switch(id).node)
+    }
+
+    /// Returns the base LID of a switch's port 0.
+    #[must_use]
+    pub fn switch_lid(&self, id: SwitchId) -> Lid {
+        self.end_port(self.switch(id).end_port).base_lid
+    }
+
+    /// Returns what is at each port of a switch, indexed by port number; entry 0 is
+    /// [`Peer::None`].
+    #[must_use]
+    pub fn peers(&self, id: SwitchId) -> &[Peer] {
+        let switch = self.switch(id);
+        let first = switch.first_peer as usize;
+        &self.peers[first..=first + usize::from(switch.ports)]
+    }
+
+    /// Returns the links of a switch to other switches as (own port, switch, port there), by own
+    /// port number.
+    pub fn switch_links(
+        &self,
+        id: SwitchId,
+    ) -> impl Iterator<Item = (u8, SwitchId, u8)> + Clone + '_ {
+        self.peers(id).iter().enumerate().filter_map(|(port, peer)| match *peer {
+            Peer::Switch(other, there) => Some((port as u8, other, there)),
+            Peer::None | Peer::EndPort(_) => None,
+        })
+    }
+
+    /// Returns the ports with LIDs, in order.
+    #[must_use]
+    pub fn end_ports(&self) -> &[EndPort] {
+        &self.end_ports
+    }
+
+    /// Returns the numbers of all ports with LIDs, in order.
+    pub fn end_port_ids(&self) -> impl ExactSizeIterator<Item = EndPortId> + Clone + use<> {
+        (0..self.end_ports.len() as u16).map(EndPortId)
+    }
+
+    /// Returns a port with LIDs.
+    ///
+    /// # Panics
+    /// Panics on a number of another subnet.
+    #[must_use]
+    pub fn end_port(&self, id: EndPortId) -> &EndPort {
+        &self.end_ports[id.index()]
+    }
+
+    /// Returns the node that an end port is on.
+    #[must_use]
+    pub fn end_port_node(&self, id: EndPortId) -> &'f Node {
+        self.fabric.node(self.fabric.port(self.end_port(id).port).node)
+    }
+
+    /// Returns the port that a LID belongs to.
+    #[must_use]
+    pub fn lid_owner(&self, lid: u16) -> Option<EndPortId> {
+        match self.lid_owner.get(usize::from(lid)) {
+            None | Some(&NONE) => None,
+            Some(&index) => Some(EndPortId(index as u16)),
+        }
+    }
+
+    /// Finds a switch by its node GUID.
+    #[must_use]
+    pub fn find_switch(&self, guid: Guid) -> Option<SwitchId> {
+        self.fabric.find_guid(guid).and_then(|node| self.switch_of(node))
+    }
+
+    /// Returns the switch that a node is, when it is one of this subnet.
+    #[must_use]
+    pub fn switch_of(&self, node: NodeId) -> Option<SwitchId> {
+        match self.switch_of_node[node.index()] {
+            NONE => None,
+            index => Some(SwitchId(index as u16)),
+        }
+    }
+
+    /// Finds an end port by its port GUID.
+    #[must_use]
+    pub fn find_end_port(&self, guid: Guid) -> Option<EndPortId> {
+        let port = self.fabric.find_port_guid(guid)?;
+        match self.end_port_of_port[port.index()] {
+            NONE => None,
+            index => Some(EndPortId(index as u16)),
+        }
+    }
+}
+
+fn sm_port(fabric: &Fabric, wanted: Option<Guid>) -> Result<PortId, SubnetError> {
+    if let Some(guid) = wanted {
+        let id = fabric.find_port_guid(guid).ok_or(SubnetError::NoSuchSmPort(guid))?;
+        let port = fabric.port(id);
+        let linked = if port.number == 0 {
+            fabric.ports_of(port.node).any(|(_, port)| port.peer.is_some())
+        } else {
+            port.peer.is_some()
+        };
+        return if linked { Ok(id) } else { Err(SubnetError::SmPortUnlinked(guid)) };
+    }
+    let adapter = fabric.nodes().filter(|(_, node)| !node.kind.is_switch()).find_map(|(id, _)| {
+        fabric.ports_of(id).find(|(_, port)| port.peer.is_some()).map(|(port, _)| port)
+    });
+    let switch = || {
+        fabric.nodes().filter(|(_, node)| node.kind.is_switch()).find_map(|(id, _)| {
+            let linked = fabric.ports_of(id).any(|(_, port)| port.peer.is_some());
+            linked.then(|| fabric.port_id(id, 0)).flatten()
+        })
+    };
+    adapter.or_else(switch).ok_or(SubnetError::NoLinkedPort)
+}
+
+struct Found {
+    nodes: Vec<bool>,
+    end_ports: Vec<PortId>,
+}
+
+/// Goes from the subnet manager's port over every link, through switches only.
+fn reachable(fabric: &Fabric, sm_port: PortId) -> Found {
+    let mut found = Found { nodes: vec![false; fabric.node_count()], end_ports: Vec::new() };
+    let mut seen_port = std::collections::HashSet::new();
+    let mut queue = VecDeque::from([sm_port]);
+    while let Some(id) = queue.pop_front() {
+        let port = fabric.port(id);
+        let is_switch = fabric.node(port.node).kind.is_switch();
+        let new_node = !std::mem::replace(&mut found.nodes[port.node.index()], true);
+        if is_switch {
+            if new_node {
+                found.end_ports.extend(fabric.port_id(port.node, 0));
+                queue.extend(fabric.ports_of(port.node).filter_map(|(_, port)| port.peer));
+            }
+        } else if seen_port.insert(id) {
+            found.end_ports.push(id);
+            if id == sm_port {
+                queue.extend(port.peer);
+            }
+        }
+    }
+    found
+}
+
+fn end_port_index(fabric: &Fabric, ports: &[PortId]) -> Vec<u32> {
+    let total = fabric.nodes().map(|(_, node)| usize::from(node.ports) + 1).sum();
+    let mut index_of = vec![NONE; total];
+    for (index, port) in ports.iter().enumerate() {
+        index_of[port.index()] = index as u32;
+    }
+    index_of
+}
+
+fn attachment(fabric: &Fabric, id: PortId, switch_of_node: &[u32]) -> Attachment {
+    let port = fabric.port(id);
+    if port.number == 0 {
+        return Attachment::Management(SwitchId(switch_of_node[port.node.index()] as u16));
+    }
+    match fabric.peer(id) {
+        Some(peer) if switch_of_node[peer.node.index()] != NONE => {
+            Attachment::Port(SwitchId(switch_of_node[peer.node.index()] as u16), peer.number)
+        }
+        _ => Attachment::Direct,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! Taking switches and links out of a plan.
+
+use super::error::GenerateError;
+use super::plan::Plan;
+use crate::rng::Rng;
+
+/// The stream of a seed that says which switches are dropped.
+const SWITCH_STREAM: u64 = 1;
+
+/// The stream of a seed that says which links are dropped.
+const LINK_STREAM: u64 = 2;
+
+/// Drops the given fractions of the switches, and then of the links between switches that are
+/// left.
+pub(super) fn degrade(
+    plan: &mut Plan,
+    seed: u64,
+    drop_switches: f64,
+    drop_links: f64,
+) -> Result<(), GenerateError> {
+    let switches = plan.switch_count();
+    let dropped = share(drop_switches, switches);
+    let mut order: Vec<usize> = (0..switches).collect();
+    for &mut index in Rng::stream(seed, SWITCH_STREAM).draw(&mut order, dropped) {
+        plan.drop_switch(index);
+    }
+    if dropped > 0 {
+        let mut switch_links = std::mem::take(&mut plan.switch_links);
+        switch_links.retain(|ends| ends.iter().all(|end| !plan.is_dropped(end.node())));
+        plan.switch_links = switch_links;
+        let mut host_links = std::mem::take(&mut plan.host_links);
+        host_links.retain(|[_, switch]| !plan.is_dropped(switch.node()));
+        plan.host_links = host_links;
+        if plan.host_links.is_empty() {
+            return Err(GenerateError::NothingLeft { dropped, switches });
+        }
+    }
+    let mut order: Vec<usize> = (0..plan.switch_links.len()).collect();
+    let count = share(drop_links, order.len());
+    let mut keep = vec![true; order.len()];
+    for &mut index in Rng::stream(seed, LINK_STREAM).draw(&mut order, count) {
+        keep[index] = false;
+    }
+    let mut keep = keep.into_iter();
+    plan.switch_links.retain(|_| keep.next().unwrap_or(true));
+    Ok(())
+}
+
+/// Returns a fraction of a count, rounded to the nearest whole number, halves up.
+fn share(fraction: f64, count: usize) -> usize {
+    (fraction * count as f64).round() as usize
+}

@@ -1,0 +1,158 @@
+//! Tori and meshes.
+
+use std::fmt;
+
+use super::error::GenerateError;
+use super::plan::{End, MAX_LIDS, MAX_PORTS, Plan, Size};
+use super::words::{Words, in_range, join, list};
+
+/// A torus: switches on a grid whose every row is a ring.
+///
+/// Dimension d, from 0, uses port 2d+1 towards the greater coordinate and port 2d+2 towards the
+/// smaller one at every switch, as dimension-order routing wants it; hosts follow on the next
+/// ports. A ring of two switches has two parallel links, so that every switch has the same degree
+/// and the ring the same bisection as a longer one; a side of 1 has its ports, unlinked. The
+/// coordinate of dimension 0 (x) counts fastest; hosts are numbered switch by switch.
+///
+/// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5
+/// (k-ary n-cubes).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torus {
+    /// The number of switches along each dimension, 1 to 49,151 each; 1 to 126 dimensions.
+    pub sides: Vec<u32>,
+    /// Hosts on every switch, at least 1.
+    pub hosts: u32,
+}
+
+/// A mesh: switches on a grid whose every row is a line.
+///
+/// Ports, order and hosts are those of [`Torus`]; the links that would close the rings are not
+/// there, and a row of two switches has one link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mesh {
+    /// The number of switches along each dimension, 1 to 49,151 each; 1 to 126 dimensions.
+    pub sides: Vec<u32>,
+    /// Hosts on every switch, at least 1.
+    pub hosts: u32,
+}
+
+impl Torus {
+    /// The words that [`Self::parse`] takes.
+    pub const USAGE: &'static str = "torus X1xX2x..xXd [hosts=N]";
+
+    /// Reads the words after the kind's name; one host per switch unless told.
+    ///
+    /// # Errors
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
+        let (sides, hosts) = parse(args, Self::USAGE)?;
+        Ok(Self { sides, hosts })
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, GenerateError> {
+        plan(&self.sides, self.hosts, true)
+    }
+}
+
+impl Mesh {
+    /// The words that [`Self::parse`] takes.
+    pub const USAGE: &'static str = "mesh X1xX2x..xXd [hosts=N]";
+
+    /// Reads the words after the kind's name; one host per switch unless told.
+    ///
+    /// # Errors
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
+        let (sides, hosts) = parse(args, Self::USAGE)?;
+        Ok(Self { sides, hosts })
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, GenerateError> {
+        plan(&self.sides, self.hosts, false)
+    }
+}
+
+impl fmt::Display for Torus {
+    /// Writes the words that make this torus.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "torus {} hosts={}", join(&self.sides, "x"), self.hosts)
+    }
+}
+
+impl fmt::Display for Mesh {
+    /// Writes the words that make this mesh.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mesh {} hosts={}", join(&self.sides, "x"), self.hosts)
+    }
+}
+
+fn parse(args: &[&str], usage: &'static str) -> Result<(Vec<u32>, u32), GenerateError> {
+    let mut words = Words::split(args, &["hosts"], usage)?;
+    let sides = list(words.expect("X1xX2x..xXd")?, 'x', "X1xX2x..xXd")?;
+    let hosts = words.number("hosts")?.unwrap_or(1);
+    words.finish()?;
+    Ok((sides, hosts))
+}
+
+fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
+    in_range("the number of dimensions", sides.len() as u64, 1..=(MAX_PORTS - 1) / 2)?;
+    for (dimension, &side) in sides.iter().enumerate() {
+        in_range(format!("side X{}", dimension + 1), u64::from(side), 1..=MAX_LIDS)?;
+    }
+    in_range("hosts", u64::from(hosts), 1..=MAX_PORTS)?;
+    let link_ports = 2 * sides.len();
+    let count = sides.iter().fold(1, |product: u64, &side| product.saturating_mul(side.into()));
+    let mut plan = Plan::new(Size {
+        switches: count,
+        switch_ports: link_ports as u64 + u64::from(hosts),
+        hosts: count.saturating_mul(hosts.into()),
+        host_ports: 1,
+    })?;
+    let (count, hosts) = (count as usize, hosts as usize);
+    let mut coordinates = vec![0; sides.len()];
+    for _ in 0..count {
+        plan.add_switch(name(&coordinates), link_ports + hosts);
+        advance(&mut coordinates, sides);
+    }
+    plan.add_hosts(count * hosts);
+    for index in 0..count {
+        let mut stride = 1;
+        for (dimension, &side) in sides.iter().enumerate() {
+            let side = side as usize;
+            let coordinate = index / stride % side;
+            let next =
+                if coordinate + 1 < side { index + stride } else { index - coordinate * stride };
+            // A line ends at its last switch, and a ring of one would link a switch to itself.
+            if next > index || wrap && next != index {
+                let (plus, minus) = (2 * dimension + 1, 2 * dimension + 2);
+                plan.link(End::new(index, plus), End::new(next, minus));
+            }
+            stride *= side;
+        }
+        plan.attach_hosts(index, link_ports + 1, hosts);
+    }
+    Ok(plan)
+}
+
+/// Steps to the next switch, the first coordinate counting fastest.
+fn advance(coordinates: &mut [u32], sides: &[u32]) {
+    for (coordinate, &side) in coordinates.iter_mut().zip(sides) {
+        *coordinate += 1;
+        if *coordinate < side {
+            return;
+        }
+        *coordinate = 0;
+    }
+}
+
+/// Returns `sw-x1y2z0`, or `sw-1-2-0-3` when there are more dimensions than letters.
+fn name(coordinates: &[u32]) -> String {
+    if coordinates.len() > 3 {
+        return format!("sw-{}", join(coordinates, "-"));
+    }
+    let axes = coordinates.iter().zip(["x", "y", "z"]);
+    axes.fold("sw-".to_owned(), |name, (coordinate, axis)| format!("{name}{axis}{coordinate}"))
+}
+
+#[cfg(test)]
+mod tests;

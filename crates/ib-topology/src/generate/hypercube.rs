@@ -1,0 +1,76 @@
+//! Hypercubes.
+
+use std::fmt;
+
+use super::error::GenerateError;
+use super::plan::{End, Plan, Size};
+use super::words::{Words, in_range, number};
+
+/// A binary hypercube: 2^D switches, linked when their numbers differ in one bit.
+///
+/// Dimension i, from 0, is bit i of the switch's number and uses port i+1 at both ends, as
+/// dimension-order routing wants it; hosts follow on the next ports, numbered switch by switch.
+///
+/// Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapter 5
+/// (2-ary n-cubes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hypercube {
+    /// D, 1 to 14: with more dimensions, switches and hosts outnumber a subnet's LIDs.
+    pub dimensions: u32,
+    /// Hosts on every switch, at least 1.
+    pub hosts: u32,
+}
+
+impl Hypercube {
+    /// The words that [`Self::parse`] takes.
+    pub const USAGE: &'static str = "hypercube D [hosts=N]";
+
+    /// Reads the words after the kind's name; one host per switch unless told.
+    ///
+    /// # Errors
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
+        let mut words = Words::split(args, &["hosts"], Self::USAGE)?;
+        let dimensions = number(words.expect("D")?, "D")?;
+        let hosts = words.number("hosts")?.unwrap_or(1);
+        words.finish()?;
+        Ok(Self { dimensions, hosts })
+    }
+
+    pub(super) fn plan(self) -> Result<Plan, GenerateError> {
+        in_range("D", self.dimensions.into(), 1..=14)?;
+        in_range("hosts", self.hosts.into(), 1..=super::plan::MAX_PORTS)?;
+        let (dimensions, hosts) = (self.dimensions as usize, self.hosts as usize);
+        let count = 1_usize << dimensions;
+        let mut plan = Plan::new(Size {
+            switches: count as u64,
+            switch_ports: (dimensions + hosts) as u64,
+            hosts: (count * hosts) as u64,
+            host_ports: 1,
+        })?;
+        for index in 0..count {
+            plan.add_switch(format!("sw-{index:0dimensions$b}"), dimensions + hosts);
+        }
+        plan.add_hosts(count * hosts);
+        for index in 0..count {
+            for dimension in 0..dimensions {
+                let peer = index ^ (1 << dimension);
+                if index < peer {
+                    plan.link(End::new(index, dimension + 1), End::new(peer, dimension + 1));
+                }
+            }
+            plan.attach_hosts(index, dimensions + 1, hosts);
+        }
+        Ok(plan)
+    }
+}
+
+impl fmt::Display for Hypercube {
+    /// Writes the words that make this hypercube.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hypercube {} hosts={}", self.dimensions, self.hosts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

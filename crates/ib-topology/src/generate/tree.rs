@@ -1,0 +1,133 @@
+//! The layered trees that XGFT, k-ary n-tree and fat tree are cases of.
+
+use super::error::GenerateError;
+use super::plan::{End, MAX_LIDS, MAX_PORTS, Plan, Size, numbered};
+use super::words::in_range;
+
+/// A parallel-ports generalized fat tree PGFT(h; m1..mh; w1..wh; p1..ph): hosts are level 0, a
+/// node of level i has m(i) children and w(i+1) parents, with p parallel links to each.
+///
+/// Zahavi, "D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life
+/// Fat Trees", Technion CCIT report 776, 2010; with every p(i) = 1 it is the XGFT of Öhring, Ibel,
+/// Das and Kumar, "On Generalized Fat Trees", IPPS 1995.
+///
+/// A node of level i is labelled by digits x(h)..x(1), where digit j counts to w(j) for j ≤ i and
+/// to m(j) above; nodes of neighbouring levels i and i+1 are linked when they differ in digit i+1
+/// alone. Nodes are numbered by reading x(1) as the least significant digit, so that the hosts of
+/// a leaf and the leaves of a subtree are neighbours.
+#[derive(Clone, Debug)]
+pub(super) struct Tree<'a> {
+    /// m1..mh, each at least 1.
+    pub(super) down: &'a [u32],
+    /// w1..wh, as long as `down`, each at least 1.
+    pub(super) up: &'a [u32],
+    /// p1..ph, as long as `down`, each at least 1.
+    pub(super) parallel: &'a [u32],
+    /// The ports that every switch has at least, linked or not.
+    pub(super) radix: u32,
+}
+
+impl Tree<'_> {
+    /// Lays out the tree: leaves first, then level by level, then the hosts.
+    ///
+    /// A switch's ports to its children come first: port 1 + k·m + c is the k-th parallel link to
+    /// child c. Its ports to its parents follow, port 1 + k·w + y of them being the k-th parallel
+    /// link to parent y.
+    pub(super) fn plan(&self) -> Result<Plan, GenerateError> {
+        self.check()?;
+        let levels = self.down.len();
+        let counts: Vec<u64> = (0..=levels).map(|level| self.count(level)).collect();
+        let ports: Vec<u64> = (0..=levels).map(|level| self.ports(level)).collect();
+        let mut plan = Plan::new(Size {
+            switches: counts[1..].iter().fold(0, |sum, &count| sum.saturating_add(count)),
+            switch_ports: ports[1..].iter().copied().max().unwrap_or(0),
+            hosts: counts[0],
+            host_ports: ports[0],
+        })?;
+        let mut first = vec![0];
+        for level in 1..=levels {
+            first.push(plan.switch_count());
+            let (name, count) = (level_name(level, levels), counts[level] as usize);
+            for index in 0..count {
+                plan.add_switch(numbered(&name, index, count), ports[level] as usize);
+            }
+        }
+        plan.add_hosts(counts[0] as usize);
+        for level in 0..levels {
+            self.link(&mut plan, level, first[level], first[level + 1]);
+        }
+        Ok(plan)
+    }
+
+    /// Links the nodes of a level to their parents.
+    fn link(&self, plan: &mut Plan, level: usize, first: usize, first_parent: usize) {
+        let (m, w, p) =
+            (self.down[level] as usize, self.up[level] as usize, self.parallel[level] as usize);
+        let first_up_port = self.down_ports(level) as usize + 1;
+        // The digits below the one that differs count alike on both levels.
+        let stride: usize = self.up[..level].iter().map(|&w| w as usize).product();
+        for index in 0..self.count(level) as usize {
+            let (low, child, high) = (index % stride, index / stride % m, index / stride / m);
+            for copy in 0..p {
+                for y in 0..w {
+                    let lower = End::new(first + index, first_up_port + copy * w + y);
+                    let parent = first_parent + (high * w + y) * stride + low;
+                    let upper = End::new(parent, 1 + copy * m + child);
+                    if level == 0 {
+                        plan.host_links.push([lower, upper]);
+                    } else {
+                        plan.link(lower, upper);
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), GenerateError> {
+        let levels = self.down.len();
+        in_range("the number of levels", levels as u64, 1..=MAX_LIDS)?;
+        for (what, list) in [("W1,..,Wh", self.up), ("P1,..,Ph", self.parallel)] {
+            if list.len() != levels {
+                return Err(GenerateError::LevelCount { what, found: list.len(), levels });
+            }
+        }
+        for (letter, list) in [("M", self.down), ("W", self.up), ("P", self.parallel)] {
+            for (index, &value) in list.iter().enumerate() {
+                in_range(format!("{letter}{}", index + 1), u64::from(value), 1..=MAX_PORTS)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of nodes of a level, at most `u64::MAX`.
+    fn count(&self, level: usize) -> u64 {
+        let digits = self.up[..level].iter().chain(&self.down[level..]);
+        digits.fold(1, |product, &digit| product.saturating_mul(u64::from(digit)))
+    }
+
+    /// Returns the number of ports of a node of a level.
+    fn ports(&self, level: usize) -> u64 {
+        let up = match (self.up.get(level), self.parallel.get(level)) {
+            (Some(&w), Some(&p)) => u64::from(w) * u64::from(p),
+            _ => 0,
+        };
+        let used = self.down_ports(level) + up;
+        if level == 0 { used } else { used.max(u64::from(self.radix)) }
+    }
+
+    fn down_ports(&self, level: usize) -> u64 {
+        level
+            .checked_sub(1)
+            .map_or(0, |below| u64::from(self.down[below]) * u64::from(self.parallel[below]))
+    }
+}
+
+/// Returns what the switches of a level are called.
+fn level_name(level: usize, levels: usize) -> String {
+    match (level, levels) {
+        (1, _) => "leaf".to_owned(),
+        (2, 2 | 3) => "spine".to_owned(),
+        _ if level == levels => "core".to_owned(),
+        _ => format!("level{level}"),
+    }
+}
