@@ -58,7 +58,7 @@ pub(super) fn parse(
 }
 
 fn fabric(files: &include::Files<'_>) -> Result<Fabric, Fault> {
-    let mut parser = Parser::new();
+    let mut parser = Parser::new(files.length());
     for chunk in files.chunks() {
         for line in Lines::new(chunk.text, chunk.source, chunk.first_line) {
             parser.line(line)?;
@@ -117,9 +117,9 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new() -> Self {
+    fn new(bytes: usize) -> Self {
         Self {
-            net: Net::new(),
+            net: Net::with_text_length(bytes),
             record: None,
             aliases: BTreeMap::new(),
             module: "",

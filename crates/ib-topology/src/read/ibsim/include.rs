@@ -60,6 +60,11 @@ impl<'t> Files<'t> {
         &self.sources[source as usize].name
     }
 
+    /// Returns the length of all files together in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.sources.iter().map(|source| source.text.len()).sum()
+    }
+
     /// Returns the stretches of text in the order in which they are to be read.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.chunks.iter().map(|span| {
