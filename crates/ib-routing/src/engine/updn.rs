@@ -8,7 +8,7 @@ use crate::fill::fill;
 use crate::hops::{HopMatrix, LinkClasses, NO_HOPS};
 use crate::layers::Layers;
 use crate::roots;
-use crate::subnet::{Subnet, SwitchId};
+use crate::subnet::{Peer, Subnet, SwitchId};
 
 /// The updn engine.
 ///
@@ -50,6 +50,17 @@ impl Engine for UpDown {
                          channel adapters at one distance and under 5 % at any other{}",
                         notes.iter().map(|line| format!("\n  {line}")).collect::<String>()
                     )));
+                }
+                let hosts = detected.roots.iter().filter(|&&id| {
+                    subnet.peers(id).iter().any(|peer| matches!(peer, Peer::EndPort(_)))
+                });
+                let hosts = hosts.count();
+                if hosts > 0 {
+                    notes.push(format!(
+                        "{hosts} of the {} roots found have hosts, which the top of a tree has \
+                         not: give the roots by --root-guids",
+                        detected.roots.len()
+                    ));
                 }
                 detected.roots
             }
