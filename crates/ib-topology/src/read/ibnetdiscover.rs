@@ -343,3 +343,6 @@ fn trailer(line: &mut Line<'_>) -> Result<(), Fault> {
         return Err(start.expected("the end of the line"));
     }
 }
+
+#[cfg(test)]
+mod tests;
