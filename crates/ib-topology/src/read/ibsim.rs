@@ -368,13 +368,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Fabric, Fault> {
+    fn finish(mut self) -> Result<Fabric, Fault> {
         if let Some(place) = self.pending {
             return Err(place.fault(
                 "found identifier lines at the end of the file, expected the node that they describe",
             ));
         }
         let targets = self.net.resolve()?;
+        self.net.forget_unlinked(&targets);
         self.net.join(&targets, Enabled::common)
     }
 }

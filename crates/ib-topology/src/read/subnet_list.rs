@@ -11,7 +11,7 @@
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, assume_port_guids, name};
+use super::join::{End, Net, Remote, name};
 use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
 use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
         }
     }
     let targets = parser.net.resolve()?;
-    assume_port_guids(&mut parser.net.fabric);
+    parser.net.assume_guids()?;
     parser.net.join(&targets, agreed)
 }
 

@@ -6,7 +6,7 @@ use std::io;
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
-use super::{WriteError, check_text, lid_of, unrepresentable};
+use super::{WriteError, check_text, check_vendor, lid_of, unrepresentable};
 use crate::fabric::{Fabric, LinkRate, Node, NodeId, Port};
 use crate::read::ibsim_limits::{MAX_DESCRIPTION, MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 
@@ -47,10 +47,7 @@ fn record<'a>(
         let _ = writeln!(text, "module=\"{module}\"");
         state.module = module;
     }
-    if node.vendor_id > 0xff_ffff {
-        let found = format!("vendor ID {:#x}", node.vendor_id);
-        return Err(unrepresentable(node, found, "one of 24 bits"));
-    }
+    check_vendor(node)?;
     if node.vendor_id != 0 {
         let _ = writeln!(text, "vendid={:#x}", node.vendor_id);
     }

@@ -1,4 +1,4 @@
-use ib_types::{Guid, LinkSpeed, LinkWidth, NodeKind};
+use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, NodeKind};
 
 use crate::read::ibnetdiscover;
 use crate::{Fabric, ParseError};
@@ -259,12 +259,12 @@ fn everything_that_the_tool_prints_is_read() {
     assert_eq!((adapter.description.as_str(), adapter.enhanced_port0), ("host", false));
     let ports: Vec<_> = fabric
         .ports_of(host)
-        .map(|(_, port)| (port.guid, port.lid.map(|lid| lid.get()), port.lmc.get()))
+        .map(|(_, port)| (port.guid, port.lid.map(Lid::get), port.lmc.get()))
         .collect();
     let none = (Guid::ZERO, None, 0);
     assert_eq!(ports, [none, (Guid(0x2001), Some(2), 1), (Guid(0x2002), Some(4), 0)]);
     let port0 = fabric.port(fabric.port_id(leaf, 0).expect("port 0"));
-    assert_eq!(port0.lid.map(|lid| lid.get()), Some(1));
+    assert_eq!(port0.lid.map(Lid::get), Some(1));
     let rates: Vec<_> = fabric.links().map(|(port, _)| fabric.port(port).rate.speed).collect();
     assert_eq!(rates, [LinkSpeed::Qdr, LinkSpeed::Hdr]);
 }

@@ -1,6 +1,6 @@
-use ib_types::{Guid, LinkSpeed, LinkWidth, NodeKind};
+use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, NodeKind};
 
-use crate::read::{Included, ibsim, ibsim_with};
+use crate::read::ibsim;
 use crate::{Fabric, LinkRate, ParseError};
 
 const READER: fn(&str, &[u8]) -> Result<Fabric, ParseError> = ibsim;
@@ -477,7 +477,7 @@ fn descriptions_stand_in_quotes_or_not() {
         let (id, node) = fabric.nodes().next().expect("the switch");
         let port0 = fabric.ports_of(id).next().and_then(|(_, port)| port.lid);
         assert_eq!(node.description, description, "{comment}");
-        assert_eq!((node.enhanced_port0, port0.map(|lid| lid.get())), (enhanced, lid), "{comment}");
+        assert_eq!((node.enhanced_port0, port0.map(Lid::get)), (enhanced, lid), "{comment}");
     }
 }
 
@@ -486,10 +486,8 @@ fn a_port_of_an_adapter_has_the_lid_before_the_quotes() {
     let text = GOOD.replace("[2]\t\"leaf\"[2] w=3 s=7", "[2]\t\"leaf\"[2] w=3 s=7 # lid 8 lmc 2");
     let fabric = read(&text);
     let host = fabric.find_name("host").expect("the adapter");
-    let lids: Vec<_> = fabric
-        .ports_of(host)
-        .map(|(_, port)| (port.lid.map(|lid| lid.get()), port.lmc.get()))
-        .collect();
+    let lids: Vec<_> =
+        fabric.ports_of(host).map(|(_, port)| (port.lid.map(Lid::get), port.lmc.get())).collect();
     assert_eq!(lids, [(None, 0), (Some(2), 0), (Some(8), 2)]);
 }
 
@@ -529,88 +527,13 @@ fn modules_prefix_names() {
 }
 
 #[test]
-fn a_file_may_come_in_parts() {
-    let mut asked = Vec::new();
-    let mut resolver = |including: &str, name: &str| {
-        asked.push(format!("{including} {name}"));
-        let text = match name {
-            "leaf" => "Switch 2 \"leaf\"\n[1] \"host\"[1]",
-            "hosts" => "include \"host\"\n# none but that\n",
-            "host" => "Hca 1 \"host\"\n[1] \"leaf\"[1]\n",
-            _ => return Err("no such part".to_owned()),
-        };
-        Ok(Included { name: format!("dir/{name}"), bytes: text.as_bytes().to_vec() })
-    };
-    let text = "# in parts\nspeed=7\ninclude \"leaf\"\ninclude \"hosts\" # all\nSwitch 2 \"b\"\n";
-    let fabric = ibsim_with("whole", text.as_bytes(), &mut resolver).expect("legal");
-    assert_eq!(asked, ["whole leaf", "whole hosts", "dir/hosts host"]);
-    assert_eq!((fabric.node_count(), fabric.link_count()), (3, 1));
-    assert_eq!(rates(&fabric), ["4xQDR"]);
-}
-
-#[test]
-fn errors_name_the_part_that_they_are_in() {
-    let parts = |_: &str, name: &str| {
-        let text = match name {
-            "bad" => "\nSwitch 0 \"a\"\n",
-            "missing node" => "\n\nSwitch 1 \"a\"\n[1] \"b\"[1]\n",
-            "self" => "include \"self\"\n",
-            "odd" => "\n  \u{1}\n",
-            name if name.starts_with('9') => {
-                return Ok(Included {
-                    name: name.to_owned(),
-                    bytes: format!("include \"9{name}\"\n").into(),
-                });
-            }
-            _ => return Err("no such part".to_owned()),
-        };
-        Ok(Included { name: name.to_owned(), bytes: text.as_bytes().to_vec() })
-    };
-    let cases = [
-        ("include \"bad\"\n", "bad:2:8: found `0`, expected a number of ports, 1 to 254"),
-        (
-            "include \"missing node\"\n",
-            "missing node:4:5: found a link to \"b\", expected the name of a node that the file describes",
-        ),
-        ("include \"self\"\n", "self:1:9: found an include of \"self\", which includes this file"),
-        ("include \"odd\"\n", "odd:2:3: found control character 0x01, expected text"),
-        (
-            "#\n\ninclude \"none\"\n",
-            "f:3:9: found an include, expected a file to read: no such part",
-        ),
-        ("include \"9\"\n", "99999999:1:9: found an include, expected files nested at most 9 deep"),
-        (
-            "Switch 2 \"a\"\ninclude \"bad\"\n",
-            "f:2:1: found `include`, expected an empty line behind the ports of \"a\": \
-             ibsim skips the line that ends them",
-        ),
-    ];
-    for (text, expected) in cases {
-        let error = ibsim_with("f", text.as_bytes(), &mut { parts }).expect_err(text);
-        assert_eq!(error.to_string(), expected);
-    }
-}
-
-#[test]
-fn a_thousand_parts_are_enough() {
-    let mut count = 0;
-    let mut resolver = |_: &str, _: &str| {
-        count += 1;
-        Ok(Included { name: format!("part {count}"), bytes: b"# nothing\n".to_vec() })
-    };
-    let text = "include \"x\"\n".repeat(1001);
-    let error = ibsim_with("f", text.as_bytes(), &mut resolver).expect_err("too many");
-    assert_eq!(error.to_string(), "f:1000:9: found an include, expected at most 1000 files");
-}
-
-#[test]
 fn routers_are_read_like_adapters() {
     let text = link("", "", "").replace("Switch 2 \"b\"", "rtguid=0x77\nRt 2 \"b\"");
     let fabric = read(&text.replace("[1] \"a\"[1]", "[1] \"a\"[1] # lid 5 lmc 1 \"\" lid 0 4xSDR"));
     let gate = fabric.find_name("b").expect("the router");
     assert_eq!(fabric.node(gate).kind, NodeKind::Router);
     let port = fabric.find_port_guid(Guid(0x78)).expect("its port 1");
-    assert_eq!(fabric.port(port).lid.map(|lid| lid.get()), Some(5));
+    assert_eq!(fabric.port(port).lid.map(Lid::get), Some(5));
     let rate = fabric.port(port).rate;
     assert_eq!((rate.width, rate.speed), (LinkWidth::X4, LinkSpeed::Sdr));
 }

@@ -1,4 +1,4 @@
-use ib_types::{Guid, LinkSpeed, LinkWidth, NodeKind};
+use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, NodeKind};
 
 use crate::read::subnet_list;
 use crate::{Fabric, ParseError};
@@ -174,9 +174,9 @@ fn everything_that_the_list_says_is_read() {
     let guids: Vec<_> = fabric.ports_of(host).map(|(_, port)| port.guid.0).collect();
     assert_eq!(guids, [0, 0xa01, 0xa02]);
     let port = fabric.port(fabric.find_port_guid(Guid(0xa01)).expect("port 1"));
-    assert_eq!(port.lid.map(|lid| lid.get()), Some(1));
+    assert_eq!(port.lid.map(Lid::get), Some(1));
     let port0 = fabric.port(fabric.find_port_guid(Guid(0x900)).expect("port 0"));
-    assert_eq!(port0.lid.map(|lid| lid.get()), Some(0x43));
+    assert_eq!(port0.lid.map(Lid::get), Some(0x43));
     assert_eq!((port.rate.width, port.rate.speed), (LinkWidth::X4, LinkSpeed::Edr));
 }
 
