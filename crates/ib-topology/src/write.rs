@@ -19,7 +19,7 @@
 //! comment. ibsim 0.10 has no NDR and no release has XDR: such a link carries the options
 //! `s=7 e=7` before its comment, so that an ibsim that skips the comment's speed runs it at HDR,
 //! while one that knows it, and this crate, read the true one. ibsim skips comments on routers;
-//! their lines have the options of the nearest speed that ibsim knows as well.
+//! their lines have the options of the rate as well, in which FDR10 has none and is QDR for ibsim.
 
 use std::io;
 

@@ -37,7 +37,7 @@ pub(crate) use header::UNQUOTED_ENDS;
 /// The longest line, in bytes, that ibsim reads whole.
 pub(crate) const MAX_LINE: usize = 254;
 /// The longest name of a node, module included, that ibsim keeps whole in links.
-pub(crate) const MAX_NAME: usize = 63;
+pub(crate) const MAX_NAME: usize = 64;
 /// The longest description, in bytes, that ibsim keeps whole.
 pub(crate) const MAX_DESCRIPTION: usize = 63;
 /// The longest alias, module and `@` included, that ibsim keeps whole.

@@ -157,8 +157,8 @@ fn contradictions_and_malformed_lines_are_refused_where_they_stand() {
         ),
         (
             "Hca\t2 \"host\"",
-            "Hca\t2 \"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh\"",
-            "f:8:7: found `\"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh…`, expected a name of up to 63 bytes, module included: ibsim cuts longer ones",
+            "Hca\t2 \"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh\"",
+            "f:8:7: found `\"hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh…`, expected a name of up to 64 bytes, module included: ibsim cuts longer ones",
         ),
         (
             "Hca\t2 \"host\"",
