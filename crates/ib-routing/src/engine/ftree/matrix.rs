@@ -1,7 +1,6 @@
 //! The lid matrix after the walks.
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-use rayon::slice::ParallelSliceMut;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::hops::{HopMatrix, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
@@ -30,24 +29,34 @@ pub(super) fn matrix(
     if deviations.is_empty() {
         return base;
     }
-    let offset = HopMatrix::row_offsets(subnet);
-    let width = offset[subnet.switches().len()] as usize;
-    let mut rows = vec![NO_HOPS; subnet.switches().len() * width];
-    rows.par_chunks_exact_mut(width.max(1)).enumerate().for_each(|(to, row)| {
-        let to = SwitchId(to as u16);
-        for from in subnet.switch_ids() {
-            let slots = &mut row[offset[from.index()] as usize..offset[from.index() + 1] as usize];
-            slots[0] = base.least(from, to);
-            for (port, next, _) in subnet.switch_links(from) {
-                slots[usize::from(port)] = base.least(next, to).saturating_add(weight(from, port));
-            }
-        }
-    });
+    let switches = subnet.switches().len();
+    let mut blocks: Vec<Vec<u8>> = (0..switches as u16)
+        .into_par_iter()
+        .map(|from| block(subnet, &base, &weight, SwitchId(from)))
+        .collect();
     for deviation in deviations {
-        let row = &mut rows[deviation.to.index() * width..][..width];
-        let least = offset[deviation.at.index()] as usize;
-        row[least + usize::from(deviation.port)] = deviation.hops;
-        row[least] = row[least].min(deviation.hops);
+        let stride = usize::from(subnet.switch(deviation.at).ports) + 1;
+        let row = &mut blocks[deviation.at.index()][deviation.to.index() * stride..][..stride];
+        row[usize::from(deviation.port)] = deviation.hops;
+        row[0] = row[0].min(deviation.hops);
     }
-    HopMatrix::by_destination(subnet, rows)
+    HopMatrix::explicit(subnet, blocks)
+}
+
+/// Returns the hops from one switch to all others through each of its ports.
+fn block(
+    subnet: &Subnet<'_>,
+    base: &HopMatrix,
+    weight: &(impl Fn(SwitchId, u8) -> u8 + Sync),
+    from: SwitchId,
+) -> Vec<u8> {
+    let stride = usize::from(subnet.switch(from).ports) + 1;
+    let mut block = vec![NO_HOPS; stride * subnet.switches().len()];
+    for (to, row) in subnet.switch_ids().zip(block.chunks_exact_mut(stride)) {
+        row[0] = base.least(from, to);
+        for (port, next, _) in subnet.switch_links(from) {
+            row[usize::from(port)] = base.least(next, to).saturating_add(weight(from, port));
+        }
+    }
+    block
 }
