@@ -104,7 +104,7 @@ fn check(subnet: &Subnet<'_>) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn unsuitable<T>(reason: String) -> Result<T, EngineError> {
+fn unsuitable<T>(reason: impl std::fmt::Display) -> Result<T, EngineError> {
     Err(EngineError::Unsuitable(format!("ftree: {reason}")))
 }
 
