@@ -11,6 +11,8 @@
 //! | `routing` | the walks that hand out the routes to a target |
 //! | `matrix` | the lid matrix after the walks |
 
+use std::fmt;
+
 use ib_types::ServiceLevel;
 
 use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions};
@@ -94,17 +96,17 @@ impl Engine for FatTree {
 
 fn check(subnet: &Subnet<'_>) -> Result<(), EngineError> {
     if subnet.lmc().get() > 0 {
-        return unsuitable(format!("LMC is {}; expected 0", subnet.lmc()));
+        return unsuitable(format_args!("LMC is {}; expected 0", subnet.lmc()));
     }
     adapters::refuse_direct(subnet)?;
     let switches = subnet.switches().len();
     if switches < 2 {
-        return unsuitable(format!("the subnet has {switches} switches; expected at least 2"));
+        return unsuitable(format_args!("the subnet has {switches} switches; expected at least 2"));
     }
     Ok(())
 }
 
-fn unsuitable<T>(reason: impl std::fmt::Display) -> Result<T, EngineError> {
+fn unsuitable<T>(reason: fmt::Arguments<'_>) -> Result<T, EngineError> {
     Err(EngineError::Unsuitable(format!("ftree: {reason}")))
 }
 

@@ -216,11 +216,13 @@ fn leaves(
     let (first, last) = (order.iter().position(is_leaf), order.iter().rposition(is_leaf));
     match (first, last) {
         (Some(first), Some(last)) if first < last => Ok(order[first..=last].to_vec()),
-        (Some(only), _) => unsuitable(format!(
+        (Some(only), _) => unsuitable(format_args!(
             "all compute nodes are on {}; expected at least 2 leaves",
             switch_name(subnet, order[only])
         )),
-        (None, _) => unsuitable("no leaf has a compute node; expected at least 2 leaves".into()),
+        (None, _) => {
+            unsuitable(format_args!("no leaf has a compute node; expected at least 2 leaves"))
+        }
     }
 }
 
