@@ -22,6 +22,7 @@ use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet};
 
 mod bisection;
+mod paths;
 mod routes;
 mod shift;
 
