@@ -6,6 +6,7 @@
 //! | `opensm-lid-matrix.dump` | [`lid_matrix`] |
 //! | `opensm.fdbs` | [`fdbs`] |
 //! | `opensm-subnet.lst` | [`subnet_list`] |
+//! | `ibfabric-levels.dump` | [`levels`] (ours: OpenSM has no file of path SLs) |
 //! | `guid2lid`, `opensm-ftree-ca-order.dump`, `opensm-updn-roots.dump` | [`lists`] |
 
 use std::fs::File;
@@ -16,10 +17,20 @@ use crate::engine::{EngineKind, Routing};
 use crate::subnet::Subnet;
 
 pub mod fdbs;
+pub mod levels;
 pub mod lfts;
 pub mod lid_matrix;
 pub mod lists;
 pub mod subnet_list;
+
+/// What was read from a file, and what had to be passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded<T> {
+    /// What the file holds.
+    pub value: T,
+    /// What the user should know, one sentence each.
+    pub notes: Vec<String>,
+}
 
 /// Why the dumps could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +67,9 @@ pub fn write_all(
     put("opensm.fdbs", &|out| fdbs::write(out, subnet, routing))?;
     put("opensm-subnet.lst", &|out| subnet_list::write(out, subnet))?;
     put("guid2lid", &|out| lists::write_guid2lid(out, subnet))?;
+    if !routing.layers.is_uniform() {
+        put("ibfabric-levels.dump", &|out| levels::write(out, subnet, &routing.layers))?;
+    }
     if routing.engine == EngineKind::FatTree {
         put("opensm-ftree-ca-order.dump", &|out| {
             lists::write_ca_order(out, subnet, &routing.ca_order)

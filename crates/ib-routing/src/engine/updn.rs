@@ -119,6 +119,9 @@ struct Link {
 struct Links {
     first: Vec<u32>,
     links: Vec<Link>,
+    /// The same without the links that lead up, for switches that were reached downwards.
+    first_down: Vec<u32>,
+    down: Vec<Link>,
     /// Where each switch's hops start in a row: port 0 holds the least.
     offset: Vec<u32>,
 }
@@ -126,7 +129,13 @@ struct Links {
 impl Links {
     fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64]) -> Self {
         let offset = HopMatrix::row_offsets(subnet);
-        let mut all = Self { first: vec![0], links: Vec::new(), offset };
+        let mut all = Self {
+            first: vec![0],
+            links: Vec::new(),
+            first_down: vec![0],
+            down: Vec::new(),
+            offset,
+        };
         for id in subnet.switch_ids() {
             for (_, other, there) in subnet.switch_links(id) {
                 let (own, far) = (ranks[id.index()], ranks[other.index()]);
@@ -138,16 +147,22 @@ impl Links {
                     order => order.is_gt(),
                 };
                 let slot = all.offset[other.index()] + u32::from(there);
-                all.links.push(Link { to: other.0, slot, up });
+                let link = Link { to: other.0, slot, up };
+                all.links.push(link);
+                all.down.extend((!up).then_some(link));
             }
             all.first.push(all.links.len() as u32);
+            all.first_down.push(all.down.len() as u32);
         }
         all
     }
 
-    fn of(&self, switch: u16) -> &[Link] {
-        let range = self.first[usize::from(switch)]..self.first[usize::from(switch) + 1];
-        &self.links[range.start as usize..range.end as usize]
+    /// Returns the links that a path may take on from a switch, by port.
+    fn onwards(&self, switch: u16, up: bool) -> &[Link] {
+        let (first, links) =
+            if up { (&self.first, &self.links) } else { (&self.first_down, &self.down) };
+        let switch = usize::from(switch);
+        &links[first[switch] as usize..first[switch + 1] as usize]
     }
 }
 
@@ -211,9 +226,9 @@ impl Search {
             self.queued[usize::from(switch)] = false;
             let up = self.up[usize::from(switch)];
             let beyond = row[least(switch)].saturating_add(1);
-            for link in links.of(switch) {
+            for link in links.onwards(switch, up) {
                 let slot = link.slot as usize;
-                if (link.up && !up) || beyond >= row[slot] {
+                if beyond >= row[slot] {
                     continue;
                 }
                 row[slot] = beyond;
