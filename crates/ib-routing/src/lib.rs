@@ -27,8 +27,8 @@ pub mod metrics;
 mod roots;
 pub mod subnet;
 
-pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
 pub use check::{CheckReport, check};
+pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
 pub use hops::HopMatrix;
 pub use layers::Layers;
 pub use lft::{Lfts, NO_PATH};
