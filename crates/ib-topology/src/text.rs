@@ -172,11 +172,11 @@ impl<'a> Line<'a> {
 
     /// Makes the fault that something else stands here than was expected.
     pub fn expected(&self, what: &str) -> Fault {
-        let rest = self.rest();
+        let rest = self.rest().trim_ascii_start();
         if rest.is_empty() {
             return self.place().fault(format!("found the end of the line, expected {what}"));
         }
-        let end = rest.find([' ', '\t']).filter(|&end| end > 0).unwrap_or(rest.len());
+        let end = rest.find([' ', '\t']).unwrap_or(rest.len());
         let mut shown: String = rest[..end].chars().take(40).collect();
         if shown.len() < end {
             shown.push('…');
@@ -251,7 +251,7 @@ impl<'a> Line<'a> {
             && bytes[2].is_ascii_hexdigit();
         let radix = match bytes {
             _ if hexadecimal => 16,
-            [b'0', b'0'..=b'7', ..] => 8,
+            [b'0', b'0'..=b'9', ..] => 8,
             _ => 10,
         };
         let mut ahead = *self;
@@ -287,7 +287,8 @@ impl<'a> Line<'a> {
                 .and_then(|value| value.checked_add(u64::from(digit)));
             self.at += 1;
         }
-        match value.filter(|_| self.at > first) {
+        let longest = if radix == 16 { 16 } else { usize::MAX };
+        match value.filter(|_| (1..=longest).contains(&(self.at - first))) {
             Some(value) if (min..=max).contains(&value) => Ok(value),
             _ if radix == 16 => Err(start.expected(what)),
             _ => Err(start.expected(&format!("{what}, {min} to {max}"))),

@@ -85,9 +85,7 @@ impl Finished {
     /// log with flag 0x04.
     #[must_use]
     pub fn building(&self) -> Option<Duration> {
-        let at = |what: &str| {
-            self.log.lines().find(|line| line.contains(what)).and_then(timestamp)
-        };
+        let at = |what: &str| self.log.lines().find(|line| line.contains(what)).and_then(timestamp);
         let start = at("building routing with")?;
         let end = at(" tables configured on all")?;
         Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))

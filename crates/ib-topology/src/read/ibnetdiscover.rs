@@ -23,7 +23,7 @@ use std::borrow::Cow;
 
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, assume_port_guids, name};
+use super::join::{End, Net, Remote, name};
 use super::rate;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
@@ -260,8 +260,7 @@ impl<'a> Parser<'a> {
                 self.set_guid(end.remote_place(), target, end.remote_guid)?;
             }
         }
-        assume_port_guids(&mut self.net.fabric);
-        Ok(())
+        self.net.assume_guids()
     }
 
     fn set_guid(&mut self, place: Place, port: PortId, guid: Guid) -> Result<(), Fault> {
@@ -343,3 +342,6 @@ fn trailer(line: &mut Line<'_>) -> Result<(), Fault> {
         return Err(start.expected("the end of the line"));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,9 @@ pub(crate) use header::UNQUOTED_ENDS;
 /// The longest line, in bytes, that ibsim reads whole.
 pub(crate) const MAX_LINE: usize = 254;
 /// The longest name of a node, module included, that ibsim keeps whole in links.
-pub(crate) const MAX_NAME: usize = 63;
+pub(crate) const MAX_NAME: usize = 64;
+/// The longest description, in bytes, that ibsim keeps whole.
+pub(crate) const MAX_DESCRIPTION: usize = 63;
 /// The longest alias, module and `@` included, that ibsim keeps whole.
 const MAX_ALIAS: usize = 39;
 /// The longest module name that ibsim takes.
@@ -366,13 +368,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Fabric, Fault> {
+    fn finish(mut self) -> Result<Fabric, Fault> {
         if let Some(place) = self.pending {
             return Err(place.fault(
                 "found identifier lines at the end of the file, expected the node that they describe",
             ));
         }
         let targets = self.net.resolve()?;
+        self.net.forget_unlinked(&targets);
         self.net.join(&targets, Enabled::common)
     }
 }

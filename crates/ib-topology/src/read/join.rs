@@ -148,6 +148,44 @@ impl<'a, R: Copy> Net<'a, R> {
         Ok(targets)
     }
 
+    /// Gives every port of channel adapters and routers that has no GUID the node GUID plus its
+    /// number.
+    ///
+    /// An unlinked port whose assumed GUID another port has stays without one: that is no
+    /// contradiction in the file.
+    pub(super) fn assume_guids(&mut self) -> Result<(), Fault> {
+        for index in 0..self.fabric.node_count() {
+            let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
+            let spec = self.fabric.node(node);
+            if spec.kind.is_switch() {
+                continue;
+            }
+            let (first, ports) = (spec.guid.0, spec.ports);
+            for number in 1..=ports {
+                let port = self.fabric.port_id(node, number).expect("it is one of the node's");
+                if !self.fabric.port(port).guid.is_zero() {
+                    continue;
+                }
+                let guid = Guid(first.wrapping_add(u64::from(number)));
+                let assumed = self.fabric.set_port_guid(node, number, guid);
+                let end = self.ends.get(self.slots[port.index()] as usize);
+                if let (Err(error), Some(end)) = (assumed, end) {
+                    return Err(refused(end.place, &error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the LIDs of ports that have an alias but no link: such a port is down.
+    pub(super) fn forget_unlinked(&mut self, targets: &[Option<PortId>]) {
+        for (end, _) in self.ends.iter().zip(targets).filter(|(_, target)| target.is_none()) {
+            let port = *self.fabric.port(end.port);
+            let forgotten = self.fabric.set_lid(port.node, port.number, None, Lmc::ZERO);
+            forgotten.expect("the port exists");
+        }
+    }
+
     /// Joins the links; `common` says at what rate a link with these two ends runs.
     pub(super) fn join(
         mut self,
@@ -230,29 +268,6 @@ impl<'a, R: Copy> Net<'a, R> {
             "found port {remote_number} of \"{remote}\" {found} (line {line}), \
              expected it to be linked to port {number} of \"{node}\" as this line says"
         )))
-    }
-}
-
-/// Gives every port of channel adapters and routers that has no GUID the node GUID plus its
-/// number.
-///
-/// An assumed GUID that another port has is no contradiction in the file: the port stays without
-/// one then.
-pub(super) fn assume_port_guids(fabric: &mut Fabric) {
-    for index in 0..fabric.node_count() {
-        let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
-        let spec = fabric.node(node);
-        if spec.kind.is_switch() {
-            continue;
-        }
-        let (first, ports) = (spec.guid.0, spec.ports);
-        for number in 1..=ports {
-            let port = fabric.port_id(node, number).expect("the number is one of the node's");
-            if fabric.port(port).guid.is_zero() {
-                let guid = Guid(first.wrapping_add(u64::from(number)));
-                let _taken = fabric.set_port_guid(node, number, guid);
-            }
-        }
     }
 }
 

@@ -153,3 +153,6 @@ impl Enabled {
 fn highest<T: Copy>(table: &[(u8, T)], mask: u8) -> Option<T> {
     table.iter().find(|(bit, _)| mask & bit != 0).map(|&(_, value)| value)
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, assume_port_guids, name};
+use super::join::{End, Net, Remote, name};
 use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
 use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
         }
     }
     let targets = parser.net.resolve()?;
-    assume_port_guids(&mut parser.net.fabric);
+    parser.net.assume_guids()?;
     parser.net.join(&targets, agreed)
 }
 
@@ -224,8 +224,9 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let node = Guid(field(line, " NodeGUID:", guid, u64::MAX)?);
     let port = Guid(field(line, " PortGUID:", guid, u64::MAX)?);
     let vendor = field(line, " VenID:", "a vendor ID of 24 bits", 0xff_ffff)?;
+    line.demand(" DevID:")?;
     let device_line = *line;
-    let device = field(line, " DevID:", "a device ID of 16 bits", u64::from(u32::MAX))?;
+    let device = line.hexadecimal("a device ID of 16 bits", u64::from(u32::MAX))?;
     let swapped = device >> 16;
     if swapped != 0 && device & 0xffff != 0 {
         return Err(device_line.expected("a device ID of 16 bits, in either half of 32"));
@@ -234,10 +235,7 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let revision = field(line, " Rev:", "a revision of 32 bits", u64::from(u32::MAX))?;
     line.demand(" {")?;
     let description = description(line)?;
-    let lid_line = *line;
-    let lid = field(line, "} LID:", "a LID, 0000 to BFFF", u64::from(Lid::MAX_UNICAST)).map_err(
-        |fault| if lid_line.rest().is_empty() { lid_line.expected("`} LID:`") } else { fault },
-    )?;
+    let lid = field(line, DESCRIPTION_END, "a LID, 0000 to BFFF", u64::from(Lid::MAX_UNICAST))?;
     let number = field(line, " PN:", "a port number, 01 to FE", 254)?;
     line.demand(" }")?;
     Ok(Side {

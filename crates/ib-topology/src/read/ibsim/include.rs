@@ -155,3 +155,6 @@ fn next_include(text: &str, from: usize) -> Option<usize> {
         .map(|(at, _)| from + at)
         .find(|&at| text.as_bytes()[at - 1] == b'\n')
 }
+
+#[cfg(test)]
+mod tests;
