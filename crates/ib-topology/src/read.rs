@@ -155,6 +155,11 @@ fn parse(
     not_empty(file_name, fabric)
 }
 
+/// Narrows a number that was read with a range that fits.
+fn narrow<T: TryFrom<u64>>(value: u64) -> T {
+    T::try_from(value).ok().expect("the range was checked when the number was read")
+}
+
 fn not_empty(file_name: &str, fabric: Fabric) -> Result<Fabric, ParseError> {
     if fabric.node_count() > 0 {
         return Ok(fabric);
