@@ -6,6 +6,7 @@
 //! | `opensm-lid-matrix.dump` | [`lid_matrix`] |
 //! | `opensm.fdbs` | [`fdbs`] |
 //! | `opensm-subnet.lst` | [`subnet_list`] |
+//! | `ibfabric-levels.dump` | [`levels`] (ours: OpenSM has no file of path SLs) |
 //! | `guid2lid`, `opensm-ftree-ca-order.dump`, `opensm-updn-roots.dump` | [`lists`] |
 
 use std::fs::File;
@@ -16,10 +17,20 @@ use crate::engine::{EngineKind, Routing};
 use crate::subnet::Subnet;
 
 pub mod fdbs;
+pub mod levels;
 pub mod lfts;
 pub mod lid_matrix;
 pub mod lists;
 pub mod subnet_list;
+
+/// What was read from a file, and what had to be passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded<T> {
+    /// What the file holds.
+    pub value: T,
+    /// What the user should know, one sentence each.
+    pub notes: Vec<String>,
+}
 
 /// Why the dumps could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +45,7 @@ pub struct DumpError {
 /// Writes into a directory every dump that OpenSM would leave after routing this subnet.
 ///
 /// The directory is made when it is missing. Each file is written under a temporary name and
-/// renamed when it is whole. Returns the names of the files.
+/// renamed when it is whole; `begin` is told its name before. Returns the names of the files.
 ///
 /// # Errors
 /// Fails on the first file that cannot be written.
@@ -42,11 +53,13 @@ pub fn write_all(
     directory: &Path,
     subnet: &Subnet<'_>,
     routing: &Routing,
+    begin: &dyn Fn(&'static str),
 ) -> Result<Vec<&'static str>, DumpError> {
     std::fs::create_dir_all(directory)
         .map_err(|source| DumpError { path: directory.to_owned(), source })?;
     let mut written = Vec::new();
     let mut put = |name: &'static str, write: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
+        begin(name);
         written.push(name);
         let path = directory.join(name);
         replace_file(&path, write).map_err(|source| DumpError { path, source })
@@ -56,6 +69,9 @@ pub fn write_all(
     put("opensm.fdbs", &|out| fdbs::write(out, subnet, routing))?;
     put("opensm-subnet.lst", &|out| subnet_list::write(out, subnet))?;
     put("guid2lid", &|out| lists::write_guid2lid(out, subnet))?;
+    if !routing.layers.is_uniform() {
+        put("ibfabric-levels.dump", &|out| levels::write(out, subnet, &routing.layers))?;
+    }
     if routing.engine == EngineKind::FatTree {
         put("opensm-ftree-ca-order.dump", &|out| {
             lists::write_ca_order(out, subnet, &routing.ca_order)

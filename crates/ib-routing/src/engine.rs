@@ -11,9 +11,13 @@ use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
 pub mod dor;
+pub mod file;
 pub mod ftree;
+mod list;
 pub mod minhop;
 pub mod updn;
+
+pub use list::{EngineList, NoEngine, Outcome, Refusal, engine};
 
 /// A routing algorithm.
 ///

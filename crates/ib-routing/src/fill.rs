@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use crate::engine::RoutingOptions;
-use crate::hops::HopMatrix;
+use crate::hops::{HopMatrix, PortSets};
 use crate::lft::{Lfts, NO_PATH};
 use crate::subnet::{Attachment, EndPortId, Peer, Subnet, SwitchId};
 
@@ -52,8 +52,8 @@ struct Plan<'a> {
     hops: &'a HopMatrix,
     options: &'a RoutingOptions,
     dor: bool,
-    words: usize,
     order: Vec<EndPortId>,
+    runs: Vec<Run>,
     /// Per switch: the ports that are not counted.
     ignored: Vec<Vec<u8>>,
     /// Per switch: all ports in scan order when that is not 0, 1, 2 …
@@ -67,7 +67,6 @@ impl<'a> Plan<'a> {
         options: &'a RoutingOptions,
         dor: bool,
     ) -> Self {
-        let highest = subnet.switches().iter().map(|switch| switch.ports).max().unwrap_or(0);
         let mut ignored = vec![Vec::new(); subnet.switches().len()];
         for &(guid, port) in &options.ignored_ports {
             if let Some(switch) = subnet.find_switch(guid) {
@@ -82,17 +81,46 @@ impl<'a> Plan<'a> {
                 scan[switch.index()] = scan_order(first, subnet.switch(switch).ports);
             }
         }
+        let order = target_order(subnet, &options.guid_routing_order);
         Self {
             subnet,
             hops,
             options,
             dor,
-            words: usize::from(highest) / 64 + 1,
-            order: target_order(subnet, &options.guid_routing_order),
+            runs: runs(subnet, &order, options.count_switch_targets),
+            order,
             ignored,
             scan,
         }
     }
+}
+
+/// Targets that come one after the other and hang on one switch.
+struct Run {
+    at: SwitchId,
+    /// Whether the targets count in load equalisation.
+    counted: bool,
+    /// Base LID, and port of the switch, of each target.
+    targets: Vec<(u16, u8)>,
+}
+
+fn runs(subnet: &Subnet<'_>, order: &[EndPortId], count_switches: bool) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for &id in order {
+        let end_port = subnet.end_port(id);
+        let (at, port) = match end_port.attachment {
+            Attachment::Direct => continue,
+            Attachment::Management(at) => (at, 0),
+            Attachment::Port(at, port) => (at, port),
+        };
+        let counted = count_switches || !end_port.is_switch();
+        let target = (end_port.base_lid.get(), port);
+        match runs.last_mut() {
+            Some(run) if run.at == at && run.counted == counted => run.targets.push(target),
+            _ => runs.push(Run { at, counted, targets: vec![target] }),
+        }
+    }
+    runs
 }
 
 /// Returns the end ports in the order in which a switch routes them: the listed ones, then those
@@ -143,11 +171,8 @@ fn scan_order(first: &[u8], ports: u8) -> Option<Vec<u8>> {
 
 /// What one thread needs for one switch at a time.
 struct Workspace {
-    masks: Vec<u64>,
-    /// The candidate ports of all destination switches, in scan order, one after the other.
-    ports: Vec<u8>,
-    /// Where the candidates of each destination switch start.
-    first: Vec<u32>,
+    sets: PortSets,
+    candidates: Vec<u8>,
     counts: [u32; 256],
     counted: [bool; 256],
     remotes: Remotes,
@@ -155,11 +180,9 @@ struct Workspace {
 
 impl Workspace {
     fn new(plan: &Plan<'_>) -> Self {
-        let switches = plan.subnet.switches().len();
         Self {
-            masks: vec![0; switches * plan.words],
-            ports: Vec::new(),
-            first: Vec::with_capacity(switches + 1),
+            sets: PortSets::new(plan.subnet),
+            candidates: Vec::new(),
             counts: [0; 256],
             counted: [true; 256],
             remotes: Remotes::default(),
@@ -173,7 +196,7 @@ impl Workspace {
         table: &mut [u8],
         mut random: Option<&mut LibcRandom>,
     ) {
-        self.find_candidates(plan, switch);
+        plan.hops.least_hop_ports(plan.subnet, switch, &mut self.sets);
         self.counts.fill(0);
         self.counted.fill(true);
         for &port in &plan.ignored[switch.index()] {
@@ -185,8 +208,8 @@ impl Workspace {
             && !options.port_shifting
             && random.is_none();
         if plain {
-            for &target in &plan.order {
-                self.route_plainly(plan, switch, target, table);
+            for run in &plan.runs {
+                self.route_run(plan, switch, run, table);
             }
             return;
         }
@@ -198,83 +221,57 @@ impl Workspace {
         }
     }
 
-    fn find_candidates(&mut self, plan: &Plan<'_>, switch: SwitchId) {
-        plan.hops.least_hop_ports(plan.subnet, switch, plan.words, &mut self.masks);
-        self.ports.clear();
-        self.first.clear();
-        let peers = plan.subnet.peers(switch);
-        for set in self.masks.chunks_exact(plan.words) {
-            let start = self.ports.len();
-            self.first.push(start as u32);
-            match &plan.scan[switch.index()] {
-                None => {
-                    for (word, &bits) in set.iter().enumerate() {
-                        let mut bits = bits;
-                        while bits != 0 {
-                            self.ports.push((word * 64) as u8 + bits.trailing_zeros() as u8);
-                            bits &= bits - 1;
-                        }
-                    }
-                }
-                Some(order) => {
-                    let is_set = |&port: &u8| set[usize::from(port) / 64] >> (port % 64) & 1 == 1;
-                    self.ports.extend(order.iter().copied().filter(is_set));
-                }
-            }
-            if plan.dor && self.ports.len() > start {
-                let behind = |port: u8| match peers[usize::from(port)] {
-                    Peer::Switch(next, _) => Some(next),
-                    Peer::None | Peer::EndPort(_) => None,
-                };
-                let dimension = behind(self.ports[start]);
-                let mut kept = start;
-                for slot in start..self.ports.len() {
-                    let port = self.ports[slot];
-                    if behind(port) == dimension {
-                        self.ports[kept] = port;
-                        kept += 1;
-                    }
-                }
-                self.ports.truncate(kept);
-            }
+    /// Lists the ports that compete for a destination switch, in scan order.
+    fn find_candidates(&mut self, plan: &Plan<'_>, switch: SwitchId, towards: SwitchId) {
+        self.candidates.clear();
+        self.sets.ports(towards, &mut self.candidates);
+        if let Some(order) = &plan.scan[switch.index()] {
+            let position = |port: &u8| order.iter().position(|other| other == port);
+            self.candidates.sort_by_key(position);
         }
-        self.first.push(self.ports.len() as u32);
+        if plan.dor && self.candidates.len() > 1 {
+            let peers = plan.subnet.peers(switch);
+            let behind = |port: u8| match peers[usize::from(port)] {
+                Peer::Switch(next, _) => Some(next),
+                Peer::None | Peer::EndPort(_) => None,
+            };
+            let dimension = behind(self.candidates[0]);
+            self.candidates.retain(|&port| behind(port) == dimension);
+        }
     }
 
-    fn candidates(&self, towards: SwitchId) -> &[u8] {
-        let range = self.first[towards.index()] as usize..self.first[towards.index() + 1] as usize;
-        &self.ports[range]
-    }
-
-    /// Routes the one LID of a target when nothing but use counts decides.
-    fn route_plainly(
-        &mut self,
-        plan: &Plan<'_>,
-        switch: SwitchId,
-        target: EndPortId,
-        table: &mut [u8],
-    ) {
-        let end_port = plan.subnet.end_port(target);
-        let port = match end_port.attachment {
-            Attachment::Direct => return,
-            Attachment::Management(at) if at == switch => 0,
-            Attachment::Port(at, port) if at == switch => port,
-            Attachment::Management(at) | Attachment::Port(at, _) => {
-                let mut candidates = self.candidates(at).iter();
-                let Some(&first) = candidates.next() else { return };
-                let (mut best, mut least) = (first, self.counts[usize::from(first)]);
-                for &port in candidates {
-                    let count = self.counts[usize::from(port)];
-                    if count < least {
-                        (best, least) = (port, count);
-                    }
-                }
-                best
+    /// Routes the one LID of every target of a run when nothing but use counts decides.
+    ///
+    /// The first least used port wins each time, so the ports with the lowest count are used one
+    /// after the other in scan order, then those with the next count: a pass over the candidates
+    /// per count serves as many targets as there are ports at that count.
+    fn route_run(&mut self, plan: &Plan<'_>, switch: SwitchId, run: &Run, table: &mut [u8]) {
+        if run.at == switch {
+            for &(lid, port) in &run.targets {
+                table[usize::from(lid)] = port;
+                let counts = run.counted && self.counted[usize::from(port)];
+                self.counts[usize::from(port)] += u32::from(counts);
             }
-        };
-        table[end_port.base_lid.index()] = port;
-        let counts = plan.options.count_switch_targets || !end_port.is_switch();
-        self.counts[usize::from(port)] += u32::from(counts && self.counted[usize::from(port)]);
+            return;
+        }
+        self.find_candidates(plan, switch, run.at);
+        let count = |port: &u8| self.counts[usize::from(*port)];
+        let Some(mut level) = self.candidates.iter().map(count).min() else { return };
+        let mut targets = run.targets.iter();
+        let mut target = targets.next();
+        while target.is_some() {
+            for &port in &self.candidates {
+                let slot = &mut self.counts[usize::from(port)];
+                while *slot == level
+                    && let Some(&(lid, _)) = target
+                {
+                    table[usize::from(lid)] = port;
+                    target = targets.next();
+                    *slot += u32::from(run.counted && self.counted[usize::from(port)]);
+                }
+            }
+            level += 1;
+        }
     }
 
     /// Routes one LID of a target under all the rules.
@@ -296,8 +293,8 @@ impl Workspace {
             Attachment::Management(at) if at == switch => 0,
             Attachment::Port(at, port) if at == switch => port,
             Attachment::Management(at) | Attachment::Port(at, _) => {
-                let kept = kept_port(plan, switch, at, lid);
-                kept.unwrap_or_else(|| {
+                kept_port(plan, switch, at, lid).unwrap_or_else(|| {
+                    self.find_candidates(plan, switch, at);
                     let start = match offset {
                         0 => 1,
                         _ if plan.dor => 1,
@@ -310,7 +307,7 @@ impl Workspace {
                         used: self.remotes.of(target),
                         random: random.filter(|_| offset == 0),
                     }
-                    .choose(self.candidates(at), start)
+                    .choose(&self.candidates, start)
                 })
             }
         };

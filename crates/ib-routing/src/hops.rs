@@ -7,6 +7,9 @@ use crate::subnet::{Subnet, SwitchId};
 /// The hop count of a destination that cannot be reached.
 pub const NO_HOPS: u8 = 255;
 
+/// How many switches one breadth-first search starts from: the bits of a word.
+const SOURCES: usize = 64;
+
 /// The hops of every switch to every other, and on demand those through each of its ports.
 #[derive(Clone, Debug)]
 pub struct HopMatrix {
@@ -22,8 +25,8 @@ enum Through {
     Neighbours(LinkWeights),
     /// Bytes per switch: `[destination switch][port 0 to n]`.
     Explicit(Vec<Vec<u8>>),
-    /// `[destination switch][offset of the switch + port]`.
-    ByDestination { offset: Vec<u32>, rows: Vec<u8> },
+    /// Hops that links of one class share: a class per port, and the hops by class.
+    ByClass(LinkClasses, Vec<u8>),
 }
 
 /// The weight of each link in hops, 1 unless said otherwise, by switch and outgoing port.
@@ -59,11 +62,10 @@ impl HopMatrix {
         let mut least = vec![NO_HOPS; switches * switches];
         if weights.is_uniform() {
             let graph = Graph::new(subnet);
-            // Distances are symmetric, so rows by destination are rows by source.
-            least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each_init(
-                || Vec::with_capacity(switches),
-                |queue, (root, row)| graph.breadth_first(root as u16, row, queue),
-            );
+            least
+                .par_chunks_mut(switches.max(1) * SOURCES)
+                .enumerate()
+                .for_each(|(batch, rows)| graph.breadth_first(batch * SOURCES, rows));
         } else {
             least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each(|(source, row)| {
                 weighted_row(subnet, weights, SwitchId(source as u16), row);
@@ -92,31 +94,18 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
-    /// Returns where the hops of each switch start in a row of [`Self::by_destination`], and the
-    /// length of a row last.
-    pub(crate) fn row_offsets(subnet: &Subnet<'_>) -> Vec<u32> {
-        let mut offset = vec![0];
-        let mut next = 0;
-        for switch in subnet.switches() {
-            next += u32::from(switch.ports) + 1;
-            offset.push(next);
-        }
-        offset
-    }
-
-    /// Makes a matrix from one row per destination switch, laid out by [`Self::row_offsets`].
-    pub(crate) fn by_destination(subnet: &Subnet<'_>, rows: Vec<u8>) -> Self {
+    /// Makes a matrix from the result of a search from every switch.
+    ///
+    /// `rows` holds, for each destination switch, the least hops of every switch and then the hops
+    /// of every class: `[destination][switches + classes]`.
+    pub(crate) fn by_class(subnet: &Subnet<'_>, classes: LinkClasses, rows: &[u8]) -> Self {
         let switches = subnet.switches().len();
-        let offset = Self::row_offsets(subnet);
-        let width = offset[switches] as usize;
+        let width = switches + classes.count;
         assert_eq!(rows.len(), switches * width, "one row per destination switch");
-        let mut least = vec![NO_HOPS; switches * switches];
-        least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each(|(from, out)| {
-            for (slot, row) in out.iter_mut().zip(rows.chunks_exact(width)) {
-                *slot = row[offset[from] as usize];
-            }
-        });
-        Self { switches, least, through: Through::ByDestination { offset, rows } }
+        let mut least = vec![NO_HOPS; width * switches];
+        transpose(rows, width, &mut least);
+        let hops = least.split_off(switches * switches);
+        Self { switches, least, through: Through::ByClass(classes, hops) }
     }
 
     /// Returns the least hops from one switch to another; [`NO_HOPS`] when there is no path.
@@ -144,13 +133,10 @@ impl HopMatrix {
                     .filter(|_| usize::from(port) < stride)
                     .unwrap_or(NO_HOPS)
             }
-            Through::ByDestination { offset, rows } => {
-                let width = offset[self.switches] as usize;
-                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
-                let row = &rows[to.index() * width..][..width];
-                row[range].get(usize::from(port)).copied().unwrap_or(NO_HOPS)
-            }
-            Through::Neighbours(_) if port == 0 => self.least(from, to),
+            Through::Neighbours(_) | Through::ByClass(..) if port == 0 => self.least(from, to),
+            Through::ByClass(classes, hops) => classes
+                .of(from, port)
+                .map_or(NO_HOPS, |class| hops[class * self.switches + to.index()]),
             Through::Neighbours(weights) => match subnet.peers(from).get(usize::from(port)) {
                 Some(&crate::subnet::Peer::Switch(next, _)) => {
                     self.least(next, to).saturating_add(weights.get(from, port))
@@ -160,63 +146,149 @@ impl HopMatrix {
         }
     }
 
-    /// Fills, for one switch, the set of its least-hop ports towards every destination switch.
+    /// Finds, for one switch, its least-hop ports towards every destination switch.
     ///
-    /// The sets are bit masks of `words` 64-bit words each, bit p for port p, in the order of the
-    /// destination switches. The set of the switch itself stays empty.
-    pub(crate) fn least_hop_ports(
-        &self,
-        subnet: &Subnet<'_>,
-        from: SwitchId,
-        words: usize,
-        masks: &mut [u64],
-    ) {
-        masks.fill(0);
+    /// Towards the switch itself there are none.
+    pub(crate) fn least_hop_ports(&self, subnet: &Subnet<'_>, from: SwitchId, sets: &mut PortSets) {
+        sets.reset(subnet.switch(from).ports);
         let least = self.least_row(from);
         match &self.through {
             Through::Neighbours(weights) => {
                 for (port, next, _) in subnet.switch_links(from) {
-                    let (word, bit) = (usize::from(port) / 64, u64::from(port) % 64);
-                    let weight = weights.get(from, port);
-                    let sets = masks.chunks_exact_mut(words);
-                    for ((set, &best), &beyond) in sets.zip(least).zip(self.least_row(next)) {
-                        let on_best = beyond.saturating_add(weight) == best;
-                        set[word] |= u64::from(on_best) << bit;
-                    }
-                }
-                for (set, &best) in masks.chunks_exact_mut(words).zip(least) {
-                    if best == NO_HOPS {
-                        set.fill(0);
-                    }
+                    sets.add_on_least(port, weights.get(from, port), self.least_row(next), least);
                 }
             }
             Through::Explicit(blocks) => {
                 let stride = usize::from(subnet.switch(from).ports) + 1;
-                let rows = blocks[from.index()].chunks_exact(stride);
-                masks_of_rows(masks.chunks_exact_mut(words), rows, least);
+                sets.add_rows(blocks[from.index()].chunks_exact(stride), least);
             }
-            Through::ByDestination { offset, rows } => {
-                let width = offset[self.switches] as usize;
-                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
-                let rows = rows.chunks_exact(width).map(|row| &row[range.clone()]);
-                masks_of_rows(masks.chunks_exact_mut(words), rows, least);
+            Through::ByClass(classes, hops) => {
+                for (port, _, _) in subnet.switch_links(from) {
+                    if let Some(class) = classes.of(from, port) {
+                        let row = &hops[class * self.switches..][..self.switches];
+                        sets.add_on_least(port, 0, row, least);
+                    }
+                }
             }
         }
-        masks[from.index() * words..][..words].fill(0);
+        sets.clear_unreachable(from, least);
     }
 }
 
-fn masks_of_rows<'a>(
-    sets: impl Iterator<Item = &'a mut [u64]>,
-    rows: impl Iterator<Item = &'a [u8]>,
-    least: &[u8],
-) {
-    for ((set, row), &best) in sets.zip(rows).zip(least) {
-        if best == NO_HOPS {
-            continue;
+/// Which ports' hops are alike whatever the destination.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkClasses {
+    /// Where the ports of each switch start.
+    offset: Vec<u32>,
+    /// The class of each port; `u32::MAX` for a port that leads to no switch.
+    class: Vec<u32>,
+    count: usize,
+}
+
+impl LinkClasses {
+    /// Makes `count` classes in which no port is yet.
+    pub(crate) fn new(subnet: &Subnet<'_>, count: usize) -> Self {
+        let mut offset = vec![0];
+        let mut next = 0;
+        for switch in subnet.switches() {
+            next += u32::from(switch.ports) + 1;
+            offset.push(next);
         }
-        for (port, &hops) in row.iter().enumerate().skip(1) {
-            set[port / 64] |= u64::from(hops == best) << (port % 64);
+        Self { offset, class: vec![u32::MAX; next as usize], count }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Puts a port into a class.
+    pub(crate) fn set(&mut self, switch: SwitchId, port: u8, class: u32) {
+        self.class[self.offset[switch.index()] as usize + usize::from(port)] = class;
+    }
+
+    fn of(&self, switch: SwitchId, port: u8) -> Option<usize> {
+        let range = self.offset[switch.index()] as usize..self.offset[switch.index() + 1] as usize;
+        let class = *self.class[range].get(usize::from(port))?;
+        (class != u32::MAX).then_some(class as usize)
+    }
+}
+
+/// Turns rows of `width` bytes into columns, a cache line's worth at a time.
+fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
+    const BLOCK: usize = 64;
+    let height = rows.len() / width.max(1);
+    columns.par_chunks_mut(height.max(1) * BLOCK).enumerate().for_each(|(block, columns)| {
+        let first = block * BLOCK;
+        let count = columns.len() / height;
+        for (at, row) in rows.chunks_exact(width).enumerate() {
+            for (column, &byte) in row[first..first + count].iter().enumerate() {
+                columns[column * height + at] = byte;
+            }
+        }
+    });
+}
+
+/// For one switch, a set of ports for every destination switch.
+///
+/// Eight ports share a byte, and the bytes of one group of eight ports for all destinations lie
+/// side by side: a port is added to all sets by a comparison of two rows of bytes.
+pub(crate) struct PortSets {
+    switches: usize,
+    groups: usize,
+    bits: Vec<u8>,
+}
+
+impl PortSets {
+    pub(crate) fn new(subnet: &Subnet<'_>) -> Self {
+        Self { switches: subnet.switches().len(), groups: 0, bits: Vec::new() }
+    }
+
+    fn reset(&mut self, ports: u8) {
+        self.groups = usize::from(ports) / 8 + 1;
+        self.bits.clear();
+        self.bits.resize(self.groups * self.switches, 0);
+    }
+
+    /// Adds a port towards all destinations that lie on a shortest path through it.
+    fn add_on_least(&mut self, port: u8, weight: u8, beyond: &[u8], least: &[u8]) {
+        let bit = 1u8 << (port % 8);
+        let group = &mut self.bits[usize::from(port) / 8 * self.switches..][..self.switches];
+        for ((set, &beyond), &least) in group.iter_mut().zip(beyond).zip(least) {
+            // An unreachable destination wraps or saturates: its set is cleared afterwards.
+            *set |= if beyond.saturating_add(weight) == least { bit } else { 0 };
+        }
+    }
+
+    fn add_rows<'a>(&mut self, rows: impl Iterator<Item = &'a [u8]>, least: &[u8]) {
+        for (to, (row, &best)) in rows.zip(least).enumerate() {
+            for (group, hops) in row.chunks(8).enumerate() {
+                let set = hops
+                    .iter()
+                    .enumerate()
+                    .fold(0, |set, (bit, &hops)| set | u8::from(hops == best) << bit);
+                self.bits[group * self.switches + to] = set;
+            }
+            self.bits[to] &= !1;
+        }
+    }
+
+    fn clear_unreachable(&mut self, from: SwitchId, least: &[u8]) {
+        for group in self.bits.chunks_exact_mut(self.switches) {
+            for (set, &least) in group.iter_mut().zip(least) {
+                *set = if least == NO_HOPS { 0 } else { *set };
+            }
+            group[from.index()] = 0;
+        }
+    }
+
+    /// Appends the ports towards a switch, ascending.
+    pub(crate) fn ports(&self, towards: SwitchId, ports: &mut Vec<u8>) {
+        for group in 0..self.groups {
+            let mut set = self.bits[group * self.switches + towards.index()];
+            while set != 0 {
+                ports.push((group * 8) as u8 + set.trailing_zeros() as u8);
+                set &= set - 1;
+            }
         }
     }
 }
@@ -247,25 +319,36 @@ impl Graph {
         &self.next[from as usize..to as usize]
     }
 
-    fn breadth_first(&self, root: u16, hops: &mut [u8], queue: &mut Vec<u16>) {
-        hops.fill(NO_HOPS);
-        queue.clear();
-        queue.push(root);
-        hops[usize::from(root)] = 0;
-        let mut head = 0;
-        while let Some(&switch) = queue.get(head) {
-            head += 1;
-            let next = hops[usize::from(switch)].saturating_add(1);
-            if next == NO_HOPS {
-                break;
-            }
-            for &other in self.neighbours(switch) {
-                let slot = &mut hops[usize::from(other)];
-                if *slot == NO_HOPS {
-                    *slot = next;
-                    queue.push(other);
+    /// Searches from up to [`SOURCES`] switches at once, one bit of a word for each.
+    ///
+    /// `rows` holds the hops of the switches from `first` on to all switches.
+    fn breadth_first(&self, first: usize, rows: &mut [u8]) {
+        rows.fill(NO_HOPS);
+        let switches = self.first.len() - 1;
+        let mut seen = vec![0u64; switches];
+        for (source, row) in rows.chunks_exact_mut(switches).enumerate() {
+            row[first + source] = 0;
+            seen[first + source] = 1 << source;
+        }
+        let mut front = seen.clone();
+        let mut next = vec![0u64; switches];
+        for hops in 1..NO_HOPS {
+            let mut grown = 0;
+            for (switch, (new, seen)) in next.iter_mut().zip(&mut seen).enumerate() {
+                let near = self.neighbours(switch as u16).iter();
+                *new = near.fold(0, |near, &other| near | front[usize::from(other)]) & !*seen;
+                *seen |= *new;
+                grown |= *new;
+                let mut sources = *new;
+                while sources != 0 {
+                    rows[sources.trailing_zeros() as usize * switches + switch] = hops;
+                    sources &= sources - 1;
                 }
             }
+            if grown == 0 {
+                break;
+            }
+            std::mem::swap(&mut front, &mut next);
         }
     }
 }

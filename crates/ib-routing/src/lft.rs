@@ -23,6 +23,12 @@ impl Lfts {
         Self { width, entries: vec![NO_PATH; width * subnet.switches().len()] }
     }
 
+    /// Returns the number of switches.
+    #[must_use]
+    pub fn switches(&self) -> usize {
+        self.entries.len() / self.width
+    }
+
     /// Returns the highest LID of the tables.
     #[must_use]
     pub fn max_lid(&self) -> u16 {

@@ -4,6 +4,8 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`mod@check`] | the proof that tables are sound: reachability, loops, credit loops, hops, load |
+//! | [`metrics`] | how well tables spread traffic: bisections and shifts |
 //! | [`dump`] | OpenSM's dump files, written and read |
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
 //! | [`lft`], [`layers`] | what an engine makes: forwarding tables and service levels |
@@ -13,6 +15,7 @@
 //! | [`lids`] | LID assignment |
 //! | [`subnet`] | [`Subnet`]: what a subnet manager on one port of a fabric sees, in OpenSM's order |
 
+pub mod check;
 pub mod dump;
 pub mod engine;
 mod fill;
@@ -20,10 +23,12 @@ pub mod hops;
 pub mod layers;
 pub mod lft;
 pub mod lids;
+pub mod metrics;
 mod roots;
 pub mod subnet;
 
-pub use engine::{Engine, EngineError, EngineKind, Routing, RoutingOptions};
+pub use check::{CheckReport, check};
+pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
 pub use hops::HopMatrix;
 pub use layers::Layers;
 pub use lft::{Lfts, NO_PATH};

@@ -2,9 +2,13 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`fat_tree`] | [`FatTree`]: two and three levels of one model of switch |
 //! | [`xgft`] | [`Xgft`]: extended generalized fat trees |
+//! | [`k_ary_n_tree`] | [`KaryNTree`] |
 //! | [`grid`] | [`Torus`] and [`Mesh`] |
 //! | [`hypercube`] | [`Hypercube`] |
+//! | [`dragonfly`] | [`Dragonfly`] |
+//! | [`random`] | [`Random`]: connected, nearly regular multigraphs |
 //! | [`error`] | [`GenerateError`]: which parameter, what was found, what was expected |
 //!
 //! Every fabric has its switches first, then its hosts, each in the order of its kind. No port
@@ -12,7 +16,7 @@
 //! of P ports has `0x0002c90000100000` + i·(P+1), and its port n that GUID + n, which is what
 //! ibsim makes of it. Names are those that ibnetdiscover gives, `S-` or `H-` and the node GUID;
 //! the description says what the node is (`leaf-003`, `sw-x1y2z0`, `host-0017`), always counting
-//! from 0. Vendor and device are zero: a real vendor's numbers would make a subnet manager send
+//! from 0. Vendor and device are zero: a real vendor's numbers may make a subnet manager send
 //! that vendor's attributes.
 //!
 //! ```
@@ -34,17 +38,25 @@ use ib_types::{LinkSpeed, LinkWidth};
 use crate::fabric::{Fabric, LinkRate};
 
 mod degrade;
+pub mod dragonfly;
 pub mod error;
+pub mod fat_tree;
 pub mod grid;
 pub mod hypercube;
+pub mod k_ary_n_tree;
 mod plan;
+pub mod random;
 mod tree;
 mod words;
 pub mod xgft;
 
+pub use dragonfly::Dragonfly;
 pub use error::GenerateError;
+pub use fat_tree::FatTree;
 pub use grid::{Mesh, Torus};
 pub use hypercube::Hypercube;
+pub use k_ary_n_tree::KaryNTree;
+pub use random::Random;
 pub use xgft::Xgft;
 
 use plan::Plan;
@@ -105,34 +117,54 @@ impl Options {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
+    /// A fat tree of one model of switch.
+    FatTree(FatTree),
     /// An extended generalized fat tree.
     Xgft(Xgft),
+    /// A k-ary n-tree.
+    KaryNTree(KaryNTree),
     /// A torus.
     Torus(Torus),
     /// A mesh.
     Mesh(Mesh),
     /// A hypercube.
     Hypercube(Hypercube),
+    /// A dragonfly.
+    Dragonfly(Dragonfly),
+    /// A random connected fabric.
+    Random(Random),
 }
 
 impl Kind {
     /// The words of every kind, its name first.
-    pub const USAGES: [&'static str; 4] =
-        [Xgft::USAGE, Torus::USAGE, Mesh::USAGE, Hypercube::USAGE];
+    pub const USAGES: [&'static str; 8] = [
+        FatTree::USAGE,
+        Xgft::USAGE,
+        KaryNTree::USAGE,
+        Torus::USAGE,
+        Mesh::USAGE,
+        Hypercube::USAGE,
+        Dragonfly::USAGE,
+        Random::USAGE,
+    ];
 
     /// Reads a kind's name and the words that follow it.
     ///
     /// Positional words come in their order, `key=value` words anywhere among them.
     ///
     /// # Errors
-    /// Fails on an unknown kind and on missing, surplus and unreadable words; [`generate`] checks
+    /// Fails on an unknown kind and on missing, surplus and unreadable words; [`generate()`] checks
     /// the values.
     pub fn parse(name: &str, args: &[&str]) -> Result<Self, GenerateError> {
         match name {
+            "fat-tree" => FatTree::parse(args).map(Self::FatTree),
             "xgft" => Xgft::parse(args).map(Self::Xgft),
+            "k-ary-n-tree" => KaryNTree::parse(args).map(Self::KaryNTree),
             "torus" => Torus::parse(args).map(Self::Torus),
             "mesh" => Mesh::parse(args).map(Self::Mesh),
             "hypercube" => Hypercube::parse(args).map(Self::Hypercube),
+            "dragonfly" => Dragonfly::parse(args).map(Self::Dragonfly),
+            "random" => Random::parse(args).map(Self::Random),
             _ => Err(GenerateError::UnknownKind {
                 found: name.to_owned(),
                 expected: Self::names().collect::<Vec<_>>().join(", "),
@@ -145,12 +177,16 @@ impl Kind {
         Self::USAGES.into_iter().filter_map(|usage| usage.split(' ').next())
     }
 
-    fn plan(&self, _seed: u64) -> Result<Plan, GenerateError> {
+    fn plan(&self, seed: u64) -> Result<Plan, GenerateError> {
         match self {
+            Self::FatTree(kind) => kind.plan(),
             Self::Xgft(kind) => kind.plan(),
+            Self::KaryNTree(kind) => kind.plan(),
             Self::Torus(kind) => kind.plan(),
             Self::Mesh(kind) => kind.plan(),
             Self::Hypercube(kind) => kind.plan(),
+            Self::Dragonfly(kind) => kind.plan(),
+            Self::Random(kind) => kind.plan(seed),
         }
     }
 }
@@ -158,10 +194,14 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::FatTree(kind) => kind.fmt(f),
             Self::Xgft(kind) => kind.fmt(f),
+            Self::KaryNTree(kind) => kind.fmt(f),
             Self::Torus(kind) => kind.fmt(f),
             Self::Mesh(kind) => kind.fmt(f),
             Self::Hypercube(kind) => kind.fmt(f),
+            Self::Dragonfly(kind) => kind.fmt(f),
+            Self::Random(kind) => kind.fmt(f),
         }
     }
 }

@@ -5,6 +5,11 @@
 //! | [`fabric`] | [`Fabric`]: nodes, ports and links, checked as they are added |
 //! | [`generate`] | fabrics made from a kind and a few numbers: trees, tori, cubes, dragonflies |
 //! | [`rng`] | seeded random numbers whose sequence is fixed for ever |
+//! | [`read`](mod@read) | readers of ibnetdiscover output, ibsim net files and OpenSM's subnet list |
+//! | [`write`](mod@write) | writers of the same |
+//! | [`text`] | reading lines of text with the place of what is wrong |
+//! | [`name_map`] | node-name-map files, for [`Fabric::rename`] |
+//! | [`guid_list`] | files of one GUID a line: roots, compute nodes, ports to ignore |
 //! | [`error`] | [`FabricError`] and [`ParseError`] (file, line, column, what was expected) |
 //!
 //! ```
@@ -23,7 +28,14 @@
 pub mod error;
 pub mod fabric;
 pub mod generate;
+pub mod guid_list;
+pub mod name_map;
+pub mod read;
 pub mod rng;
+pub mod text;
+pub mod write;
 
 pub use error::{FabricError, ParseError};
 pub use fabric::{Fabric, LinkRate, Node, NodeId, NodeSpec, Port, PortId};
+pub use read::{Format, read, read_as};
+pub use write::{WriteError, write};

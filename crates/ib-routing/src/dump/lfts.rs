@@ -2,9 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::owner_text;
-use crate::lft::Lfts;
-use crate::subnet::Subnet;
+use ib_topology::ParseError;
+use ib_topology::text::{Fault, Line, Lines, checked};
+use ib_types::{Guid, Lid};
+
+use super::{Loaded, owner_text};
+use crate::lft::{Lfts, NO_PATH};
+use crate::subnet::{Subnet, SwitchId};
 
 /// Writes the file.
 ///
@@ -40,3 +44,203 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Resul
     }
     Ok(())
 }
+
+/// Reads such a file, or what `ibroute` prints of several switches, for a subnet.
+///
+/// A LID whose port GUID is given but which has other LIDs in this subnet becomes that port's
+/// LID with the same lowest bits. Blocks of switches that are not in the subnet are skipped, and
+/// switches without a block get empty tables; both are noted.
+///
+/// # Errors
+/// Fails on the first line that is malformed, on a switch that has two blocks, and on a block that
+/// breaks off.
+pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Lfts>, ParseError> {
+    let text = checked(file, bytes)?;
+    let mut reader = Reader {
+        subnet,
+        lfts: Lfts::new(subnet),
+        seen: vec![false; subnet.switches().len()],
+        known: vec![(Guid::ZERO, 0); usize::from(Lid::MAX_UNICAST) + 1],
+        block: None,
+        skipped: 0,
+        strangers: 0,
+    };
+    for line in Lines::new(text, 0, 1) {
+        reader.line(line).map_err(|fault| fault.at(file))?;
+    }
+    if let Some(block) = reader.block {
+        let end = text.lines().count() as u32 + 1;
+        let place = ib_topology::text::Place { source: 0, line: end, column: 1 };
+        let message = format!(
+            "found the end of the file, expected `lids dumped`, the end of the block of line {}",
+            block.line
+        );
+        return Err(place.fault(message).at(file));
+    }
+    Ok(reader.finish())
+}
+
+/// A block that has been opened.
+#[derive(Clone, Copy)]
+struct Block {
+    line: u32,
+    switch: Option<SwitchId>,
+}
+
+struct Reader<'a> {
+    subnet: &'a Subnet<'a>,
+    lfts: Lfts,
+    seen: Vec<bool>,
+    /// By LID of the file: the port GUID last seen with it, and the LID that it has here.
+    known: Vec<(Guid, u16)>,
+    block: Option<Block>,
+    skipped: usize,
+    strangers: usize,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        line.skip_blanks();
+        match line.peek() {
+            None | Some(b'#') => Ok(()),
+            Some(b'0') if line.rest().starts_with("0x") => self.entry(line),
+            Some(b'0'..=b'9') => self.close(line),
+            Some(_) if line.eat("Unicast lids") => self.open(line),
+            Some(_) if line.rest().starts_with("Multicast mlids") => {
+                Err(line.expected("unicast tables"))
+            }
+            Some(_) if is_heading(line.rest()) => Ok(()),
+            Some(_) => Err(line.expected("`Unicast lids`, a LID, or `lids dumped`")),
+        }
+    }
+
+    fn open(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        let start = line.place();
+        if let Some(block) = self.block {
+            return Err(start.fault(format!(
+                "found `Unicast lids`, expected `lids dumped`, the end of the block of line {}",
+                block.line
+            )));
+        }
+        let Some(at) = line.rest().find(" guid 0x") else {
+            return Err(line.expected("` guid 0x` and the GUID of a switch"));
+        };
+        line.seek(line.position() + at + " guid 0x".len());
+        let place = line.place();
+        let guid = Guid(line.hexadecimal("the GUID of a switch", u64::MAX)?);
+        let switch = self.subnet.find_switch(guid);
+        match switch {
+            Some(id) if std::mem::replace(&mut self.seen[id.index()], true) => {
+                return Err(place
+                    .fault(format!("found switch {guid} again, expected one block per switch")));
+            }
+            Some(_) => {}
+            None => self.skipped += 1,
+        }
+        self.block = Some(Block { line: place.line, switch });
+        Ok(())
+    }
+
+    fn close(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        let start = line.place();
+        line.decimal("a number of LIDs", 0, u64::from(u32::MAX))?;
+        line.skip_blanks();
+        line.eat_word("valid");
+        if !line.eat("lids dumped") {
+            return Err(line.expected("`lids dumped`"));
+        }
+        line.end("the end of the line")?;
+        match self.block.take() {
+            Some(_) => Ok(()),
+            None => Err(start.fault("found the end of a block, expected `Unicast lids` before it")),
+        }
+    }
+
+    fn entry(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        let start = line.place();
+        let Some(block) = self.block else {
+            return Err(start.fault("found an entry, expected `Unicast lids` before it"));
+        };
+        line.eat("0x");
+        let lid = line.hexadecimal("a unicast LID, 0 to bfff", u64::from(Lid::MAX_UNICAST))? as u16;
+        if !matches!(line.peek(), Some(b' ' | b'\t')) {
+            return Err(line.expected("a blank and the output port"));
+        }
+        line.skip_blanks();
+        let port = line.decimal("an output port", 0, 255)? as u8;
+        if !matches!(line.peek(), None | Some(b' ' | b'\t')) {
+            return Err(line.expected("a blank or the end of the line"));
+        }
+        let Some(switch) = block.switch.filter(|_| lid != 0) else { return Ok(()) };
+        let guid = port_guid(&mut line)?;
+        let here = self.map(lid, guid);
+        match self.lfts.table_mut(switch).get_mut(usize::from(here)) {
+            Some(slot) if *slot == NO_PATH || *slot == port => *slot = port,
+            Some(slot) => {
+                return Err(start.fault(format!(
+                    "found port {port} for LID {here}, expected port {slot}, which stands above"
+                )));
+            }
+            None => self.strangers += 1,
+        }
+        Ok(())
+    }
+
+    /// Returns the LID that a port has in this subnet.
+    fn map(&mut self, lid: u16, guid: Guid) -> u16 {
+        if guid.is_zero() {
+            return lid;
+        }
+        let slot = &mut self.known[usize::from(lid)];
+        if slot.0 != guid {
+            let here = self.subnet.find_end_port(guid).map_or(lid, |id| {
+                let end_port = self.subnet.end_port(id);
+                if end_port.lid_range().contains(&lid) {
+                    lid
+                } else {
+                    end_port.base_lid.get() + lid % end_port.lids
+                }
+            });
+            *slot = (guid, here);
+        }
+        slot.1
+    }
+
+    fn finish(self) -> Loaded<Lfts> {
+        let mut notes = Vec::new();
+        if self.skipped > 0 {
+            notes.push(format!(
+                "the tables of {} switches that are not in the subnet are skipped",
+                self.skipped
+            ));
+        }
+        if self.strangers > 0 {
+            notes.push(format!("{} entries for LIDs that nobody has are skipped", self.strangers));
+        }
+        let empty = self.seen.iter().filter(|&&seen| !seen).count();
+        if empty > 0 {
+            notes.push(format!("{empty} switches of the subnet have no table in the file"));
+        }
+        Loaded { value: self.lfts, notes }
+    }
+}
+
+/// Tells whether a line is one of the two that `ibroute` heads its columns with.
+fn is_heading(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    matches!(
+        (words.next(), words.next()),
+        (Some("Lid"), Some("Out")) | (Some("Port"), Some("Info"))
+    )
+}
+
+/// Reads the port GUID in what follows an entry; zero when there is none.
+fn port_guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
+    const KEY: &str = " portguid 0x";
+    let Some(at) = line.rest().find(KEY) else { return Ok(Guid::ZERO) };
+    line.seek(line.position() + at + KEY.len());
+    Ok(Guid(line.hexadecimal("a port GUID", u64::MAX)?))
+}
+
+#[cfg(test)]
+mod tests;

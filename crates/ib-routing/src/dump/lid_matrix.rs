@@ -2,8 +2,13 @@
 
 use std::io::{self, Write};
 
+use ib_topology::ParseError;
+use ib_topology::text::{Fault, Line, Lines, checked};
+use ib_types::{Guid, Lid};
+
+use super::Loaded;
 use crate::hops::{HopMatrix, NO_HOPS};
-use crate::subnet::{EndPort, Subnet};
+use crate::subnet::{EndPort, Subnet, SwitchId};
 
 /// Writes the file.
 ///
@@ -32,4 +37,116 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::
         out.write_all(&block)?;
     }
     Ok(())
+}
+
+/// Reads such a file for a subnet.
+///
+/// A row belongs to the switch whose port GUID it gives or, without one, to that which has the
+/// LID. Rows of other LIDs and switches that are not in the subnet are skipped and noted.
+///
+/// # Errors
+/// Fails on the first line that is malformed or gives hops for another number of ports than the
+/// switch has.
+pub fn read(
+    file: &str,
+    bytes: &[u8],
+    subnet: &Subnet<'_>,
+) -> Result<Loaded<HopMatrix>, ParseError> {
+    let text = checked(file, bytes)?;
+    let blocks = subnet
+        .switches()
+        .iter()
+        .map(|switch| vec![NO_HOPS; (usize::from(switch.ports) + 1) * subnet.switches().len()])
+        .collect();
+    let mut reader = Reader { subnet, blocks, at: None, opened: false, skipped: 0 };
+    for line in Lines::new(text, 0, 1) {
+        reader.line(line).map_err(|fault| fault.at(file))?;
+    }
+    let notes = (reader.skipped > 0)
+        .then(|| format!("{} lines for what is not in the subnet are skipped", reader.skipped));
+    let value = HopMatrix::explicit(subnet, reader.blocks);
+    Ok(Loaded { value, notes: notes.into_iter().collect() })
+}
+
+struct Reader<'a> {
+    subnet: &'a Subnet<'a>,
+    blocks: Vec<Vec<u8>>,
+    at: Option<SwitchId>,
+    opened: bool,
+    skipped: usize,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        line.skip_blanks();
+        match line.peek() {
+            None | Some(b'#') => Ok(()),
+            Some(b'S') if line.eat("Switch:") => {
+                line.skip_blanks();
+                line.demand("guid 0x")?;
+                let guid = Guid(line.hexadecimal("the GUID of a switch", u64::MAX)?);
+                self.at = self.subnet.find_switch(guid);
+                self.opened = true;
+                self.skipped += usize::from(self.at.is_none());
+                Ok(())
+            }
+            Some(_) => self.row(line),
+        }
+    }
+
+    fn row(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        let start = line.place();
+        line.demand("0x")?;
+        let lid = line.hexadecimal("a unicast LID, 1 to bfff", u64::from(Lid::MAX_UNICAST))? as u16;
+        line.demand(":")?;
+        if !self.opened {
+            return Err(start.fault("found a row of hops, expected `Switch: guid` before it"));
+        }
+        let mut row = Vec::new();
+        loop {
+            line.skip_blanks();
+            if matches!(line.peek(), None | Some(b'#')) {
+                break;
+            }
+            row.push(line.hexadecimal("hops, 00 to ff", 0xff)? as u8);
+        }
+        let Some(from) = self.at else {
+            self.skipped += 1;
+            return Ok(());
+        };
+        let stride = usize::from(self.subnet.switch(from).ports) + 1;
+        if row.len() != stride {
+            return Err(start.fault(format!(
+                "found hops for {} ports, expected {stride}: ports 0 to {}",
+                row.len(),
+                stride - 1
+            )));
+        }
+        // Port 0 stands for the best of all.
+        row[0] = row.iter().copied().min().unwrap_or(NO_HOPS);
+        match self.target(&mut line, lid)? {
+            Some(to) => {
+                let block = &mut self.blocks[from.index()];
+                block[to.index() * stride..][..stride].copy_from_slice(&row);
+            }
+            None => self.skipped += 1,
+        }
+        Ok(())
+    }
+
+    fn target(&self, line: &mut Line<'_>, lid: u16) -> Result<Option<SwitchId>, Fault> {
+        const KEY: &str = " portguid 0x";
+        let owner = match line.rest().find(KEY) {
+            Some(at) => {
+                line.seek(line.position() + at + KEY.len());
+                let guid = Guid(line.hexadecimal("a port GUID", u64::MAX)?);
+                self.subnet.find_end_port(guid)
+            }
+            None => self.subnet.lid_owner(lid),
+        };
+        Ok(owner.and_then(|id| match self.subnet.end_port(id).attachment {
+            crate::subnet::Attachment::Management(switch) => Some(switch),
+            crate::subnet::Attachment::Port(..) | crate::subnet::Attachment::Direct => None,
+        }))
+    }
 }

@@ -1,6 +1,11 @@
 //! The small files: `guid2lid`, `opensm-ftree-ca-order.dump` and `opensm-updn-roots.dump`.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+
+use ib_topology::ParseError;
+use ib_topology::text::{Fault, Line, Lines, checked};
+use ib_types::{Guid, Lid};
 
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
@@ -15,6 +20,43 @@ pub fn write_guid2lid(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()
         writeln!(out, "{} {first:#06x} {last:#06x}\n", end_port.guid)?;
     }
     Ok(())
+}
+
+/// Reads `guid2lid`: the first and last LID by port GUID.
+///
+/// # Errors
+/// Fails on the first line that is malformed and on a GUID that stands twice.
+pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u16)>, ParseError> {
+    let mut ranges = BTreeMap::new();
+    for line in Lines::new(checked(file, bytes)?, 0, 1) {
+        let start = line.place();
+        if let Some((guid, range)) = range(line).map_err(|fault| fault.at(file))?
+            && ranges.insert(guid, range).is_some()
+        {
+            let message = format!("found GUID {guid} again, expected one line per GUID");
+            return Err(start.fault(message).at(file));
+        }
+    }
+    Ok(ranges)
+}
+
+/// A port GUID with its first and last LID.
+type Range = (Guid, (u16, u16));
+
+fn range(mut line: Line<'_>) -> Result<Option<Range>, Fault> {
+    line.skip_blanks();
+    if matches!(line.peek(), None | Some(b'#')) {
+        return Ok(None);
+    }
+    line.demand("0x")?;
+    let guid = Guid(line.hexadecimal("a port GUID", u64::MAX)?);
+    line.skip_blanks();
+    let max = u64::from(Lid::MAX_UNICAST);
+    let first = line.number("the first LID", 0, max)? as u16;
+    line.skip_blanks();
+    let last = line.number("the last LID", 0, max)? as u16;
+    line.end("the end of the line")?;
+    Ok(Some((guid, (first, last))))
 }
 
 /// Writes `opensm-ftree-ca-order.dump`: LID and node description in routing order; dummies fill

@@ -25,24 +25,24 @@ pub(super) fn degrade(
         plan.drop_switch(index);
     }
     if dropped > 0 {
-        let mut trunks = std::mem::take(&mut plan.trunks);
-        trunks.retain(|ends| ends.iter().all(|end| !plan.is_dropped(end.node())));
-        plan.trunks = trunks;
-        let mut drops = std::mem::take(&mut plan.drops);
-        drops.retain(|[_, switch]| !plan.is_dropped(switch.node()));
-        plan.drops = drops;
-        if plan.drops.is_empty() {
+        let mut switch_links = std::mem::take(&mut plan.switch_links);
+        switch_links.retain(|ends| ends.iter().all(|end| !plan.is_dropped(end.node())));
+        plan.switch_links = switch_links;
+        let mut host_links = std::mem::take(&mut plan.host_links);
+        host_links.retain(|[_, switch]| !plan.is_dropped(switch.node()));
+        plan.host_links = host_links;
+        if plan.host_links.is_empty() {
             return Err(GenerateError::NothingLeft { dropped, switches });
         }
     }
-    let mut order: Vec<usize> = (0..plan.trunks.len()).collect();
+    let mut order: Vec<usize> = (0..plan.switch_links.len()).collect();
     let count = share(drop_links, order.len());
     let mut keep = vec![true; order.len()];
     for &mut index in Rng::stream(seed, LINK_STREAM).draw(&mut order, count) {
         keep[index] = false;
     }
     let mut keep = keep.into_iter();
-    plan.trunks.retain(|_| keep.next().unwrap_or(true));
+    plan.switch_links.retain(|_| keep.next().unwrap_or(true));
     Ok(())
 }
 

@@ -43,7 +43,7 @@ impl Torus {
     /// Reads the words after the kind's name; one host per switch unless told.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate`] checks the values.
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -61,7 +61,7 @@ impl Mesh {
     /// Reads the words after the kind's name; one host per switch unless told.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate`] checks the values.
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let (sides, hosts) = parse(args, Self::USAGE)?;
         Ok(Self { sides, hosts })
@@ -125,7 +125,7 @@ fn plan(sides: &[u32], hosts: u32, wrap: bool) -> Result<Plan, GenerateError> {
             // A line ends at its last switch, and a ring of one would link a switch to itself.
             if next > index || wrap && next != index {
                 let (plus, minus) = (2 * dimension + 1, 2 * dimension + 2);
-                plan.trunk(End::new(index, plus), End::new(next, minus));
+                plan.link(End::new(index, plus), End::new(next, minus));
             }
             stride *= side;
         }

@@ -28,7 +28,7 @@ impl Hypercube {
     /// Reads the words after the kind's name; one host per switch unless told.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate`] checks the values.
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut words = Words::split(args, &["hosts"], Self::USAGE)?;
         let dimensions = number(words.expect("D")?, "D")?;
@@ -56,7 +56,7 @@ impl Hypercube {
             for dimension in 0..dimensions {
                 let peer = index ^ (1 << dimension);
                 if index < peer {
-                    plan.trunk(End::new(index, dimension + 1), End::new(peer, dimension + 1));
+                    plan.link(End::new(index, dimension + 1), End::new(peer, dimension + 1));
                 }
             }
             plan.attach_hosts(index, dimensions + 1, hosts);

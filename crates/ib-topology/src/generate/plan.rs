@@ -48,7 +48,7 @@ impl Size {
     }
 }
 
-/// A numbered port of a switch or host: the end of a cable.
+/// A numbered port of a switch or host: the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct End {
     node: u32,
@@ -77,7 +77,7 @@ struct Switch {
     dropped: bool,
 }
 
-/// Switches, hosts and the cables between them.
+/// Switches, hosts and the links between them.
 ///
 /// Indices, and the GUIDs made from them, are given before anything is dropped: a degraded fabric
 /// keeps the names of the whole one.
@@ -86,10 +86,10 @@ pub(super) struct Plan {
     switches: Vec<Switch>,
     hosts: Vec<String>,
     host_ports: u8,
-    /// Cables between two switches.
-    pub(super) trunks: Vec<[End; 2]>,
-    /// Cables from a host, first, to a switch, second.
-    pub(super) drops: Vec<[End; 2]>,
+    /// Links between two switches.
+    pub(super) switch_links: Vec<[End; 2]>,
+    /// Links from a host, first, to a switch, second.
+    pub(super) host_links: Vec<[End; 2]>,
 }
 
 impl Plan {
@@ -103,8 +103,8 @@ impl Plan {
             switches: Vec::with_capacity(size.switches as usize),
             hosts: Vec::with_capacity(size.hosts as usize),
             host_ports: size.host_ports as u8,
-            trunks: Vec::new(),
-            drops: Vec::with_capacity((size.hosts * size.host_ports) as usize),
+            switch_links: Vec::new(),
+            host_links: Vec::with_capacity((size.hosts * size.host_ports) as usize),
         })
     }
 
@@ -125,13 +125,13 @@ impl Plan {
     /// The hosts must have been added: they are those with the next indices.
     pub(super) fn attach_hosts(&mut self, switch: usize, first_port: usize, count: usize) {
         for port in first_port..first_port + count {
-            self.drops.push([End::new(self.drops.len(), 1), End::new(switch, port)]);
+            self.host_links.push([End::new(self.host_links.len(), 1), End::new(switch, port)]);
         }
     }
 
-    /// Lays a cable between two switches.
-    pub(super) fn trunk(&mut self, a: End, b: End) {
-        self.trunks.push([a, b]);
+    /// Lays a link between two switches.
+    pub(super) fn link(&mut self, a: End, b: End) {
+        self.switch_links.push([a, b]);
     }
 
     /// Returns the number of switches, dropped ones included.
@@ -139,7 +139,7 @@ impl Plan {
         self.switches.len()
     }
 
-    /// Takes a switch out of the plan, but not the cables at it.
+    /// Takes a switch out of the plan, but not the links at it.
     pub(super) fn drop_switch(&mut self, index: usize) {
         self.switches[index].dropped = true;
     }
@@ -149,7 +149,7 @@ impl Plan {
         self.switches[index].dropped
     }
 
-    /// Builds the fabric: the switches that are left, then the hosts that still have a cable.
+    /// Builds the fabric: the switches that are left, then the hosts that still have a link.
     pub(super) fn build(&self, rate: LinkRate) -> Fabric {
         const SOUND: &str = "a plan's GUIDs and ports are its own";
         let mut fabric = Fabric::new();
@@ -159,13 +159,13 @@ impl Plan {
                 Some(fabric.add_node(spec).expect(SOUND))
             })
             .collect();
-        let mut cabled = vec![false; self.hosts.len()];
-        for [host, _] in &self.drops {
-            cabled[host.node()] = true;
+        let mut linked = vec![false; self.hosts.len()];
+        for [host, _] in &self.host_links {
+            linked[host.node()] = true;
         }
         let hosts: Vec<Option<NodeId>> = (0..self.hosts.len())
             .map(|index| {
-                let spec = cabled[index].then(|| self.host_spec(index))?;
+                let spec = linked[index].then(|| self.host_spec(index))?;
                 let guid = spec.guid.0;
                 let id = fabric.add_node(spec).expect(SOUND);
                 for port in 1..=self.host_ports {
@@ -174,9 +174,9 @@ impl Plan {
                 Some(id)
             })
             .collect();
-        let trunks = self.trunks.iter().map(|[a, b]| ((switches[a.node()], a), b));
-        let drops = self.drops.iter().map(|[a, b]| ((hosts[a.node()], a), b));
-        for ((node, a), b) in trunks.chain(drops) {
+        let switch_links = self.switch_links.iter().map(|[a, b]| ((switches[a.node()], a), b));
+        let host_links = self.host_links.iter().map(|[a, b]| ((hosts[a.node()], a), b));
+        for ((node, a), b) in switch_links.chain(host_links) {
             let (Some(node), Some(peer)) = (node, switches[b.node()]) else { continue };
             fabric.connect((node, a.port), (peer, b.port), rate).expect(SOUND);
         }

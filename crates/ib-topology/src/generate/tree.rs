@@ -54,13 +54,13 @@ impl Tree<'_> {
         }
         plan.add_hosts(counts[0] as usize);
         for level in 0..levels {
-            self.cable(&mut plan, level, first[level], first[level + 1]);
+            self.link(&mut plan, level, first[level], first[level + 1]);
         }
         Ok(plan)
     }
 
-    /// Cables the nodes of a level to their parents.
-    fn cable(&self, plan: &mut Plan, level: usize, first: usize, first_parent: usize) {
+    /// Links the nodes of a level to their parents.
+    fn link(&self, plan: &mut Plan, level: usize, first: usize, first_parent: usize) {
         let (m, w, p) =
             (self.down[level] as usize, self.up[level] as usize, self.parallel[level] as usize);
         let first_up_port = self.down_ports(level) as usize + 1;
@@ -74,9 +74,9 @@ impl Tree<'_> {
                     let parent = first_parent + (high * w + y) * stride + low;
                     let upper = End::new(parent, 1 + copy * m + child);
                     if level == 0 {
-                        plan.drops.push([lower, upper]);
+                        plan.host_links.push([lower, upper]);
                     } else {
-                        plan.trunk(lower, upper);
+                        plan.link(lower, upper);
                     }
                 }
             }

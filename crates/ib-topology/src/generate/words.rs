@@ -60,6 +60,11 @@ impl<'a> Words<'a> {
         self.value(key).map(|text| number(text, key)).transpose()
     }
 
+    /// Returns the number that a key has, or says that it is missing.
+    pub(super) fn expect_number(&self, key: &'static str) -> Result<u32, GenerateError> {
+        self.number(key)?.ok_or(GenerateError::MissingWord { what: key, usage: self.usage })
+    }
+
     /// Checks that no positional word is left.
     pub(super) fn finish(mut self) -> Result<(), GenerateError> {
         match self.positional.next() {

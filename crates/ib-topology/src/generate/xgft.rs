@@ -20,8 +20,9 @@ use super::words::{Words, join, list};
 pub struct Xgft {
     /// m1..mh: the children of a node of each level, 1 to 254 each.
     pub down: Vec<u32>,
-    /// w1..wh: the parents of a node of the level below each, 1 to 254 each; a w1 above 1 makes
-    /// hosts of several ports.
+    /// w1..wh: the parents of a node of the level below each, 1 to 254 each. A w1 above 1 makes
+    /// hosts of w1 ports, each port in a tree of its own: only the hosts join these planes, so
+    /// that a subnet manager sees one of them.
     pub up: Vec<u32>,
     /// p1..ph: the parallel links between a node of each level and each of its children, 1 to 254
     /// each; empty for one everywhere.
@@ -35,7 +36,7 @@ impl Xgft {
     /// Reads the words after the kind's name.
     ///
     /// # Errors
-    /// Fails on missing, surplus and unreadable words; [`super::generate`] checks the values.
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
     pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
         let mut words = Words::split(args, &[], Self::USAGE)?;
         let down = list(words.expect("M1,M2,..,Mh")?, ',', "M1,M2,..,Mh")?;

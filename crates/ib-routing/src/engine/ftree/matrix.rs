@@ -1,7 +1,6 @@
 //! The lid matrix after the walks.
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-use rayon::slice::ParallelSliceMut;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
@@ -19,10 +18,6 @@ pub(super) struct Deviation {
     pub(super) hops: u8,
 }
 
-/// Destinations are entered in blocks of this many, for which a row of the base matrix is read in
-/// one go.
-const BLOCK: usize = 64;
-
 /// Returns the base matrix, of links with these weights, with the deviations entered, oldest
 /// first.
 pub(super) fn matrix(
@@ -34,30 +29,32 @@ pub(super) fn matrix(
     if deviations.is_empty() {
         return base;
     }
-    let offset = HopMatrix::row_offsets(subnet);
-    let width = offset[subnet.switches().len()] as usize;
-    let mut rows = vec![NO_HOPS; subnet.switches().len() * width];
-    rows.par_chunks_mut(width.max(1) * BLOCK).enumerate().for_each(|(block, rows)| {
-        let mut enter = |from: SwitchId, port: u8, source: SwitchId, weight: u8| {
-            let hops = &base.least_row(source)[block * BLOCK..];
-            let slot = offset[from.index()] as usize + usize::from(port);
-            for (row, &hops) in rows.chunks_exact_mut(width).zip(hops) {
-                row[slot] = hops.saturating_add(weight);
-            }
-        };
-        for from in subnet.switch_ids() {
-            enter(from, 0, from, 0);
-            for (port, next, _) in subnet.switch_links(from) {
-                enter(from, port, next, weights.get(from, port));
-            }
-        }
-    });
+    let mut blocks: Vec<Vec<u8>> = (0..subnet.switches().len() as u16)
+        .into_par_iter()
+        .map(|from| block(subnet, &base, weights, SwitchId(from)))
+        .collect();
     drop(base);
     for deviation in deviations {
-        let row = &mut rows[deviation.to.index() * width..][..width];
-        let least = offset[deviation.at.index()] as usize;
-        row[least + usize::from(deviation.port)] = deviation.hops;
-        row[least] = row[least].min(deviation.hops);
+        let stride = usize::from(subnet.switch(deviation.at).ports) + 1;
+        let row = &mut blocks[deviation.at.index()][deviation.to.index() * stride..][..stride];
+        row[usize::from(deviation.port)] = deviation.hops;
+        row[0] = row[0].min(deviation.hops);
     }
-    HopMatrix::by_destination(subnet, rows)
+    HopMatrix::explicit(subnet, blocks)
+}
+
+/// Returns the hops from one switch to all others through each of its ports.
+fn block(subnet: &Subnet<'_>, base: &HopMatrix, weights: &LinkWeights, from: SwitchId) -> Vec<u8> {
+    let stride = usize::from(subnet.switch(from).ports) + 1;
+    let mut block = vec![NO_HOPS; stride * subnet.switches().len()];
+    let mut enter = |port: u8, source: SwitchId, weight: u8| {
+        for (row, &hops) in block.chunks_exact_mut(stride).zip(base.least_row(source)) {
+            row[usize::from(port)] = hops.saturating_add(weight);
+        }
+    };
+    enter(0, from, 0);
+    for (port, next, _) in subnet.switch_links(from) {
+        enter(port, next, weights.get(from, port));
+    }
+    block
 }

@@ -1,0 +1,75 @@
+//! Credit loops: links that can wait for each other's buffers for ever.
+
+use ib_types::VirtualLane;
+
+use super::cycle::{cyclic_components, shortest_cycle};
+use super::dependency::{Graph, Turns};
+use super::wiring::Wiring;
+use crate::subnet::{Subnet, SwitchId};
+
+/// The rings of links in which every buffer can be full of packets that wait for the next.
+///
+/// Routes that end in a forwarding loop do not count: the loop is reported as such, and would
+/// only be found again here. Routes that are dropped on their way count up to there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreditLoops {
+    /// The number of loops: strongly connected components, with a cycle, of the channel
+    /// dependency graph over all virtual lanes. Zero proves the routes free of deadlock.
+    pub loops: usize,
+    /// The first of them, by their lowest switch.
+    pub first: Vec<CreditLoop>,
+}
+
+/// A set of links and lanes every one of which can come to wait for every other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreditLoop {
+    /// The number of links and lanes in the set.
+    pub channels: usize,
+    /// A shortest cycle in it, from its lowest switch on: the packets that fill the buffers
+    /// behind each link wait for the next one, those of the last for the first.
+    pub cycle: Vec<HeldChannel>,
+}
+
+/// One lane of a directed link between switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeldChannel {
+    /// The switch that sends.
+    pub switch: SwitchId,
+    /// Its port.
+    pub port: u8,
+    /// The virtual lane.
+    pub lane: VirtualLane,
+}
+
+impl CreditLoops {
+    pub(super) fn find(wiring: &Wiring, turns: &Turns, samples: usize) -> Self {
+        let graph = Graph::new(wiring, turns);
+        let components = cyclic_components(&graph);
+        let first = components.iter().take(samples).map(|component| {
+            let mut cycle = shortest_cycle(&graph, component);
+            let lowest = (0..cycle.len()).min_by_key(|&index| cycle[index]).unwrap_or(0);
+            cycle.rotate_left(lowest);
+            let held = cycle.iter().map(|&node| {
+                let (channel, lane) = graph.channel_and_lane(node);
+                let (switch, port) = wiring.port(channel);
+                let lane = VirtualLane::new(lane).expect("one of 16");
+                HeldChannel { switch, port, lane }
+            });
+            CreditLoop { channels: component.len(), cycle: held.collect() }
+        });
+        Self { loops: components.len(), first: first.collect() }
+    }
+}
+
+impl CreditLoop {
+    /// Names the links of the cycle, one line each.
+    #[must_use]
+    pub fn describe(&self, subnet: &Subnet<'_>) -> Vec<String> {
+        let line = |held: &HeldChannel| {
+            let from = super::switch_name(subnet, held.switch);
+            let to = super::peer_name(subnet, held.switch, held.port);
+            format!("{from} port {} to {to} on {}", held.port, held.lane)
+        };
+        self.cycle.iter().map(line).collect()
+    }
+}

@@ -1,0 +1,139 @@
+//! The channel dependency graph: which link a packet may hold while it waits for which other.
+//!
+//! Dally and Seitz, "Deadlock-Free Message Routing in Multiprocessor Interconnection Networks",
+//! IEEE Transactions on Computers C-36, 1987: routes whose graph has no cycle cannot deadlock. A
+//! node is a directed link between two switches together with a virtual lane, which has buffers
+//! of its own. Links from and to hosts have no place in it: nothing waits before the first, and
+//! a host always takes in what arrives.
+
+#[cfg(test)]
+use std::collections::BTreeSet;
+
+use super::lanes::{LANES, bits};
+use super::wiring::{Channel, Hop, Wiring};
+
+/// The turns that packets make: per pair of lanes (before, after) and per port of entry a set of
+/// output ports.
+#[derive(Clone, Debug)]
+pub(super) struct Turns {
+    channels: usize,
+    /// The 64-bit words of a set.
+    words: usize,
+    /// `[lane before][lane after]`, each `[channel of the port of entry][word]`.
+    planes: Vec<Option<Box<[u64]>>>,
+}
+
+impl Turns {
+    pub(super) fn new(wiring: &Wiring) -> Self {
+        Self {
+            channels: wiring.channels(),
+            words: wiring.widest().div_ceil(64),
+            planes: vec![None; LANES * LANES],
+        }
+    }
+
+    /// Adds the turn from a port of entry, named by the channel that starts at it, to an output
+    /// port of the same switch.
+    pub(super) fn add(&mut self, (before, after): (u8, u8), entry: Channel, out: u8) {
+        let size = self.channels * self.words;
+        let plane = self.planes[usize::from(before) * LANES + usize::from(after)]
+            .get_or_insert_with(|| vec![0; size].into_boxed_slice());
+        plane[entry as usize * self.words + usize::from(out) / 64] |= 1 << (out % 64);
+    }
+
+    /// Adds all turns of another part of the same subnet's routes.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (ours, theirs) in self.planes.iter_mut().zip(other.planes) {
+            match (ours, theirs) {
+                (_, None) => {}
+                (ours @ None, theirs) => *ours = theirs,
+                (Some(ours), Some(theirs)) => {
+                    for (word, more) in ours.iter_mut().zip(theirs) {
+                        *word |= more;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the lanes that occur, ascending.
+    fn lanes(&self) -> Vec<u8> {
+        let used = |lane: usize| {
+            (0..LANES).any(|other| {
+                self.planes[lane * LANES + other].is_some()
+                    || self.planes[other * LANES + lane].is_some()
+            })
+        };
+        (0..LANES).filter(|&lane| used(lane)).map(|lane| lane as u8).collect()
+    }
+
+    fn outputs(&self, before: u8, after: u8, entry: Channel) -> impl Iterator<Item = u8> + '_ {
+        let plane = self.planes[usize::from(before) * LANES + usize::from(after)].as_deref();
+        let start = entry as usize * self.words;
+        let set = plane.map_or(&[][..], |plane| &plane[start..start + self.words]);
+        (0..).zip(set).flat_map(|(word, &set)| bits(set).map(move |bit| word * 64 + bit))
+    }
+}
+
+/// A node of the graph: the index of a (channel, lane) pair.
+pub(super) type Node = u32;
+
+/// The graph in compressed rows.
+#[derive(Debug)]
+pub(super) struct Graph {
+    lanes: Vec<u8>,
+    first: Vec<u32>,
+    targets: Vec<Node>,
+}
+
+impl Graph {
+    pub(super) fn new(wiring: &Wiring, turns: &Turns) -> Self {
+        let mut graph = Self { lanes: turns.lanes(), first: vec![0], targets: Vec::new() };
+        for channel in 0..wiring.channels() as Channel {
+            for &before in &graph.lanes {
+                if let Hop::Switch(switch, port) = wiring.hop(channel) {
+                    let switch = usize::from(switch);
+                    let entry = wiring.channel(switch, port);
+                    for (index, &after) in (0..).zip(&graph.lanes) {
+                        let outputs = turns.outputs(before, after, entry);
+                        graph.targets.extend(outputs.map(|out| {
+                            wiring.channel(switch, out) * graph.lanes.len() as Node + index
+                        }));
+                    }
+                }
+                graph.first.push(graph.targets.len() as u32);
+            }
+        }
+        graph
+    }
+
+    /// Returns a graph of so many nodes on one lane.
+    #[cfg(test)]
+    pub(super) fn of_edges(nodes: usize, edges: &BTreeSet<(Node, Node)>) -> Self {
+        let mut first = vec![0; nodes + 1];
+        for &(from, _) in edges {
+            first[from as usize + 1] += 1;
+        }
+        for node in 0..nodes {
+            first[node + 1] += first[node];
+        }
+        let targets = edges.iter().map(|&(_, target)| target).collect();
+        Self { lanes: vec![0], first, targets }
+    }
+
+    pub(super) fn nodes(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// Returns the nodes that a packet in one may wait for.
+    pub(super) fn targets(&self, node: Node) -> &[Node] {
+        let (from, to) = (self.first[node as usize], self.first[node as usize + 1]);
+        &self.targets[from as usize..to as usize]
+    }
+
+    /// Returns the channel and the lane of a node.
+    pub(super) fn channel_and_lane(&self, node: Node) -> (Channel, u8) {
+        let lanes = self.lanes.len() as Node;
+        (node / lanes, self.lanes[(node % lanes) as usize])
+    }
+}

@@ -1,0 +1,136 @@
+//! Which virtual lanes the packets of a service level use from link to link.
+
+use ib_types::{ServiceLevel, VirtualLane};
+
+use crate::subnet::SwitchId;
+
+/// The SL-to-VL tables of all switches; IBTA volume 1, chapter 7.6.6.
+///
+/// Without one, SL n travels on VL n on every link, which is how OpenSM sets up the tables for
+/// its layered engines.
+pub trait VlMap: Sync {
+    /// Returns the lane on which a switch sends packets of a level that came in by one port and
+    /// go out by another; port 0 as `in_port` is the switch itself.
+    ///
+    /// Lane 15 makes the switch discard them.
+    fn lane(&self, switch: SwitchId, in_port: u8, out_port: u8, level: ServiceLevel)
+    -> VirtualLane;
+}
+
+impl<F> VlMap for F
+where
+    F: Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane + Sync,
+{
+    fn lane(
+        &self,
+        switch: SwitchId,
+        in_port: u8,
+        out_port: u8,
+        level: ServiceLevel,
+    ) -> VirtualLane {
+        self(switch, in_port, out_port, level)
+    }
+}
+
+/// How many lanes and how many levels there are.
+pub(super) const LANES: usize = 16;
+
+const DISCARDS: u8 = 15;
+
+/// The rule by which sets of packets go from a link to the next.
+pub(super) trait Lanes: Sync {
+    /// The levels and lanes of the packets that leave a switch for one LID.
+    type Set: Copy + Default + PartialEq + Send;
+
+    /// Adds packets of a level that start at a switch, by the ports that they come in by.
+    fn start(&self, set: &mut Self::Set, at: SwitchId, ins: &[u8], out: u8, level: ServiceLevel);
+
+    /// Adds to the packets that leave a switch those that came to it by one port, and reports the
+    /// lanes before and after.
+    fn pass(
+        &self,
+        set: &mut Self::Set,
+        arrived: Self::Set,
+        at: SwitchId,
+        ports: (u8, u8),
+        turn: impl FnMut(u8, u8),
+    );
+}
+
+/// SL n on VL n: a bit per level.
+pub(super) struct SameNumber;
+
+impl Lanes for SameNumber {
+    type Set = u16;
+
+    fn start(&self, set: &mut u16, _: SwitchId, ins: &[u8], _: u8, level: ServiceLevel) {
+        *set |= u16::from(!ins.is_empty()) << level.get();
+    }
+
+    fn pass(
+        &self,
+        set: &mut u16,
+        arrived: u16,
+        _: SwitchId,
+        _: (u8, u8),
+        mut turn: impl FnMut(u8, u8),
+    ) {
+        *set |= arrived;
+        for lane in bits(u64::from(arrived)) {
+            turn(lane, lane);
+        }
+    }
+}
+
+/// Lanes by a map: for each level a bit per lane.
+pub(super) struct Mapped<'a>(pub(super) &'a dyn VlMap);
+
+impl Mapped<'_> {
+    fn lane(&self, at: SwitchId, (from, out): (u8, u8), level: ServiceLevel) -> Option<u8> {
+        let lane = self.0.lane(at, from, out, level).get();
+        (lane != DISCARDS).then_some(lane)
+    }
+}
+
+impl Lanes for Mapped<'_> {
+    type Set = [u16; LANES];
+
+    fn start(&self, set: &mut Self::Set, at: SwitchId, ins: &[u8], out: u8, level: ServiceLevel) {
+        for &from in ins {
+            if let Some(lane) = self.lane(at, (from, out), level) {
+                set[usize::from(level.get())] |= 1 << lane;
+            }
+        }
+    }
+
+    fn pass(
+        &self,
+        set: &mut Self::Set,
+        arrived: Self::Set,
+        at: SwitchId,
+        ports: (u8, u8),
+        mut turn: impl FnMut(u8, u8),
+    ) {
+        for (number, &before) in (0u8..).zip(&arrived) {
+            if before == 0 {
+                continue;
+            }
+            let level = ServiceLevel::new(number).expect("one of 16");
+            if let Some(after) = self.lane(at, ports, level) {
+                set[usize::from(number)] |= 1 << after;
+                for lane in bits(u64::from(before)) {
+                    turn(lane, after);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the numbers of the bits that are set, ascending.
+pub(super) fn bits(mut set: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let lowest = set.trailing_zeros() as u8;
+        set &= set.wrapping_sub(1);
+        (lowest < 64).then_some(lowest)
+    })
+}

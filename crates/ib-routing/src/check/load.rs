@@ -1,0 +1,117 @@
+//! How evenly the routes are spread over the links.
+
+use super::wiring::Wiring;
+use crate::subnet::{Subnet, SwitchId};
+
+/// The number of routes over every directed link.
+///
+/// A route leads from a channel adapter's or router's port to a LID of another one; only routes
+/// that arrive count. The statistics are over all directed links from switch to switch that are
+/// up, used or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkLoad {
+    /// The most routes over a link.
+    pub max: u32,
+    /// The mean number of routes over a link; 0 when there is no link.
+    pub mean: f64,
+    /// The coefficient of variation: standard deviation over mean, 0 when the mean is 0.
+    pub cv: f64,
+    /// The number of directed links between switches.
+    pub links: usize,
+    /// Bars of equal width from 0 to the maximum.
+    pub histogram: LoadHistogram,
+    /// The links with the most routes, worst first; equal ones in the order of switch and port.
+    pub worst: Vec<LoadedLink>,
+    /// `[offset of the switch + port]`.
+    routes: Vec<u32>,
+    offset: Vec<u32>,
+}
+
+/// How many links carry how many routes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadHistogram {
+    /// The width of a bar in routes, at least 1: bar i holds loads from i·width up to, but not
+    /// including, (i + 1)·width.
+    pub width: u32,
+    /// The number of links by bar; 20 bars at most, the last one not empty.
+    pub links: Vec<u32>,
+}
+
+/// A directed link between switches and its routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadedLink {
+    /// The switch that sends.
+    pub switch: SwitchId,
+    /// Its port.
+    pub port: u8,
+    /// The routes over the link.
+    pub routes: u32,
+}
+
+const BARS: u32 = 20;
+
+impl LinkLoad {
+    pub(super) fn new(wiring: &Wiring, routes: Vec<u32>, samples: usize) -> Self {
+        let channels: Vec<_> = wiring.switch_channels().collect();
+        let loads = || channels.iter().map(|&channel| routes[channel as usize]);
+        let max = loads().max().unwrap_or(0);
+        let count = channels.len().max(1) as f64;
+        let mean = loads().map(u64::from).sum::<u64>() as f64 / count;
+        let variance = loads().map(|load| (f64::from(load) - mean).powi(2)).sum::<f64>() / count;
+        let mut worst = channels.clone();
+        worst.sort_by_key(|&channel| std::cmp::Reverse(routes[channel as usize]));
+        let worst = worst
+            .iter()
+            .take(samples)
+            .map(|&channel| {
+                let (switch, port) = wiring.port(channel);
+                LoadedLink { switch, port, routes: routes[channel as usize] }
+            })
+            .collect();
+        Self {
+            max,
+            mean,
+            cv: if mean > 0.0 { variance.sqrt() / mean } else { 0.0 },
+            links: channels.len(),
+            histogram: LoadHistogram::new(loads(), max),
+            worst,
+            routes,
+            offset: wiring.offsets().to_vec(),
+        }
+    }
+
+    /// Returns the number of routes that leave a switch by a port, to a host or to a switch; 0
+    /// for a port that the switch does not have.
+    ///
+    /// # Panics
+    /// Panics on a switch of another subnet.
+    #[must_use]
+    pub fn load(&self, switch: SwitchId, port: u8) -> u32 {
+        let (from, to) = (self.offset[switch.index()], self.offset[switch.index() + 1]);
+        self.routes[from as usize..to as usize].get(usize::from(port)).copied().unwrap_or(0)
+    }
+}
+
+impl LoadHistogram {
+    fn new(loads: impl Iterator<Item = u32>, max: u32) -> Self {
+        let mut histogram = Self { width: max / BARS + 1, links: Vec::new() };
+        for load in loads {
+            let bar = (load / histogram.width) as usize;
+            if histogram.links.len() <= bar {
+                histogram.links.resize(bar + 1, 0);
+            }
+            histogram.links[bar] += 1;
+        }
+        histogram
+    }
+}
+
+impl LoadedLink {
+    /// Says in one line which link it is and what it carries.
+    #[must_use]
+    pub fn describe(&self, subnet: &Subnet<'_>) -> String {
+        let from = super::switch_name(subnet, self.switch);
+        let to = super::peer_name(subnet, self.switch, self.port);
+        format!("{from} port {} to {to}: {} routes", self.port, self.routes)
+    }
+}

@@ -1,0 +1,306 @@
+//! One pass over all LIDs that collects everything the report is made of.
+//!
+//! LIDs are taken in blocks: 64 entries of a table share a cache line, and 64 destinations are
+//! one word of the search for least hops. For each LID the tree of all switches' entries is
+//! grown, then what starts at each switch is pushed down the tree once, so that a link's routes
+//! and the turns into it cost one step however many sources lie behind it.
+
+use rayon::prelude::*;
+
+use super::Scope;
+use super::dependency::Turns;
+use super::distance::{Distances, MAX_DESTINATIONS, NO_COLUMN};
+use super::hops::HopStats;
+use super::lanes::Lanes;
+use super::reach::Reachability;
+use super::tree::{Fate, Tree};
+use super::wiring::{Hop, Wiring};
+use crate::hops::Graph;
+use crate::layers::Layers;
+use crate::lft::{Lfts, NO_PATH};
+use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
+
+/// What all threads only read.
+pub(super) struct Pass<'a, L> {
+    subnet: &'a Subnet<'a>,
+    lfts: &'a Lfts,
+    layers: &'a Layers,
+    wiring: &'a Wiring,
+    lanes: L,
+    scope: Scope,
+    samples: usize,
+    graph: Graph,
+    /// The number of hosts' ports at each switch.
+    hosts: Vec<u32>,
+    /// The switches that have hosts.
+    leaves: Vec<u16>,
+    /// The position of each switch in `leaves`.
+    column_of: Vec<u16>,
+    /// The ports of each switch that hosts are at, ascending, with port 0 before them.
+    ins: Vec<Vec<u8>>,
+}
+
+/// What the pass has found in some blocks.
+pub(super) struct Findings {
+    pub(super) reach: Reachability,
+    pub(super) hops: HopStats,
+    pub(super) turns: Turns,
+    /// Routes by channel.
+    pub(super) routes: Vec<u32>,
+}
+
+/// The LIDs of a block.
+const BLOCK: usize = MAX_DESTINATIONS;
+
+impl<'a, L: Lanes> Pass<'a, L> {
+    pub(super) fn new(
+        subnet: &'a Subnet<'a>,
+        (lfts, layers): (&'a Lfts, &'a Layers),
+        wiring: &'a Wiring,
+        lanes: L,
+        (scope, samples): (Scope, usize),
+    ) -> Self {
+        let switches = subnet.switches().len();
+        let mut ins = vec![vec![0]; switches];
+        for port in subnet.end_ports() {
+            if let Attachment::Port(switch, number) = port.attachment {
+                ins[switch.index()].push(number);
+            }
+        }
+        ins.iter_mut().for_each(|ports| ports.sort_unstable());
+        let hosts: Vec<u32> = ins.iter().map(|ports| ports.len() as u32 - 1).collect();
+        let leaves: Vec<u16> =
+            (0..switches as u16).filter(|&switch| hosts[usize::from(switch)] > 0).collect();
+        let mut column_of = vec![NO_COLUMN; switches];
+        for (column, &switch) in (0..).zip(&leaves) {
+            column_of[usize::from(switch)] = column;
+        }
+        let graph = Graph::new(subnet);
+        Self {
+            subnet,
+            lfts,
+            layers,
+            wiring,
+            lanes,
+            scope,
+            samples,
+            graph,
+            hosts,
+            leaves,
+            column_of,
+            ins,
+        }
+    }
+
+    pub(super) fn run(&self) -> Findings {
+        (0..=usize::from(self.subnet.max_lid()) / BLOCK)
+            .into_par_iter()
+            .fold(
+                || Worker::new(self),
+                |mut worker, block| {
+                    worker.check_block(block * BLOCK);
+                    worker
+                },
+            )
+            .map(|worker| worker.found)
+            // Blocks are joined in their order, so the first samples are the lowest LIDs'.
+            .reduce_with(|before, after| before.merge(after, self.samples))
+            .expect("there is at least one block")
+    }
+}
+
+impl Findings {
+    fn new(wiring: &Wiring) -> Self {
+        Self {
+            reach: Reachability::default(),
+            hops: HopStats::default(),
+            turns: Turns::new(wiring),
+            routes: vec![0; wiring.channels()],
+        }
+    }
+
+    fn merge(mut self, later: Self, samples: usize) -> Self {
+        self.reach.merge(later.reach, samples);
+        self.hops.merge(&later.hops);
+        self.turns.merge(later.turns);
+        for (ours, more) in self.routes.iter_mut().zip(&later.routes) {
+            *ours += more;
+        }
+        self
+    }
+}
+
+/// A LID that a port has.
+#[derive(Clone, Copy)]
+struct Destination<'a> {
+    lid: u16,
+    port: &'a EndPort,
+    /// The switch that the port is at, or is port 0 of.
+    switch: SwitchId,
+}
+
+/// The scratch memory of one thread.
+struct Worker<'p, L: Lanes> {
+    pass: &'p Pass<'p, L>,
+    found: Findings,
+    tree: Tree,
+    distances: Distances,
+    /// `[LID of the block][switch]`.
+    table: Vec<u8>,
+    /// Hosts whose packets leave each switch.
+    sources: Vec<u32>,
+    /// The levels and lanes of what leaves each switch.
+    sets: Vec<L::Set>,
+}
+
+impl<'p, L: Lanes> Worker<'p, L> {
+    fn new(pass: &'p Pass<'p, L>) -> Self {
+        let switches = pass.wiring.switches();
+        Self {
+            pass,
+            found: Findings::new(pass.wiring),
+            tree: Tree::new(pass.wiring),
+            distances: Distances::new(switches, pass.leaves.len()),
+            table: vec![NO_PATH; BLOCK * switches],
+            sources: vec![0; switches],
+            sets: vec![L::Set::default(); switches],
+        }
+    }
+
+    fn check_block(&mut self, first: usize) {
+        let subnet = self.pass.subnet;
+        let destinations: Vec<Destination<'p>> = (first..first + BLOCK)
+            .filter_map(|lid| {
+                let lid = u16::try_from(lid).ok()?;
+                let port = subnet.end_port(subnet.lid_owner(lid)?);
+                // Two hosts joined by a cable have no tables.
+                Some(Destination { lid, port, switch: port.attachment.switch()? })
+            })
+            .collect();
+        self.copy_tables(first);
+        let mut targets: Vec<u16> =
+            destinations.iter().filter(|to| !to.port.is_switch()).map(|to| to.switch.0).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        self.distances.measure(&self.pass.graph, &self.pass.column_of, &targets);
+        for to in destinations {
+            self.check_lid(to, usize::from(to.lid) - first);
+            if let (false, Ok(row)) = (to.port.is_switch(), targets.binary_search(&to.switch.0)) {
+                self.measure_routes(to, row);
+            }
+        }
+    }
+
+    fn copy_tables(&mut self, first: usize) {
+        let (switches, lfts) = (self.pass.wiring.switches(), self.pass.lfts);
+        for (index, id) in self.pass.subnet.switch_ids().enumerate() {
+            let table = lfts.table(id);
+            for column in 0..BLOCK {
+                let entry = table.get(first + column).copied().unwrap_or(NO_PATH);
+                self.table[column * switches + index] = entry;
+            }
+        }
+    }
+
+    fn check_lid(&mut self, to: Destination<'_>, column: usize) {
+        let Self { pass, found, tree, .. } = self;
+        let entries = &self.table[column * pass.wiring.switches()..][..pass.wiring.switches()];
+        let owner = pass.subnet.lid_owner(to.lid).expect("a LID that a port has");
+        let mut loops = false;
+        tree.grow(pass.wiring, entries, owner, |ring| {
+            loops = true;
+            found.reach.add_loop(to.lid, ring, entries, pass.samples);
+        });
+        found.reach.lids += 1;
+        found.reach.looping_lids += usize::from(loops);
+        if !(0..entries.len()).all(|switch| tree.arrives(switch)) {
+            let subject = (to.lid, to.port.is_switch());
+            let (hosts, samples) = (&pass.hosts, pass.samples);
+            found.reach.add_failures(pass.wiring, (tree, entries), subject, hosts, samples);
+        }
+        if self.pass.scope.hosts_send_to(to.port.is_switch()) {
+            self.start_packets(to, column);
+            self.push_packets(column);
+        }
+    }
+
+    /// Puts at each switch what its hosts and, depending on the scope, its port 0 send.
+    fn start_packets(&mut self, to: Destination<'_>, column: usize) {
+        let Self { pass, tree, table, sources, sets, .. } = self;
+        let entries = &table[column * sets.len()..][..sets.len()];
+        sets.fill(L::Set::default());
+        let is_switch = to.port.is_switch();
+        if is_switch {
+            // Routes are counted between hosts only.
+            sources.fill(0);
+        } else {
+            sources.copy_from_slice(&pass.hosts);
+            sources[to.switch.index()] -= 1;
+        }
+        let with_port_0 = pass.scope.switches_send_to(is_switch);
+        let mut start = |switch: usize| {
+            if let Hop::Switch(..) = tree.hop(switch) {
+                let id = SwitchId(switch as u16);
+                let ins = &pass.ins[switch][usize::from(!with_port_0)..];
+                let level = pass.layers.level(id, to.switch);
+                if id == to.switch {
+                    let others = ins.iter().copied().filter(|&port| port != to.number());
+                    let others: Vec<u8> = others.collect();
+                    pass.lanes.start(&mut sets[switch], id, &others, entries[switch], level);
+                } else {
+                    pass.lanes.start(&mut sets[switch], id, ins, entries[switch], level);
+                }
+            }
+        };
+        if with_port_0 {
+            (0..entries.len()).for_each(start);
+        } else {
+            pass.leaves.iter().for_each(|&leaf| start(usize::from(leaf)));
+        }
+    }
+
+    /// Moves everything from switch to switch down to the roots.
+    fn push_packets(&mut self, column: usize) {
+        let Self { pass, found, tree, table, sources, sets, .. } = self;
+        let entries = &table[column * sets.len()..][..sets.len()];
+        for switch in tree.towards_roots() {
+            let (count, set) = (sources[switch], sets[switch]);
+            if count == 0 && set == L::Set::default() {
+                continue;
+            }
+            if tree.arrives(switch) {
+                found.routes[tree.channel(switch) as usize] += count;
+            }
+            let Hop::Switch(next, port) = tree.hop(switch) else { continue };
+            let (id, next) = (SwitchId(next), usize::from(next));
+            sources[next] += count;
+            if let Hop::Switch(..) = tree.hop(next) {
+                let (entry, out) = (pass.wiring.channel(next, port), entries[next]);
+                pass.lanes.pass(&mut sets[next], set, id, (port, out), |before, after| {
+                    found.turns.add((before, after), entry, out);
+                });
+            }
+        }
+    }
+
+    /// Counts the hops from all hosts, given the destination's place in the distances.
+    fn measure_routes(&mut self, to: Destination<'_>, row: usize) {
+        let Self { pass, found, tree, distances, .. } = self;
+        for (&leaf, &least) in pass.leaves.iter().zip(distances.row(row)) {
+            let routes = pass.hosts[usize::from(leaf)] - u32::from(leaf == to.switch.0);
+            if let Fate::Arrives(hops) = tree.fate(usize::from(leaf)) {
+                found.hops.add(hops, least, u64::from(routes));
+            }
+        }
+    }
+}
+
+impl Destination<'_> {
+    /// Returns the switch port that the LID is behind, 0 for the switch itself.
+    fn number(&self) -> u8 {
+        match self.port.attachment {
+            Attachment::Port(_, number) => number,
+            Attachment::Management(_) | Attachment::Direct => 0,
+        }
+    }
+}

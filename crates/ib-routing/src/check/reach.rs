@@ -1,0 +1,219 @@
+//! Which LIDs can be reached from where, and why not.
+
+use super::tree::{Fate, Tree};
+use super::wiring::{Hop, Wiring};
+use crate::lft::NO_PATH;
+use crate::subnet::{EndPortId, Subnet, SwitchId};
+
+/// What became of the packets from every switch to every LID.
+///
+/// A pair is a switch and one LID, with LMC > 0 every LID of a port by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reachability {
+    /// The LIDs that were checked: all that a port of the subnet has.
+    pub lids: usize,
+    /// The pairs that fail and should not; zero when the tables are sound.
+    ///
+    /// That is every pair of a switch that has a channel adapter or router and a LID of a channel
+    /// adapter or router, and every pair at all whose packets are sent somewhere and then get
+    /// lost.
+    pub unreachable: u64,
+    /// The first of these, by LID and then by switch.
+    pub first: Vec<Unreachable>,
+    /// The other pairs that fail: the switch has no entry for the LID, and one end of the path
+    /// could only be a switch's own port 0.
+    ///
+    /// This is no fault by itself. Up/Down does not route between switches inside spine systems
+    /// and, when links are missing, between a spine switch and the leaves that it does not
+    /// stand above. Such switches are managed over directed routes, but a performance
+    /// query that is addressed by LID does not get through.
+    pub unreachable_switch_pairs: u64,
+    /// The first of these, by LID and then by switch.
+    pub first_switch_pairs: Vec<Unreachable>,
+    /// The LIDs whose packets go round for ever from at least one switch.
+    pub looping_lids: usize,
+    /// The first different forwarding loops, by LID.
+    pub loops: Vec<ForwardingLoop>,
+}
+
+/// A switch and a LID that it does not reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unreachable {
+    /// The switch whose packets do not arrive.
+    pub from: SwitchId,
+    /// The LID that they are addressed to.
+    pub lid: u16,
+    /// What becomes of them.
+    pub cause: Cause,
+}
+
+/// Why a packet does not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// This switch has no entry for the LID.
+    NoEntry {
+        /// The switch that drops the packet.
+        at: SwitchId,
+    },
+    /// This switch's entry is beyond its ports.
+    NoSuchPort {
+        /// The switch that drops the packet.
+        at: SwitchId,
+        /// The entry.
+        port: u8,
+    },
+    /// No cable is plugged into the port of this switch's entry.
+    Unlinked {
+        /// The switch that drops the packet.
+        at: SwitchId,
+        /// The entry.
+        port: u8,
+    },
+    /// This switch's entry leads to an end port that does not have the LID.
+    WrongEndPort {
+        /// The last switch.
+        at: SwitchId,
+        /// The entry; 0 means the switch itself.
+        port: u8,
+        /// The end port that gets the packet.
+        arrives_at: EndPortId,
+    },
+    /// The packet goes round for ever.
+    Loop {
+        /// A switch that it comes by again and again.
+        at: SwitchId,
+    },
+}
+
+/// A ring of switches that packets to a LID never leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardingLoop {
+    /// The lowest LID that is caught in it.
+    pub lid: u16,
+    /// Its switches with their output ports, the lowest switch first.
+    pub steps: Vec<(SwitchId, u8)>,
+}
+
+impl Unreachable {
+    /// Says in one line what happens where.
+    #[must_use]
+    pub fn describe(&self, subnet: &Subnet<'_>) -> String {
+        let name = |switch| super::switch_name(subnet, switch);
+        let owner = subnet
+            .lid_owner(self.lid)
+            .map_or("", |owner| subnet.end_port_node(owner).description.as_str());
+        let cause = match self.cause {
+            Cause::NoEntry { at } => format!("{} has no entry", name(at)),
+            Cause::NoSuchPort { at, port } => format!(
+                "{} sends to port {port}: expected at most {}",
+                name(at),
+                subnet.switch(at).ports
+            ),
+            Cause::Unlinked { at, port } => {
+                format!("{} sends to port {port}, which has no link", name(at))
+            }
+            Cause::WrongEndPort { at, port, arrives_at } => {
+                let end = subnet.end_port(arrives_at);
+                format!(
+                    "{} sends to port {port}, where LID {} is ('{}')",
+                    name(at),
+                    end.base_lid,
+                    subnet.end_port_node(arrives_at).description
+                )
+            }
+            Cause::Loop { at } => format!("packets loop through {}", name(at)),
+        };
+        format!("{} to LID {} ('{owner}'): {cause}", name(self.from), self.lid)
+    }
+}
+
+impl ForwardingLoop {
+    /// Says in one line where the packets go round.
+    #[must_use]
+    pub fn describe(&self, subnet: &Subnet<'_>) -> String {
+        let steps: Vec<_> = self
+            .steps
+            .iter()
+            .map(|&(switch, port)| format!("{} port {port}", super::switch_name(subnet, switch)))
+            .collect();
+        format!("LID {} loops: {} -> ...", self.lid, steps.join(" -> "))
+    }
+}
+
+impl Reachability {
+    /// Counts the switches that do not reach a LID.
+    pub(super) fn add_failures(
+        &mut self,
+        wiring: &Wiring,
+        (tree, entries): (&Tree, &[u8]),
+        (lid, is_switch): (u16, bool),
+        hosts: &[u32],
+        samples: usize,
+    ) {
+        for (switch, &hosts) in hosts.iter().enumerate() {
+            let Some(cause) = cause(wiring, tree, entries, switch) else { continue };
+            let from = SwitchId(switch as u16);
+            let managed_only = is_switch || hosts == 0;
+            let (count, first) = if managed_only && cause == (Cause::NoEntry { at: from }) {
+                (&mut self.unreachable_switch_pairs, &mut self.first_switch_pairs)
+            } else {
+                (&mut self.unreachable, &mut self.first)
+            };
+            *count += 1;
+            if first.len() < samples {
+                first.push(Unreachable { from, lid, cause });
+            }
+        }
+    }
+
+    /// Takes in a loop, given as its switches in the order of travel.
+    pub(super) fn add_loop(&mut self, lid: u16, switches: &[u16], entries: &[u8], samples: usize) {
+        if self.loops.len() >= samples {
+            return;
+        }
+        let lowest = switches.iter().enumerate().min_by_key(|&(_, &switch)| switch);
+        let (start, _) = lowest.expect("a loop has a switch");
+        let steps: Vec<_> = switches[start..]
+            .iter()
+            .chain(&switches[..start])
+            .map(|&switch| (SwitchId(switch), entries[usize::from(switch)]))
+            .collect();
+        if self.loops.iter().all(|known| known.steps != steps) {
+            self.loops.push(ForwardingLoop { lid, steps });
+        }
+    }
+
+    /// Appends what was found for higher LIDs.
+    pub(super) fn merge(&mut self, later: Self, samples: usize) {
+        self.lids += later.lids;
+        self.unreachable += later.unreachable;
+        self.unreachable_switch_pairs += later.unreachable_switch_pairs;
+        self.looping_lids += later.looping_lids;
+        self.first.extend(later.first);
+        self.first.truncate(samples);
+        self.first_switch_pairs.extend(later.first_switch_pairs);
+        self.first_switch_pairs.truncate(samples);
+        for new in later.loops {
+            if self.loops.len() < samples && self.loops.iter().all(|known| known.steps != new.steps)
+            {
+                self.loops.push(new);
+            }
+        }
+    }
+}
+
+fn cause(wiring: &Wiring, tree: &Tree, entries: &[u8], switch: usize) -> Option<Cause> {
+    let root = match tree.fate(switch) {
+        Fate::Arrives(_) => return None,
+        Fate::Loops(at) => return Some(Cause::Loop { at: SwitchId(at) }),
+        Fate::Drops(root) => root,
+    };
+    let (at, port) = (SwitchId(root), entries[usize::from(root)]);
+    Some(match tree.hop(usize::from(root)) {
+        Hop::EndPort(arrives_at) => Cause::WrongEndPort { at, port, arrives_at },
+        Hop::Switch(..) => unreachable!("a switch that drops packets passes them to no switch"),
+        Hop::Nothing if port == NO_PATH => Cause::NoEntry { at },
+        Hop::Nothing if wiring.has_port(at, port) => Cause::Unlinked { at, port },
+        Hop::Nothing => Cause::NoSuchPort { at, port },
+    })
+}

@@ -1,0 +1,266 @@
+//! Every packet walked by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ib_topology::rng::Rng;
+use ib_types::{Lmc, ServiceLevel, VirtualLane};
+use proptest::prelude::*;
+
+use super::net::{Net, spoil};
+use crate::check::dependency::Graph;
+use crate::check::*;
+use crate::engine::Engine;
+use crate::engine::minhop::MinHop;
+use crate::hops::{HopMatrix, LinkWeights};
+use crate::subnet::{Attachment, EndPortId};
+
+/// A lane of a directed link between switches.
+type Channel = (SwitchId, u8, u8);
+
+/// What a packet does, step by step.
+struct Walk {
+    /// The switches that it comes to, each with the port it came in by and the entry there.
+    steps: Vec<(SwitchId, u8, u8)>,
+    end: End,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Arrives,
+    NoEntry,
+    Lost,
+    Loops,
+}
+
+fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Walk {
+    let owner = subnet.lid_owner(lid).expect("a LID of the subnet");
+    let (mut at, mut in_port) = from;
+    let mut steps = Vec::new();
+    loop {
+        let entry = lfts.port(at, lid);
+        steps.push((at, in_port, entry));
+        if steps.len() > subnet.switches().len() {
+            return Walk { steps, end: End::Loops };
+        }
+        let node = subnet.switch(at).node;
+        let fabric = subnet.fabric();
+        let arrives_at = |port: EndPortId| if port == owner { End::Arrives } else { End::Lost };
+        let end = match fabric.port_id(node, entry).map(|id| fabric.port(id)) {
+            _ if entry == 255 => End::NoEntry,
+            Some(port) if port.number == 0 => arrives_at(subnet.switch(at).end_port),
+            Some(port) => match port.peer.map(|id| (id, fabric.port(id))) {
+                Some((id, peer)) => match subnet.switch_of(peer.node) {
+                    Some(next) => {
+                        (at, in_port) = (next, peer.number);
+                        continue;
+                    }
+                    None => arrives_at(
+                        subnet.find_end_port(fabric.port(id).guid).expect("it has a GUID"),
+                    ),
+                },
+                None => End::Lost,
+            },
+            None => End::Lost,
+        };
+        return Walk { steps, end };
+    }
+}
+
+/// The report, for as much as it can be counted one by one.
+#[derive(Default)]
+struct Expected {
+    unreachable: u64,
+    switch_pairs: u64,
+    looping: BTreeSet<u16>,
+    histogram: BTreeMap<usize, u64>,
+    longer: u64,
+    worst_excess: usize,
+    load: BTreeMap<(SwitchId, u8), u32>,
+    turns: BTreeSet<(Channel, Channel)>,
+}
+
+type LaneOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
+
+fn expected(
+    subnet: &Subnet<'_>,
+    (lfts, layers): (&Lfts, &Layers),
+    scope: Scope,
+    lane_of: LaneOf<'_>,
+) -> Expected {
+    let mut expected = Expected::default();
+    let matrix = HopMatrix::shortest(subnet, &LinkWeights::default());
+    let entrance = |port: EndPortId| match subnet.end_port(port).attachment {
+        Attachment::Management(switch) => (switch, 0),
+        Attachment::Port(switch, number) => (switch, number),
+        Attachment::Direct => unreachable!("all hosts are at switches"),
+    };
+    for to in subnet.end_port_ids() {
+        let port = subnet.end_port(to);
+        for lid in port.lid_range() {
+            for switch in subnet.switch_ids() {
+                let walk = walk(subnet, lfts, (switch, 0), lid);
+                let has_host = subnet.peers(switch).iter().any(|p| matches!(p, Peer::EndPort(_)));
+                let here = walk.end == End::NoEntry && walk.steps.len() == 1;
+                match walk.end {
+                    End::Arrives => continue,
+                    End::Loops => drop(expected.looping.insert(lid)),
+                    End::NoEntry | End::Lost => {}
+                }
+                if here && (port.is_switch() || !has_host) {
+                    expected.switch_pairs += 1;
+                } else {
+                    expected.unreachable += 1;
+                }
+            }
+            for from in subnet.end_port_ids().filter(|&from| from != to) {
+                let ends = [from, to].map(|end| subnet.end_port(end).is_switch());
+                let considered = match scope {
+                    Scope::Hosts => ends == [false, false],
+                    Scope::Management => ends != [true, true],
+                    Scope::Everything => true,
+                };
+                if !considered {
+                    continue;
+                }
+                let walk = walk(subnet, lfts, entrance(from), lid);
+                if ends == [false, false] && walk.end == End::Arrives {
+                    let hops = walk.steps.len() - 1;
+                    *expected.histogram.entry(hops).or_default() += 1;
+                    let least = usize::from(matrix.least(entrance(from).0, entrance(to).0));
+                    expected.longer += u64::from(hops > least);
+                    expected.worst_excess = expected.worst_excess.max(hops - least);
+                    for &(switch, _, out) in &walk.steps {
+                        *expected.load.entry((switch, out)).or_default() += 1;
+                    }
+                }
+                if walk.end != End::Loops {
+                    let level = layers.level(entrance(from).0, entrance(to).0);
+                    expected.add_turns(&walk, level, lane_of);
+                }
+            }
+        }
+    }
+    expected
+}
+
+impl Expected {
+    fn add_turns(&mut self, walk: &Walk, level: ServiceLevel, lane_of: LaneOf<'_>) {
+        let mut before = None;
+        // The last entry leads to no switch.
+        for &(switch, in_port, out) in &walk.steps[..walk.steps.len() - 1] {
+            let lane = lane_of(switch, in_port, out, level).get();
+            if lane == 15 {
+                return;
+            }
+            let channel = (switch, out, lane);
+            self.turns.extend(before.map(|before| (before, channel)));
+            before = Some(channel);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn the_report_counts_what_packets_do(seed: u64, percent in 0usize..=100, lmc in 0u8..=2) {
+        let mut rng = Rng::new(seed);
+        let net = Net::random(&mut rng);
+        let subnet = net.subnet_with(Lmc::new(lmc).expect("at most 7"));
+        let mut lfts = MinHop.route(&subnet, &Default::default()).expect("routes").lfts;
+        // Mostly sound tables as well as mostly unsound ones.
+        spoil(&subnet, &mut lfts, &mut rng, percent * percent / 100);
+        let switches = subnet.switches().len();
+        let layers = match rng.below(2) {
+            0 => Layers::uniform(ServiceLevel::new(3).expect("3")),
+            _ => Layers::per_pair(
+                switches,
+                (0..switches * switches).map(|_| rng.below(3) as u8 * 5).collect(),
+            ),
+        };
+        let same = |_: SwitchId, _: u8, _: u8, level: ServiceLevel| {
+            VirtualLane::new(level.get()).expect("as many lanes as levels")
+        };
+        let salt = rng.next_u64();
+        let mixed = move |switch: SwitchId, in_port: u8, out: u8, level: ServiceLevel| {
+            let parts = [u64::from(switch.0), in_port.into(), out.into(), level.get().into()];
+            let key = parts.into_iter().fold(salt, |key, part| Rng::stream(key, part).next_u64());
+            VirtualLane::new([0, 0, 1, 7, 14, 15][(key % 6) as usize]).expect("a lane")
+        };
+        for scope in [Scope::Hosts, Scope::Management, Scope::Everything] {
+            for vl_map in [None, Some(&mixed as &dyn VlMap)] {
+                let lane_of: LaneOf<'_> = if vl_map.is_some() { &mixed } else { &same };
+                let expected = expected(&subnet, (&lfts, &layers), scope, lane_of);
+                let options = CheckOptions { scope, vl_map, samples: 1000 };
+                let report = check_with(&subnet, &lfts, &layers, &options);
+                compare(&subnet, &report, &expected)?;
+                let tables = (&lfts, &layers);
+                let turns = match vl_map {
+                    None => turns(&subnet, tables, scope, SameNumber),
+                    Some(map) => turns(&subnet, tables, scope, Mapped(map)),
+                };
+                prop_assert_eq!(turns, expected.turns);
+            }
+        }
+    }
+}
+
+fn compare(
+    subnet: &Subnet<'_>,
+    report: &CheckReport,
+    expected: &Expected,
+) -> Result<(), TestCaseError> {
+    let reach = &report.reach;
+    prop_assert_eq!(reach.unreachable, expected.unreachable);
+    prop_assert_eq!(reach.unreachable_switch_pairs, expected.switch_pairs);
+    prop_assert_eq!(reach.looping_lids, expected.looping.len());
+    prop_assert_eq!(reach.loops.is_empty(), expected.looping.is_empty());
+    for lost in reach.first.iter().chain(&reach.first_switch_pairs) {
+        prop_assert!(!lost.describe(subnet).is_empty());
+    }
+
+    let histogram: BTreeMap<usize, u64> =
+        report.hops.histogram.iter().copied().enumerate().filter(|&(_, n)| n > 0).collect();
+    prop_assert_eq!(&histogram, &expected.histogram);
+    prop_assert_eq!(report.hops.longer_than_minimum, expected.longer);
+    prop_assert_eq!(usize::from(report.hops.worst_excess), expected.worst_excess);
+    for switch in subnet.switch_ids() {
+        for port in 0..=255 {
+            let load = expected.load.get(&(switch, port)).copied().unwrap_or(0);
+            prop_assert_eq!(report.load.load(switch, port), load);
+        }
+    }
+
+    let edge = |from: &HeldChannel, to: &HeldChannel| {
+        let channel = |held: &HeldChannel| (held.switch, held.port, held.lane.get());
+        (channel(from), channel(to))
+    };
+    for found in &report.credit.first {
+        for (index, held) in found.cycle.iter().enumerate() {
+            let next = &found.cycle[(index + 1) % found.cycle.len()];
+            prop_assert!(expected.turns.contains(&edge(held, next)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns all edges of the dependency graph that credit loops are sought in.
+fn turns<L: Lanes>(
+    subnet: &Subnet<'_>,
+    tables: (&Lfts, &Layers),
+    scope: Scope,
+    lanes: L,
+) -> BTreeSet<(Channel, Channel)> {
+    let wiring = Wiring::new(subnet);
+    let found = Pass::new(subnet, tables, &wiring, lanes, (scope, 0)).run();
+    let graph = Graph::new(&wiring, &found.turns);
+    let channel = |node| {
+        let (channel, lane) = graph.channel_and_lane(node);
+        let (switch, port) = wiring.port(channel);
+        (switch, port, lane)
+    };
+    (0..graph.nodes() as u32)
+        .flat_map(|node| graph.targets(node).iter().map(move |&target| (node, target)))
+        .map(|(node, target)| (channel(node), channel(target)))
+        .collect()
+}

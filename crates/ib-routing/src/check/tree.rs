@@ -1,0 +1,131 @@
+//! The tree that all switches' table entries for one LID make.
+//!
+//! A switch has one entry per LID, so the entries are a functional graph: trees whose roots
+//! deliver or drop the packet, and loops with trees that lead into them.
+
+use super::wiring::{Channel, Hop, NO_CHANNEL, Wiring};
+use crate::subnet::EndPortId;
+
+/// What becomes of a packet that a switch sends to the LID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It gets to the owner of the LID over this many links between switches.
+    Arrives(u16),
+    /// This switch does not pass it on, or passes it to an end port that it is not for.
+    Drops(u16),
+    /// It goes round for ever and comes by this switch.
+    Loops(u16),
+}
+
+/// The entries of all switches for one LID and the fates that follow; one is used again for
+/// every LID.
+pub(super) struct Tree {
+    channels: Vec<Channel>,
+    hops: Vec<Hop>,
+    /// Packed fates, see [`DROPS`].
+    fates: Vec<u32>,
+    /// Every switch that is not on or before a loop, behind the switch that it sends to.
+    order: Vec<u16>,
+    path: Vec<u16>,
+}
+
+// A fate in 32 bits: hops below DROPS, else the kind in the upper half and a switch in the lower.
+const DROPS: u32 = 1 << 16;
+const LOOPS: u32 = 2 << 16;
+const ON_PATH: u32 = 3 << 16;
+const UNSEEN: u32 = 4 << 16;
+
+impl Tree {
+    pub(super) fn new(wiring: &Wiring) -> Self {
+        let switches = wiring.switches();
+        Self {
+            channels: vec![NO_CHANNEL; switches],
+            hops: vec![Hop::Nothing; switches],
+            fates: vec![UNSEEN; switches],
+            order: Vec::with_capacity(switches),
+            path: Vec::with_capacity(switches),
+        }
+    }
+
+    /// Takes in one entry per switch, for a LID of `owner`, and reports the switches of every loop.
+    pub(super) fn grow(
+        &mut self,
+        wiring: &Wiring,
+        entries: &[u8],
+        owner: EndPortId,
+        mut found_loop: impl FnMut(&[u16]),
+    ) {
+        let slots = self.channels.iter_mut().zip(&mut self.hops);
+        for (switch, ((channel, hop), &entry)) in slots.zip(entries).enumerate() {
+            *channel = wiring.channel(switch, entry);
+            *hop = wiring.hop(*channel);
+        }
+        self.fates.fill(UNSEEN);
+        self.order.clear();
+        for start in 0..self.fates.len() {
+            if self.fates[start] == UNSEEN {
+                self.walk(start as u16, owner, &mut found_loop);
+            }
+        }
+    }
+
+    /// Goes on from a switch until the fate is known, and gives it to all switches on the way.
+    fn walk(&mut self, start: u16, owner: EndPortId, found_loop: &mut impl FnMut(&[u16])) {
+        let mut switch = start;
+        let mut fate = loop {
+            self.fates[usize::from(switch)] = ON_PATH;
+            self.path.push(switch);
+            match self.hops[usize::from(switch)] {
+                Hop::EndPort(end) if end == owner => break 0,
+                Hop::EndPort(_) | Hop::Nothing => break DROPS | u32::from(switch),
+                Hop::Switch(next, _) => match self.fates[usize::from(next)] {
+                    UNSEEN => switch = next,
+                    ON_PATH => {
+                        let first = self.path.iter().position(|&on_path| on_path == next);
+                        found_loop(&self.path[first.expect("a switch on the path")..]);
+                        break LOOPS | u32::from(next);
+                    }
+                    known => break one_before(known),
+                },
+            }
+        };
+        while let Some(switch) = self.path.pop() {
+            self.fates[usize::from(switch)] = fate;
+            if fate < LOOPS {
+                self.order.push(switch);
+            }
+            fate = one_before(fate);
+        }
+    }
+
+    /// Returns the switches that are not caught in a loop, every one before the one it sends to.
+    pub(super) fn towards_roots(&self) -> impl Iterator<Item = usize> {
+        self.order.iter().rev().map(|&switch| usize::from(switch))
+    }
+
+    pub(super) fn channel(&self, switch: usize) -> Channel {
+        self.channels[switch]
+    }
+
+    pub(super) fn hop(&self, switch: usize) -> Hop {
+        self.hops[switch]
+    }
+
+    pub(super) fn arrives(&self, switch: usize) -> bool {
+        self.fates[switch] < DROPS
+    }
+
+    pub(super) fn fate(&self, switch: usize) -> Fate {
+        let fate = self.fates[switch];
+        match fate >> 16 {
+            0 => Fate::Arrives(fate as u16),
+            1 => Fate::Drops(fate as u16),
+            _ => Fate::Loops(fate as u16),
+        }
+    }
+}
+
+/// Returns the fate of a switch that sends to one whose fate is known.
+fn one_before(fate: u32) -> u32 {
+    if fate < DROPS { fate + 1 } else { fate }
+}

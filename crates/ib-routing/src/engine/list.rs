@@ -1,0 +1,125 @@
+//! A list of engines that are tried in order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions, UnknownEngine};
+use crate::subnet::Subnet;
+
+/// The engines to try, first to last, and after them minhop unless that is ruled out.
+///
+/// Read from OpenSM's notation: names with commas or blanks between them; `no_fallback` rules out
+/// the minhop at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineList {
+    engines: Vec<EngineKind>,
+    fallback: bool,
+}
+
+impl Default for EngineList {
+    /// Returns minhop alone.
+    fn default() -> Self {
+        Self { engines: vec![EngineKind::MinHop], fallback: true }
+    }
+}
+
+impl From<EngineKind> for EngineList {
+    fn from(engine: EngineKind) -> Self {
+        Self { engines: vec![engine], fallback: true }
+    }
+}
+
+impl FromStr for EngineList {
+    type Err = UnknownEngine;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut list = Self { engines: Vec::new(), fallback: true };
+        for word in text.split([',', ' ', '\t']).filter(|word| !word.is_empty()) {
+            if word == "no_fallback" {
+                list.fallback = false;
+            } else {
+                list.engines.push(word.parse()?);
+            }
+        }
+        if list.engines.is_empty() {
+            return Err(UnknownEngine(text.to_owned()));
+        }
+        Ok(list)
+    }
+}
+
+impl fmt::Display for EngineList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.engines.iter().map(|engine| engine.name()).collect();
+        f.write_str(&names.join(","))?;
+        f.write_str(if self.fallback { "" } else { ",no_fallback" })
+    }
+}
+
+/// An engine that did not route, and why.
+pub type Refusal = (EngineKind, EngineError);
+
+/// What came of a list of engines.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The tables of the first engine that served.
+    pub routing: Routing,
+    /// The engines that were tried before it.
+    pub refusals: Vec<Refusal>,
+}
+
+/// The failure of a whole list.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("no routing engine could serve the subnet:{}", describe(refusals))]
+pub struct NoEngine {
+    /// The engines that were tried.
+    pub refusals: Vec<Refusal>,
+}
+
+fn describe(refusals: &[Refusal]) -> String {
+    refusals.iter().map(|(engine, error)| format!("\n  {engine}: {error}")).collect()
+}
+
+impl EngineList {
+    /// Returns the engines, first to last, without the fallback.
+    #[must_use]
+    pub fn engines(&self) -> &[EngineKind] {
+        &self.engines
+    }
+
+    /// Routes the subnet with the first engine of the list that can.
+    ///
+    /// # Errors
+    /// Fails when none can, with the reason of each.
+    pub fn route(
+        &self,
+        subnet: &Subnet<'_>,
+        options: &RoutingOptions,
+    ) -> Result<Outcome, NoEngine> {
+        let last = self.fallback && !self.engines.contains(&EngineKind::MinHop);
+        let fallback = last.then_some(EngineKind::MinHop);
+        let mut refusals = Vec::new();
+        for kind in self.engines.iter().copied().chain(fallback) {
+            match engine(kind).route(subnet, options) {
+                Ok(routing) => return Ok(Outcome { routing, refusals }),
+                Err(error) => refusals.push((kind, error)),
+            }
+        }
+        Err(NoEngine { refusals })
+    }
+}
+
+/// Returns the engine of a kind.
+#[must_use]
+pub fn engine(kind: EngineKind) -> &'static dyn Engine {
+    match kind {
+        EngineKind::MinHop | EngineKind::Lash => &super::minhop::MinHop,
+        EngineKind::FatTree => &super::ftree::FatTree,
+        EngineKind::UpDown => &super::updn::UpDown,
+        EngineKind::Dor => &super::dor::Dor,
+        EngineKind::File => &super::file::FileTables,
+    }
+}
+
+#[cfg(test)]
+mod tests;

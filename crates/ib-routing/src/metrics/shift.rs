@@ -1,0 +1,146 @@
+//! Contention of shift patterns.
+
+use rayon::prelude::*;
+
+use super::paths::{Index, PathTable};
+use super::routes::Routes;
+use crate::subnet::{EndPortId, SwitchId};
+
+/// How much the flows of shift patterns get into each other's way.
+///
+/// In shift k, 1 ≤ k < n, the node at place i of the order sends to the one at place i + k modulo
+/// n. The contention of a shift is the most flows over one directed link, hosts' own links
+/// included; 1 is the best possible.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ShiftContention {
+    /// The contention of the worst shift; 0 when there are fewer than two nodes.
+    pub max: u32,
+    /// The mean of all shifts.
+    pub mean: f64,
+}
+
+/// Up to this much memory, in bytes, all paths are kept; beyond it they are followed anew for
+/// every shift.
+pub(super) const PATH_MEMORY: usize = 1 << 30;
+
+/// How many shifts are counted at a time. The paths from one switch to consecutive places lie side
+/// by side, so more of them share a cache line; but each shift needs counters of its own.
+pub(super) const TILE: usize = 8;
+
+pub(super) fn shift_contention(
+    routes: &Routes<'_>,
+    order: &[Option<EndPortId>],
+    memory: usize,
+) -> ShiftContention {
+    if order.iter().flatten().count() < 2 {
+        return ShiftContention::default();
+    }
+    let shifts = Shifts::new(routes, order);
+    let width = routes.switch_channels().len();
+    let per_shift = if width < usize::from(u16::MAX) {
+        shifts.all::<u16>(memory)
+    } else {
+        shifts.all::<u32>(memory)
+    };
+    let total: u64 = per_shift.iter().copied().map(u64::from).sum();
+    ShiftContention {
+        max: per_shift.iter().copied().max().unwrap_or(0),
+        mean: total as f64 / per_shift.len() as f64,
+    }
+}
+
+struct Shifts<'a> {
+    routes: &'a Routes<'a>,
+    order: &'a [Option<EndPortId>],
+    /// The switches that nodes send through, ascending.
+    switches: Vec<SwitchId>,
+    /// The places of the order that send through a switch, with its position in `switches`.
+    senders: Vec<(usize, usize)>,
+}
+
+impl<'a> Shifts<'a> {
+    fn new(routes: &'a Routes<'a>, order: &'a [Option<EndPortId>]) -> Self {
+        let entries: Vec<(usize, SwitchId)> = order
+            .iter()
+            .enumerate()
+            .filter_map(|(place, node)| Some((place, routes.entry((*node)?)?)))
+            .collect();
+        let mut switches: Vec<SwitchId> = entries.iter().map(|&(_, switch)| switch).collect();
+        switches.sort_unstable();
+        switches.dedup();
+        let row = |switch| switches.binary_search(&switch).expect("all entries are in it");
+        let mut senders: Vec<_> =
+            entries.iter().map(|&(place, switch)| (place, row(switch))).collect();
+        // One switch's paths lie together.
+        senders.sort_by_key(|&(_, row)| row);
+        Self { routes, order, switches, senders }
+    }
+
+    /// Returns the contention of every shift, from 1 on.
+    fn all<I: Index>(&self, memory: usize) -> Vec<u32> {
+        let table = PathTable::<I>::new(self.routes, &self.switches, self.order, memory);
+        let width = self.routes.switch_channels().len();
+        (1..self.order.len())
+            .into_par_iter()
+            .step_by(TILE)
+            .map_init(Vec::new, |flows: &mut Vec<u16>, first| {
+                let count = TILE.min(self.order.len() - first);
+                // One more counter per shift takes in what stands for no link.
+                flows.clear();
+                flows.resize(count * (width + 1), 0);
+                match &table {
+                    Some(table) => self.count_kept(table, first, flows),
+                    None => self.count_anew(first, flows),
+                }
+                let contention = |(shift, flows): (usize, &[u16])| {
+                    // Not `max` of the references: this one compiles to vector instructions.
+                    match flows[..width].iter().copied().fold(0, u16::max) {
+                        0 => u32::from(self.has_flows(shift)),
+                        most => u32::from(most),
+                    }
+                };
+                (first..).zip(flows.chunks_exact(width + 1)).map(contention).collect::<Vec<_>>()
+            })
+            .flatten_iter()
+            .collect()
+    }
+
+    fn count_kept<I: Index>(&self, table: &PathTable<I>, first: usize, flows: &mut [u16]) {
+        let width = self.routes.switch_channels().len() + 1;
+        for &(place, row) in &self.senders {
+            let partner = (place + first) % self.order.len();
+            let paths = table.paths_to(row, partner);
+            for (flows, path) in flows.chunks_exact_mut(width).zip(paths) {
+                for link in path {
+                    // There are fewer than 2^16 nodes and each sends one flow; only the counter
+                    // that nobody reads can wrap.
+                    let count = &mut flows[link.get()];
+                    *count = count.wrapping_add(1);
+                }
+            }
+        }
+    }
+
+    fn count_anew(&self, first: usize, flows: &mut [u16]) {
+        let width = self.routes.switch_channels().len() + 1;
+        let mut path = Vec::new();
+        for (shift, flows) in (first..).zip(flows.chunks_exact_mut(width)) {
+            for &(place, row) in &self.senders {
+                path.clear();
+                if let Some(to) = self.order[(place + shift) % self.order.len()] {
+                    // What does not arrive takes nobody's bandwidth.
+                    self.routes.append(self.switches[row], to, &mut path);
+                }
+                for &channel in &path {
+                    flows[self.routes.link_index(channel)] += 1;
+                }
+            }
+        }
+    }
+
+    /// Returns true when some node has a partner, even if only hosts' links are between them.
+    fn has_flows(&self, shift: usize) -> bool {
+        let partners = self.order.iter().cycle().skip(shift);
+        self.order.iter().zip(partners).any(|(from, to)| from.is_some() && to.is_some())
+    }
+}

@@ -1,0 +1,60 @@
+//! k-ary n-trees.
+
+use std::fmt;
+
+use super::error::GenerateError;
+use super::plan::{MAX_PORTS, Plan};
+use super::tree::Tree;
+use super::words::{Words, in_range, number};
+
+/// A k-ary n-tree: K^N hosts under N levels of K^(N-1) switches.
+///
+/// Every switch has 2K ports, the K to its children first and then the K to its parents; those of
+/// the top level lead nowhere. Apart from these ports it is XGFT(N; K,..,K; 1,K,..,K).
+///
+/// Petrini and Vanneschi, "k-ary n-trees: High Performance Networks for Massively Parallel
+/// Architectures", IPPS 1997.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KaryNTree {
+    /// K, 2 to 127: half of a switch's ports.
+    pub k: u32,
+    /// N, the number of levels, 1 to 12: a taller tree outgrows a subnet's LIDs.
+    pub n: u32,
+}
+
+impl KaryNTree {
+    /// The words that [`Self::parse`] takes.
+    pub const USAGE: &'static str = "k-ary-n-tree K N";
+
+    /// Reads the words after the kind's name.
+    ///
+    /// # Errors
+    /// Fails on missing, surplus and unreadable words; [`super::generate()`] checks the values.
+    pub fn parse(args: &[&str]) -> Result<Self, GenerateError> {
+        let mut words = Words::split(args, &[], Self::USAGE)?;
+        let k = number(words.expect("K")?, "K")?;
+        let n = number(words.expect("N")?, "N")?;
+        words.finish()?;
+        Ok(Self { k, n })
+    }
+
+    pub(super) fn plan(self) -> Result<Plan, GenerateError> {
+        in_range("K", self.k.into(), 2..=MAX_PORTS / 2)?;
+        in_range("N", self.n.into(), 1..=12)?;
+        let levels = self.n as usize;
+        let mut up = vec![self.k; levels];
+        up[0] = 1;
+        let (down, parallel) = (vec![self.k; levels], vec![1; levels]);
+        Tree { down: &down, up: &up, parallel: &parallel, radix: 2 * self.k }.plan()
+    }
+}
+
+impl fmt::Display for KaryNTree {
+    /// Writes the words that make this tree.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "k-ary-n-tree {} {}", self.k, self.n)
+    }
+}
+
+#[cfg(test)]
+mod tests;

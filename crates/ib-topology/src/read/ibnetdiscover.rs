@@ -1,0 +1,347 @@
+//! Reads what `ibnetdiscover` prints.
+//!
+//! ```text
+//! vendid=0x2c9
+//! devid=0xc738
+//! sysimgguid=0x1000
+//! switchguid=0x1000(1000)
+//! Switch  36 "S-0000000000001000"   # "leaf" enhanced port 0 lid 1 lmc 0
+//! [1]     "H-0000000000002000"[1](2001)   # "host" lid 2 4xQDR
+//!
+//! vendid=0x2c9
+//! devid=0x1013
+//! sysimgguid=0x2000
+//! caguid=0x2000
+//! Ca      1 "H-0000000000002000"    # "host"
+//! [1](2001)   "S-0000000000001000"[1]     # lid 2 lmc 0 "leaf" lid 1 4xQDR
+//! ```
+//!
+//! Widths and speeds are the active ones, so both ends must name the same. The options `-f`
+//! (speeds and widths behind the rate) and `-g` (chassis) change nothing that is read.
+
+use std::borrow::Cow;
+
+use ib_types::{Guid, Lid, Lmc, NodeKind};
+
+use super::join::{End, Net, Remote, name};
+use super::{narrow, rate};
+use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
+use crate::text::{Fault, Line, Lines, Place};
+
+/// Reads a whole text.
+pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
+    let mut parser =
+        Parser { net: Net::with_text_length(text.len()), ids: Ids::default(), node: None };
+    for line in Lines::new(text, 0, 1) {
+        parser.line(line)?;
+    }
+    parser.finish()
+}
+
+/// The identifier lines that stand before a node.
+#[derive(Default)]
+struct Ids {
+    /// Where the first of them stands.
+    place: Option<Place>,
+    vendor: u32,
+    device: u16,
+    system: Guid,
+    guid: Option<NodeGuid>,
+}
+
+#[derive(Clone, Copy)]
+struct NodeGuid {
+    place: Place,
+    kind: NodeKind,
+    guid: Guid,
+    port_guid: Option<Guid>,
+}
+
+struct Parser<'a> {
+    net: Net<'a, LinkRate>,
+    ids: Ids,
+    /// The node whose port lines are being read.
+    node: Option<NodeId>,
+}
+
+impl<'a> Parser<'a> {
+    fn line(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
+        match line.peek() {
+            Some(b'[') => return self.port(line),
+            Some(b'#') => return Ok(()),
+            None | Some(b' ' | b'\t') => {
+                line.skip_blanks();
+                self.node = None;
+                return line.end("a line that starts in column 1");
+            }
+            Some(_) => {}
+        }
+        let start = line;
+        let place = line.place();
+        self.node = None;
+        match line.letters() {
+            "Switch" => return self.node(start, line, NodeKind::Switch),
+            "Ca" | "Hca" => return self.node(start, line, NodeKind::ChannelAdapter),
+            "Rt" => return self.node(start, line, NodeKind::Router),
+            // Chassis headings, which -g adds.
+            "Chassis" | "Hostname" => return Ok(()),
+            "Non" if line.eat("-Chassis Nodes") => return line.end("the end of the line"),
+            "vendid" => {
+                line.demand("=")?;
+                let value = line.number("a vendor ID of 24 bits", 0, 0xff_ffff)?;
+                self.ids.vendor = narrow(value);
+            }
+            "devid" => {
+                line.demand("=")?;
+                let value = line.number("a device ID of 16 bits", 0, 0xffff)?;
+                self.ids.device = narrow(value);
+            }
+            "sysimgguid" => {
+                line.demand("=")?;
+                self.ids.system = Guid(line.number("a GUID of 64 bits", 0, u64::MAX)?);
+            }
+            "switchguid" => self.guid(&mut line, NodeKind::Switch)?,
+            "caguid" | "hcaguids" => self.guid(&mut line, NodeKind::ChannelAdapter)?,
+            "rtguid" => self.guid(&mut line, NodeKind::Router)?,
+            _ => {
+                return Err(start.expected(
+                    "`Switch`, `Ca`, `Rt`, a port like `[1]`, one of `vendid=`, `devid=`, `sysimgguid=`, \
+                     `switchguid=`, `caguid=`, `rtguid=`, or a comment",
+                ));
+            }
+        }
+        self.ids.place.get_or_insert(place);
+        line.end("the end of the line")
+    }
+
+    fn guid(&mut self, line: &mut Line<'a>, kind: NodeKind) -> Result<(), Fault> {
+        line.demand("=")?;
+        let place = line.place();
+        let guid = Guid(line.number("a GUID of 64 bits", 0, u64::MAX)?);
+        let port_guid = line.guid_in_parentheses()?;
+        self.ids.guid = Some(NodeGuid { place, kind, guid, port_guid });
+        Ok(())
+    }
+
+    /// Reads `Switch N "id" # "description" base port 0 lid L lmc M`.
+    fn node(&mut self, start: Line<'a>, mut line: Line<'a>, kind: NodeKind) -> Result<(), Fault> {
+        line.skip_blanks();
+        let ports = line.decimal("a number of ports", 1, 254)?;
+        line.skip_blanks();
+        let name_place = line.place();
+        let id = line.quoted("a node's name")?;
+        line.skip_blanks();
+        line.demand("#")?;
+        line.skip_blanks();
+        let description = line.description("a node's description")?;
+        line.skip_blanks();
+        let mut spec = NodeSpec::new(kind, id, Guid::ZERO, narrow(ports));
+        let mut lid = (None, Lmc::ZERO);
+        if kind.is_switch() {
+            spec.enhanced_port0 = line.eat_word("enhanced");
+            if !spec.enhanced_port0 && !line.eat_word("base") {
+                return Err(line.expected("`enhanced port 0` or `base port 0`"));
+            }
+            line.demand("port 0")?;
+            lid = lid_and_lmc(&mut line)?;
+        } else if line.eat("(scp)") {
+            // Printed by -g for a vendor's adapters.
+        }
+        line.end("the end of the line")?;
+
+        let ids = std::mem::take(&mut self.ids);
+        let Some(guid) = ids.guid.filter(|guid| guid.kind == kind) else {
+            let keyword = match kind {
+                NodeKind::Switch => "switchguid",
+                NodeKind::ChannelAdapter => "caguid",
+                NodeKind::Router => "rtguid",
+            };
+            return Err(start.place().fault(match ids.guid {
+                None => format!("found node \"{id}\" without a GUID, expected a line `{keyword}=` before it"),
+                Some(other) => format!(
+                    "found node \"{id}\" after the GUID of a {} (line {}), expected a line `{keyword}=` before it",
+                    other.kind, other.place.line
+                ),
+            }));
+        };
+        description.clone_into(&mut spec.description);
+        spec.guid = guid.guid;
+        spec.system_guid = if ids.system.is_zero() { guid.guid } else { ids.system };
+        spec.vendor_id = ids.vendor;
+        spec.device_id = ids.device;
+        let place = if self.net.fabric.find_name(id).is_some() { name_place } else { guid.place };
+        let node = self.net.add_node(place, spec)?;
+        if let Some(port_guid) = guid.port_guid.filter(|_| kind.is_switch()) {
+            self.net.set_guid(guid.place, node, 0, port_guid)?;
+        }
+        self.net.set_lid(line.place(), node, 0, lid)?;
+        self.node = Some(node);
+        Ok(())
+    }
+
+    /// Reads a port line: `[n] "id"[m](guid) # "description" lid L 4xQDR` on a switch and
+    /// `[n](guid) "id"[m] # lid L lmc M "description" lid L 4xQDR` on other nodes.
+    fn port(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
+        let place = line.place();
+        let Some(node) = self.node else {
+            return Err(line.expected("a node before its ports"));
+        };
+        let spec = self.net.fabric.node(node);
+        let (is_switch, ports) = (spec.kind.is_switch(), spec.ports);
+        line.demand("[")?;
+        let number = line.decimal("a port of this node", 1, u64::from(ports))?;
+        let number: u8 = narrow(number);
+        line.demand("]")?;
+        external_port(&mut line)?;
+        let guid = line.guid_in_parentheses()?;
+        line.skip_blanks();
+        let remote_column = line.place().column;
+        let remote = line.quoted("the name of the node at the other end")?;
+        line.demand("[")?;
+        let remote_port = line.decimal("a port number", 1, 254)?;
+        line.demand("]")?;
+        external_port(&mut line)?;
+        line.skip_blanks();
+        let remote_guid = line.guid_in_parentheses()?;
+        line.skip_blanks();
+        line.demand("#")?;
+        line.skip_blanks();
+        let lid_place = line.place();
+        let lid = if is_switch { (None, Lmc::ZERO) } else { lid_and_lmc(&mut line)? };
+        line.description("the description of the node at the other end")?;
+        line.skip_blanks();
+        line.demand("lid ")?;
+        let remote_lid = line.lid()?;
+        line.skip_blanks();
+        let rate = rate::rate(&mut line)?;
+        trailer(&mut line)?;
+
+        if !is_switch {
+            self.net.set_lid(lid_place, node, number, lid)?;
+        }
+        let port = self.net.fabric.port_id(node, number);
+        self.net.declare(End {
+            place,
+            remote_column,
+            port: port.expect("the number was checked against the node's ports"),
+            remote: Remote::Node(Cow::Borrowed(remote)),
+            remote_port: narrow(remote_port),
+            guid: guid.unwrap_or_default(),
+            remote_guid: remote_guid.unwrap_or_default(),
+            remote_lid: Some(remote_lid),
+            rate,
+        })
+    }
+
+    fn finish(mut self) -> Result<Fabric, Fault> {
+        if let Some(place) = self.ids.place {
+            return Err(place.fault(
+                "found identifier lines at the end of the file, expected the node that they describe",
+            ));
+        }
+        let targets = self.net.resolve()?;
+        self.set_guids(&targets)?;
+        self.check_lids(&targets)?;
+        self.net.join(&targets, rate::agreed)
+    }
+
+    /// Gives ports their GUIDs: first what a port's own line says, then what the other end says,
+    /// and to ports of which nothing is said the node GUID plus the port number.
+    fn set_guids(&mut self, targets: &[Option<PortId>]) -> Result<(), Fault> {
+        for index in 0..self.net.ends.len() {
+            let end = &self.net.ends[index];
+            if !end.guid.is_zero() {
+                self.set_guid(end.place, end.port, end.guid)?;
+            }
+        }
+        for (index, target) in targets.iter().enumerate() {
+            let end = &self.net.ends[index];
+            if let Some(target) = target.filter(|_| !end.remote_guid.is_zero()) {
+                self.set_guid(end.remote_place(), target, end.remote_guid)?;
+            }
+        }
+        self.net.assume_guids()
+    }
+
+    fn set_guid(&mut self, place: Place, port: PortId, guid: Guid) -> Result<(), Fault> {
+        let has = self.net.fabric.port(port).guid;
+        if has.is_zero() {
+            let port = self.net.fabric.port(port);
+            return self.net.set_guid(place, port.node, port.number, guid);
+        }
+        if has == guid {
+            return Ok(());
+        }
+        let (node, number) = name(&self.net.fabric, port);
+        Err(place.fault(format!(
+            "found port GUID {guid} for \"{node}\" port {number}, expected {has} as its own record says"
+        )))
+    }
+
+    fn check_lids(&self, targets: &[Option<PortId>]) -> Result<(), Fault> {
+        let fabric = &self.net.fabric;
+        for (end, target) in self.net.ends.iter().zip(targets) {
+            let (Some(said), Some(target)) = (end.remote_lid, *target) else { continue };
+            let port = fabric.port(target);
+            let lid = if fabric.node(port.node).kind.is_switch() {
+                fabric.ports_of(port.node).next().and_then(|(_, port0)| port0.lid)
+            } else {
+                port.lid
+            };
+            if lid != said {
+                let (node, number) = name(fabric, target);
+                let shown = |lid: Option<Lid>| lid.map_or(0, Lid::get);
+                return Err(end.remote_place().fault(format!(
+                    "found LID {} for \"{node}\" port {number}, expected {} as its own record says",
+                    shown(said),
+                    shown(lid)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads `lid L lmc M` with the blanks around.
+fn lid_and_lmc(line: &mut Line<'_>) -> Result<(Option<Lid>, Lmc), Fault> {
+    line.skip_blanks();
+    line.demand("lid ")?;
+    let lid = line.lid()?;
+    line.skip_blanks();
+    line.demand("lmc ")?;
+    let lmc = line.lmc()?;
+    line.skip_blanks();
+    Ok((lid, lmc))
+}
+
+/// Skips the `[ext N]` that -g puts behind a port number.
+fn external_port(line: &mut Line<'_>) -> Result<(), Fault> {
+    if line.eat("[ext ") {
+        line.decimal("an external port number", 0, 255)?;
+        line.demand("]")?;
+    }
+    Ok(())
+}
+
+/// Skips what -f and -g put behind the rate: `s=4 w=2 v=8`, ` slot 3`, ` (scp)`.
+fn trailer(line: &mut Line<'_>) -> Result<(), Fault> {
+    loop {
+        line.skip_blanks();
+        if line.peek().is_none() {
+            return Ok(());
+        }
+        let start = *line;
+        if line.eat("(scp)") {
+            continue;
+        }
+        if line.eat("s=") || line.eat("w=") || line.eat("v=") || line.eat("m=") || line.eat("slot ")
+        {
+            line.decimal("a number", 0, u64::from(u32::MAX))?;
+            continue;
+        }
+        return Err(start.expected("the end of the line"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

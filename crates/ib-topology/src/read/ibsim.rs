@@ -1,0 +1,350 @@
+//! Reads net files of `ibsim`.
+//!
+//! ```text
+//! # comment
+//! switchguid=0x200000
+//! Switch 36 "leaf"          # "description" base port 0 lid 1 lmc 0
+//! [1] "host"[1] w=2 s=7     # lid 2 4xHDR
+//!
+//! caguid=0x100000
+//! Ca 1 "host"
+//! [1] "leaf"[1]             # lid 2 lmc 0 "description" lid 1 4xHDR
+//! ```
+//!
+//! The meaning is ibsim's: numbering of nodes without a GUID, masks of enabled widths and speeds
+//! with options inside comments, aliases, modules, the first line behind a node's ports that is
+//! no port ends the node and is skipped. What ibsim skips or cuts in silence is a fault here when
+//! it would change the fabric. Comments may name XDR, which ibsim has no name for, and rates in
+//! comments count on routers too, where ibsim skips them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use ib_types::{Guid, Lmc, NodeKind};
+
+use super::join::Net;
+use super::rate::Enabled;
+use super::{ParseError, Resolver, narrow, not_empty};
+use crate::fabric::{Fabric, NodeId, NodeSpec, PortId};
+use crate::text::{Fault, Line, Lines, Place};
+
+mod header;
+mod include;
+mod numbering;
+mod port;
+
+pub(crate) use header::UNQUOTED_ENDS;
+
+use numbering::Numbering;
+
+/// The longest line, in bytes, that ibsim reads whole.
+pub(crate) const MAX_LINE: usize = 254;
+/// The longest name of a node, module included, that ibsim keeps whole in links.
+pub(crate) const MAX_NAME: usize = 64;
+/// The longest description, in bytes, that ibsim keeps whole.
+pub(crate) const MAX_DESCRIPTION: usize = 63;
+/// The longest alias, module and `@` included, that ibsim keeps whole.
+const MAX_ALIAS: usize = 39;
+/// The longest module name that ibsim takes.
+pub(crate) const MAX_MODULE: usize = 20;
+
+/// Reads a file and the files that it includes.
+pub(super) fn parse(
+    file_name: &str,
+    text: &str,
+    resolver: &mut Resolver<'_>,
+) -> Result<Fabric, ParseError> {
+    let files = include::load(file_name, text, resolver)?;
+    let fabric = fabric(&files).map_err(|fault| {
+        let file = files.name(fault.place.source).to_owned();
+        fault.at(&file)
+    })?;
+    not_empty(file_name, fabric)
+}
+
+fn fabric(files: &include::Files<'_>) -> Result<Fabric, Fault> {
+    let mut parser = Parser::new(files.length());
+    for chunk in files.chunks() {
+        for line in Lines::new(chunk.text, chunk.source, chunk.first_line) {
+            parser.line(line)?;
+        }
+        if let Some(include) = chunk.include {
+            parser.close_record(&include)?;
+        }
+        parser.record = None;
+    }
+    parser.finish()
+}
+
+/// The node whose port lines are being read.
+struct Record {
+    node: NodeId,
+    kind: NodeKind,
+    ports: u8,
+    /// How many more port lines ibsim reads before it takes the node for complete.
+    lines_left: u8,
+    /// What is enabled on ports that say nothing.
+    enabled: Enabled,
+}
+
+struct Parser<'a> {
+    net: Net<'a, Enabled>,
+    record: Option<Record>,
+    /// Ports by `module@alias`.
+    aliases: BTreeMap<String, PortId>,
+    module: &'a str,
+    vendor: u32,
+    device: u16,
+    system: Guid,
+    adapters: Numbering,
+    switches: Numbering,
+    routers: Numbering,
+    enabled: Enabled,
+    /// Where identifier lines stand that no node has followed yet.
+    pending: Option<Place>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(bytes: usize) -> Self {
+        Self {
+            net: Net::with_text_length(bytes),
+            record: None,
+            aliases: BTreeMap::new(),
+            module: "",
+            vendor: 0,
+            device: 0,
+            system: Guid::ZERO,
+            adapters: Numbering::from(0x10_0000),
+            switches: Numbering::from(0x20_0000),
+            routers: Numbering::from(0),
+            enabled: Enabled::DEFAULT,
+            pending: None,
+        }
+    }
+
+    fn line(&mut self, line: Line<'a>) -> Result<(), Fault> {
+        if line.text().len() > MAX_LINE {
+            return Err(too_long(line));
+        }
+        match line.peek() {
+            Some(b'#') => return Ok(()),
+            Some(b'[' | b'@') => return self.port(line),
+            _ => {}
+        }
+        let mut content = line;
+        content.skip_blanks();
+        if matches!(content.peek(), None | Some(b'#')) {
+            self.record = None;
+            return Ok(());
+        }
+        self.close_record(&line)?;
+        if content.position() > 0 {
+            return Err(content.expected("a line that starts in column 1"));
+        }
+        self.directive(line)
+    }
+
+    /// Ends the node that is being read, which a line other than a port does in ibsim only when it
+    /// is skipped or all ports have had theirs.
+    fn close_record(&mut self, line: &Line<'a>) -> Result<(), Fault> {
+        let Some(record) = self.record.take().filter(|record| record.lines_left > 0) else {
+            return Ok(());
+        };
+        let name = &self.net.fabric.node(record.node).name;
+        Err(line.expected(&format!(
+            "an empty line behind the ports of \"{name}\": ibsim skips the line that ends them"
+        )))
+    }
+
+    fn directive(&mut self, start: Line<'a>) -> Result<(), Fault> {
+        let mut line = start;
+        let keyword = line.letters();
+        let starts = |prefix: &str| keyword.starts_with(prefix);
+        match keyword {
+            _ if starts("Switch") => self.node(start, line, NodeKind::Switch),
+            _ if starts("Hca") || starts("Ca") => self.node(start, line, NodeKind::ChannelAdapter),
+            _ if starts("Rt") => self.node(start, line, NodeKind::Router),
+            _ if starts("switchguid") => self.guid(line, NodeKind::Switch),
+            _ if starts("hcaguids") || starts("caguid") => {
+                self.guid(line, NodeKind::ChannelAdapter)
+            }
+            _ if starts("rtguid") => self.guid(line, NodeKind::Router),
+            _ if starts("vendid") => {
+                let value = assigned(&mut line, "a vendor ID of 24 bits", 0, 0xff_ffff)?;
+                self.vendor = narrow(value);
+                self.identify(line)
+            }
+            _ if starts("devid") => {
+                let value = assigned(&mut line, "a device ID of 16 bits", 0, 0xffff)?;
+                self.device = narrow(value);
+                self.identify(line)
+            }
+            _ if starts("sysimgguid") => {
+                self.system = Guid(assigned(&mut line, "a GUID of 64 bits", 0, u64::MAX)?);
+                self.identify(line)
+            }
+            _ if starts("width") => {
+                self.enabled.width = mask(&mut line, "a mask of widths", 1, 31)?;
+                line.end("the end of the line")
+            }
+            _ if starts("speed") => {
+                self.enabled.speed = mask(&mut line, "a mask of speeds", 1, 7)?;
+                line.end("the end of the line")
+            }
+            _ if starts("extspeed") => {
+                self.enabled.extended = mask(&mut line, "a mask of extended speeds", 0, 15)?;
+                line.end("the end of the line")
+            }
+            _ if starts("module") => self.module(line),
+            _ if starts("pdebug") => {
+                assigned(&mut line, "a debug level", 0, u64::from(u32::MAX))?;
+                line.end("the end of the line")
+            }
+            "do" => Err(start.expected(
+                "a description of the fabric only: commands that ibsim runs while it reads are not carried out",
+            )),
+            _ => Err(start.expected(
+                "`Switch`, `Hca`, `Ca`, `Rt`, a port like `[1]`, one of `switchguid=`, `caguid=`, `hcaguids=`, \
+                 `rtguid=`, `vendid=`, `devid=`, `sysimgguid=`, `width=`, `speed=`, `extspeed=`, `module=`, \
+                 `include`, or a comment",
+            )),
+        }
+    }
+
+    /// Ends an identifier line: a node must follow.
+    fn identify(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
+        let mut start = line;
+        start.seek(0);
+        self.pending.get_or_insert(start.place());
+        line.end("the end of the line")
+    }
+
+    /// Reads `module="prefix"`.
+    fn module(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
+        line.skip_blanks();
+        line.demand("=")?;
+        line.skip_blanks();
+        let start = line;
+        if line.eat("\"\"") {
+            self.module = "";
+            return line.end("the end of the line");
+        }
+        let name = line.quoted("a module's name")?;
+        check_name(start, name)?;
+        if name.len() > MAX_MODULE {
+            return Err(start.expected(&format!("a module's name of up to {MAX_MODULE} bytes")));
+        }
+        self.module = name;
+        line.end("the end of the line")
+    }
+
+    /// Reads a node's header, `Switch N "id" # "description" base port 0 lid L lmc M`.
+    fn node(&mut self, start: Line<'a>, mut line: Line<'a>, kind: NodeKind) -> Result<(), Fault> {
+        if !matches!(line.peek(), Some(b' ' | b'\t')) {
+            return Err(line.expected("a blank and a number of ports"));
+        }
+        line.skip_blanks();
+        let ports = line.number("a number of ports", 1, 254)?;
+        let ports: u8 = narrow(ports);
+        line.skip_blanks();
+        let name_line = line;
+        let id = line.quoted("a node's name")?;
+        check_name(name_line, id)?;
+        let name = qualified(self.module, id);
+        if name.len() > MAX_NAME {
+            return Err(name_line.expected(&format!(
+                "a name of up to {MAX_NAME} bytes, module included: ibsim cuts longer ones"
+            )));
+        }
+        let header = header::comment(&mut line, kind)?;
+
+        let enabled = self.enabled;
+        let step = if kind.is_switch() { 1 } else { u64::from(ports) + 1 };
+        let numbering = self.numbering(kind);
+        let guid = Guid(numbering.next);
+        let guid_place = numbering.place.take().unwrap_or(start.place());
+        numbering.next = numbering.next.wrapping_add(step);
+        if guid.is_zero() {
+            let keyword = header::guid_keyword(kind);
+            return Err(guid_place.fault(format!(
+                "found node \"{name}\" with GUID zero, expected a line `{keyword}=` that names it"
+            )));
+        }
+        let description = header.description.map_or_else(|| name.to_string(), str::to_owned);
+        let is_repeated = self.net.fabric.find_name(&name).is_some();
+        let spec = NodeSpec {
+            kind,
+            name: name.into_owned(),
+            guid,
+            system_guid: if self.system.is_zero() { guid } else { self.system },
+            description,
+            ports,
+            vendor_id: self.vendor,
+            device_id: self.device,
+            revision: 0,
+            enhanced_port0: header.enhanced_port0,
+        };
+        (self.vendor, self.system, self.pending) = (0, Guid::ZERO, None);
+        let place = if is_repeated { name_line.place() } else { guid_place };
+        let node = self.net.add_node(place, spec)?;
+        if !kind.is_switch() {
+            self.number_ports(guid_place, node, guid, ports)?;
+        }
+        if header.lid.is_some() || header.lmc != Lmc::ZERO {
+            self.net.set_lid(name_line.place(), node, 0, (header.lid, header.lmc))?;
+        }
+        self.record = Some(Record { node, kind, ports, lines_left: ports, enabled });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Fabric, Fault> {
+        if let Some(place) = self.pending {
+            return Err(place.fault(
+                "found identifier lines at the end of the file, expected the node that they describe",
+            ));
+        }
+        let targets = self.net.resolve()?;
+        self.net.forget_unlinked(&targets);
+        self.net.join(&targets, Enabled::common)
+    }
+}
+
+/// Returns the name under which a node of a module is known.
+fn qualified<'a>(module: &str, id: &'a str) -> Cow<'a, str> {
+    if module.is_empty() { Cow::Borrowed(id) } else { Cow::Owned(format!("{module}#{id}")) }
+}
+
+/// Checks a name for the characters that ibsim keeps for modules and aliases.
+fn check_name(line: Line<'_>, name: &str) -> Result<(), Fault> {
+    if name.contains(['#', '@']) {
+        return Err(line.expected("a name without `#` and `@`, which ibsim reserves"));
+    }
+    Ok(())
+}
+
+/// Reads `=` and a number.
+fn assigned(line: &mut Line<'_>, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+    line.skip_blanks();
+    line.demand("=")?;
+    line.skip_blanks();
+    line.number(what, min, max)
+}
+
+fn mask(line: &mut Line<'_>, what: &str, min: u64, max: u64) -> Result<u8, Fault> {
+    assigned(line, what, min, max).map(narrow)
+}
+
+fn too_long(mut line: Line<'_>) -> Fault {
+    let length = line.text().len();
+    let mut at = MAX_LINE;
+    while !line.text().is_char_boundary(at) {
+        at -= 1;
+    }
+    line.seek(at);
+    line.place().fault(format!(
+        "found a line of {length} bytes, expected at most {MAX_LINE}: ibsim cuts longer ones"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

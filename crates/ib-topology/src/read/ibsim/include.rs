@@ -1,0 +1,160 @@
+//! Gathers a file and the files that its `include` lines name.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::error::ParseError;
+use crate::read::Resolver;
+use crate::text::{Fault, Line, Lines, checked};
+
+/// How deep ibsim can nest files, the first one counted.
+const MAX_DEPTH: usize = 9;
+/// How many files a fabric may consist of; keeps files that include each other many times finite.
+const MAX_FILES: usize = 1000;
+
+/// The files of a fabric, cut at their `include` lines.
+pub(super) struct Files<'t> {
+    sources: Vec<Source<'t>>,
+    chunks: Vec<Span>,
+}
+
+struct Source<'t> {
+    name: String,
+    text: Cow<'t, str>,
+}
+
+/// A stretch of a file up to an `include` line or to the file's end.
+struct Span {
+    source: usize,
+    range: Range<usize>,
+    first_line: u32,
+    /// The `include` line behind it: its bytes.
+    include: Option<Range<usize>>,
+    lines: u32,
+}
+
+/// A stretch of text to read.
+pub(super) struct Chunk<'f> {
+    pub(super) text: &'f str,
+    pub(super) source: u32,
+    pub(super) first_line: u32,
+    /// The `include` line that ends it.
+    pub(super) include: Option<Line<'f>>,
+}
+
+/// Gathers the files.
+pub(super) fn load<'t>(
+    file_name: &str,
+    text: &'t str,
+    resolver: &mut Resolver<'_>,
+) -> Result<Files<'t>, ParseError> {
+    let first = Source { name: file_name.to_owned(), text: Cow::Borrowed(text) };
+    let mut files = Files { sources: vec![first], chunks: Vec::new() };
+    files.cut(0, &mut Vec::new(), resolver)?;
+    Ok(files)
+}
+
+impl<'t> Files<'t> {
+    /// Returns the name of a file.
+    pub(super) fn name(&self, source: u32) -> &str {
+        &self.sources[source as usize].name
+    }
+
+    /// Returns the length of all files together in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.sources.iter().map(|source| source.text.len()).sum()
+    }
+
+    /// Returns the stretches of text in the order in which they are to be read.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
+        self.chunks.iter().map(|span| {
+            let text = &self.sources[span.source].text;
+            let source = u32::try_from(span.source).unwrap_or(u32::MAX);
+            let include = span.include.clone().and_then(|range| {
+                Lines::new(&text[range], source, span.first_line + span.lines).next()
+            });
+            Chunk { text: &text[span.range.clone()], source, first_line: span.first_line, include }
+        })
+    }
+
+    /// Cuts a file at its `include` lines and gathers what they name; `open` holds the files that
+    /// are being read around it.
+    fn cut(
+        &mut self,
+        source: usize,
+        open: &mut Vec<usize>,
+        resolver: &mut Resolver<'_>,
+    ) -> Result<(), ParseError> {
+        open.push(source);
+        let (mut start, mut first_line) = (0, 1);
+        while let Some(at) = next_include(&self.sources[source].text, start) {
+            let text = &self.sources[source].text;
+            let end = text[at..].find('\n').map_or(text.len(), |end| at + end + 1);
+            let lines = text[start..at].bytes().filter(|&b| b == b'\n').count();
+            let lines = u32::try_from(lines).unwrap_or(u32::MAX);
+            let include = Some(at..end);
+            self.chunks.push(Span { source, range: start..at, first_line, include, lines });
+            let included = self.include(source, at..end, first_line + lines, open, resolver)?;
+            self.sources.push(included);
+            self.cut(self.sources.len() - 1, open, resolver)?;
+            (start, first_line) = (end, first_line.saturating_add(lines).saturating_add(1));
+        }
+        let range = start..self.sources[source].text.len();
+        self.chunks.push(Span { source, range, first_line, include: None, lines: 0 });
+        open.pop();
+        Ok(())
+    }
+
+    /// Looks up the file that an `include` line names.
+    fn include(
+        &self,
+        source: usize,
+        range: Range<usize>,
+        number: u32,
+        open: &[usize],
+        resolver: &mut Resolver<'_>,
+    ) -> Result<Source<'t>, ParseError> {
+        let including = &self.sources[source];
+        let line = Lines::new(&including.text[range], 0, number).next();
+        let mut line = line.expect("the range starts with `include`");
+        let fail = |fault: Fault| fault.at(&including.name);
+        line.letters();
+        line.skip_blanks();
+        let place = line.place();
+        let name = line.quoted("the name of a file").map_err(fail)?;
+        line.end("the end of the line").map_err(fail)?;
+        if open.len() >= MAX_DEPTH {
+            let message =
+                format!("found an include, expected files nested at most {MAX_DEPTH} deep");
+            return Err(fail(place.fault(message)));
+        }
+        if self.sources.len() >= MAX_FILES {
+            let message = format!("found an include, expected at most {MAX_FILES} files");
+            return Err(fail(place.fault(message)));
+        }
+        let found = resolver(&including.name, name).map_err(|why| {
+            fail(place.fault(format!("found an include, expected a file to read: {why}")))
+        })?;
+        if open.iter().any(|&index| self.sources[index].name == found.name) {
+            let message = format!("found an include of \"{name}\", which includes this file");
+            return Err(fail(place.fault(message)));
+        }
+        let text = checked(&found.name, &found.bytes)?.to_owned();
+        Ok(Source { name: found.name, text: Cow::Owned(text) })
+    }
+}
+
+/// Finds the next line that starts with `include`.
+fn next_include(text: &str, from: usize) -> Option<usize> {
+    const KEYWORD: &str = "include";
+    let rest = &text[from..];
+    if rest.starts_with(KEYWORD) {
+        return Some(from);
+    }
+    rest.match_indices(KEYWORD)
+        .map(|(at, _)| from + at)
+        .find(|&at| text.as_bytes()[at - 1] == b'\n')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The width and speed of a link as the files spell them, and ibsim's masks of enabled ones.
+
+use ib_types::{LinkSpeed, LinkWidth};
+
+use crate::fabric::LinkRate;
+use crate::text::{Fault, Line};
+
+/// The speed that stands for `???`: the slowest one for which released tools have no name.
+pub(super) const UNNAMED_SPEED: LinkSpeed = LinkSpeed::Ndr;
+/// The width that stands for `??`: the one for which older tools have no name.
+pub(super) const UNNAMED_WIDTH: LinkWidth = LinkWidth::X2;
+
+/// Reads a rate like `4xHDR`.
+///
+/// `??` and `???`, which ibnetdiscover prints for what it has no name for, stand for
+/// [`UNNAMED_WIDTH`] and [`UNNAMED_SPEED`].
+pub(super) fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
+    let width = width(line)?;
+    let start = *line;
+    if line.eat("???") {
+        return Ok(LinkRate { width, speed: UNNAMED_SPEED });
+    }
+    let rest = line.rest();
+    let end = rest.bytes().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    let speed = match &rest[..end] {
+        "SDR" => LinkSpeed::Sdr,
+        "DDR" => LinkSpeed::Ddr,
+        "QDR" => LinkSpeed::Qdr,
+        "FDR10" => LinkSpeed::Fdr10,
+        "FDR" => LinkSpeed::Fdr,
+        "EDR" => LinkSpeed::Edr,
+        "HDR" => LinkSpeed::Hdr,
+        "NDR" => LinkSpeed::Ndr,
+        "XDR" => LinkSpeed::Xdr,
+        _ => {
+            return Err(start
+                .expected("a link speed: one of SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR"));
+        }
+    };
+    line.seek(line.position() + end);
+    Ok(LinkRate { width, speed })
+}
+
+fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
+    let (width, length) = match line.rest().as_bytes() {
+        [b'1', b'2', b'x', ..] => (LinkWidth::X12, 3),
+        [b'1', b'x', ..] => (LinkWidth::X1, 2),
+        [b'2', b'x', ..] => (LinkWidth::X2, 2),
+        [b'4', b'x', ..] => (LinkWidth::X4, 2),
+        [b'8', b'x', ..] => (LinkWidth::X8, 2),
+        [b'?', b'?', ..] => (UNNAMED_WIDTH, 2),
+        _ => {
+            return Err(line.expected(
+                "a link width and speed like `4xHDR`, the width one of 1x, 2x, 4x, 8x, 12x",
+            ));
+        }
+    };
+    line.seek(line.position() + length);
+    Ok(width)
+}
+
+/// Returns the rate on which both ends of a link agree.
+///
+/// # Errors
+/// Says what the two rates are, and that one was expected.
+pub(super) fn agreed(a: LinkRate, b: LinkRate) -> Result<LinkRate, [String; 2]> {
+    if a == b {
+        return Ok(a);
+    }
+    let found =
+        format!("{}{} at one end and {}{} at the other", a.width, a.speed, b.width, b.speed);
+    Err([found, "both ends to agree".to_owned()])
+}
+
+/// What is enabled on a port in ibsim: the masks of widths, speeds and extended speeds that
+/// PortInfo has, and FDR10. A link runs at the highest that both of its ends enable.
+///
+/// Bit 4 of `extended` is XDR, which ibsim does not know: it comes from the text of a comment
+/// only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Enabled {
+    pub(super) width: u8,
+    pub(super) speed: u8,
+    pub(super) extended: u8,
+    pub(super) fdr10: bool,
+}
+
+impl Enabled {
+    /// What ibsim enables on a port of which the file says nothing: 4x SDR.
+    pub(super) const DEFAULT: Self = Self { width: 2, speed: 1, extended: 0, fdr10: false };
+
+    /// Enables what the text of a comment, like `4xHDR`, stands for.
+    ///
+    /// A speed up to QDR leaves the extended speeds as they were, as in ibsim.
+    pub(super) fn set(&mut self, rate: LinkRate) {
+        self.width = match rate.width {
+            LinkWidth::X1 => 1,
+            LinkWidth::X2 => 16,
+            LinkWidth::X4 => 3,
+            LinkWidth::X8 => 4,
+            LinkWidth::X12 => 11,
+        };
+        self.speed = match rate.speed {
+            LinkSpeed::Sdr => 1,
+            LinkSpeed::Ddr => 3,
+            _ => 7,
+        };
+        let extended = match rate.speed {
+            LinkSpeed::Sdr | LinkSpeed::Ddr | LinkSpeed::Qdr => return,
+            LinkSpeed::Fdr10 => self.extended,
+            LinkSpeed::Fdr => 1,
+            LinkSpeed::Edr => 3,
+            LinkSpeed::Hdr => 7,
+            LinkSpeed::Ndr => 15,
+            LinkSpeed::Xdr => 31,
+        };
+        self.extended = extended;
+        self.fdr10 = true;
+    }
+
+    /// Returns the highest width and speed that both ends enable.
+    ///
+    /// # Errors
+    /// Says which masks have nothing in common, and what was expected.
+    pub(super) fn common(self, other: Self) -> Result<LinkRate, [String; 2]> {
+        let widths = [
+            (8, LinkWidth::X12),
+            (4, LinkWidth::X8),
+            (2, LinkWidth::X4),
+            (16, LinkWidth::X2),
+            (1, LinkWidth::X1),
+        ];
+        let extended = [
+            (16, LinkSpeed::Xdr),
+            (8, LinkSpeed::Ndr),
+            (4, LinkSpeed::Hdr),
+            (2, LinkSpeed::Edr),
+            (1, LinkSpeed::Fdr),
+        ];
+        let base = [(4, LinkSpeed::Qdr), (2, LinkSpeed::Ddr), (1, LinkSpeed::Sdr)];
+        let width = highest(&widths, self.width & other.width).ok_or_else(|| {
+            [format!("width masks {} and {}", self.width, other.width), "a common width".to_owned()]
+        })?;
+        let speed = highest(&base, self.speed & other.speed).ok_or_else(|| {
+            [format!("speed masks {} and {}", self.speed, other.speed), "a common speed".to_owned()]
+        })?;
+        let fdr10 = (self.fdr10 && other.fdr10).then_some(LinkSpeed::Fdr10);
+        let speed = highest(&extended, self.extended & other.extended).or(fdr10).unwrap_or(speed);
+        Ok(LinkRate { width, speed })
+    }
+}
+
+fn highest<T: Copy>(table: &[(u8, T)], mask: u8) -> Option<T> {
+    table.iter().find(|(bit, _)| mask & bit != 0).map(|&(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Finds out the format of a fabric file.
+
+use super::Format;
+use crate::text::Lines;
+
+/// Returns the format that the first telling line belongs to; ibsim's when none does.
+pub(super) fn format(text: &str) -> Format {
+    let mut is_first = true;
+    let mut is_identified = false;
+    for line in Lines::new(text, 0, 1) {
+        let line = line.text().trim_ascii_start();
+        let (Some(&initial), Some(is_letter)) =
+            (line.as_bytes().first(), line.as_bytes().first().map(u8::is_ascii_alphabetic))
+        else {
+            continue;
+        };
+        if std::mem::replace(&mut is_first, false) && initial == b'{' {
+            return Format::SubnetList;
+        }
+        match initial {
+            b'[' if has_port_guid(line) => return Format::Ibnetdiscover,
+            b'#' if line.starts_with("# Topology file: generated on") => {
+                return Format::Ibnetdiscover;
+            }
+            b's' if line.starts_with("switchguid=") && line.contains('(') => {
+                return Format::Ibnetdiscover;
+            }
+            b'@' => return Format::Ibsim,
+            _ if !is_letter => {}
+            _ if IBSIM_ONLY.iter().any(|keyword| line.starts_with(keyword)) => {
+                return Format::Ibsim;
+            }
+            // ibnetdiscover says of every node what its GUID is.
+            b'S' | b'C' | b'R' if !is_identified => return Format::Ibsim,
+            _ => is_identified = true,
+        }
+    }
+    Format::Ibsim
+}
+
+/// What lines start with that ibnetdiscover never prints.
+const IBSIM_ONLY: [&str; 8] =
+    ["Hca", "hcaguid", "include", "do ", "width", "speed", "extspeed", "module"];
+
+/// Returns true for a port line with a GUID in parentheses behind one of its port numbers.
+fn has_port_guid(line: &str) -> bool {
+    let mut parts = line.splitn(3, '"');
+    let own = parts.next().unwrap_or_default();
+    let _name = parts.next();
+    let remote = parts.next().and_then(|rest| rest.split('#').next()).unwrap_or_default();
+    [own, remote].iter().any(|part| part.contains("](") || part.contains("] ("))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,330 @@
+//! Reads OpenSM's `opensm-subnet.lst`.
+//!
+//! ```text
+//! { SW Ports:24 SystemGUID:0000000000000900 NodeGUID:0000000000000900 PortGUID:0000000000000900
+//!   VenID:0002C9 DevID:CF08 Rev:000000A0 {leaf} LID:0043 PN:01 } { CA-SM Ports:01 … } PHY=4x LOG=ACT SPD=25
+//! ```
+//!
+//! A line describes one direction of a link, first the end that sends. Ports, LIDs and port
+//! numbers are hexadecimal. The device ID of the second end has its 16 bits in the upper half of
+//! 32, because OpenSM prints it with the wrong byte swap. Unlinked nodes do not appear.
+
+use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
+
+use super::join::{End, Net, Remote, name};
+use super::narrow;
+use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
+use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
+use crate::text::{Fault, Line, Lines, Place};
+
+/// Reads a whole text.
+pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
+    let mut parser = Parser {
+        net: Net::with_text_length(text.len() / 8),
+        first_lines: Vec::new(),
+        seen: Vec::new(),
+    };
+    for mut line in Lines::new(text, 0, 1) {
+        line.skip_blanks();
+        if line.peek().is_some() {
+            parser.link(line)?;
+        }
+    }
+    let targets = parser.net.resolve()?;
+    parser.net.assume_guids()?;
+    parser.net.join(&targets, agreed)
+}
+
+struct Parser<'a> {
+    net: Net<'a, LinkRate>,
+    /// For each node the line that mentions it first.
+    first_lines: Vec<u32>,
+    /// For each port whether its LID has been read.
+    seen: Vec<bool>,
+}
+
+/// What stands between the outer braces.
+struct Side<'a> {
+    place: Place,
+    kind: NodeKind,
+    ports: u8,
+    system: Guid,
+    node: Guid,
+    port: Guid,
+    vendor: u32,
+    device: u16,
+    revision: u32,
+    description: &'a str,
+    lid: Option<Lid>,
+    number: u8,
+}
+
+impl Side<'_> {
+    /// Returns the system image GUID, which is the node GUID when the list has none.
+    fn system(&self) -> Guid {
+        if self.system.is_zero() { self.node } else { self.system }
+    }
+}
+
+impl<'a> Parser<'a> {
+    fn link(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
+        let sending = side(&mut line)?;
+        line.skip_blanks();
+        let receiving = side(&mut line)?;
+        line.skip_blanks();
+        let rate = rate(&mut line)?;
+        let port = self.port(&sending)?;
+        let peer = self.port(&receiving)?;
+        self.net.declare(End {
+            place: sending.place,
+            remote_column: receiving.place.column,
+            port,
+            remote: Remote::Port(peer),
+            remote_port: receiving.number,
+            guid: Guid::ZERO,
+            remote_guid: Guid::ZERO,
+            remote_lid: None,
+            rate,
+        })
+    }
+
+    /// Returns the port that a side describes, whose node is added when it is new and compared
+    /// with what is known of it otherwise.
+    fn port(&mut self, side: &Side<'a>) -> Result<PortId, Fault> {
+        let known = self.net.fabric.find_guid(side.node);
+        let node = match known {
+            Some(node) => node,
+            None => {
+                let node = self.net.add_node(side.place, spec(side))?;
+                self.first_lines.push(side.place.line);
+                self.seen.resize(self.seen.len() + usize::from(side.ports) + 1, false);
+                if side.kind.is_switch() && !side.port.is_zero() {
+                    self.net.set_guid(side.place, node, 0, side.port)?;
+                }
+                node
+            }
+        };
+        if known.is_some() {
+            self.compare(side, self.net.fabric.node(node), self.first_lines[node.index()])?;
+        }
+        let port = self.net.fabric.port_id(node, side.number).filter(|_| side.number > 0);
+        let port = port.ok_or_else(|| {
+            side.place.fault(format!(
+                "found port {:02X}, expected 01 to {:02X} as the node has Ports:{:02X}",
+                side.number, side.ports, side.ports
+            ))
+        })?;
+        self.identify(side, port)?;
+        Ok(port)
+    }
+
+    fn compare(&self, side: &Side<'a>, known: &NodeSpec, line: u32) -> Result<(), Fault> {
+        let is_same = side.kind == known.kind
+            && side.ports == known.ports
+            && side.system() == known.system_guid
+            && side.vendor == known.vendor_id
+            && side.device == known.device_id
+            && side.revision == known.revision
+            && side.description == known.description;
+        if is_same {
+            return Ok(());
+        }
+        let said = spec(side);
+        let differing = [
+            ("node type", said.kind.to_string(), known.kind.to_string()),
+            ("Ports", format!("{:02X}", said.ports), format!("{:02X}", known.ports)),
+            ("SystemGUID", said.system_guid.to_string(), known.system_guid.to_string()),
+            ("VenID", format!("{:06X}", said.vendor_id), format!("{:06X}", known.vendor_id)),
+            ("DevID", format!("{:04X}", said.device_id), format!("{:04X}", known.device_id)),
+            ("Rev", format!("{:08X}", said.revision), format!("{:08X}", known.revision)),
+            (
+                "description",
+                format!("{{{}}}", said.description),
+                format!("{{{}}}", known.description),
+            ),
+        ];
+        let differing = differing.iter().find(|(_, said, known)| said != known);
+        let (what, said, known) = differing.expect("every field that can differ is compared");
+        Err(side.place.fault(format!(
+            "found {what} {said} for node {}, expected {known} as on line {line}",
+            side.node
+        )))
+    }
+
+    /// Records or compares the GUID and the LID of a port.
+    fn identify(&mut self, side: &Side<'a>, port: PortId) -> Result<(), Fault> {
+        let known = *self.net.fabric.port(port);
+        if known.guid.is_zero() && !side.port.is_zero() {
+            self.net.set_guid(side.place, known.node, known.number, side.port)?;
+        } else if known.guid != side.port && !side.port.is_zero() {
+            let (node, number) = name(&self.net.fabric, port);
+            return Err(side.place.fault(format!(
+                "found PortGUID {} for port {number} of \"{node}\", expected {} as on a line above",
+                side.port, known.guid
+            )));
+        }
+        let number = if side.kind.is_switch() { 0 } else { side.number };
+        let owner = self.net.fabric.port_id(known.node, number);
+        let owner = owner.expect("port 0 and the port itself exist");
+        if !std::mem::replace(&mut self.seen[owner.index()], true) {
+            return self.net.set_lid(side.place, known.node, number, (side.lid, Lmc::ZERO));
+        }
+        let recorded = self.net.fabric.port(owner).lid;
+        if recorded == side.lid {
+            return Ok(());
+        }
+        let shown = |lid: Option<Lid>| lid.map_or(0, Lid::get);
+        let (node, number) = name(&self.net.fabric, owner);
+        Err(side.place.fault(format!(
+            "found LID:{:04X} for port {number} of \"{node}\", expected {:04X} as on a line above",
+            shown(side.lid),
+            shown(recorded)
+        )))
+    }
+}
+
+fn spec(side: &Side<'_>) -> NodeSpec {
+    let letter = match side.kind {
+        NodeKind::Switch => 'S',
+        NodeKind::ChannelAdapter => 'H',
+        NodeKind::Router => 'R',
+    };
+    NodeSpec {
+        kind: side.kind,
+        name: format!("{letter}-{:016x}", side.node),
+        guid: side.node,
+        system_guid: side.system(),
+        description: side.description.to_owned(),
+        ports: side.ports,
+        vendor_id: side.vendor,
+        device_id: side.device,
+        revision: side.revision,
+        enhanced_port0: false,
+    }
+}
+
+/// Reads `{ SW Ports:24 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {…} LID:… PN:… }`.
+fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
+    let place = line.place();
+    line.demand("{ ")?;
+    let start = *line;
+    let kind = match line.letters() {
+        "SW" => NodeKind::Switch,
+        "CA" => NodeKind::ChannelAdapter,
+        "Rt" => NodeKind::Router,
+        _ => return Err(start.expected("a node type: one of `SW`, `CA`, `Rt`")),
+    };
+    // The subnet manager's port is marked.
+    line.eat("-SM");
+    let ports = field(line, " Ports:", "a number of ports, 01 to FE", 254)?;
+    if ports == 0 {
+        return Err(place.fault("found Ports:00, expected 01 to FE"));
+    }
+    let guid = "a GUID of up to 16 hexadecimal digits";
+    let system = Guid(field(line, " SystemGUID:", guid, u64::MAX)?);
+    let node = Guid(field(line, " NodeGUID:", guid, u64::MAX)?);
+    let port = Guid(field(line, " PortGUID:", guid, u64::MAX)?);
+    let vendor = field(line, " VenID:", "a vendor ID of 24 bits", 0xff_ffff)?;
+    line.demand(" DevID:")?;
+    let device_line = *line;
+    let device = line.hexadecimal("a device ID of 16 bits", u64::from(u32::MAX))?;
+    let swapped = device >> 16;
+    if swapped != 0 && device & 0xffff != 0 {
+        return Err(device_line.expected("a device ID of 16 bits, in either half of 32"));
+    }
+    let device = if swapped == 0 { device } else { swapped };
+    let revision = field(line, " Rev:", "a revision of 32 bits", u64::from(u32::MAX))?;
+    line.demand(" {")?;
+    let description = description(line)?;
+    let lid = field(line, DESCRIPTION_END, "a LID, 0000 to BFFF", u64::from(Lid::MAX_UNICAST))?;
+    let number = field(line, " PN:", "a port number, 01 to FE", 254)?;
+    line.demand(" }")?;
+    Ok(Side {
+        place,
+        kind,
+        ports: narrow(ports),
+        system,
+        node,
+        port,
+        vendor: narrow(vendor),
+        device: narrow(device),
+        revision: narrow(revision),
+        description,
+        lid: u32::try_from(lid).ok().and_then(|lid| Lid::unicast(lid).ok()),
+        number: narrow(number),
+    })
+}
+
+fn field(line: &mut Line<'_>, label: &str, what: &str, max: u64) -> Result<u64, Fault> {
+    line.demand(label)?;
+    line.hexadecimal(what, max)
+}
+
+/// Reads a description up to the brace behind which the LID stands; it may hold braces itself.
+fn description<'a>(line: &mut Line<'a>) -> Result<&'a str, Fault> {
+    let rest = line.rest();
+    let Some(end) = rest.find(DESCRIPTION_END) else {
+        line.seek(line.text().len());
+        return Err(line.expected("`} LID:` behind the description"));
+    };
+    line.seek(line.position() + end);
+    Ok(&rest[..end])
+}
+
+/// What ends a description.
+pub(crate) const DESCRIPTION_END: &str = "} LID:";
+
+/// Reads `PHY=4x LOG=ACT SPD=25` up to the line's end.
+fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
+    line.demand("PHY=")?;
+    let width = match word(line) {
+        (_, "1x") => LinkWidth::X1,
+        (_, "2x") => LinkWidth::X2,
+        (_, "4x") => LinkWidth::X4,
+        (_, "8x") => LinkWidth::X8,
+        (_, "12x") => LinkWidth::X12,
+        (_, "??") => UNNAMED_WIDTH,
+        (start, _) => return Err(start.expected("a width: one of 1x, 2x, 4x, 8x, 12x, ??")),
+    };
+    line.demand("LOG=")?;
+    if let (start, state) = word(line)
+        && !matches!(state, "ACT" | "ARM" | "INI" | "DWN")
+    {
+        return Err(start.expected("a port state: one of ACT, ARM, INI, DWN"));
+    }
+    line.demand("SPD=")?;
+    let speed = match word(line) {
+        (_, "2.5") => LinkSpeed::Sdr,
+        (_, "5") => LinkSpeed::Ddr,
+        (_, "10") => LinkSpeed::Qdr,
+        (_, "FDR10") => LinkSpeed::Fdr10,
+        (_, "14") => LinkSpeed::Fdr,
+        (_, "25") => LinkSpeed::Edr,
+        (_, "50") => LinkSpeed::Hdr,
+        (_, "100") => LinkSpeed::Ndr,
+        (_, "200") => LinkSpeed::Xdr,
+        (_, "??") => UNNAMED_SPEED,
+        (start, _) => {
+            return Err(
+                start.expected("a speed: one of 2.5, 5, 10, FDR10, 14, 25, 50, 100, 200, ??")
+            );
+        }
+    };
+    if line.peek().is_some() {
+        return Err(line.expected("the end of the line"));
+    }
+    Ok(LinkRate { width, speed })
+}
+
+/// Reads up to the next blank and skips blanks behind; returns where it started and what it is.
+fn word<'a>(line: &mut Line<'a>) -> (Line<'a>, &'a str) {
+    let start = *line;
+    let rest = line.rest();
+    let end = rest.find([' ', '\t']).unwrap_or(rest.len());
+    line.seek(line.position() + end);
+    line.skip_blanks();
+    (start, &rest[..end])
+}
+
+#[cfg(test)]
+mod tests;

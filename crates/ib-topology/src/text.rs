@@ -1,0 +1,362 @@
+//! Reading text that people and tools wrote: a line at a time, from left to right, knowing where
+//! one stands.
+//!
+//! ```
+//! use ib_topology::text::{Lines, checked};
+//!
+//! let text = checked("ports", b"port 300\n")?;
+//! let mut line = Lines::new(text, 0, 1).next().expect("one line");
+//! assert!(line.eat_word("port"));
+//! let fault = line.decimal("a port number", 1, 254).expect_err("there is no port 300");
+//! assert_eq!(
+//!     fault.at("ports").to_string(),
+//!     "ports:1:6: found `300`, expected a port number, 1 to 254"
+//! );
+//! # Ok::<(), ib_topology::ParseError>(())
+//! ```
+
+use ib_types::{Guid, Lid, Lmc};
+
+use crate::error::ParseError;
+
+/// Checks that a file holds text: UTF-8 without control characters but tabs and line ends.
+///
+/// # Errors
+/// Fails at the first byte that is none of these.
+pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseError> {
+    let fail = |at: usize, message: String| {
+        let line_start = bytes[..at].iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
+        ParseError {
+            file: file_name.to_owned(),
+            line: bytes[..at].iter().filter(|&&b| b == b'\n').count() + 1,
+            column: at - line_start + 1,
+            message,
+        }
+    };
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        fail(at, format!("found byte 0x{:02x}, expected UTF-8 text", bytes[at]))
+    })?;
+    let suspicious = |b: u8| (b < b' ' && b != b'\n' && b != b'\t') || b == 0x7f;
+    // Whole blocks are tested without a branch per byte; hardly any file has a suspicious one.
+    for (index, block) in bytes.chunks(BLOCK).enumerate() {
+        if !block.iter().fold(false, |found, &b| found | suspicious(b)) {
+            continue;
+        }
+        for (at, &byte) in (index * BLOCK..).zip(block).filter(|&(_, &b)| suspicious(b)) {
+            if byte != b'\r' || bytes.get(at + 1).is_some_and(|&b| b != b'\n') {
+                let message = format!("found control character 0x{byte:02x}, expected text");
+                return Err(fail(at, message));
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// How many bytes [`checked`] tests at once.
+const BLOCK: usize = 256;
+
+/// A place in a set of files: which file, and the line and column there, counted from 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The file, by a number that the reader gave it.
+    pub source: u32,
+    /// The line, counted from 1.
+    pub line: u32,
+    /// The column, counted from 1 in bytes.
+    pub column: u32,
+}
+
+/// What is wrong, and where. It becomes a [`crate::ParseError`] once the file's name is known.
+#[derive(Debug)]
+pub struct Fault {
+    /// Where it is.
+    pub place: Place,
+    /// What was found there and what was expected.
+    pub message: String,
+}
+
+impl Fault {
+    /// Names the file.
+    #[must_use]
+    pub fn at(self, file: &str) -> ParseError {
+        ParseError {
+            file: file.to_owned(),
+            line: self.place.line as usize,
+            column: self.place.column as usize,
+            message: self.message,
+        }
+    }
+}
+
+impl Place {
+    /// Makes a fault at this place.
+    pub fn fault(self, message: impl Into<String>) -> Fault {
+        Fault { place: self, message: message.into() }
+    }
+}
+
+/// The lines of a text, without their line ends.
+#[derive(Clone, Debug)]
+pub struct Lines<'a> {
+    rest: &'a str,
+    source: u32,
+    number: u32,
+}
+
+impl<'a> Lines<'a> {
+    /// Cuts a text into lines; `first` is the number of its first line.
+    pub fn new(text: &'a str, source: u32, first: u32) -> Self {
+        Self { rest: text, source, number: first }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let end = self.rest.bytes().position(|b| b == b'\n').unwrap_or(self.rest.len());
+        let text = &self.rest[..end];
+        let rest = self.rest.get(end + 1..).unwrap_or_default();
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let line = Line { text, at: 0, source: self.source, number: self.number };
+        self.rest = rest;
+        self.number = self.number.saturating_add(1);
+        Some(line)
+    }
+}
+
+/// A line and how far it has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    text: &'a str,
+    at: usize,
+    source: u32,
+    number: u32,
+}
+
+impl<'a> Line<'a> {
+    /// Returns the whole line.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Returns what has not been read yet.
+    pub fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    /// Returns the next byte.
+    pub fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Returns how many bytes have been read.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Moves to a position, which must be a character boundary.
+    pub fn seek(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Returns where the next byte stands.
+    pub fn place(&self) -> Place {
+        let column = u32::try_from(self.at + 1).unwrap_or(u32::MAX);
+        Place { source: self.source, line: self.number, column }
+    }
+
+    /// Makes the fault that something else stands here than was expected.
+    pub fn expected(&self, what: &str) -> Fault {
+        let rest = self.rest().trim_ascii_start();
+        if rest.is_empty() {
+            return self.place().fault(format!("found the end of the line, expected {what}"));
+        }
+        let end = rest.find([' ', '\t']).unwrap_or(rest.len());
+        let mut shown: String = rest[..end].chars().take(40).collect();
+        if shown.len() < end {
+            shown.push('…');
+        }
+        self.place().fault(format!("found `{shown}`, expected {what}"))
+    }
+
+    /// Skips spaces and tabs.
+    pub fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Skips a piece of text when it stands here.
+    pub fn eat(&mut self, text: &str) -> bool {
+        // Words are too short for a call of `memcmp` to pay.
+        let rest = &self.text.as_bytes()[self.at..];
+        let found =
+            rest.len() >= text.len() && rest.iter().zip(text.as_bytes()).all(|(a, b)| a == b);
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
+    /// Skips a word when it stands here and neither letter nor digit follows, and blanks after it.
+    pub fn eat_word(&mut self, word: &str) -> bool {
+        let mut ahead = *self;
+        let found = ahead.eat(word) && !ahead.peek().is_some_and(|b| b.is_ascii_alphanumeric());
+        if found {
+            ahead.skip_blanks();
+            *self = ahead;
+        }
+        found
+    }
+
+    /// Skips a piece of text that must stand here.
+    pub fn demand(&mut self, text: &str) -> Result<(), Fault> {
+        if self.eat(text) { Ok(()) } else { Err(self.expected(&format!("`{text}`"))) }
+    }
+
+    /// Skips blanks and a comment up to the line's end; anything else is a fault.
+    pub fn end(&mut self, what: &str) -> Result<(), Fault> {
+        self.skip_blanks();
+        match self.peek() {
+            None | Some(b'#') => Ok(()),
+            Some(_) => Err(self.expected(what)),
+        }
+    }
+
+    /// Reads the ASCII letters that stand here.
+    pub fn letters(&mut self) -> &'a str {
+        let rest = self.rest();
+        let end = rest.bytes().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    /// Reads a decimal number in a range.
+    pub fn decimal(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+        self.digits(10, what, min, max)
+    }
+
+    /// Reads a number in a range as C's `strtoul` does with base 0: hexadecimal after `0x`, octal
+    /// after `0`, else decimal.
+    pub fn number(&mut self, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+        let bytes = &self.text.as_bytes()[self.at..];
+        let hexadecimal = bytes.len() > 2
+            && bytes[0] == b'0'
+            && bytes[1] | 0x20 == b'x'
+            && bytes[2].is_ascii_hexdigit();
+        let radix = match bytes {
+            _ if hexadecimal => 16,
+            [b'0', b'0'..=b'9', ..] => 8,
+            _ => 10,
+        };
+        let mut ahead = *self;
+        ahead.at += if hexadecimal { 2 } else { 0 };
+        let value = ahead.digits_from(radix, self, what, min, max)?;
+        *self = ahead;
+        Ok(value)
+    }
+
+    /// Reads 1 to 16 hexadecimal digits.
+    pub fn hexadecimal(&mut self, what: &str, max: u64) -> Result<u64, Fault> {
+        self.digits(16, what, 0, max)
+    }
+
+    fn digits(&mut self, radix: u32, what: &str, min: u64, max: u64) -> Result<u64, Fault> {
+        let start = *self;
+        self.digits_from(radix, &start, what, min, max)
+    }
+
+    fn digits_from(
+        &mut self,
+        radix: u32,
+        start: &Line<'_>,
+        what: &str,
+        min: u64,
+        max: u64,
+    ) -> Result<u64, Fault> {
+        let first = self.at;
+        let mut value = Some(0u64);
+        while let Some(digit) = self.peek().and_then(|b| char::from(b).to_digit(radix)) {
+            value = value
+                .and_then(|value| value.checked_mul(u64::from(radix)))
+                .and_then(|value| value.checked_add(u64::from(digit)));
+            self.at += 1;
+        }
+        let longest = if radix == 16 { 16 } else { usize::MAX };
+        match value.filter(|_| (1..=longest).contains(&(self.at - first))) {
+            Some(value) if (min..=max).contains(&value) => Ok(value),
+            _ if radix == 16 => Err(start.expected(what)),
+            _ => Err(start.expected(&format!("{what}, {min} to {max}"))),
+        }
+    }
+
+    /// Reads a GUID in parentheses when one stands here.
+    pub fn guid_in_parentheses(&mut self) -> Result<Option<Guid>, Fault> {
+        if !self.eat("(") {
+            return Ok(None);
+        }
+        let start = *self;
+        let guid = Guid(self.hexadecimal("a port GUID of up to 16 hexadecimal digits", u64::MAX)?);
+        if guid.is_zero() {
+            return Err(start.expected("a port GUID other than zero"));
+        }
+        self.demand(")")?;
+        Ok(Some(guid))
+    }
+
+    /// Reads a name in quotes; it holds no quote itself.
+    pub fn quoted(&mut self, what: &str) -> Result<&'a str, Fault> {
+        let mut ahead = *self;
+        if !ahead.eat("\"") {
+            return Err(self.expected(&format!("{what} in quotes")));
+        }
+        let rest = ahead.rest();
+        let Some(end) = rest.bytes().position(|b| b == b'"') else {
+            ahead.at = self.text.len();
+            return Err(ahead.expected(&format!("the quote that closes {what}")));
+        };
+        if end == 0 {
+            return Err(self.expected(&format!("{what} that is not empty")));
+        }
+        self.at = ahead.at + end + 1;
+        Ok(&rest[..end])
+    }
+
+    /// Reads a description in quotes that reaches to the last quote of the line, so that it may
+    /// hold quotes itself.
+    pub fn description(&mut self, what: &str) -> Result<&'a str, Fault> {
+        let mut ahead = *self;
+        if !ahead.eat("\"") {
+            return Err(self.expected(&format!("{what} in quotes")));
+        }
+        let rest = ahead.rest();
+        let Some(end) = rest.rfind('"') else {
+            ahead.at = self.text.len();
+            return Err(ahead.expected(&format!("the quote that closes {what}")));
+        };
+        self.at = ahead.at + end + 1;
+        Ok(&rest[..end])
+    }
+
+    /// Reads a LID; zero is how tools print that there is none.
+    pub fn lid(&mut self) -> Result<Option<Lid>, Fault> {
+        let value = self.number("a LID", 0, u64::from(Lid::MAX_UNICAST))?;
+        Ok(u32::try_from(value).ok().and_then(|value| Lid::unicast(value).ok()))
+    }
+
+    /// Reads an LMC.
+    pub fn lmc(&mut self) -> Result<Lmc, Fault> {
+        let start = *self;
+        let value = self.number("an LMC", 0, 7)?;
+        let lmc = u8::try_from(value).ok().and_then(|value| Lmc::new(value).ok());
+        lmc.ok_or_else(|| start.expected("an LMC, 0 to 7"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

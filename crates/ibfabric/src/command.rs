@@ -1,0 +1,6 @@
+//! The subcommands, one file each.
+
+pub(crate) mod check;
+pub(crate) mod gen_fabric;
+pub(crate) mod route;
+pub(crate) mod summary;

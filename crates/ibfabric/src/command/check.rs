@@ -1,0 +1,71 @@
+//! `ibfabric check`: checks anybody's forwarding tables.
+
+use std::io::Write;
+use std::time::Instant;
+
+use ib_routing::{Layers, check, dump};
+use ib_types::ServiceLevel;
+use serde::Serialize;
+
+use super::summary::{Summary, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
+use crate::cli::CheckArgs;
+use crate::failure::{Failure, Verdict};
+use crate::input;
+use crate::output::{Format, Output};
+use crate::progress::Progress;
+
+/// The result; the names are JSON keys.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    summary: Summary,
+    ms: Times,
+    peak_rss_mb: f64,
+}
+
+/// How long each step took, in milliseconds.
+#[derive(Serialize)]
+struct Times {
+    load: f64,
+    check: f64,
+}
+
+pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    set_threads(&args.subnet)?;
+    let progress = Progress::start("reading the fabric and its tables");
+    let start = Instant::now();
+    let fabric = input::fabric(&args.subnet)?;
+    let subnet = input::subnet(&fabric, &args.subnet)?;
+    let lfts = input::load(Some(&args.lfts), |name, bytes| dump::lfts::read(name, bytes, &subnet))?
+        .expect("a file was named");
+    let layers = input::load(args.levels.as_deref(), |name, bytes| {
+        dump::levels::read(name, bytes, &subnet)
+    })?
+    .unwrap_or(Layers::uniform(ServiceLevel::default()));
+    let load = milliseconds(start);
+
+    progress.next("checking");
+    let start = Instant::now();
+    let report = check(&subnet, &lfts, &layers);
+    let checked = milliseconds(start);
+    let metrics = measure(&subnet, &lfts, &[], &args.subnet, &progress);
+    drop(progress);
+
+    let summary = Summary::new(&subnet, &layers, &report, metrics.as_ref());
+    let verdict = summary.verdict();
+    match args.subnet.format {
+        Format::Json => out.json(&Report {
+            summary,
+            ms: Times { load, check: checked },
+            peak_rss_mb: peak_rss_mb(),
+        })?,
+        Format::Text => {
+            summary.print(&subnet, &report, out)?;
+            if report.load.max > 0 {
+                writeln!(out, "\nmost loaded links:")?;
+                print_worst_links(&report.load, &subnet, out, 5)?;
+            }
+        }
+    }
+    Ok(verdict)
+}

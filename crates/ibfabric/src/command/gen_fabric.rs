@@ -1,0 +1,42 @@
+//! `ibfabric gen`: writes a fabric file.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use ib_topology::generate::{Kind, Options, generate};
+use ib_topology::{Format, LinkRate, WriteError, write};
+
+use crate::cli::{FileFormat, GenArgs};
+use crate::failure::{Failure, Verdict};
+use crate::output::Output;
+
+pub(crate) fn run(args: &GenArgs, output: &mut Output) -> Result<Verdict, Failure> {
+    let words: Vec<&str> = args.parameters.iter().map(String::as_str).collect();
+    let kind = Kind::parse(&args.kind, &words).map_err(Failure::unusable)?;
+    let options = Options {
+        seed: args.seed,
+        rate: LinkRate { width: args.width, speed: args.speed },
+        drop_links: args.drop_links,
+        drop_switches: args.drop_switches,
+    };
+    let fabric = generate(&kind, &options).map_err(Failure::unusable)?;
+    let format = match args.format {
+        FileFormat::Ibsim => Format::Ibsim,
+        FileFormat::Ibnetdiscover => Format::Ibnetdiscover,
+    };
+    let Some(path) = &args.output else {
+        return match write(&fabric, format, output) {
+            Ok(()) => Ok(Verdict::Good),
+            Err(WriteError::Io(error)) => Err(error.into()),
+            Err(error) => Err(Failure::unusable(error)),
+        };
+    };
+    let file = File::create(path).map_err(WriteError::Io);
+    file.and_then(|file| {
+        let mut file = BufWriter::new(file);
+        write(&fabric, format, &mut file)?;
+        Ok(file.flush()?)
+    })
+    .map_err(|error| Failure::Unusable(format!("cannot write {}: {error}", path.display())))?;
+    Ok(Verdict::Good)
+}

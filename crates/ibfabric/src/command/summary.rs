@@ -1,0 +1,264 @@
+//! What `route` and `check` report of a subnet and its tables.
+
+use std::io::Write;
+use std::time::Instant;
+
+use ib_routing::check::{CheckReport, LinkLoad, Reachability};
+use ib_routing::metrics::{Metrics, MetricsOptions, metrics};
+use ib_routing::{EndPortId, Layers, Lfts, Subnet};
+use serde::Serialize;
+
+use crate::cli::SubnetArgs;
+use crate::failure::{Failure, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// How many nodes that are cut off are named.
+const CUT_OFF_SHOWN: usize = 16;
+
+/// The result of `check`, and the greater part of that of `route`; the names are JSON keys.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    pub(crate) switches: usize,
+    pub(crate) hosts: usize,
+    pub(crate) lids: usize,
+    pub(crate) links: usize,
+    pub(crate) max_hops: usize,
+    pub(crate) mean_hops: f64,
+    pub(crate) longer_than_minimum: u64,
+    pub(crate) unreachable: u64,
+    pub(crate) unreachable_switch_pairs: u64,
+    pub(crate) forwarding_loops: usize,
+    pub(crate) credit_loops: usize,
+    pub(crate) layers: usize,
+    pub(crate) link_load: Load,
+    pub(crate) cut_off: Vec<String>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) metrics: Option<MetricsSummary>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Load {
+    pub(crate) max: u32,
+    pub(crate) mean: f64,
+    pub(crate) cv: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct MetricsSummary {
+    pub(crate) effective_bisection: f64,
+    pub(crate) shift_contention: u32,
+    pub(crate) shift_contention_mean: f64,
+}
+
+impl From<&Metrics> for MetricsSummary {
+    fn from(metrics: &Metrics) -> Self {
+        Self {
+            effective_bisection: rounded(metrics.effective_bisection),
+            shift_contention: metrics.shift_contention.max,
+            shift_contention_mean: rounded(metrics.shift_contention.mean),
+        }
+    }
+}
+
+/// Rounds to four places: the rest is noise to a reader.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+impl Summary {
+    pub(crate) fn new(
+        subnet: &Subnet<'_>,
+        layers: &Layers,
+        report: &CheckReport,
+        metrics: Option<&Metrics>,
+    ) -> Self {
+        let fabric = subnet.fabric();
+        let adapters = fabric
+            .nodes()
+            .filter(|(id, node)| !node.kind.is_switch() && !subnet.cut_off().contains(id));
+        Self {
+            switches: subnet.switches().len(),
+            hosts: adapters.count(),
+            lids: subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum(),
+            links: fabric.link_count(),
+            max_hops: report.hops.max(),
+            mean_hops: rounded(report.hops.mean()),
+            longer_than_minimum: report.hops.longer_than_minimum,
+            unreachable: report.reach.unreachable,
+            unreachable_switch_pairs: report.reach.unreachable_switch_pairs,
+            forwarding_loops: report.reach.looping_lids,
+            credit_loops: report.credit.loops,
+            layers: layers.count(),
+            link_load: Load {
+                max: report.load.max,
+                mean: rounded(report.load.mean),
+                cv: rounded(report.load.cv),
+            },
+            cut_off: subnet
+                .cut_off()
+                .iter()
+                .map(|&id| {
+                    let node = fabric.node(id);
+                    format!("{} '{}'", node.guid, node.description)
+                })
+                .collect(),
+            metrics: metrics.map(MetricsSummary::from),
+        }
+    }
+
+    pub(crate) fn verdict(&self) -> Verdict {
+        let sound = self.unreachable == 0 && self.forwarding_loops == 0 && self.credit_loops == 0;
+        Verdict::good_if(sound && self.cut_off.is_empty())
+    }
+
+    /// Prints the figures, and behind them what is wrong, for people.
+    pub(crate) fn print(
+        &self,
+        subnet: &Subnet<'_>,
+        report: &CheckReport,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        writeln!(
+            out,
+            "subnet       {} switches, {} hosts, {} LIDs, {} links",
+            self.switches, self.hosts, self.lids, self.links
+        )?;
+        writeln!(
+            out,
+            "hops         {} at most, {:.2} on average, {} routes longer than need be",
+            self.max_hops, self.mean_hops, self.longer_than_minimum
+        )?;
+        let load = &self.link_load;
+        writeln!(
+            out,
+            "link load    {} routes at most, {:.1} on average, coefficient of variation {:.3}",
+            load.max, load.mean, load.cv
+        )?;
+        if let Some(metrics) = &self.metrics {
+            writeln!(
+                out,
+                "metrics      {:.1} % effective bisection bandwidth; shift pattern: {} flows on a \
+                 link at most, {:.2} on average",
+                metrics.effective_bisection * 100.0,
+                metrics.shift_contention,
+                metrics.shift_contention_mean
+            )?;
+        }
+        writeln!(
+            out,
+            "reachable    {}",
+            if self.unreachable == 0 && self.cut_off.is_empty() { "everything" } else { "NO" }
+        )?;
+        let lanes =
+            if self.layers == 1 { "1 layer".into() } else { format!("{} layers", self.layers) };
+        match self.credit_loops {
+            0 => writeln!(out, "deadlock     none possible, {lanes}")?,
+            loops => writeln!(out, "deadlock     POSSIBLE: {loops} credit loops, {lanes}")?,
+        }
+        self.print_faults(subnet, report, out)
+    }
+
+    fn print_faults(
+        &self,
+        subnet: &Subnet<'_>,
+        report: &CheckReport,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        if !self.cut_off.is_empty() {
+            writeln!(out, "\n{} nodes are cut off from the subnet manager:", self.cut_off.len())?;
+            for node in self.cut_off.iter().take(CUT_OFF_SHOWN) {
+                writeln!(out, "  {node}")?;
+            }
+            if self.cut_off.len() > CUT_OFF_SHOWN {
+                writeln!(out, "  and {} more", self.cut_off.len() - CUT_OFF_SHOWN)?;
+            }
+        }
+        let Reachability { unreachable, first, looping_lids, loops, .. } = &report.reach;
+        if *unreachable > 0 {
+            writeln!(out, "\n{unreachable} pairs of a switch and a LID are broken:")?;
+            for pair in first {
+                writeln!(out, "  {}", pair.describe(subnet))?;
+            }
+        }
+        if self.unreachable_switch_pairs > 0 {
+            writeln!(
+                out,
+                "\n{} pairs of switches, or of a switch without hosts and a host, have no route; \
+                 only in-band management would miss it",
+                self.unreachable_switch_pairs
+            )?;
+        }
+        if *looping_lids > 0 {
+            writeln!(out, "\n{looping_lids} LIDs go round in circles:")?;
+            for forwarding_loop in loops {
+                writeln!(out, "  {}", forwarding_loop.describe(subnet))?;
+            }
+        }
+        for (number, credit_loop) in report.credit.first.iter().enumerate() {
+            writeln!(
+                out,
+                "\ncredit loop {} of {}, among {} channels that wait for each other:",
+                number + 1,
+                report.credit.loops,
+                credit_loop.channels
+            )?;
+            for step in credit_loop.describe(subnet) {
+                writeln!(out, "  {step}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints the most loaded links.
+pub(crate) fn print_worst_links(
+    load: &LinkLoad,
+    subnet: &Subnet<'_>,
+    out: &mut Output,
+    count: usize,
+) -> Result<(), Failure> {
+    for link in load.worst.iter().take(count) {
+        writeln!(out, "  {}", link.describe(subnet))?;
+    }
+    Ok(())
+}
+
+/// Measures the tables when the options ask for it.
+pub(crate) fn measure(
+    subnet: &Subnet<'_>,
+    lfts: &Lfts,
+    ca_order: &[Option<EndPortId>],
+    args: &SubnetArgs,
+    progress: &Progress,
+) -> Option<Metrics> {
+    args.metrics.then(|| {
+        progress.next("measuring bisections and shifts");
+        metrics(subnet, lfts, &MetricsOptions { seed: args.seed, ca_order, ..Default::default() })
+    })
+}
+
+/// Makes the threads that the options ask for.
+pub(crate) fn set_threads(args: &SubnetArgs) -> Result<(), Failure> {
+    let Some(threads) = args.threads else { return Ok(()) };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(usize::from(threads))
+        .build_global()
+        .map_err(|error| Failure::Unusable(format!("cannot start {threads} threads: {error}")))
+}
+
+/// Milliseconds since a moment, to the microsecond.
+pub(crate) fn milliseconds(since: Instant) -> f64 {
+    (since.elapsed().as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// The most memory that the process has held, in MiB; zero where the system does not tell.
+pub(crate) fn peak_rss_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse::<f64>().ok());
+    rounded(kilobytes.unwrap_or(0.0) / 1024.0)
+}

@@ -1,0 +1,69 @@
+//! What ends a command, and the exit status that it means.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+
+/// The answer of a command that ran to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Exit status 0.
+    Good,
+    /// Exit status 1: the fabric or its routes have a fault.
+    Bad,
+}
+
+impl Verdict {
+    pub(crate) fn good_if(good: bool) -> Self {
+        if good { Self::Good } else { Self::Bad }
+    }
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        Self::from(verdict as u8)
+    }
+}
+
+/// What kept a command from running to its end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The input cannot be used; exit status 2.
+    Unusable(String),
+    /// Nothing could be made of usable input; exit status 1.
+    Bad(String),
+    /// Whoever read the output has gone; nothing is said.
+    OutputClosed,
+}
+
+impl Failure {
+    pub(crate) fn unusable(error: impl Display) -> Self {
+        Self::Unusable(error.to_string())
+    }
+
+    /// Prints the message and returns the exit status.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Unusable(message) => {
+                eprintln!("ibfabric: {message}");
+                ExitCode::from(2)
+            }
+            Self::Bad(message) => {
+                eprintln!("ibfabric: {message}");
+                ExitCode::from(1)
+            }
+            Self::OutputClosed => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Turns an error of writing to standard output into a failure.
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::OutputClosed
+        } else {
+            Self::Unusable(format!("cannot write to standard output: {error}"))
+        }
+    }
+}

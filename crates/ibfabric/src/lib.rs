@@ -1,0 +1,42 @@
+//! The command line of ibfabric.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cli`] | the command line: its options, and the [`clap::Command`] that documentation is made of |
+//! | `command` | one file per subcommand |
+//! | `input` | the files that commands read |
+//! | `output` | text, JSON and broken pipes |
+//! | `report` | the HTML page of `route --report` |
+//! | `progress` | what long work shows on a terminal |
+//! | `failure` | what ends a command, and the exit status that it means |
+//!
+//! The exit status is 0 when the answer is good, 1 when it is bad (something unreachable, a credit
+//! loop), and 2 when the input is unusable.
+
+pub mod cli;
+mod command;
+mod failure;
+mod input;
+mod output;
+mod progress;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Runs the program on the process's arguments and returns its exit status.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let mut output = output::Output::stdout();
+    let result = match cli.command {
+        cli::Command::Gen(args) => command::gen_fabric::run(&args, &mut output),
+        cli::Command::Route(args) => command::route::run(&args, &mut output),
+        cli::Command::Check(args) => command::check::run(&args, &mut output),
+    };
+    match result.and_then(|verdict| output.flush().map(|()| verdict)) {
+        Ok(verdict) => verdict.into(),
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,44 @@
+//! What long work shows on a terminal.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line on standard error that names the work at hand; nothing when that is no terminal.
+///
+/// Work that is over within a second shows nothing at all.
+pub(crate) struct Progress(ProgressBar);
+
+impl Progress {
+    pub(crate) fn start(what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
+            .expect("the template is well formed");
+        bar.set_style(style);
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// Names the next piece of work.
+    pub(crate) fn next(&self, what: impl Into<Cow<'static, str>>) {
+        self.0.set_message(what);
+    }
+
+    /// Returns a counter for a piece of work of a known size.
+    pub(crate) fn count(&self, total: u64) -> ProgressBar {
+        let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent} % {eta}")
+            .expect("the template is well formed");
+        self.0.set_style(style);
+        self.0.set_length(total);
+        self.0.set_position(0);
+        self.0.clone()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,12 @@
+//! Cases on which ibfabric and real peers must agree.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`routing`] | fabrics, engines and options whose forwarding tables must be OpenSM's |
+//! | [`opensm`] | running a real OpenSM on a real ibsim |
+//!
+//! A case is run through both peers by `cargo xtask conformance`, which also writes the check sums
+//! of what the real peer said; the tests compare ibfabric with those sums, so they need no peer.
+
+pub mod opensm;
+pub mod routing;

@@ -1,0 +1,279 @@
+//! Running Debian's OpenSM on Debian's ibsim, once, without privileges.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Why a run did not come about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// A program could not be started.
+    #[error("cannot run {program}: {source}; Debian has it in the package {package}")]
+    Missing {
+        /// The program.
+        program: &'static str,
+        /// The package that holds it.
+        package: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file could not be read or written.
+    #[error("cannot use {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// ibsim ended before it took clients.
+    #[error("ibsim does not take the net file: {0}")]
+    Refused(String),
+    /// A program took too long.
+    #[error("{program} did not end within {seconds} s")]
+    Timeout {
+        /// The program.
+        program: &'static str,
+        /// The limit.
+        seconds: u64,
+    },
+    /// OpenSM failed.
+    #[error("opensm ended with {status}: {log}")]
+    Failed {
+        /// How it ended.
+        status: ExitStatus,
+        /// The end of its log.
+        log: String,
+    },
+}
+
+/// A run of OpenSM that is to be made.
+#[derive(Clone, Debug)]
+pub struct Run<'a> {
+    /// The net file.
+    pub net: &'a Path,
+    /// The directory for the log and the dumps; it is made when missing.
+    pub directory: &'a Path,
+    /// OpenSM's own arguments, such as `-R updn`.
+    pub arguments: &'a [String],
+    /// The log flags: 0x43 for the dumps, 0x07 for the times.
+    pub log_flags: u8,
+    /// How long OpenSM may take.
+    pub limit: Duration,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The time from the start of OpenSM to its end.
+    pub elapsed: Duration,
+    /// OpenSM's log.
+    pub log: String,
+}
+
+impl Finished {
+    /// Returns the engine that configured the switches, as the log names it.
+    #[must_use]
+    pub fn engine(&self) -> Option<&str> {
+        let line = self.log.lines().find(|line| line.contains(" tables configured on all"))?;
+        line.split(" tables configured").next()?.rsplit(' ').next()
+    }
+
+    /// Returns the interval from `building routing` to `tables configured`, which stand in the
+    /// log with flag 0x04.
+    #[must_use]
+    pub fn building(&self) -> Option<Duration> {
+        let at = |what: &str| self.log.lines().find(|line| line.contains(what)).and_then(timestamp);
+        let start = at("building routing with")?;
+        let end = at(" tables configured on all")?;
+        Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
+    }
+}
+
+/// Reads the time of day from a line of the log: `Nov 20 23:45:53 066357 [572BC740] 0x43 -> …`.
+fn timestamp(line: &str) -> Option<Duration> {
+    let mut words = line.split_ascii_whitespace().skip(2);
+    let clock: Vec<u64> = words.next()?.split(':').filter_map(|word| word.parse().ok()).collect();
+    let micros: u64 = words.next()?.parse().ok()?;
+    let [hours, minutes, seconds] = clock[..] else { return None };
+    Some(Duration::from_secs(hours * 3600 + minutes * 60 + seconds) + Duration::from_micros(micros))
+}
+
+/// Ends the process when it goes out of scope.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to do.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Run<'_> {
+    /// Starts ibsim, runs OpenSM to `SUBNET UP` and ends ibsim.
+    ///
+    /// # Errors
+    /// See [`PeerError`].
+    pub fn run(&self) -> Result<Finished, PeerError> {
+        let file = |path: &Path| {
+            let path = path.to_owned();
+            move |source| PeerError::File { path, source }
+        };
+        fs::create_dir_all(self.directory).map_err(file(self.directory))?;
+        let directory = self.directory.canonicalize().map_err(file(self.directory))?;
+        let net = self.net.canonicalize().map_err(file(self.net))?;
+        let text = fs::read_to_string(&net).map_err(file(&net))?;
+        let socket = socket_name(&directory);
+        let _simulator = start_ibsim(&net, &text, &directory, &socket)?;
+
+        let log_path = directory.join("osm.log");
+        let mut command = Command::new("opensm");
+        command
+            .args(["-o", "--maxsmps", "32", "-f"])
+            .arg(&log_path)
+            .arg("-D")
+            .arg(format!("{:#x}", self.log_flags))
+            .args(self.arguments)
+            .current_dir(&directory)
+            .env("LD_PRELOAD", umad2sim()?)
+            .env("IBSIM_SOCKNAME", &socket)
+            .env("OSM_TMP_DIR", &directory)
+            .env("OSM_CACHE_DIR", &directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(host) = first_adapter(&text) {
+            command.env("SIM_HOST", host);
+        }
+        let start = Instant::now();
+        let child = command.spawn().map_err(|source| PeerError::Missing {
+            program: "opensm",
+            package: "opensm",
+            source,
+        })?;
+        let status = wait(Running(child), "opensm", self.limit)?;
+        let elapsed = start.elapsed();
+        let log = fs::read(&log_path).map_err(file(&log_path))?;
+        let log = String::from_utf8_lossy(&log).into_owned();
+        if !status.success() {
+            let tail: Vec<&str> = log.lines().rev().take(5).collect();
+            let log = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+            return Err(PeerError::Failed { status, log });
+        }
+        Ok(Finished { elapsed, log })
+    }
+}
+
+/// Returns a name for ibsim's sockets that no other run uses.
+fn socket_name(directory: &Path) -> String {
+    let name: String = directory
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(40)
+        .collect();
+    format!("ibfabric{}{name}", std::process::id())
+}
+
+fn start_ibsim(
+    net: &Path,
+    text: &str,
+    directory: &Path,
+    socket: &str,
+) -> Result<Running, PeerError> {
+    let count = |starts: &[char]| text.lines().filter(|line| line.starts_with(starts)).count();
+    let (nodes, switches) = (count(&['S', 'H', 'C', 'R']), count(&['S']));
+    let ports = text
+        .lines()
+        .filter(|line| line.starts_with(['S', 'H', 'C', 'R']))
+        .filter_map(|line| line.split_ascii_whitespace().nth(1)?.parse::<usize>().ok())
+        .map(|ports| ports + 1)
+        .sum::<usize>();
+    let log_path = directory.join("ibsim.log");
+    let log = fs::File::create(&log_path)
+        .map_err(|source| PeerError::File { path: log_path.clone(), source })?;
+    let errors =
+        log.try_clone().map_err(|source| PeerError::File { path: log_path.clone(), source })?;
+    let child = Command::new("ibsim")
+        .args(["-s", "-n", "-N"])
+        .arg((nodes + 16).to_string())
+        .arg("-S")
+        .arg((switches + 16).to_string())
+        .arg("-P")
+        .arg((ports + 64).to_string())
+        .args(["-L", "49151"])
+        .arg(net)
+        .current_dir(directory)
+        .env("IBSIM_SOCKNAME", socket)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(errors)
+        .spawn()
+        .map_err(|source| PeerError::Missing {
+            program: "ibsim",
+            package: "ibsim-utils",
+            source,
+        })?;
+    let mut running = Running(child);
+    let listening = format!("@{socket}:ctl");
+    let limit = Instant::now() + Duration::from_secs(60);
+    loop {
+        let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        if sockets.contains(&listening) {
+            return Ok(running);
+        }
+        if !matches!(running.0.try_wait(), Ok(None)) {
+            let log = fs::read_to_string(&log_path).unwrap_or_default();
+            let last = log.lines().last().unwrap_or("it ended without a word").to_owned();
+            return Err(PeerError::Refused(last));
+        }
+        if Instant::now() > limit {
+            return Err(PeerError::Timeout { program: "ibsim", seconds: 60 });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns the library that turns a program's umad calls into ibsim's messages.
+fn umad2sim() -> Result<PathBuf, PeerError> {
+    let directories = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
+    let mut candidates = Vec::new();
+    for directory in directories {
+        candidates.push(Path::new(directory).join("umad2sim/libumad2sim.so"));
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            candidates.push(entry.path().join("umad2sim/libumad2sim.so"));
+        }
+    }
+    candidates.into_iter().find(|path| path.exists()).ok_or(PeerError::Missing {
+        program: "libumad2sim.so",
+        package: "libumad2sim0",
+        source: io::ErrorKind::NotFound.into(),
+    })
+}
+
+/// Returns the name of the first channel adapter of a net file.
+fn first_adapter(text: &str) -> Option<&str> {
+    let line = text.lines().find(|line| line.starts_with("Hca") || line.starts_with("Ca"))?;
+    line.split('"').nth(1)
+}
+
+fn wait(
+    mut running: Running,
+    program: &'static str,
+    limit: Duration,
+) -> Result<ExitStatus, PeerError> {
+    let end = Instant::now() + limit;
+    loop {
+        match running.0.try_wait() {
+            Ok(Some(status)) => return Ok(status),
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(2)),
+            Ok(None) => return Err(PeerError::Timeout { program, seconds: limit.as_secs() }),
+            Err(source) => return Err(PeerError::File { path: program.into(), source }),
+        }
+    }
+}

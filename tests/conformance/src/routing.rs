@@ -1,0 +1,278 @@
+//! Fabrics, engines and options on which the forwarding tables must be OpenSM's.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ib_topology::generate::{GenerateError, Kind, Options, generate};
+use ib_topology::{Fabric, Format, LinkRate, WriteError, write};
+use ib_types::{LinkSpeed, LinkWidth, NodeKind};
+
+mod cases;
+
+pub use cases::cases;
+
+/// A fabric that a generator makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recipe {
+    /// The kind and its parameters, as `ibfabric gen` takes them.
+    pub kind: &'static str,
+    /// The fraction of links that is left out.
+    pub drop_links: f64,
+    /// The fraction of switches that is left out.
+    pub drop_switches: f64,
+    /// What decides which.
+    pub seed: u64,
+}
+
+/// A recipe could not be followed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeError {
+    /// The generator refused it.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// The net file could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A file for the case could not be written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Recipe {
+    /// Generates the fabric.
+    ///
+    /// # Errors
+    /// Fails when the generator refuses the parameters.
+    pub fn fabric(&self) -> Result<Fabric, GenerateError> {
+        let mut words = self.kind.split(' ');
+        let name = words.next().unwrap_or_default();
+        let kind = Kind::parse(name, &words.collect::<Vec<_>>())?;
+        let rate = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Hdr };
+        let (drop_links, drop_switches) = (self.drop_links, self.drop_switches);
+        generate(&kind, &Options { seed: self.seed, rate, drop_links, drop_switches })
+    }
+
+    /// Returns the recipe in a few words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let mut name = self.kind.to_owned();
+        for (what, fraction) in [("links", self.drop_links), ("switches", self.drop_switches)] {
+            if fraction > 0.0 {
+                write!(name, " -{:.0}% {what} #{}", fraction * 100.0, self.seed)
+                    .expect("writing to a string succeeds");
+            }
+        }
+        name
+    }
+}
+
+/// An option that both peers get, with the file that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// `-a`: the switches of the top level are roots; on a fabric without levels, the first one.
+    Roots,
+    /// `-a`: the first channel adapter of the file names the switch that it hangs on. OpenSM does
+    /// not know this rule of its own documentation, so it gets that switch's GUID instead.
+    RootsByHost,
+    /// `-z`.
+    ConnectRoots,
+    /// `-i`: the first linked port of every other switch is not counted.
+    IgnorePorts,
+    /// `-X`: every third channel adapter, last first.
+    RoutingOrder,
+    /// `-O`: on every other switch the highest port comes first.
+    PortOrder,
+    /// `-w`: on every third switch the second linked port weighs 3 hops.
+    Weights,
+    /// `-m`: the identifiers of switches run against their GUIDs.
+    Ids,
+    /// `--port-shifting`.
+    Shift,
+    /// `--scatter-ports 77`.
+    Scatter,
+    /// `-u`: all channel adapters but every fifth are compute nodes.
+    ComputeNodes,
+    /// `-G` and `-H 2`: every fifth channel adapter is an I/O node.
+    IoNodes,
+}
+
+/// One question to both peers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// The fabric.
+    pub recipe: Recipe,
+    /// The list of engines.
+    pub engine: &'static str,
+    /// The LMC.
+    pub lmc: u8,
+    /// Further options.
+    pub choices: Vec<Choice>,
+}
+
+/// The files and arguments of a case.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The net file.
+    pub net: PathBuf,
+    /// What OpenSM is told.
+    pub opensm: Vec<String>,
+    /// What `ibfabric route` is told.
+    pub ibfabric: Vec<String>,
+}
+
+impl Case {
+    /// Returns the case in one line.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let mut name = format!("{} | {} | LMC {}", self.recipe.name(), self.engine, self.lmc);
+        for choice in &self.choices {
+            write!(name, " | {choice:?}").expect("writing to a string succeeds");
+        }
+        name
+    }
+
+    /// Writes the net file and the files of the options into a directory.
+    ///
+    /// # Errors
+    /// Fails when the fabric cannot be made or a file cannot be written.
+    pub fn prepare(&self, directory: &Path) -> Result<Prepared, RecipeError> {
+        fs::create_dir_all(directory)?;
+        let fabric = self.recipe.fabric()?;
+        let net = directory.join("net");
+        write(&fabric, Format::Ibsim, &mut io::BufWriter::new(fs::File::create(&net)?))?;
+        let mut arguments = Vec::new();
+        arguments.extend(["-R".to_owned(), self.engine.to_owned()]);
+        arguments.extend(["-l".to_owned(), self.lmc.to_string()]);
+        let mut prepared = Prepared { net, opensm: arguments.clone(), ibfabric: arguments };
+        for &choice in &self.choices {
+            prepared.add(choice, &fabric, directory)?;
+        }
+        Ok(prepared)
+    }
+}
+
+impl Prepared {
+    fn add(&mut self, choice: Choice, fabric: &Fabric, directory: &Path) -> io::Result<()> {
+        let (option, text) = match choice {
+            Choice::Roots => ("-a", roots(fabric)),
+            Choice::RootsByHost => {
+                let host = first_host(fabric);
+                self.ibfabric.extend(file(directory, "-a", &format!("{}\n", host.0))?);
+                self.opensm.extend(file(directory, "-a", &format!("{}\n", host.1))?);
+                return Ok(());
+            }
+            Choice::ConnectRoots => return self.both(&["-z"]),
+            Choice::IgnorePorts => ("-i", ports_of(fabric, 2, 0, |_, port| format!("{port}"))),
+            Choice::RoutingOrder => ("-X", routing_order(fabric)),
+            Choice::PortOrder => {
+                ("-O", ports_of(fabric, 2, 0, |node, _| format!("{}", node.ports)))
+            }
+            Choice::Weights => ("-w", ports_of(fabric, 3, 1, |_, port| format!("{port} 3"))),
+            Choice::Ids => ("-m", ids(fabric)),
+            Choice::Shift => return self.both(&["--port-shifting"]),
+            Choice::Scatter => return self.both(&["--scatter-ports", "77"]),
+            Choice::ComputeNodes => ("-u", hosts(fabric, |index| index % 5 != 4)),
+            Choice::IoNodes => {
+                self.both(&["-H", "2"])?;
+                ("-G", hosts(fabric, |index| index % 5 == 4))
+            }
+        };
+        let words = file(directory, option, &text)?;
+        self.opensm.extend(words.clone());
+        self.ibfabric.extend(words);
+        Ok(())
+    }
+
+    fn both(&mut self, words: &[&str]) -> io::Result<()> {
+        for arguments in [&mut self.opensm, &mut self.ibfabric] {
+            arguments.extend(words.iter().map(|&word| word.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Writes the file of an option and returns the words that name it.
+fn file(directory: &Path, option: &str, text: &str) -> io::Result<[String; 2]> {
+    let serial = fs::read_dir(directory)?.count();
+    let path = directory.join(format!("option{option}-{serial}"));
+    fs::write(&path, text)?;
+    Ok([option.to_owned(), path.display().to_string()])
+}
+
+fn roots(fabric: &Fabric) -> String {
+    let switches = || fabric.nodes().filter(|(_, node)| node.kind.is_switch());
+    let named = |prefix: &str| -> Vec<String> {
+        switches()
+            .filter(|(_, node)| node.description.starts_with(prefix))
+            .map(|(_, node)| format!("{}\n", node.guid))
+            .collect()
+    };
+    let tops = ["core", "spine"].iter().map(|prefix| named(prefix)).find(|tops| !tops.is_empty());
+    tops.unwrap_or_else(|| switches().take(1).map(|(_, node)| format!("{}\n", node.guid)).collect())
+        .concat()
+}
+
+/// Returns the node GUID of the first channel adapter, and that of its switch.
+fn first_host(fabric: &Fabric) -> (ib_types::Guid, ib_types::Guid) {
+    fabric
+        .nodes()
+        .filter(|(_, node)| !node.kind.is_switch())
+        .find_map(|(id, node)| {
+            let (port, _) = fabric.ports_of(id).find(|(_, port)| port.peer.is_some())?;
+            Some((node.guid, fabric.node(fabric.peer(port)?.node).guid))
+        })
+        .expect("generated fabrics have hosts with links")
+}
+
+/// Returns a line for every n-th switch: its GUID, and what is made of its k-th linked port.
+fn ports_of(
+    fabric: &Fabric,
+    every: usize,
+    which: usize,
+    text: impl Fn(&ib_topology::Node, u8) -> String,
+) -> String {
+    let switches = fabric.nodes().filter(|(_, node)| node.kind.is_switch());
+    switches
+        .step_by(every)
+        .filter_map(|(id, node)| {
+            let mut linked = fabric.ports_of(id).filter(|(_, port)| port.peer.is_some());
+            let (_, port) = linked.nth(which)?;
+            Some(format!("{} {}\n", node.guid, text(node, port.number)))
+        })
+        .collect()
+}
+
+fn routing_order(fabric: &Fabric) -> String {
+    let hosts: Vec<_> =
+        fabric.nodes().filter(|(_, node)| node.kind == NodeKind::ChannelAdapter).collect();
+    hosts
+        .iter()
+        .step_by(3)
+        .rev()
+        .flat_map(|&(id, _)| fabric.ports_of(id))
+        .filter(|(_, port)| port.peer.is_some())
+        .map(|(_, port)| format!("{}\n", port.guid))
+        .collect()
+}
+
+fn ids(fabric: &Fabric) -> String {
+    let switches = fabric.nodes().filter(|(_, node)| node.kind.is_switch());
+    switches
+        .enumerate()
+        .map(|(index, (_, node))| format!("{} {}\n", node.guid, 1_000_000 - index))
+        .collect()
+}
+
+fn hosts(fabric: &Fabric, wanted: impl Fn(usize) -> bool) -> String {
+    let hosts = fabric.nodes().filter(|(_, node)| node.kind == NodeKind::ChannelAdapter);
+    hosts
+        .enumerate()
+        .filter(|&(index, _)| wanted(index))
+        .flat_map(|(_, (id, _))| fabric.ports_of(id))
+        .filter(|(_, port)| port.peer.is_some())
+        .map(|(_, port)| format!("{}\n", port.guid))
+        .collect()
+}
