@@ -69,7 +69,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let start = Instant::now();
     if let Some(directory) = &args.dump_dir {
         dump::write_all(directory, &subnet, &routing, &|name| {
-            progress.next(format!("writing {name}"))
+            progress.next(format!("writing {name}"));
         })
         .map_err(Failure::unusable)?;
     }
