@@ -69,7 +69,7 @@ function stroke(context, list, colour, lineWidth) {
   context.beginPath();
   for (const half of list) {
     const { ax, ay, cx, cy, mx, my } = halfLine(half);
-    if ((ax < 0 && mx < 0) || (ax > width && mx > width)) continue;
+    if (ax < 0 || ax > width) continue; // Links of switches out of sight would only be in the way.
     context.moveTo(ax, ay);
     if (bundles[half >> 1].bend) context.quadraticCurveTo(cx, cy, mx, my);
     else context.lineTo(mx, my);
@@ -87,10 +87,10 @@ function emphasise(context, list, more) {
 }
 function arrows(context, list) {
   context.fillStyle = colours.loop;
-  for (const { cx, cy, mx, my } of list.map(halfLine)) {
+  for (const { ax, ay, cx, cy, mx, my } of list.map(halfLine)) {
     context.save();
-    context.translate(mx, my);
-    context.rotate(Math.atan2(my - cy, mx - cx));
+    context.translate((ax + 2 * cx + mx) / 4, (ay + 2 * cy + my) / 4);
+    context.rotate(Math.atan2(my - ay, mx - ax));
     context.fill(new Path2D("M9 0L-6-7V7Z"));
     context.restore();
   }
@@ -109,6 +109,13 @@ function drawSwitch(context, node) {
   context.textAlign = "center";
   context.fillText(hosts[node].length, x, y);
 }
+function write(context, text, x, y, colour) {
+  context.strokeStyle = colours.sheet;
+  context.lineWidth = 3;
+  context.strokeText(text, x, y);
+  context.fillStyle = colour;
+  context.fillText(text, x, y);
+}
 function drawName(context, node) {
   const room = data.room[node] * view.kx, lowest = Y[node] === data.extent[1];
   const rim = circle || (rows && (lowest || Y[node] === 0)); // where a name may stand on end
@@ -126,11 +133,7 @@ function drawName(context, node) {
   context.translate(atX(node), atY(node));
   context.rotate(turn);
   context.textAlign = grid ? "start" : flat ? "center" : back ? "end" : "start";
-  context.strokeStyle = colours.sheet;
-  context.lineWidth = 3;
-  context.strokeText(name, x, y);
-  context.fillStyle = colours.ink;
-  context.fillText(name, x, y);
+  write(context, name, x, y, colours.ink);
   context.restore();
 }
 
@@ -193,8 +196,7 @@ function paintOverlay() {
     }
   }
   context.textAlign = "left";
-  context.fillStyle = colours.faint;
-  for (const [at, name] of data.rows) context.fillText(name, 6, at * view.ky + view.ty - 14);
+  for (const [at, name] of data.rows) write(context, name, 6, at * view.ky + view.ty - 14, colours.faint);
 }
 function paint() {
   asked = false;

@@ -153,19 +153,28 @@ pub(super) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
         found.push_str("<h3>Packets that go round for ever</h3>\n");
         found.push_str(&html::list("ul", reach.loops.iter().map(|found| found.describe(subnet))));
     }
-    for (index, credit_loop) in report.credit.first.iter().enumerate() {
-        let _ = write!(
-            found,
-            "<h3>Credit loop {} of {}</h3>\n<p>{} can come to wait for each other. In a shortest \
-             cycle among them, the packets on each link wait for room on the next, those on the \
-             last for the first:</p>\n",
-            index + 1,
-            html::count(report.credit.loops as u64),
-            html::counted(credit_loop.channels as u64, "lane of a link", "lanes of links"),
+    if report.credit.loops > 0 {
+        found.push_str(
+            "<h3>Credit loops</h3>\n<p>Packets can fill the links of a loop so that those on each \
+             wait for room on another. In the cycle that is shown of each loop, every link waits \
+             for the next, and the last for the first.</p>\n",
         );
-        found.push_str(&html::list("ol", credit_loop.describe(subnet)));
+        for (index, credit_loop) in report.credit.first.iter().enumerate() {
+            let lanes = credit_loop.channels as u64;
+            let _ = write!(
+                found,
+                "<details{}><summary>Loop {} of {}: a cycle of {}, in a loop of {}</summary>{}\
+                 </details>\n",
+                if index == 0 { " open" } else { "" },
+                index + 1,
+                html::count(report.credit.loops as u64),
+                credit_loop.cycle.len(),
+                html::counted(lanes, "lane of a link", "lanes of links"),
+                html::list("ol", credit_loop.describe(subnet))
+            );
+        }
+        found.push_str(&more(report.credit.loops as u64, report.credit.first.len()));
     }
-    found.push_str(&more(report.credit.loops as u64, report.credit.first.len()));
     if found.is_empty() {
         return found;
     }

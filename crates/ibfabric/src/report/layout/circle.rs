@@ -100,7 +100,9 @@ fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
             row.push(switch);
             for &(peer, strength) in &bonds[switch] {
                 pull[peer] += strength;
-                pull_within[peer] = (pull_within[peer].0 + 1, row.len());
+                if group[peer] == group[switch] {
+                    pull_within[peer] = (pull_within[peer].0 + 1, row.len());
+                }
             }
         }
     }

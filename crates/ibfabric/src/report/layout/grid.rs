@@ -14,7 +14,10 @@ use super::PITCH;
 /// More dimensions than this are none.
 const MAX_DIMENSIONS: usize = 16;
 
-/// How much wider than high a fabric of slices may be.
+/// The most switches in a row of slices.
+const MAX_WIDTH: usize = 40;
+
+/// How much wider than high several rows of slices are.
 const ASPECT: f64 = 1.8;
 
 /// The distance between slices of three or more dimensions, in switches.
@@ -153,17 +156,17 @@ fn settle(coordinates: &mut [Vec<i64>], rings: &[i64]) {
     }
 }
 
-/// Draws two dimensions as they are, the slices of a third side by side in as many columns as
-/// suit a page, and more dimensions as slices of slices, by turns to the right and down.
+/// Draws two dimensions as they are, the slices of a third side by side, in several rows if they
+/// are many, and more dimensions as slices of slices, by turns to the right and down.
 fn place(at: &[i64], sides: &[usize]) -> (f64, f64) {
     let (mut x, mut y, mut wide, mut high) = (0, 0, 1, 1);
     for (dimension, (&at, &side)) in at.iter().zip(sides).enumerate() {
         let at = at as usize;
         let gap = if dimension < 2 { 0 } else { GAP };
         let columns = match dimension {
-            2 if sides.len() == 3 => {
+            2 if sides.len() == 3 && side * (wide + GAP) > MAX_WIDTH => {
                 let even = (side as f64 * ASPECT * high as f64 / wide as f64).sqrt();
-                (even.round() as usize).clamp(1, side)
+                side.div_ceil(side.div_ceil((even.round() as usize).clamp(1, side)))
             }
             _ if dimension % 2 == 0 => side,
             _ => 1,
