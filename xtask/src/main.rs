@@ -1,1 +1,116 @@
-fn main() {}
+//! The project's own chores, run as `cargo xtask CHORE`.
+//!
+//! | file | chore |
+//! |---|---|
+//! | `docs.rs` | `man`, `completions`: made from the command line, and checked against what is committed |
+//! | `conformance.rs` | `conformance opensm`: the same question to OpenSM and to ibfabric |
+//! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
+//! | `paths.rs` | `check-paths`: every path that the documents name exists |
+//! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked |
+
+mod bench;
+mod campaign;
+mod conformance;
+mod docs;
+mod paths;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own chores")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Writes the man pages into docs/man.
+    Man {
+        /// Fails when what is committed is not up to date, and writes nothing.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Writes the shells' completions into docs/completions.
+    Completions {
+        /// Fails when what is committed is not up to date, and writes nothing.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Checks that every path which README and ARCHITECTURE name exists.
+    CheckPaths,
+    /// Compares ibfabric with a real peer.
+    Conformance {
+        #[command(subcommand)]
+        peer: Peer,
+    },
+    /// Times ibfabric beside a real peer and writes the ratios into docs/benchmarks.md.
+    Bench {
+        #[command(subcommand)]
+        what: Bench,
+    },
+    /// Runs every fuzz target; needs cargo-fuzz and a nightly toolchain.
+    Campaign(campaign::Args),
+}
+
+#[derive(Subcommand)]
+enum Peer {
+    /// Routes the same fabrics with OpenSM on ibsim and compares every table.
+    Opensm(conformance::Args),
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// OpenSM's interval from `building routing` to `tables configured` against `ms.route`.
+    Routing(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().chore {
+        Chore::Man { check } => docs::man(check),
+        Chore::Completions { check } => docs::completions(check),
+        Chore::CheckPaths => paths::check(),
+        Chore::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
+        Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
+        Chore::Campaign(args) => campaign::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What a chore ends with.
+type Chored = Result<(), Box<dyn std::error::Error>>;
+
+/// Returns the root of the checkout.
+fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies in the checkout").to_owned()
+}
+
+/// Builds the program in release mode and returns its path.
+fn release_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = std::process::Command::new(cargo)
+        .args(["build", "--quiet", "--release", "--package", "ibfabric"])
+        .args(["--message-format", "json"])
+        .current_dir(root())
+        .stderr(std::process::Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err("the program does not build".into());
+    }
+    String::from_utf8(output.stdout)?
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "ibfabric")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .ok_or_else(|| "cargo names no executable".into())
+}

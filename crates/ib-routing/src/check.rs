@@ -191,4 +191,4 @@ fn peer_name(subnet: &Subnet<'_>, switch: SwitchId, port: u8) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

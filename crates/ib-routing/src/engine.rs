@@ -12,6 +12,7 @@ use crate::subnet::{EndPortId, Subnet, SwitchId};
 
 pub mod dor;
 pub mod file;
+pub mod ftree;
 mod list;
 pub mod minhop;
 pub mod updn;

@@ -25,8 +25,8 @@ enum Through {
     Neighbours(LinkWeights),
     /// Bytes per switch: `[destination switch][port 0 to n]`.
     Explicit(Vec<Vec<u8>>),
-    /// `[destination switch][offset of the switch + port]`.
-    ByDestination { offset: Vec<u32>, rows: Vec<u8> },
+    /// Hops that links of one class share: a class per port, and the hops by class.
+    ByClass(LinkClasses, Vec<u8>),
 }
 
 /// The weight of each link in hops, 1 unless said otherwise, by switch and outgoing port.
@@ -94,31 +94,18 @@ impl HopMatrix {
         Self { switches, least, through: Through::Explicit(through) }
     }
 
-    /// Returns where the hops of each switch start in a row of [`Self::by_destination`], and the
-    /// length of a row last.
-    pub(crate) fn row_offsets(subnet: &Subnet<'_>) -> Vec<u32> {
-        let mut offset = vec![0];
-        let mut next = 0;
-        for switch in subnet.switches() {
-            next += u32::from(switch.ports) + 1;
-            offset.push(next);
-        }
-        offset
-    }
-
-    /// Makes a matrix from one row per destination switch, laid out by [`Self::row_offsets`].
-    pub(crate) fn by_destination(subnet: &Subnet<'_>, rows: Vec<u8>) -> Self {
+    /// Makes a matrix from the result of a search from every switch.
+    ///
+    /// `rows` holds, for each destination switch, the least hops of every switch and then the hops
+    /// of every class: `[destination][switches + classes]`.
+    pub(crate) fn by_class(subnet: &Subnet<'_>, classes: LinkClasses, rows: &[u8]) -> Self {
         let switches = subnet.switches().len();
-        let offset = Self::row_offsets(subnet);
-        let width = offset[switches] as usize;
+        let width = switches + classes.count;
         assert_eq!(rows.len(), switches * width, "one row per destination switch");
-        let mut least = vec![NO_HOPS; switches * switches];
-        least.par_chunks_exact_mut(switches.max(1)).enumerate().for_each(|(from, out)| {
-            for (slot, row) in out.iter_mut().zip(rows.chunks_exact(width)) {
-                *slot = row[offset[from] as usize];
-            }
-        });
-        Self { switches, least, through: Through::ByDestination { offset, rows } }
+        let mut least = vec![NO_HOPS; width * switches];
+        transpose(rows, width, &mut least);
+        let hops = least.split_off(switches * switches);
+        Self { switches, least, through: Through::ByClass(classes, hops) }
     }
 
     /// Returns the least hops from one switch to another; [`NO_HOPS`] when there is no path.
@@ -146,13 +133,10 @@ impl HopMatrix {
                     .filter(|_| usize::from(port) < stride)
                     .unwrap_or(NO_HOPS)
             }
-            Through::ByDestination { offset, rows } => {
-                let width = offset[self.switches] as usize;
-                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
-                let row = &rows[to.index() * width..][..width];
-                row[range].get(usize::from(port)).copied().unwrap_or(NO_HOPS)
-            }
-            Through::Neighbours(_) if port == 0 => self.least(from, to),
+            Through::Neighbours(_) | Through::ByClass(..) if port == 0 => self.least(from, to),
+            Through::ByClass(classes, hops) => classes
+                .of(from, port)
+                .map_or(NO_HOPS, |class| hops[class * self.switches + to.index()]),
             Through::Neighbours(weights) => match subnet.peers(from).get(usize::from(port)) {
                 Some(&crate::subnet::Peer::Switch(next, _)) => {
                     self.least(next, to).saturating_add(weights.get(from, port))
@@ -178,14 +162,70 @@ impl HopMatrix {
                 let stride = usize::from(subnet.switch(from).ports) + 1;
                 sets.add_rows(blocks[from.index()].chunks_exact(stride), least);
             }
-            Through::ByDestination { offset, rows } => {
-                let width = offset[self.switches] as usize;
-                let range = offset[from.index()] as usize..offset[from.index() + 1] as usize;
-                sets.add_rows(rows.chunks_exact(width).map(|row| &row[range.clone()]), least);
+            Through::ByClass(classes, hops) => {
+                for (port, _, _) in subnet.switch_links(from) {
+                    if let Some(class) = classes.of(from, port) {
+                        let row = &hops[class * self.switches..][..self.switches];
+                        sets.add_on_least(port, 0, row, least);
+                    }
+                }
             }
         }
         sets.clear_unreachable(from, least);
     }
+}
+
+/// Which ports' hops are alike whatever the destination.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkClasses {
+    /// Where the ports of each switch start.
+    offset: Vec<u32>,
+    /// The class of each port; `u32::MAX` for a port that leads to no switch.
+    class: Vec<u32>,
+    count: usize,
+}
+
+impl LinkClasses {
+    /// Makes `count` classes in which no port is yet.
+    pub(crate) fn new(subnet: &Subnet<'_>, count: usize) -> Self {
+        let mut offset = vec![0];
+        let mut next = 0;
+        for switch in subnet.switches() {
+            next += u32::from(switch.ports) + 1;
+            offset.push(next);
+        }
+        Self { offset, class: vec![u32::MAX; next as usize], count }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Puts a port into a class.
+    pub(crate) fn set(&mut self, switch: SwitchId, port: u8, class: u32) {
+        self.class[self.offset[switch.index()] as usize + usize::from(port)] = class;
+    }
+
+    fn of(&self, switch: SwitchId, port: u8) -> Option<usize> {
+        let range = self.offset[switch.index()] as usize..self.offset[switch.index() + 1] as usize;
+        let class = *self.class[range].get(usize::from(port))?;
+        (class != u32::MAX).then_some(class as usize)
+    }
+}
+
+/// Turns rows of `width` bytes into columns, a cache line's worth at a time.
+fn transpose(rows: &[u8], width: usize, columns: &mut [u8]) {
+    const BLOCK: usize = 64;
+    let height = rows.len() / width.max(1);
+    columns.par_chunks_mut(height.max(1) * BLOCK).enumerate().for_each(|(block, columns)| {
+        let first = block * BLOCK;
+        let count = columns.len() / height;
+        for (at, row) in rows.chunks_exact(width).enumerate() {
+            for (column, &byte) in row[first..first + count].iter().enumerate() {
+                columns[column * height + at] = byte;
+            }
+        }
+    });
 }
 
 /// For one switch, a set of ports for every destination switch.

@@ -5,6 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`check`] | the proof that tables are sound: reachability, loops, credit loops, hops, load |
+//! | [`metrics`] | how well tables spread traffic: bisections and shifts |
 //! | [`dump`] | OpenSM's dump files, written and read |
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |
 //! | [`lft`], [`layers`] | what an engine makes: forwarding tables and service levels |
@@ -22,11 +23,12 @@ pub mod hops;
 pub mod layers;
 pub mod lft;
 pub mod lids;
+pub mod metrics;
 mod roots;
 pub mod subnet;
 
-pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
 pub use check::{CheckReport, check};
+pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
 pub use hops::HopMatrix;
 pub use layers::Layers;
 pub use lft::{Lfts, NO_PATH};

@@ -192,7 +192,7 @@ impl Fabric {
         let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes"));
         let first_port = u32::try_from(self.ports.len()).expect("fewer than 2^32 ports");
         if spec.kind.is_switch() {
-            self.claim_port_guid(spec.guid, PortId(first_port), &spec.name)?;
+            self.claim_port_guid(spec.guid, PortId(first_port), |_| spec.name.clone())?;
         }
         let guid = if spec.kind.is_switch() { spec.guid } else { Guid::ZERO };
         self.ports.extend((0..=spec.ports).map(|number| Port {
@@ -222,14 +222,13 @@ impl Fabric {
         guid: Guid,
     ) -> Result<(), FabricError> {
         let id = self.checked_port(node, number)?;
-        let name = self.node(node).name.clone();
         if guid.is_zero() {
-            return Err(FabricError::ZeroGuid { node: name });
+            return Err(FabricError::ZeroGuid { node: self.node(node).name.clone() });
         }
         if self.port(id).guid == guid {
             return Ok(());
         }
-        self.claim_port_guid(guid, id, &name)?;
+        self.claim_port_guid(guid, id, |fabric| fabric.node(node).name.clone())?;
         let old = std::mem::replace(&mut self.ports[id.index()].guid, guid);
         if !old.is_zero() {
             self.by_port_guid.remove(&old);
@@ -422,10 +421,15 @@ impl Fabric {
         })
     }
 
-    fn claim_port_guid(&mut self, guid: Guid, port: PortId, name: &str) -> Result<(), FabricError> {
+    fn claim_port_guid(
+        &mut self,
+        guid: Guid,
+        port: PortId,
+        node: impl FnOnce(&Self) -> String,
+    ) -> Result<(), FabricError> {
         if let Some(&other) = self.by_port_guid.get(&guid) {
             let other = self.node(self.port(other).node).name.clone();
-            return Err(FabricError::DuplicateGuid { guid, node: name.to_owned(), other });
+            return Err(FabricError::DuplicateGuid { guid, node: node(self), other });
         }
         self.by_port_guid.insert(guid, port);
         Ok(())

@@ -25,7 +25,7 @@ use crate::text::{Place, checked};
 
 /// What ibsim's own reader imposes on the writer.
 pub(crate) mod ibsim_limits {
-    pub(crate) use super::ibsim::{MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
+    pub(crate) use super::ibsim::{MAX_DESCRIPTION, MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 }
 
 /// What the reader of subnet lists imposes on their writer.

@@ -3,12 +3,12 @@
 //! | format | fit for | what it cannot say |
 //! |---|---|---|
 //! | [`Format::Ibnetdiscover`] | everything that reads `ibnetdiscover` output | revisions, GUIDs of unlinked ports |
-//! | [`Format::Ibsim`] | `ibsim` 0.10 and later, and [`crate::read::ibsim`] | revisions, port GUIDs |
+//! | [`Format::Ibsim`] | `ibsim` 0.10 and later, and [`crate::read::ibsim`] | revisions, port GUIDs, empty descriptions |
 //! | [`Format::SubnetList`] | what reads OpenSM's `opensm-subnet.lst` | unlinked nodes, names, LMCs, enhanced port 0 |
 //!
-//! What is written reads back as the same fabric but for the last column and an empty
-//! description, for which ibsim takes the node's name. A system image GUID of zero reads back as
-//! the node GUID.
+//! What is written reads back as the same fabric but for the last column and the LIDs of unlinked
+//! adapter ports. ibsim takes a node's name for an empty description, and all readers take the
+//! node GUID for a system image GUID of zero.
 //!
 //! **ibsim numbers ports itself**: a port of a channel adapter or router has the node GUID plus
 //! the port number there, whatever the fabric says, and a switch has its node GUID.
@@ -19,13 +19,13 @@
 //! comment. ibsim 0.10 has no NDR and no release has XDR: such a link carries the options
 //! `s=7 e=7` before its comment, so that an ibsim that skips the comment's speed runs it at HDR,
 //! while one that knows it, and this crate, read the true one. ibsim skips comments on routers;
-//! their lines have the options of the nearest speed that ibsim knows as well.
+//! their lines have the options of the rate as well, in which FDR10 has none and is QDR for ibsim.
 
 use std::io;
 
 use ib_types::Lid;
 
-use crate::fabric::{Fabric, Node, Port};
+use crate::fabric::{Fabric, Node, NodeId, Port};
 use crate::read::Format;
 
 mod ibnetdiscover;
@@ -74,6 +74,28 @@ fn unrepresentable(node: &Node, found: impl Into<String>, expected: &str) -> Wri
         found: found.into(),
         expected: expected.to_owned(),
     }
+}
+
+/// Checks that every linked port of a channel adapter or router has a GUID, and that the vendor ID
+/// has no more bits than NodeInfo gives it.
+fn check_numbers(fabric: &Fabric, id: NodeId, node: &Node) -> Result<(), WriteError> {
+    check_vendor(node)?;
+    let nameless = |port: &Port| port.peer.is_some() && port.guid.is_zero();
+    match fabric.ports_of(id).find(|(_, port)| nameless(port)) {
+        Some((_, port)) => {
+            let found = format!("its port {} linked without a GUID", port.number);
+            Err(unrepresentable(node, found, "a port GUID"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_vendor(node: &Node) -> Result<(), WriteError> {
+    if node.vendor_id > 0xff_ffff {
+        let found = format!("vendor ID {:#x}", node.vendor_id);
+        return Err(unrepresentable(node, found, "one of 24 bits"));
+    }
+    Ok(())
 }
 
 /// Checks that a node's name and description hold no control characters but tabs.

@@ -85,9 +85,7 @@ impl Finished {
     /// log with flag 0x04.
     #[must_use]
     pub fn building(&self) -> Option<Duration> {
-        let at = |what: &str| {
-            self.log.lines().find(|line| line.contains(what)).and_then(|line| timestamp(line))
-        };
+        let at = |what: &str| self.log.lines().find(|line| line.contains(what)).and_then(timestamp);
         let start = at("building routing with")?;
         let end = at(" tables configured on all")?;
         Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
@@ -199,10 +197,8 @@ fn start_ibsim(
     let log_path = directory.join("ibsim.log");
     let log = fs::File::create(&log_path)
         .map_err(|source| PeerError::File { path: log_path.clone(), source })?;
-    let errors = log.try_clone().map_err(|source| PeerError::File {
-        path: log_path.clone(),
-        source,
-    })?;
+    let errors =
+        log.try_clone().map_err(|source| PeerError::File { path: log_path.clone(), source })?;
     let child = Command::new("ibsim")
         .args(["-s", "-n", "-N"])
         .arg((nodes + 16).to_string())

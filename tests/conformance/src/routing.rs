@@ -167,7 +167,9 @@ impl Prepared {
             Choice::ConnectRoots => return self.both(&["-z"]),
             Choice::IgnorePorts => ("-i", ports_of(fabric, 2, 0, |_, port| format!("{port}"))),
             Choice::RoutingOrder => ("-X", routing_order(fabric)),
-            Choice::PortOrder => ("-O", ports_of(fabric, 2, 0, |node, _| format!("{}", node.ports))),
+            Choice::PortOrder => {
+                ("-O", ports_of(fabric, 2, 0, |node, _| format!("{}", node.ports)))
+            }
             Choice::Weights => ("-w", ports_of(fabric, 3, 1, |_, port| format!("{port} 3"))),
             Choice::Ids => ("-m", ids(fabric)),
             Choice::Shift => return self.both(&["--port-shifting"]),

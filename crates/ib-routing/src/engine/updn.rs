@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions};
 use crate::fill::fill;
-use crate::hops::{HopMatrix, NO_HOPS};
+use crate::hops::{HopMatrix, LinkClasses, NO_HOPS};
 use crate::layers::Layers;
 use crate::roots;
 use crate::subnet::{Peer, Subnet, SwitchId};
@@ -51,12 +51,26 @@ impl Engine for UpDown {
                         notes.iter().map(|line| format!("\n  {line}")).collect::<String>()
                     )));
                 }
+                let hosts = detected.roots.iter().filter(|&&id| {
+                    subnet.peers(id).iter().any(|peer| matches!(peer, Peer::EndPort(_)))
+                });
+                let hosts = hosts.count();
+                if hosts > 0 {
+                    notes.push(format!(
+                        "{hosts} of the {} roots found have hosts, which the top of a tree has \
+                         not: give the roots by --root-guids",
+                        detected.roots.len()
+                    ));
+                }
                 detected.roots
             }
         };
-        let links = Links::new(subnet, &ranks(subnet, &roots), &identifiers(subnet, options));
         let connected = shortest.as_ref().filter(|_| options.connect_roots);
-        let hops = matrix(subnet, &links, &roots, connected);
+        // Weights make the hops between connected roots differ from link to link.
+        let share = connected.is_none() || weights.is_uniform();
+        let links =
+            Links::new(subnet, &ranks(subnet, &roots), &identifiers(subnet, options), share);
+        let hops = matrix(subnet, links, &roots, connected);
         let lfts = fill(subnet, &hops, options, false);
         Ok(Routing {
             engine: self.kind(),
@@ -110,32 +124,53 @@ fn identifiers(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u64> {
 struct Link {
     /// The switch at the far end.
     to: u16,
-    /// Where the far port's hops stand in a row of the matrix.
-    slot: u32,
+    /// The far end's port.
+    there: u8,
     /// Whether the step over the link leads up.
     up: bool,
+    /// The links whose hops are alike.
+    class: u32,
 }
 
+/// The links out of every switch, three times: all, those that lead down, those that lead up.
 struct Links {
+    all: Fan,
+    down: Fan,
+    up: Fan,
+    classes: LinkClasses,
+}
+
+/// Links by the switch that they lead out of.
+struct Fan {
     first: Vec<u32>,
     links: Vec<Link>,
-    /// The same without the links that lead up, for switches that were reached downwards.
-    first_down: Vec<u32>,
-    down: Vec<Link>,
-    /// Where each switch's hops start in a row: port 0 holds the least.
-    offset: Vec<u32>,
+}
+
+impl Fan {
+    fn of(&self, switch: u16) -> &[Link] {
+        let switch = usize::from(switch);
+        &self.links[self.first[switch] as usize..self.first[switch + 1] as usize]
+    }
+
+    fn filtered(&self, keep: impl Fn(&Link) -> bool) -> Self {
+        let mut some = Self { first: vec![0], links: Vec::new() };
+        for switch in 1..self.first.len() {
+            some.links.extend(self.of(switch as u16 - 1).iter().copied().filter(&keep));
+            some.first.push(some.links.len() as u32);
+        }
+        some
+    }
 }
 
 impl Links {
-    fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64]) -> Self {
-        let offset = HopMatrix::row_offsets(subnet);
-        let mut all = Self {
-            first: vec![0],
-            links: Vec::new(),
-            first_down: vec![0],
-            down: Vec::new(),
-            offset,
-        };
+    /// Finds the direction of every link.
+    ///
+    /// What a search finds through a link depends only on the switch that it leads out of and on
+    /// its direction, so the links out of a switch make up two classes: class 2·switch those that
+    /// lead down, the next one those that lead up. Unless `share` is given every link is a class
+    /// of its own.
+    fn new(subnet: &Subnet<'_>, ranks: &[u32], ids: &[u64], share: bool) -> Self {
+        let mut all = Fan { first: vec![0], links: Vec::new() };
         for id in subnet.switch_ids() {
             for (_, other, there) in subnet.switch_links(id) {
                 let (own, far) = (ranks[id.index()], ranks[other.index()]);
@@ -146,60 +181,50 @@ impl Links {
                     std::cmp::Ordering::Equal => ids[id.index()] > ids[other.index()],
                     order => order.is_gt(),
                 };
-                let slot = all.offset[other.index()] + u32::from(there);
-                let link = Link { to: other.0, slot, up };
-                all.links.push(link);
-                all.down.extend((!up).then_some(link));
+                let shared = 2 * u32::from(id.0) + u32::from(up);
+                let class = if share { shared } else { all.links.len() as u32 };
+                all.links.push(Link { to: other.0, there, up, class });
             }
             all.first.push(all.links.len() as u32);
-            all.first_down.push(all.down.len() as u32);
         }
-        all
-    }
-
-    /// Returns the links that a path may take on from a switch, by port.
-    fn onwards(&self, switch: u16, up: bool) -> &[Link] {
-        let (first, links) =
-            if up { (&self.first, &self.links) } else { (&self.first_down, &self.down) };
-        let switch = usize::from(switch);
-        &links[first[switch] as usize..first[switch + 1] as usize]
+        let count = if share { 2 * subnet.switches().len() } else { all.links.len() };
+        let mut classes = LinkClasses::new(subnet, count);
+        for link in &all.links {
+            classes.set(SwitchId(link.to), link.there, link.class);
+        }
+        let (down, up) = (all.filtered(|link| !link.up), all.filtered(|link| link.up));
+        Self { all, down, up, classes }
     }
 }
 
 /// Searches from every switch over the links against the direction of travel.
 fn matrix(
     subnet: &Subnet<'_>,
-    links: &Links,
+    links: Links,
     roots: &[SwitchId],
     connected: Option<&HopMatrix>,
 ) -> HopMatrix {
     let switches = subnet.switches().len();
-    let width = links.offset[switches] as usize;
+    let width = switches + links.classes.count();
     let mut rows = vec![NO_HOPS; switches * width];
     rows.par_chunks_exact_mut(width.max(1)).enumerate().for_each_init(
         || Search { queue: Vec::new(), up: vec![false; switches], queued: vec![false; switches] },
         |search, (index, row)| {
             let root = SwitchId(index as u16);
+            let (least, emitted) = row.split_at_mut(switches);
             if let Some(shortest) = connected.filter(|_| roots.contains(&root)) {
-                copy_row(subnet, shortest, root, row);
+                for id in subnet.switch_ids() {
+                    least[id.index()] = shortest.least(id, root);
+                }
+                for link in &links.all.links {
+                    let hops = shortest.through(subnet, SwitchId(link.to), link.there, root);
+                    emitted[link.class as usize] = hops;
+                }
             }
-            search.run(links, root.0, row);
+            search.run(&links, root.0, least, emitted);
         },
     );
-    HopMatrix::by_destination(subnet, rows)
-}
-
-/// Copies the shortest-path hops towards one switch into a row.
-fn copy_row(subnet: &Subnet<'_>, shortest: &HopMatrix, to: SwitchId, row: &mut [u8]) {
-    let mut slots = row.iter_mut();
-    for id in subnet.switch_ids() {
-        for (port, peer) in subnet.peers(id).iter().enumerate() {
-            let slot = slots.next().expect("a row has a slot per port");
-            if port == 0 || matches!(peer, Peer::Switch(..)) {
-                *slot = shortest.through(subnet, id, port as u8, to);
-            }
-        }
-    }
+    HopMatrix::by_class(subnet, links.classes, &rows)
 }
 
 /// The breadth-first search of one destination.
@@ -214,9 +239,9 @@ struct Search {
 }
 
 impl Search {
-    fn run(&mut self, links: &Links, root: u16, row: &mut [u8]) {
-        let least = |switch: u16| links.offset[usize::from(switch)] as usize;
-        row[least(root)] = 0;
+    /// `least` holds the hops of every switch, `emitted` those that its links were last given.
+    fn run(&mut self, links: &Links, root: u16, least: &mut [u8], emitted: &mut [u8]) {
+        least[usize::from(root)] = 0;
         self.queue.clear();
         self.queue.push(root);
         self.up[usize::from(root)] = true;
@@ -224,21 +249,30 @@ impl Search {
         while let Some(&switch) = self.queue.get(head) {
             head += 1;
             self.queued[usize::from(switch)] = false;
-            let up = self.up[usize::from(switch)];
-            let beyond = row[least(switch)].saturating_add(1);
-            for link in links.onwards(switch, up) {
-                let slot = link.slot as usize;
-                if beyond >= row[slot] {
+            let beyond = least[usize::from(switch)].saturating_add(1);
+            let improves = |link: &Link| beyond < emitted[link.class as usize];
+            let down = links.down.of(switch).iter().any(improves);
+            let up = self.up[usize::from(switch)] && links.up.of(switch).iter().any(improves);
+            let onwards = match (down, up) {
+                (false, false) => continue,
+                (true, false) => links.down.of(switch),
+                (false, true) => links.up.of(switch),
+                (true, true) => links.all.of(switch),
+            };
+            for link in onwards {
+                if beyond >= emitted[link.class as usize] {
                     continue;
                 }
-                row[slot] = beyond;
-                let best = &mut row[least(link.to)];
-                *best = beyond.min(*best);
                 let there = usize::from(link.to);
+                least[there] = least[there].min(beyond);
                 if !std::mem::replace(&mut self.queued[there], true) {
                     self.up[there] = link.up;
                     self.queue.push(link.to);
                 }
+            }
+            for link in onwards {
+                let slot = &mut emitted[link.class as usize];
+                *slot = beyond.min(*slot);
             }
         }
     }

@@ -23,14 +23,15 @@ use std::borrow::Cow;
 
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, assume_port_guids, name};
+use super::join::{End, Net, Remote, name};
 use super::rate;
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
 
 /// Reads a whole text.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
-    let mut parser = Parser { net: Net::new(), ids: Ids::default(), node: None };
+    let mut parser =
+        Parser { net: Net::with_text_length(text.len()), ids: Ids::default(), node: None };
     for line in Lines::new(text, 0, 1) {
         parser.line(line)?;
     }
@@ -194,7 +195,7 @@ impl<'a> Parser<'a> {
         external_port(&mut line)?;
         let guid = line.guid_in_parentheses()?;
         line.skip_blanks();
-        let remote_place = line.place();
+        let remote_column = line.place().column;
         let remote = line.quoted("the name of the node at the other end")?;
         line.demand("[")?;
         let remote_port = line.decimal("a port number", 1, 254)?;
@@ -221,12 +222,12 @@ impl<'a> Parser<'a> {
         let port = self.net.fabric.port_id(node, number);
         self.net.declare(End {
             place,
-            remote_place,
+            remote_column,
             port: port.expect("the number was checked against the node's ports"),
             remote: Remote::Node(Cow::Borrowed(remote)),
             remote_port: u8::try_from(remote_port).unwrap_or_default(),
-            guid,
-            remote_guid,
+            guid: guid.unwrap_or_default(),
+            remote_guid: remote_guid.unwrap_or_default(),
             remote_lid: Some(remote_lid),
             rate,
         })
@@ -249,16 +250,17 @@ impl<'a> Parser<'a> {
     fn set_guids(&mut self, targets: &[Option<PortId>]) -> Result<(), Fault> {
         for index in 0..self.net.ends.len() {
             let end = &self.net.ends[index];
-            let Some(guid) = end.guid else { continue };
-            self.set_guid(end.place, end.port, guid)?;
+            if !end.guid.is_zero() {
+                self.set_guid(end.place, end.port, end.guid)?;
+            }
         }
         for (index, target) in targets.iter().enumerate() {
             let end = &self.net.ends[index];
-            let (Some(guid), Some(target)) = (end.remote_guid, *target) else { continue };
-            self.set_guid(end.remote_place, target, guid)?;
+            if let Some(target) = target.filter(|_| !end.remote_guid.is_zero()) {
+                self.set_guid(end.remote_place(), target, end.remote_guid)?;
+            }
         }
-        assume_port_guids(&mut self.net.fabric);
-        Ok(())
+        self.net.assume_guids()
     }
 
     fn set_guid(&mut self, place: Place, port: PortId, guid: Guid) -> Result<(), Fault> {
@@ -289,7 +291,7 @@ impl<'a> Parser<'a> {
             if lid != said {
                 let (node, number) = name(fabric, target);
                 let shown = |lid: Option<Lid>| lid.map_or(0, Lid::get);
-                return Err(end.remote_place.fault(format!(
+                return Err(end.remote_place().fault(format!(
                     "found LID {} for \"{node}\" port {number}, expected {} as its own record says",
                     shown(said),
                     shown(lid)
@@ -340,3 +342,6 @@ fn trailer(line: &mut Line<'_>) -> Result<(), Fault> {
         return Err(start.expected("the end of the line"));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,9 @@ pub(crate) use header::UNQUOTED_ENDS;
 /// The longest line, in bytes, that ibsim reads whole.
 pub(crate) const MAX_LINE: usize = 254;
 /// The longest name of a node, module included, that ibsim keeps whole in links.
-pub(crate) const MAX_NAME: usize = 63;
+pub(crate) const MAX_NAME: usize = 64;
+/// The longest description, in bytes, that ibsim keeps whole.
+pub(crate) const MAX_DESCRIPTION: usize = 63;
 /// The longest alias, module and `@` included, that ibsim keeps whole.
 const MAX_ALIAS: usize = 39;
 /// The longest module name that ibsim takes.
@@ -58,7 +60,7 @@ pub(super) fn parse(
 }
 
 fn fabric(files: &include::Files<'_>) -> Result<Fabric, Fault> {
-    let mut parser = Parser::new();
+    let mut parser = Parser::new(files.length());
     for chunk in files.chunks() {
         for line in Lines::new(chunk.text, chunk.source, chunk.first_line) {
             parser.line(line)?;
@@ -117,9 +119,9 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new() -> Self {
+    fn new(bytes: usize) -> Self {
         Self {
-            net: Net::new(),
+            net: Net::with_text_length(bytes),
             record: None,
             aliases: BTreeMap::new(),
             module: "",
@@ -366,13 +368,14 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Fabric, Fault> {
+    fn finish(mut self) -> Result<Fabric, Fault> {
         if let Some(place) = self.pending {
             return Err(place.fault(
                 "found identifier lines at the end of the file, expected the node that they describe",
             ));
         }
         let targets = self.net.resolve()?;
+        self.net.forget_unlinked(&targets);
         self.net.join(&targets, Enabled::common)
     }
 }

@@ -15,18 +15,25 @@ use crate::text::{Fault, Place};
 pub(super) struct End<'a, R> {
     /// Where the line starts.
     pub(super) place: Place,
-    /// Where the line names the other end.
-    pub(super) remote_place: Place,
+    /// The column in which the line names the other end.
+    pub(super) remote_column: u32,
     pub(super) port: PortId,
     pub(super) remote: Remote<'a>,
     pub(super) remote_port: u8,
-    /// The port GUID that the line gives for its own port.
-    pub(super) guid: Option<Guid>,
-    /// The port GUID that the line gives for the other end.
-    pub(super) remote_guid: Option<Guid>,
+    /// The port GUID that the line gives for its own port; zero when it gives none.
+    pub(super) guid: Guid,
+    /// The port GUID that the line gives for the other end; zero when it gives none.
+    pub(super) remote_guid: Guid,
     /// The LID that the line gives for the other end; `Some(None)` when it says that it has none.
     pub(super) remote_lid: Option<Option<Lid>>,
     pub(super) rate: R,
+}
+
+impl<R> End<'_, R> {
+    /// Returns where the line names the other end.
+    pub(super) fn remote_place(&self) -> Place {
+        Place { column: self.remote_column, ..self.place }
+    }
 }
 
 /// How a port line names the other end.
@@ -52,8 +59,11 @@ pub(super) struct Net<'a, R> {
 const NO_END: u32 = u32::MAX;
 
 impl<'a, R: Copy> Net<'a, R> {
-    pub(super) fn new() -> Self {
-        Self { fabric: Fabric::new(), ends: Vec::new(), slots: Vec::new() }
+    /// Returns an empty net with room for what a text of some length is likely to declare.
+    pub(super) fn with_text_length(bytes: usize) -> Self {
+        const BYTES_PER_LINE: usize = 40;
+        let ends = Vec::with_capacity(bytes / BYTES_PER_LINE);
+        Self { fabric: Fabric::new(), ends, slots: Vec::new() }
     }
 
     /// Adds a node whose header stands at a place.
@@ -126,7 +136,7 @@ impl<'a, R: Copy> Net<'a, R> {
                     let awaited = &mut targets[self.slots[target.index()] as usize];
                     if let Some(first) = awaited.replace(end.port) {
                         let (node, number) = name(&self.fabric, first);
-                        return Err(end.remote_place.fault(format!(
+                        return Err(end.remote_place().fault(format!(
                             "found a second link to this alias, expected only that from \"{node}\" port {number}"
                         )));
                     }
@@ -136,6 +146,44 @@ impl<'a, R: Copy> Net<'a, R> {
             }
         }
         Ok(targets)
+    }
+
+    /// Gives every port of channel adapters and routers that has no GUID the node GUID plus its
+    /// number.
+    ///
+    /// An unlinked port whose assumed GUID another port has stays without one: that is no
+    /// contradiction in the file.
+    pub(super) fn assume_guids(&mut self) -> Result<(), Fault> {
+        for index in 0..self.fabric.node_count() {
+            let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
+            let spec = self.fabric.node(node);
+            if spec.kind.is_switch() {
+                continue;
+            }
+            let (first, ports) = (spec.guid.0, spec.ports);
+            for number in 1..=ports {
+                let port = self.fabric.port_id(node, number).expect("it is one of the node's");
+                if !self.fabric.port(port).guid.is_zero() {
+                    continue;
+                }
+                let guid = Guid(first.wrapping_add(u64::from(number)));
+                let assumed = self.fabric.set_port_guid(node, number, guid);
+                let end = self.ends.get(self.slots[port.index()] as usize);
+                if let (Err(error), Some(end)) = (assumed, end) {
+                    return Err(refused(end.place, &error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the LIDs of ports that have an alias but no link: such a port is down.
+    pub(super) fn forget_unlinked(&mut self, targets: &[Option<PortId>]) {
+        for (end, _) in self.ends.iter().zip(targets).filter(|(_, target)| target.is_none()) {
+            let port = *self.fabric.port(end.port);
+            let forgotten = self.fabric.set_lid(port.node, port.number, None, Lmc::ZERO);
+            forgotten.expect("the port exists");
+        }
     }
 
     /// Joins the links; `common` says at what rate a link with these two ends runs.
@@ -158,7 +206,7 @@ impl<'a, R: Copy> Net<'a, R> {
                 let port = self.fabric.port(port);
                 (port.node, port.number)
             });
-            let place = end.remote_place;
+            let place = end.remote_place();
             self.fabric.connect(ends[0], ends[1], rate).map_err(|error| refused(place, &error))?;
         }
         Ok(self.fabric)
@@ -171,13 +219,13 @@ impl<'a, R: Copy> Net<'a, R> {
             Remote::Awaited => return Ok(None),
         };
         let Some(node) = self.fabric.find_name(remote) else {
-            return Err(end.remote_place.fault(format!(
+            return Err(end.remote_place().fault(format!(
                 "found a link to \"{remote}\", expected the name of a node that the file describes"
             )));
         };
         let port = self.fabric.port_id(node, end.remote_port).filter(|_| end.remote_port > 0);
         port.map(Some).ok_or_else(|| {
-            end.remote_place.fault(format!(
+            end.remote_place().fault(format!(
                 "found a link to port {} of \"{remote}\", expected 1 to {}",
                 end.remote_port,
                 self.fabric.node(node).ports
@@ -203,7 +251,7 @@ impl<'a, R: Copy> Net<'a, R> {
         let (remote, remote_number) = name(&self.fabric, target);
         let (found, line) = match other {
             None => {
-                return Err(end.remote_place.fault(format!(
+                return Err(end.remote_place().fault(format!(
                     "found no line for port {remote_number} of \"{remote}\", \
                      expected one that links it to port {number} of \"{node}\" as this line does"
                 )));
@@ -216,33 +264,10 @@ impl<'a, R: Copy> Net<'a, R> {
                 None => ("linked by an alias".to_owned(), other.place.line),
             },
         };
-        Err(end.remote_place.fault(format!(
+        Err(end.remote_place().fault(format!(
             "found port {remote_number} of \"{remote}\" {found} (line {line}), \
              expected it to be linked to port {number} of \"{node}\" as this line says"
         )))
-    }
-}
-
-/// Gives every port of channel adapters and routers that has no GUID the node GUID plus its
-/// number.
-///
-/// An assumed GUID that another port has is no contradiction in the file: the port stays without
-/// one then.
-pub(super) fn assume_port_guids(fabric: &mut Fabric) {
-    for index in 0..fabric.node_count() {
-        let node = NodeId(u32::try_from(index).expect("fewer than 2^32 nodes"));
-        let spec = fabric.node(node);
-        if spec.kind.is_switch() {
-            continue;
-        }
-        let (first, ports) = (spec.guid.0, spec.ports);
-        for number in 1..=ports {
-            let port = fabric.port_id(node, number).expect("the number is one of the node's");
-            if fabric.port(port).guid.is_zero() {
-                let guid = Guid(first.wrapping_add(u64::from(number)));
-                let _taken = fabric.set_port_guid(node, number, guid);
-            }
-        }
     }
 }
 

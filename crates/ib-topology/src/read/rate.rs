@@ -42,20 +42,21 @@ pub(super) fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
 }
 
 fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
-    let widths = [
-        ("12x", LinkWidth::X12),
-        ("4x", LinkWidth::X4),
-        ("8x", LinkWidth::X8),
-        ("2x", LinkWidth::X2),
-        ("1x", LinkWidth::X1),
-        ("??", UNNAMED_WIDTH),
-    ];
-    for (text, width) in widths {
-        if line.eat(text) {
-            return Ok(width);
+    let (width, length) = match line.rest().as_bytes() {
+        [b'1', b'2', b'x', ..] => (LinkWidth::X12, 3),
+        [b'1', b'x', ..] => (LinkWidth::X1, 2),
+        [b'2', b'x', ..] => (LinkWidth::X2, 2),
+        [b'4', b'x', ..] => (LinkWidth::X4, 2),
+        [b'8', b'x', ..] => (LinkWidth::X8, 2),
+        [b'?', b'?', ..] => (UNNAMED_WIDTH, 2),
+        _ => {
+            return Err(line.expected(
+                "a link width and speed like `4xHDR`, the width one of 1x, 2x, 4x, 8x, 12x",
+            ));
         }
-    }
-    Err(line.expected("a link width and speed like `4xHDR`, the width one of 1x, 2x, 4x, 8x, 12x"))
+    };
+    line.seek(line.position() + length);
+    Ok(width)
 }
 
 /// Returns the rate on which both ends of a link agree.
@@ -71,8 +72,8 @@ pub(super) fn agreed(a: LinkRate, b: LinkRate) -> Result<LinkRate, [String; 2]> 
     Err([found, "both ends to agree".to_owned()])
 }
 
-/// What ibsim calls enabled on a port: masks of PortInfo:LinkWidthEnabled, LinkSpeedEnabled and
-/// LinkSpeedExtEnabled, and FDR10. A link runs at the highest that both of its ends enable.
+/// What is enabled on a port in ibsim: the masks of widths, speeds and extended speeds that
+/// PortInfo has, and FDR10. A link runs at the highest that both of its ends enable.
 ///
 /// Bit 4 of `extended` is XDR, which ibsim does not know: it comes from the text of a comment
 /// only.
@@ -152,3 +153,6 @@ impl Enabled {
 fn highest<T: Copy>(table: &[(u8, T)], mask: u8) -> Option<T> {
     table.iter().find(|(bit, _)| mask & bit != 0).map(|&(_, value)| value)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,36 +6,48 @@ use crate::text::Lines;
 /// Returns the format that the first telling line belongs to; ibsim's when none does.
 pub(super) fn format(text: &str) -> Format {
     let mut is_first = true;
+    let mut is_identified = false;
     for line in Lines::new(text, 0, 1) {
         let line = line.text().trim_ascii_start();
-        if line.is_empty() {
+        let (Some(&initial), Some(is_letter)) =
+            (line.as_bytes().first(), line.as_bytes().first().map(u8::is_ascii_alphabetic))
+        else {
             continue;
-        }
-        if is_first && line.starts_with('{') {
+        };
+        if std::mem::replace(&mut is_first, false) && initial == b'{' {
             return Format::SubnetList;
         }
-        is_first = false;
-        if is_ibnetdiscover(line) {
-            return Format::Ibnetdiscover;
-        }
-        if IBSIM_ONLY.iter().any(|keyword| line.starts_with(keyword)) {
-            return Format::Ibsim;
+        match initial {
+            b'[' if has_port_guid(line) => return Format::Ibnetdiscover,
+            b'#' if line.starts_with("# Topology file: generated on") => {
+                return Format::Ibnetdiscover;
+            }
+            b's' if line.starts_with("switchguid=") && line.contains('(') => {
+                return Format::Ibnetdiscover;
+            }
+            b'@' => return Format::Ibsim,
+            _ if !is_letter => {}
+            _ if IBSIM_ONLY.iter().any(|keyword| line.starts_with(keyword)) => {
+                return Format::Ibsim;
+            }
+            // ibnetdiscover says of every node what its GUID is.
+            b'S' | b'C' | b'R' if !is_identified => return Format::Ibsim,
+            _ => is_identified = true,
         }
     }
     Format::Ibsim
 }
 
 /// What lines start with that ibnetdiscover never prints.
-const IBSIM_ONLY: [&str; 9] =
-    ["Hca", "hcaguid", "include", "do ", "width", "speed", "extspeed", "module", "@"];
+const IBSIM_ONLY: [&str; 8] =
+    ["Hca", "hcaguid", "include", "do ", "width", "speed", "extspeed", "module"];
 
-fn is_ibnetdiscover(line: &str) -> bool {
-    if line.starts_with('[') {
-        let declaration = line.split('#').next().unwrap_or_default();
-        return declaration.contains("](");
-    }
-    line.starts_with("# Topology file: generated on")
-        || (line.starts_with("switchguid=") && line.contains('('))
+/// Returns true for a port line with a GUID in parentheses behind one of its port numbers.
+fn has_port_guid(line: &str) -> bool {
+    let declaration = line.bytes().take_while(|&b| b != b'#');
+    declaration
+        .scan(b' ', |before, b| Some((std::mem::replace(before, b), b)))
+        .any(|pair| pair == (b']', b'('))
 }
 
 #[cfg(test)]

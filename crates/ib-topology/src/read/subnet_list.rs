@@ -11,14 +11,18 @@
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
-use super::join::{End, Net, Remote, assume_port_guids, name};
+use super::join::{End, Net, Remote, name};
 use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
 use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
 
 /// Reads a whole text.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
-    let mut parser = Parser { net: Net::new(), first_lines: Vec::new(), seen: Vec::new() };
+    let mut parser = Parser {
+        net: Net::with_text_length(text.len() / 8),
+        first_lines: Vec::new(),
+        seen: Vec::new(),
+    };
     for mut line in Lines::new(text, 0, 1) {
         line.skip_blanks();
         if line.peek().is_some() {
@@ -26,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
         }
     }
     let targets = parser.net.resolve()?;
-    assume_port_guids(&mut parser.net.fabric);
+    parser.net.assume_guids()?;
     parser.net.join(&targets, agreed)
 }
 
@@ -54,6 +58,13 @@ struct Side<'a> {
     number: u8,
 }
 
+impl Side<'_> {
+    /// Returns the system image GUID, which is the node GUID when the list has none.
+    fn system(&self) -> Guid {
+        if self.system.is_zero() { self.node } else { self.system }
+    }
+}
+
 impl<'a> Parser<'a> {
     fn link(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
         let sending = side(&mut line)?;
@@ -65,12 +76,12 @@ impl<'a> Parser<'a> {
         let peer = self.port(&receiving)?;
         self.net.declare(End {
             place: sending.place,
-            remote_place: receiving.place,
+            remote_column: receiving.place.column,
             port,
             remote: Remote::Port(peer),
             remote_port: receiving.number,
-            guid: None,
-            remote_guid: None,
+            guid: Guid::ZERO,
+            remote_guid: Guid::ZERO,
             remote_lid: None,
             rate,
         })
@@ -107,6 +118,16 @@ impl<'a> Parser<'a> {
     }
 
     fn compare(&self, side: &Side<'a>, known: &NodeSpec, line: u32) -> Result<(), Fault> {
+        let is_same = side.kind == known.kind
+            && side.ports == known.ports
+            && side.system() == known.system_guid
+            && side.vendor == known.vendor_id
+            && side.device == known.device_id
+            && side.revision == known.revision
+            && side.description == known.description;
+        if is_same {
+            return Ok(());
+        }
         let said = spec(side);
         let differing = [
             ("node type", said.kind.to_string(), known.kind.to_string()),
@@ -121,9 +142,6 @@ impl<'a> Parser<'a> {
                 format!("{{{}}}", known.description),
             ),
         ];
-        if said == *known {
-            return Ok(());
-        }
         let differing = differing.iter().find(|(_, said, known)| said != known);
         let (what, said, known) = differing.expect("every field that can differ is compared");
         Err(side.place.fault(format!(
@@ -174,7 +192,7 @@ fn spec(side: &Side<'_>) -> NodeSpec {
         kind: side.kind,
         name: format!("{letter}-{:016x}", side.node),
         guid: side.node,
-        system_guid: if side.system.is_zero() { side.node } else { side.system },
+        system_guid: side.system(),
         description: side.description.to_owned(),
         ports: side.ports,
         vendor_id: side.vendor,
@@ -206,8 +224,9 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let node = Guid(field(line, " NodeGUID:", guid, u64::MAX)?);
     let port = Guid(field(line, " PortGUID:", guid, u64::MAX)?);
     let vendor = field(line, " VenID:", "a vendor ID of 24 bits", 0xff_ffff)?;
+    line.demand(" DevID:")?;
     let device_line = *line;
-    let device = field(line, " DevID:", "a device ID of 16 bits", u64::from(u32::MAX))?;
+    let device = line.hexadecimal("a device ID of 16 bits", u64::from(u32::MAX))?;
     let swapped = device >> 16;
     if swapped != 0 && device & 0xffff != 0 {
         return Err(device_line.expected("a device ID of 16 bits, in either half of 32"));
@@ -216,10 +235,7 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     let revision = field(line, " Rev:", "a revision of 32 bits", u64::from(u32::MAX))?;
     line.demand(" {")?;
     let description = description(line)?;
-    let lid_line = *line;
-    let lid = field(line, "} LID:", "a LID, 0000 to BFFF", u64::from(Lid::MAX_UNICAST)).map_err(
-        |fault| if lid_line.rest().is_empty() { lid_line.expected("`} LID:`") } else { fault },
-    )?;
+    let lid = field(line, DESCRIPTION_END, "a LID, 0000 to BFFF", u64::from(Lid::MAX_UNICAST))?;
     let number = field(line, " PN:", "a port number, 01 to FE", 254)?;
     line.demand(" }")?;
     Ok(Side {

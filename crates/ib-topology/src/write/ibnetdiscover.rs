@@ -5,7 +5,7 @@ use std::io;
 
 use ib_types::{Lid, NodeKind};
 
-use super::{WriteError, check_text, lid_of, unrepresentable};
+use super::{WriteError, check_numbers, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Node, NodeId, Port};
 
 /// Writes a fabric, its nodes in their own order.
@@ -39,6 +39,7 @@ fn initiator(fabric: &Fabric) -> Option<(NodeId, &Port)> {
 
 fn record(fabric: &Fabric, id: NodeId, node: &Node, text: &mut String) -> Result<(), WriteError> {
     check_text(node)?;
+    check_numbers(fabric, id, node)?;
     if node.name.is_empty() || node.name.contains('"') {
         return Err(unrepresentable(node, "its name", "one with letters and without quotes"));
     }

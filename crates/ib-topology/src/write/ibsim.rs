@@ -6,9 +6,9 @@ use std::io;
 
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
-use super::{WriteError, check_text, lid_of, unrepresentable};
+use super::{WriteError, check_text, check_vendor, lid_of, unrepresentable};
 use crate::fabric::{Fabric, LinkRate, Node, NodeId, Port};
-use crate::read::ibsim_limits::{MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
+use crate::read::ibsim_limits::{MAX_DESCRIPTION, MAX_LINE, MAX_MODULE, MAX_NAME, UNQUOTED_ENDS};
 
 /// Writes a fabric.
 pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), WriteError> {
@@ -47,10 +47,7 @@ fn record<'a>(
         let _ = writeln!(text, "module=\"{module}\"");
         state.module = module;
     }
-    if node.vendor_id > 0xff_ffff {
-        let found = format!("vendor ID {:#x}", node.vendor_id);
-        return Err(unrepresentable(node, found, "one of 24 bits"));
-    }
+    check_vendor(node)?;
     if node.vendor_id != 0 {
         let _ = writeln!(text, "vendid={:#x}", node.vendor_id);
     }
@@ -106,27 +103,36 @@ fn header_comment(
     if !is_described && !has_port0 {
         return Ok(());
     }
-    text.push_str("\t# ");
     let description = if is_described { &node.description } else { &node.name };
-    if description.contains('"') {
-        // ibsim takes a description without quotes up to the first thing behind it.
-        let ends = UNQUOTED_ENDS.iter().any(|end| description.contains(end));
-        if ends || description.starts_with(['"', ' ', '\t']) {
-            return Err(unrepresentable(
-                node,
-                format!("the description `{description}`"),
-                "one that ibsim can read without quotes around it",
-            ));
-        }
-        text.push_str(description);
-    } else {
-        let _ = write!(text, "\"{description}\"");
+    if description.len() > MAX_DESCRIPTION {
+        let found = format!("a description of {} bytes", description.len());
+        let expected = format!("at most {MAX_DESCRIPTION}, where ibsim cuts descriptions");
+        return Err(unrepresentable(node, found, &expected));
     }
+    let (lid, lmc) = (port0.0.map_or(0, Lid::get), port0.1);
+    let kind = if node.enhanced_port0 { "enhanced" } else { "base" };
+    let mut behind = String::new();
     if has_port0 {
-        let kind = if node.enhanced_port0 { "enhanced" } else { "base" };
-        let (lid, lmc) = port0;
-        let _ = write!(text, " {kind} port 0 lid {} lmc {lmc}", lid.map_or(0, Lid::get));
+        let _ = write!(behind, " {kind} port 0 lid {lid} lmc {lmc}");
     }
+    if !description.contains('"') {
+        let _ = write!(text, "\t# \"{description}\"{behind}");
+        return Ok(());
+    }
+    // ibsim takes a description without quotes around it up to what it recognizes behind it.
+    if node.kind.is_switch() {
+        behind = format!(" {kind} port 0 lid {lid} lmc {lmc}");
+    }
+    let whole = format!("{description}{behind}");
+    let end = UNQUOTED_ENDS.iter().find_map(|end| whole.find(end)).unwrap_or(whole.len());
+    if end != description.len() || description.starts_with(['"', ' ', '\t']) {
+        return Err(unrepresentable(
+            node,
+            format!("the description `{description}`"),
+            "one that ibsim can read without quotes around it",
+        ));
+    }
+    let _ = write!(text, "\t# {whole}");
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use ib_types::{Lid, LinkSpeed, NodeKind};
 
-use super::{WriteError, check_text, lid_of, unrepresentable};
+use super::{WriteError, check_numbers, check_text, lid_of, unrepresentable};
 use crate::fabric::{Fabric, Port};
 use crate::read::subnet_list_limits::DESCRIPTION_END;
 
@@ -14,6 +14,7 @@ pub(super) fn write(fabric: &Fabric, output: &mut impl io::Write) -> Result<(), 
     let mut text = String::new();
     for (id, node) in fabric.nodes() {
         check_text(node)?;
+        check_numbers(fabric, id, node)?;
         if node.description.contains(DESCRIPTION_END) {
             let found = format!("the description `{}`", node.description);
             return Err(unrepresentable(node, found, "one without `} LID:`"));

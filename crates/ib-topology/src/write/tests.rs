@@ -1,1 +1,354 @@
-//! Tests.
+use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
+use proptest::prelude::*;
+
+use super::write;
+use crate::read::{Format, read, read_as};
+use crate::{Fabric, LinkRate, NodeId, NodeSpec};
+
+fn text(fabric: &Fabric, format: Format) -> Result<String, String> {
+    let mut output = Vec::new();
+    write(fabric, format, &mut output).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8(output).expect("all formats are text"))
+}
+
+fn rate(width: LinkWidth, speed: LinkSpeed) -> LinkRate {
+    LinkRate { width, speed }
+}
+
+fn lid(lid: u32) -> Option<Lid> {
+    Some(Lid::unicast(lid).expect("a unicast LID"))
+}
+
+/// A switch with a host, a router and another switch; LIDs everywhere but on the second switch.
+fn small() -> Fabric {
+    let mut fabric = Fabric::new();
+    let leaf = NodeSpec {
+        description: "the leaf".to_owned(),
+        vendor_id: 0x2c9,
+        device_id: 0xd2f2,
+        system_guid: Guid(0x1003),
+        enhanced_port0: true,
+        ..NodeSpec::new(NodeKind::Switch, "leaf", Guid(0x1000), 4)
+    };
+    let leaf = fabric.add_node(leaf).expect("new");
+    let spine = NodeSpec::new(NodeKind::Switch, "spine", Guid(0x1100), 4);
+    let spine = fabric.add_node(spine).expect("new");
+    let host = NodeSpec::new(NodeKind::ChannelAdapter, "host", Guid(0x2000), 2);
+    let host = fabric.add_node(host).expect("new");
+    let gate = NodeSpec::new(NodeKind::Router, "gate", Guid(0x3000), 1);
+    let gate = fabric.add_node(gate).expect("new");
+    for (node, number, guid) in [(host, 1, 0x2001), (host, 2, 0x2002), (gate, 1, 0x3001)] {
+        fabric.set_port_guid(node, number, Guid(guid)).expect("free");
+    }
+    let links = [
+        ((leaf, 1), (spine, 1), rate(LinkWidth::X4, LinkSpeed::Ndr)),
+        ((leaf, 2), (spine, 2), LinkRate::DEFAULT),
+        ((leaf, 3), (host, 1), rate(LinkWidth::X4, LinkSpeed::Hdr)),
+        ((gate, 1), (spine, 3), rate(LinkWidth::X12, LinkSpeed::Xdr)),
+    ];
+    for (a, b, rate) in links {
+        fabric.connect(a, b, rate).expect("free ports");
+    }
+    fabric.set_lid(leaf, 0, lid(7), Lmc::ZERO).expect("port 0");
+    fabric.set_lid(host, 1, lid(8), Lmc::new(1).expect("legal")).expect("port 1");
+    fabric
+}
+
+#[test]
+fn ibsim_reads_what_is_written_for_it() {
+    insta::assert_snapshot!(text(&small(), Format::Ibsim).expect("written"));
+}
+
+#[test]
+fn ibnetdiscover_output_has_the_shape_of_the_tools() {
+    insta::assert_snapshot!(text(&small(), Format::Ibnetdiscover).expect("written"));
+}
+
+#[test]
+fn a_subnet_list_has_the_shape_of_opensms() {
+    insta::assert_snapshot!(text(&small(), Format::SubnetList).expect("written"));
+}
+
+#[test]
+fn a_small_fabric_survives() {
+    let fabric = small();
+    for format in [Format::Ibnetdiscover, Format::Ibsim] {
+        let written = text(&fabric, format).expect("written");
+        assert_eq!(read("f", written.as_bytes()), Ok(fabric.clone()), "{written}");
+    }
+}
+
+#[test]
+fn ibsims_modules_survive() {
+    let mut fabric = Fabric::new();
+    let ids = ["m#a", "m#b", "n#a", "lone"].map(|name| {
+        let guid = Guid(fabric.node_count() as u64 + 1);
+        fabric.add_node(NodeSpec::new(NodeKind::Switch, name, guid, 3)).expect("new")
+    });
+    fabric.connect((ids[0], 1), (ids[1], 1), LinkRate::DEFAULT).expect("free");
+    fabric.connect((ids[0], 2), (ids[2], 2), LinkRate::DEFAULT).expect("free");
+    let written = text(&fabric, Format::Ibsim).expect("written");
+    assert_eq!(read("f", written.as_bytes()), Ok(fabric.clone()), "{written}");
+    fabric.connect((ids[1], 3), (ids[3], 3), LinkRate::DEFAULT).expect("free");
+    assert_eq!(
+        text(&fabric, Format::Ibsim),
+        Err("node \"m#b\" cannot be written: found a link to \"lone\", which is in no module, \
+             expected one to a node of a module, as from any module"
+            .to_owned())
+    );
+}
+
+#[test]
+fn ibsim_takes_descriptions_with_quotes_without_quotes_around() {
+    for kind in [NodeKind::Switch, NodeKind::ChannelAdapter] {
+        let mut spec = NodeSpec::new(kind, "a", Guid(5), 1);
+        spec.description = "a \"big\" lid ".to_owned();
+        let mut fabric = Fabric::new();
+        let id = fabric.add_node(spec).expect("new");
+        if !kind.is_switch() {
+            fabric.set_port_guid(id, 1, Guid(6)).expect("free");
+        }
+        let written = text(&fabric, Format::Ibsim);
+        match kind {
+            NodeKind::Switch => {
+                let written = written.expect("the end of the description is marked");
+                assert_eq!(read("f", written.as_bytes()), Ok(fabric));
+            }
+            _ => assert_eq!(
+                written,
+                Err("node \"a\" cannot be written: found the description `a \"big\" lid `, \
+                     expected one that ibsim can read without quotes around it"
+                    .to_owned())
+            ),
+        }
+    }
+}
+
+#[test]
+fn what_a_format_cannot_say_is_refused() {
+    let written = |format, change: &dyn Fn(&mut NodeSpec)| {
+        let mut spec = NodeSpec::new(NodeKind::Switch, "a", Guid(5), 2);
+        change(&mut spec);
+        let mut fabric = Fabric::new();
+        fabric.add_node(spec).expect("new");
+        text(&fabric, format).map(|_| ())
+    };
+    let long = "x".repeat(65);
+    let all = [Format::Ibnetdiscover, Format::Ibsim, Format::SubnetList];
+    for format in all {
+        assert_eq!(written(format, &|_| ()), Ok(()));
+        for control in ["\n", "\r", "\0", "\u{7f}"] {
+            let found = written(format, &|spec| spec.description = control.to_owned());
+            assert!(found.expect_err("no text").contains("control character"));
+            let found = written(format, &|spec| spec.name = control.to_owned());
+            assert!(found.expect_err("no text").contains("control character"));
+        }
+        assert!(written(format, &|spec| spec.vendor_id = 0x100_0000).is_err());
+        assert_eq!(written(format, &|spec| spec.vendor_id = 0xff_ffff), Ok(()));
+    }
+    let ibsim = |change: &dyn Fn(&mut NodeSpec)| written(Format::Ibsim, change);
+    for name in ["", "a\"b", "a@b", "#b", "a#", "a#b#c", long.as_str(), "a-module-of-22-letters#a"]
+    {
+        let error = ibsim(&|spec| spec.name = name.to_owned()).expect_err(name);
+        assert!(error.contains("found its name"), "{error}");
+    }
+    assert_eq!(ibsim(&|spec| spec.name = long[1..].to_owned()), Ok(()));
+    assert!(ibsim(&|spec| spec.description = long[1..].to_owned()).is_err());
+    assert_eq!(ibsim(&|spec| spec.description = long[2..].to_owned()), Ok(()));
+    for name in ["", "a\"b"] {
+        assert!(written(Format::Ibnetdiscover, &|spec| spec.name = name.to_owned()).is_err());
+    }
+    assert!(written(Format::SubnetList, &|spec| spec.description = "} LID:".to_owned()).is_err());
+}
+
+#[test]
+fn a_linked_port_without_a_guid_is_refused_where_guids_are_written() {
+    let mut fabric = Fabric::new();
+    let host = NodeSpec::new(NodeKind::ChannelAdapter, "host", Guid(5), 1);
+    let host = fabric.add_node(host).expect("new");
+    let leaf = fabric.add_node(NodeSpec::new(NodeKind::Switch, "leaf", Guid(9), 1)).expect("new");
+    fabric.connect((host, 1), (leaf, 1), LinkRate::DEFAULT).expect("free");
+    let expected = "node \"host\" cannot be written: found its port 1 linked without a GUID, expected a port GUID";
+    assert_eq!(text(&fabric, Format::Ibnetdiscover), Err(expected.to_owned()));
+    assert_eq!(text(&fabric, Format::SubnetList), Err(expected.to_owned()));
+    assert!(text(&fabric, Format::Ibsim).is_ok(), "ibsim numbers ports itself");
+}
+
+#[test]
+fn node_guids_that_leave_no_room_for_ibsims_ports_are_refused() {
+    let mut fabric = Fabric::new();
+    for (name, guid) in [("a", 5), ("b", 6)] {
+        let spec = NodeSpec::new(NodeKind::ChannelAdapter, name, Guid(guid), 2);
+        fabric.add_node(spec).expect("new");
+    }
+    assert_eq!(
+        text(&fabric, Format::Ibsim),
+        Err("node \"b\" cannot be written: found port GUID 0x0000000000000007 by ibsim's numbering, \
+             which a port of \"a\" has too, expected node GUIDs that leave room for the ports"
+            .to_owned())
+    );
+}
+
+/// What is random about a node.
+#[derive(Clone, Debug)]
+struct AnyNode {
+    kind: NodeKind,
+    ports: u8,
+    name: String,
+    description: String,
+    vendor: u32,
+    device: u16,
+    system: Option<u64>,
+    enhanced_port0: bool,
+    lid: u32,
+    lmc: u8,
+    guid_shift: u64,
+}
+
+fn any_node() -> impl Strategy<Value = AnyNode> {
+    let kind =
+        prop_oneof![Just(NodeKind::Switch), Just(NodeKind::ChannelAdapter), Just(NodeKind::Router)];
+    let text = ("[ -!$-?A-~éß]{0,20}", "[ -!#-~éß\t]{1,30}");
+    let numbers = (0..0x100_0000u32, any::<u16>(), any::<Option<u64>>(), any::<bool>());
+    let lids = (0..49_000u32, 0..8u8, 0..3u64);
+    (kind, 1..12u8, text, numbers, lids).prop_map(|(kind, ports, text, numbers, lids)| AnyNode {
+        kind,
+        ports,
+        name: text.0,
+        description: text.1,
+        vendor: numbers.0,
+        device: numbers.1,
+        system: numbers.2.filter(|&guid| guid != 0),
+        enhanced_port0: numbers.3 && kind.is_switch(),
+        lid: lids.0,
+        lmc: lids.1,
+        guid_shift: lids.2,
+    })
+}
+
+/// The two ports of a link, each a node and a number, as far as the fabric has them.
+type AnyLink = ((usize, u8), (usize, u8), (usize, usize));
+
+fn any_link() -> impl Strategy<Value = AnyLink> {
+    ((0..12usize, 1..12u8), (0..12usize, 1..12u8), (0..5usize, 0..9usize))
+}
+
+/// Builds a fabric of random nodes and of those links that it has free ports for.
+///
+/// With `numbered`, ports have the GUIDs that ibsim gives them.
+fn fabric(nodes: &[AnyNode], links: &[AnyLink], numbered: bool) -> Fabric {
+    let mut fabric = Fabric::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let guid = Guid(0x2000 + 0x40 * index as u64);
+        let spec = NodeSpec {
+            description: node.description.clone(),
+            vendor_id: node.vendor,
+            device_id: node.device,
+            system_guid: node.system.map_or(guid, Guid),
+            enhanced_port0: node.enhanced_port0,
+            ..NodeSpec::new(node.kind, format!("{}{index}", node.name), guid, node.ports)
+        };
+        let id = fabric.add_node(spec).expect("names and GUIDs differ");
+        if !node.kind.is_switch() {
+            for number in 1..=node.ports {
+                let guid = Guid(guid.0 + u64::from(number));
+                fabric.set_port_guid(id, number, guid).expect("GUIDs differ");
+            }
+        } else if !numbered {
+            fabric.set_port_guid(id, 0, Guid(guid.0 + node.guid_shift)).expect("GUIDs differ");
+        }
+    }
+    for &((a, port_a), (b, port_b), (width, speed)) in links {
+        let [a, b] = [a, b].map(|index| NodeId((index % nodes.len()) as u32));
+        let rate = rate(LinkWidth::ALL[width], LinkSpeed::ALL[speed]);
+        let _refused = fabric.connect((a, port_a), (b, port_b), rate);
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        let id = NodeId(index as u32);
+        let lmc = Lmc::new(node.lmc).expect("0 to 7");
+        let base = (node.lid > 0).then(|| lid(node.lid)).flatten();
+        if node.kind.is_switch() {
+            fabric.set_lid(id, 0, base, lmc).expect("port 0");
+            continue;
+        }
+        for number in 1..=node.ports {
+            let port = fabric.port_id(id, number).expect("one of its ports");
+            if fabric.port(port).peer.is_some() {
+                fabric.set_lid(id, number, base, lmc).expect("one of its ports");
+                if !numbered {
+                    let guid = Guid(0x20 + node.guid_shift + fabric.port(port).guid.0);
+                    fabric.set_port_guid(id, number, guid).expect("GUIDs differ");
+                }
+            }
+        }
+    }
+    fabric
+}
+
+fn any_fabric() -> impl Strategy<Value = (Vec<AnyNode>, Vec<AnyLink>)> {
+    (prop::collection::vec(any_node(), 1..12), prop::collection::vec(any_link(), 0..40))
+}
+
+proptest! {
+    #[test]
+    fn any_fabric_survives_as_ibsim_net_file((nodes, links) in any_fabric()) {
+        let fabric = fabric(&nodes, &links, true);
+        let written = text(&fabric, Format::Ibsim).expect("written");
+        prop_assert!(written.lines().all(|line| line.len() <= 254));
+        let again = read("f", written.as_bytes());
+        prop_assert!(again == Ok(fabric), "{again:?}\n{written}");
+    }
+
+    #[test]
+    fn any_fabric_survives_as_ibnetdiscover_output((nodes, links) in any_fabric()) {
+        let fabric = fabric(&nodes, &links, false);
+        let written = text(&fabric, Format::Ibnetdiscover).expect("written");
+        let again = read("f", written.as_bytes());
+        prop_assert!(again == Ok(fabric), "{again:?}\n{written}");
+    }
+
+    #[test]
+    fn any_linked_nodes_survive_as_subnet_list((nodes, links) in any_fabric()) {
+        let fabric = fabric(&nodes, &links, false);
+        let written = text(&fabric, Format::SubnetList).expect("written");
+        prop_assume!(fabric.link_count() > 0);
+        let again = read("f", written.as_bytes()).expect("read");
+        prop_assert_eq!(again.link_count(), fabric.link_count());
+        for (a, b) in fabric.links() {
+            let end = |fabric: &Fabric, id| {
+                let port = fabric.port(id);
+                let node = fabric.node(port.node);
+                let spec = NodeSpec { name: String::new(), enhanced_port0: false, ..NodeSpec::clone(node) };
+                (spec, port.number, port.guid, super::lid_of(fabric, port), port.rate)
+            };
+            let a_again = again.find_guid(fabric.node(fabric.port(a).node).guid).expect("the node");
+            let a_again = again.port_id(a_again, fabric.port(a).number).expect("the port");
+            let b_again = again.port(a_again).peer.expect("the link");
+            prop_assert_eq!(end(&again, a_again), end(&fabric, a));
+            prop_assert_eq!(end(&again, b_again), end(&fabric, b));
+        }
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_no_other_fabric((nodes, links) in any_fabric(), at in 0.0..1.0f64) {
+        let fabric = fabric(&nodes, &links, true);
+        for format in [Format::Ibnetdiscover, Format::Ibsim, Format::SubnetList] {
+            let written = text(&fabric, format).expect("written");
+            let cut = (written.len() as f64 * at) as usize;
+            let Some(part) = written.get(..cut) else { continue };
+            // What is left must be refused, or be whole nodes without a link to what is missing.
+            if let Ok(again) = read_as(format, "f", part.as_bytes()) {
+                prop_assert!(again.node_count() <= fabric.node_count());
+                for (id, node) in again.nodes() {
+                    let original = fabric.find_guid(node.guid).expect("a node of the fabric");
+                    let linked = |fabric: &Fabric, id| {
+                        fabric.ports_of(id).filter(|(_, port)| port.peer.is_some()).count()
+                    };
+                    if id.index() + 1 < again.node_count() {
+                        prop_assert_eq!(linked(&again, id), linked(&fabric, original));
+                    }
+                }
+            }
+        }
+    }
+}

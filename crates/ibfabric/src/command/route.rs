@@ -133,11 +133,7 @@ fn print_engine(
     Ok(())
 }
 
-fn print_loads(
-    subnet: &Subnet<'_>,
-    report: &CheckReport,
-    out: &mut Output,
-) -> Result<(), Failure> {
+fn print_loads(subnet: &Subnet<'_>, report: &CheckReport, out: &mut Output) -> Result<(), Failure> {
     if report.load.max > 0 {
         writeln!(out, "\nmost loaded links:")?;
         print_worst_links(&report.load, subnet, out, 5)?;

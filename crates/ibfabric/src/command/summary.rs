@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use ib_routing::check::{CheckReport, LinkLoad, Reachability};
+use ib_routing::metrics::{Metrics, MetricsOptions, metrics};
 use ib_routing::{EndPortId, Layers, Lfts, Subnet};
 use serde::Serialize;
 
@@ -50,7 +51,15 @@ pub(crate) struct MetricsSummary {
     pub(crate) shift_contention_mean: f64,
 }
 
-pub(crate) type Metrics = ();
+impl From<&Metrics> for MetricsSummary {
+    fn from(metrics: &Metrics) -> Self {
+        Self {
+            effective_bisection: rounded(metrics.effective_bisection),
+            shift_contention: metrics.shift_contention.max,
+            shift_contention_mean: rounded(metrics.shift_contention.mean),
+        }
+    }
+}
 
 /// Rounds to four places: the rest is noise to a reader.
 fn rounded(value: f64) -> f64 {
@@ -94,7 +103,7 @@ impl Summary {
                     format!("{} '{}'", node.guid, node.description)
                 })
                 .collect(),
-            metrics: { let _ = metrics; None },
+            metrics: metrics.map(MetricsSummary::from),
         }
     }
 
@@ -223,8 +232,10 @@ pub(crate) fn measure(
     args: &SubnetArgs,
     progress: &Progress,
 ) -> Option<Metrics> {
-    let _ = (subnet, lfts, ca_order, args, progress);
-    None
+    args.metrics.then(|| {
+        progress.next("measuring bisections and shifts");
+        metrics(subnet, lfts, &MetricsOptions { seed: args.seed, ca_order, ..Default::default() })
+    })
 }
 
 /// Makes the threads that the options ask for.

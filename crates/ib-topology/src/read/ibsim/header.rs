@@ -2,6 +2,7 @@
 
 use ib_types::{Lid, Lmc, NodeKind};
 
+use super::MAX_DESCRIPTION;
 use crate::text::{Fault, Line};
 
 /// What the comment of a header says.
@@ -23,6 +24,7 @@ pub(super) fn comment<'a>(line: &mut Line<'a>, kind: NodeKind) -> Result<Header<
         return Ok(header);
     }
     line.skip_blanks();
+    let start = *line;
     let description = if line.eat("\"\"") {
         ""
     } else if line.peek() == Some(b'"') {
@@ -33,6 +35,11 @@ pub(super) fn comment<'a>(line: &mut Line<'a>, kind: NodeKind) -> Result<Header<
         line.seek(line.position() + end);
         &rest[..end]
     };
+    if description.len() > MAX_DESCRIPTION {
+        return Err(start.expected(&format!(
+            "a description of up to {MAX_DESCRIPTION} bytes: ibsim cuts longer ones"
+        )));
+    }
     header.description = Some(description).filter(|description| !description.is_empty());
     line.skip_blanks();
     if kind.is_switch() {

@@ -60,6 +60,11 @@ impl<'t> Files<'t> {
         &self.sources[source as usize].name
     }
 
+    /// Returns the length of all files together in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.sources.iter().map(|source| source.text.len()).sum()
+    }
+
     /// Returns the stretches of text in the order in which they are to be read.
     pub(super) fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
         self.chunks.iter().map(|span| {
@@ -150,3 +155,6 @@ fn next_include(text: &str, from: usize) -> Option<usize> {
         .map(|(at, _)| from + at)
         .find(|&at| text.as_bytes()[at - 1] == b'\n')
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@ impl<'a> Parser<'a> {
         line.skip_blanks();
         let port = self.net.fabric.port_id(node, number);
         let port = port.expect("the number was checked against the node's ports");
-        let remote_place = line.place();
+        let remote_column = line.place().column;
         let (remote, remote_port) =
             if is_alias { (self.alias(&mut line, port)?, 0) } else { self.remote(&mut line)? };
         options(&mut line, &mut enabled)?;
@@ -38,12 +38,12 @@ impl<'a> Parser<'a> {
         }
         self.net.declare(End {
             place,
-            remote_place,
+            remote_column,
             port,
             remote,
             remote_port,
-            guid: None::<Guid>,
-            remote_guid: None,
+            guid: Guid::ZERO,
+            remote_guid: Guid::ZERO,
             remote_lid: None,
             rate: enabled,
         })?;
@@ -139,9 +139,10 @@ fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<
     };
     match letter {
         b'w' => enabled.width = value("a mask of widths", 1, 31)?,
-        // Zero stands for QDR.
         b's' => {
-            enabled.speed = Some(value("a mask of speeds", 0, 7)?).filter(|&s| s > 0).unwrap_or(4)
+            let speeds = value("a mask of speeds", 0, 7)?;
+            // Zero stands for QDR.
+            enabled.speed = if speeds == 0 { 4 } else { speeds };
         }
         _ => enabled.extended = value("a mask of extended speeds", 0, 15)?,
     }
@@ -154,37 +155,42 @@ fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<
 /// `lid L 4xHDR` sets what is enabled. Any other comment is skipped.
 fn comment(mut line: Line<'_>, enabled: &mut Enabled) -> Result<(Option<Lid>, Lmc), Fault> {
     let start = line.position();
-    let whole = line.rest();
-    if whole.is_empty() {
-        return Ok((None, Lmc::ZERO));
+    let whole = line.rest().as_bytes();
+    let mut quotes = None;
+    for (at, &byte) in whole.iter().enumerate() {
+        match byte {
+            b'"' => quotes = Some((quotes.map_or(at, |(first, _)| first), at)),
+            b'=' => option_in_comment(line, start + at, enabled)?,
+            _ => {}
+        }
     }
-    for (at, _) in whole.match_indices('=') {
-        option_in_comment(line, start + at, enabled)?;
-    }
-    let behind_quotes = whole.rfind('"').map_or(0, |quote| quote + 1);
-    if let Some(at) = whole[behind_quotes..].find("lid") {
-        line.seek(start + behind_quotes + at + "lid".len());
+    let (own_end, remote_start) =
+        quotes.map_or((whole.len(), 0), |(first, last)| (first, last + 1));
+    if let Some(at) = find(&whole[remote_start..], *b"lid") {
+        line.seek(start + remote_start + at + "lid".len());
         line.skip_blanks();
         if line.peek().is_some_and(|b| b.is_ascii_digit()) {
             line.lid()?;
             line.skip_blanks();
             if matches!(line.peek(), Some(b'0'..=b'9' | b'?')) {
-                let rate = rate::rate(&mut line)?;
-                enabled.set(rate);
+                enabled.set(rate::rate(&mut line)?);
             }
         }
     }
-    let own = &whole[..whole.find('"').unwrap_or(whole.len())];
-    let behind = |word: &str| {
-        let at = own.find(word)? + word.len();
+    let number_behind = |word: [u8; 4]| {
         let mut line = line;
-        line.seek(start + at);
+        line.seek(start + find(&whole[..own_end], word)? + word.len());
         line.skip_blanks();
         line.peek().is_some_and(|b| b.is_ascii_digit()).then_some(line)
     };
-    let lid = behind("lid ").map_or(Ok(None), |mut line| line.lid())?;
-    let lmc = behind("lmc ").map_or(Ok(Lmc::ZERO), |mut line| line.lmc())?;
+    let lid = number_behind(*b"lid ").map_or(Ok(None), |mut line| line.lid())?;
+    let lmc = number_behind(*b"lmc ").map_or(Ok(Lmc::ZERO), |mut line| line.lmc())?;
     Ok((lid, lmc))
+}
+
+/// Finds a short word; faster than a general search, whose set-up takes longer than a comment.
+fn find<const N: usize>(text: &[u8], word: [u8; N]) -> Option<usize> {
+    text.windows(N).position(|window| window.iter().eq(&word))
 }
 
 /// Carries out what stands around a `=` in a comment when ibsim takes it for an option: when the

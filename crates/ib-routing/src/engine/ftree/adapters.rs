@@ -1,0 +1,150 @@
+//! The channel adapters of a subnet: where their ports hang and what they are for.
+
+use std::collections::BTreeSet;
+
+use ib_types::{Guid, NodeKind};
+
+use super::super::{EngineError, RoutingOptions};
+use super::unsuitable;
+use crate::subnet::{Attachment, EndPort, EndPortId, Subnet, SwitchId};
+
+/// What a channel adapter's port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// A compute node: on a leaf, and balanced for shifts.
+    Compute,
+    /// An I/O node: anywhere, and its paths may turn upwards again.
+    Io,
+    /// Neither: anywhere.
+    Other,
+}
+
+/// A port of a channel adapter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdapterPort {
+    pub(super) end_port: EndPortId,
+    /// The switch that it hangs on.
+    pub(super) switch: SwitchId,
+    /// The port there.
+    pub(super) switch_port: u8,
+    pub(super) role: Role,
+}
+
+/// Returns all channel adapter ports in the order in which OpenSM goes through them: by node in
+/// wire order of the node GUID, then by port number.
+///
+/// Routers are no targets of this engine and left out.
+///
+/// # Errors
+/// Refuses fewer than two channel adapters, a list without GUIDs, and a list of compute nodes that
+/// names none of the subnet's ports.
+pub(super) fn collect(
+    subnet: &Subnet<'_>,
+    options: &RoutingOptions,
+    notes: &mut Vec<String>,
+) -> Result<Vec<AdapterPort>, EngineError> {
+    let roles = Roles::new(subnet, options, notes)?;
+    let mut ports = Vec::new();
+    for id in subnet.end_port_ids() {
+        let end_port = subnet.end_port(id);
+        let node = subnet.end_port_node(id);
+        if node.kind != NodeKind::ChannelAdapter {
+            continue;
+        }
+        let number = subnet.fabric().port(end_port.port).number;
+        match end_port.attachment {
+            Attachment::Port(switch, switch_port) => {
+                let role = roles.of(end_port.guid);
+                let key = (node.guid.wire_order(), number);
+                ports.push((key, AdapterPort { end_port: id, switch, switch_port, role }));
+            }
+            Attachment::Direct | Attachment::Management(_) => {}
+        }
+    }
+    ports.sort_unstable_by_key(|&(key, _)| key);
+    let adapters = ports.chunk_by(|((a, _), _), ((b, _), _)| a == b).count();
+    if adapters < 2 {
+        return unsuitable(format!(
+            "the subnet has {adapters} channel adapters on switches; expected at least 2"
+        ));
+    }
+    let ports: Vec<AdapterPort> = ports.into_iter().map(|(_, port)| port).collect();
+    if !ports.iter().any(|port| port.role == Role::Compute) {
+        return unsuitable(format!(
+            "the subnet has no compute node among its {} channel adapter ports; expected at least \
+             one that the list of compute nodes names and the list of I/O nodes does not",
+            ports.len()
+        ));
+    }
+    Ok(ports)
+}
+
+/// The port GUIDs that the user named.
+struct Roles {
+    compute: Option<BTreeSet<Guid>>,
+    io: BTreeSet<Guid>,
+}
+
+impl Roles {
+    fn new(
+        subnet: &Subnet<'_>,
+        options: &RoutingOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, EngineError> {
+        let lists = [("compute-node", &options.cn_guids), ("I/O-node", &options.io_guids)];
+        for (what, list) in lists {
+            let Some(list) = list else { continue };
+            if list.is_empty() {
+                return unsuitable(format!(
+                    "the list of {what} GUIDs is empty; expected at least one port GUID"
+                ));
+            }
+            for &guid in list {
+                if subnet.find_end_port(guid).is_none_or(|id| subnet.end_port(id).is_switch()) {
+                    notes.push(format!(
+                        "{what} GUID {guid} is no channel adapter port of the subnet; it is skipped"
+                    ));
+                }
+            }
+        }
+        let set = |list: &Vec<Guid>| list.iter().copied().collect();
+        Ok(Self {
+            compute: options.cn_guids.as_ref().map(set),
+            io: options.io_guids.as_ref().map(set).unwrap_or_default(),
+        })
+    }
+
+    /// Without a list of compute nodes every port is one that is not an I/O node; with it, a port
+    /// on both lists is a compute node.
+    fn of(&self, guid: Guid) -> Role {
+        let named = self.compute.as_ref().map(|compute| compute.contains(&guid));
+        match (named, self.io.contains(&guid)) {
+            (Some(true), _) | (None, false) => Role::Compute,
+            (_, true) => Role::Io,
+            (Some(false), false) => Role::Other,
+        }
+    }
+}
+
+/// Refuses channel adapters that are cabled to each other.
+///
+/// # Errors
+/// Names the first pair.
+pub(super) fn refuse_direct(subnet: &Subnet<'_>) -> Result<(), EngineError> {
+    let fabric = subnet.fabric();
+    let direct = |port: &&EndPort| port.attachment == Attachment::Direct;
+    for end_port in subnet.end_ports().iter().filter(direct) {
+        let near = fabric.node(fabric.port(end_port.port).node);
+        let Some(far) = fabric.peer(end_port.port).map(|peer| fabric.node(peer.node)) else {
+            continue;
+        };
+        if near.kind == NodeKind::ChannelAdapter && far.kind == NodeKind::ChannelAdapter {
+            return unsuitable(format!(
+                "channel adapter `{}` ({}) is cabled to channel adapter `{}` ({}); expected every \
+                 channel adapter on a switch",
+                near.description, near.guid, far.description, far.guid
+            ));
+        }
+    }
+    Ok(())
+}

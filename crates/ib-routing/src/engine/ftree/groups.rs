@@ -1,0 +1,179 @@
+//! The links of every switch, grouped by direction and far switch.
+
+use std::ops::Range;
+
+use ib_types::NodeKind;
+
+use super::ranking::Ranks;
+use crate::subnet::{Peer, Subnet, SwitchId};
+
+/// The far end of a group that leads to a channel adapter.
+pub(super) const ADAPTER: u16 = u16::MAX;
+
+/// Where a link leads, seen from one of its switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Direction {
+    Down,
+    Sibling,
+    Up,
+}
+
+/// One of the parallel links of a [`Group`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    /// The port at the far end.
+    pub(super) far_port: u8,
+    /// The routes that were given to the far switch by descending over the link.
+    pub(super) up_load: u32,
+    /// The routes that were given to the far switch by climbing over the link.
+    pub(super) down_load: u32,
+}
+
+/// The links from a switch to one neighbour.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    /// The neighbour; [`ADAPTER`] for a channel adapter.
+    pub(super) far: u16,
+    /// How many parallel links there are.
+    pub(super) links: u8,
+    /// The far port of the first of them.
+    pub(super) far_port: u8,
+    /// The place of the first of them, with the others behind it, in the table of links.
+    pub(super) first_link: u32,
+    /// The neighbour's place in the order of indices.
+    pub(super) place: u32,
+    /// As [`Link::up_load`], for all links together.
+    pub(super) up_load: u32,
+    /// As [`Link::down_load`], for all links together.
+    pub(super) down_load: u32,
+}
+
+/// Where the groups of a switch stand: those that lead down, then aside, then up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    down: u32,
+    siblings: u32,
+    up: u32,
+    end: u32,
+}
+
+/// All groups of a tree.
+///
+/// A switch's groups of one direction stand in the order of their lowest port until
+/// [`Self::sort_down`] and [`Self::sort_up`] order them by index.
+#[derive(Debug)]
+pub(super) struct Groups {
+    pub(super) groups: Vec<Group>,
+    pub(super) links: Vec<Link>,
+    spans: Vec<Span>,
+}
+
+impl Groups {
+    pub(super) fn new(subnet: &Subnet<'_>, ranks: &Ranks) -> Self {
+        let mut all = Self { groups: Vec::new(), links: Vec::new(), spans: Vec::new() };
+        let mut ports = Vec::new();
+        for id in subnet.switch_ids() {
+            ports.clear();
+            for peer in subnet.peers(id) {
+                ports.extend(sort_key(subnet, ranks, id, *peer));
+            }
+            all.add_switch(&ports);
+        }
+        all
+    }
+
+    /// Adds a switch, given for each of its ports the direction, the neighbour and the port there.
+    fn add_switch(&mut self, ports: &[(Direction, u16, u8)]) {
+        let mut span = Span { down: self.groups.len() as u32, ..Span::default() };
+        for direction in [Direction::Down, Direction::Sibling, Direction::Up] {
+            let start = self.groups.len();
+            for (number, &(_, far, far_port)) in
+                ports.iter().enumerate().filter(|(_, (towards, ..))| *towards == direction)
+            {
+                let known = self.groups[start..].iter().any(|group| group.far == far);
+                if far != ADAPTER && known {
+                    continue;
+                }
+                let parallel = ports[number..].iter().filter(|&&(towards, other, _)| {
+                    towards == direction && other == far && far != ADAPTER
+                });
+                let first_link = self.links.len() as u32;
+                self.links.extend(parallel.map(|&(.., far_port)| Link {
+                    far_port,
+                    up_load: 0,
+                    down_load: 0,
+                }));
+                self.groups.push(Group {
+                    far,
+                    links: (self.links.len() - first_link as usize) as u8,
+                    far_port,
+                    first_link,
+                    place: 0,
+                    up_load: 0,
+                    down_load: 0,
+                });
+            }
+            let end = self.groups.len() as u32;
+            match direction {
+                Direction::Down => span.siblings = end,
+                Direction::Sibling => span.up = end,
+                Direction::Up => span.end = end,
+            }
+        }
+        self.spans.push(span);
+    }
+
+    /// Returns where the groups that lead down from a switch stand, channel adapters included.
+    pub(super) fn down(&self, switch: SwitchId) -> Range<usize> {
+        let span = self.spans[switch.index()];
+        span.down as usize..span.siblings as usize
+    }
+
+    /// Returns where the groups that lead to switches of the same rank stand.
+    pub(super) fn siblings(&self, switch: SwitchId) -> Range<usize> {
+        let span = self.spans[switch.index()];
+        span.siblings as usize..span.up as usize
+    }
+
+    /// Returns where the groups that lead up from a switch stand.
+    pub(super) fn up(&self, switch: SwitchId) -> Range<usize> {
+        let span = self.spans[switch.index()];
+        span.up as usize..span.end as usize
+    }
+
+    /// Orders the groups that lead down from a switch by index.
+    pub(super) fn sort_down(&mut self, switch: SwitchId) {
+        let range = self.down(switch);
+        self.groups[range].sort_by_key(|group| group.place);
+    }
+
+    /// Orders the groups that lead up from a switch by index.
+    pub(super) fn sort_up(&mut self, switch: SwitchId) {
+        let range = self.up(switch);
+        self.groups[range].sort_by_key(|group| group.place);
+    }
+}
+
+/// Returns where a port leads; `None` for ports that the engine does not use.
+fn sort_key(
+    subnet: &Subnet<'_>,
+    ranks: &Ranks,
+    from: SwitchId,
+    peer: Peer,
+) -> Option<(Direction, u16, u8)> {
+    match peer {
+        Peer::None => None,
+        Peer::EndPort(id) => {
+            let kind = subnet.end_port_node(id).kind;
+            (kind == NodeKind::ChannelAdapter).then_some((Direction::Down, ADAPTER, 0))
+        }
+        Peer::Switch(other, far_port) => {
+            let direction = match ranks.of(from).cmp(&ranks.of(other)) {
+                std::cmp::Ordering::Less => Direction::Down,
+                std::cmp::Ordering::Equal => Direction::Sibling,
+                std::cmp::Ordering::Greater => Direction::Up,
+            };
+            Some((direction, other.0, far_port))
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The index of every switch: digits that place it among those of its rank.
+//!
+//! The first byte of an index is the switch's rank. Digit r behind it belongs to the links between
+//! ranks r - 1 and r: two switches joined by one differ in no other digit. A search from the first
+//! leaf gives every switch that it finds the lowest unused value of the digit of the link that led
+//! there. Compared byte by byte, indices order the leaves, and choose between neighbours that are
+//! equally loaded.
+
+use std::collections::BTreeSet;
+
+use super::super::EngineError;
+use super::adapters::{AdapterPort, Role};
+use super::groups::{ADAPTER, Groups};
+use super::ranking::Ranks;
+use super::{switch_name, unsuitable};
+use crate::subnet::{Subnet, SwitchId};
+
+/// The index of a switch.
+type Index = [u8; 8];
+
+/// The index of a switch that has none, and the value of digits that an index does not have:
+/// behind all others.
+const NONE: u8 = 0xff;
+
+/// The place of channel adapters in the order of indices: behind the switches that have one.
+///
+/// OpenSM compares bytes of unrelated bookkeeping there, which nearly always come out like this.
+const ADAPTER_PLACE: u32 = u32::MAX - 1;
+
+/// The place of switches without an index.
+const NO_PLACE: u32 = u32::MAX;
+
+/// The leaves of a tree.
+#[derive(Debug)]
+pub(super) struct Leaves {
+    /// The switches whose targets are routed first, in order: those of the leaf rank from the
+    /// first with a compute node to the last. Some in between may be without.
+    pub(super) order: Vec<SwitchId>,
+    /// Whether each switch has a compute node.
+    pub(super) has_compute_node: Vec<bool>,
+}
+
+/// Indexes the switches, orders their groups by it and returns the leaves in order.
+///
+/// With `from_roots` the search starts at each root in turn and does not go up from leaves.
+///
+/// # Errors
+/// Refuses fewer than two leaves with compute nodes.
+pub(super) fn index(
+    subnet: &Subnet<'_>,
+    ranks: &Ranks,
+    ports: &[AdapterPort],
+    groups: &mut Groups,
+    from_roots: bool,
+) -> Result<Leaves, EngineError> {
+    let mut has_compute_node = vec![false; subnet.switches().len()];
+    for port in ports.iter().filter(|port| port.role == Role::Compute) {
+        has_compute_node[port.switch.index()] = true;
+    }
+    let mut search = Search {
+        ranks,
+        groups,
+        has_compute_node: &has_compute_node,
+        from_roots,
+        indices: vec![[NONE; 8]; subnet.switches().len()],
+        used: BTreeSet::new(),
+        queue: Vec::new(),
+    };
+    if from_roots {
+        search.from_roots(subnet);
+    } else if let Some(leaf) = subnet.switch_ids().find(|&id| has_compute_node[id.index()]) {
+        search.give(leaf, search.zero(ranks.leaf));
+        search.run(leaf);
+    }
+    let indices = search.indices;
+    let places = places(&indices);
+    for group in &mut groups.groups {
+        let place = places.get(usize::from(group.far));
+        group.place = if group.far == ADAPTER { Some(&ADAPTER_PLACE) } else { place }
+            .copied()
+            .unwrap_or(NO_PLACE);
+    }
+    for id in subnet.switch_ids() {
+        let found = places[id.index()] != NO_PLACE;
+        if found && ranks.of(id) < ranks.leaf {
+            groups.sort_down(id);
+        }
+        if found || (from_roots && has_compute_node[id.index()]) {
+            groups.sort_up(id);
+        }
+    }
+    let order = leaves(subnet, ranks, &places, &has_compute_node)?;
+    Ok(Leaves { order, has_compute_node })
+}
+
+struct Search<'a> {
+    ranks: &'a Ranks,
+    groups: &'a Groups,
+    has_compute_node: &'a [bool],
+    from_roots: bool,
+    indices: Vec<Index>,
+    used: BTreeSet<Index>,
+    queue: Vec<SwitchId>,
+}
+
+impl Search<'_> {
+    /// Searches from every root in turn; each that no search has found starts a subtree of its
+    /// own, numbered in the last digit where that is not the roots' own.
+    fn from_roots(&mut self, subnet: &Subnet<'_>) {
+        let mut subtree = 0u8;
+        for root in subnet.switch_ids().filter(|&id| self.ranks.of(id) == 0) {
+            if !self.has_index(root) {
+                let mut index = self.zero(0);
+                if self.ranks.leaf > 1 {
+                    index[usize::from(self.ranks.leaf)] = subtree;
+                }
+                self.give_next(root, index, 1);
+                subtree = subtree.wrapping_add(1);
+            }
+            self.run(root);
+        }
+    }
+
+    /// Searches from a switch over links up and down, but not below the leaves.
+    fn run(&mut self, start: SwitchId) {
+        self.queue.clear();
+        self.queue.push(start);
+        let mut head = 0;
+        while let Some(&switch) = self.queue.get(head) {
+            head += 1;
+            let index = self.indices[switch.index()];
+            let rank = self.ranks.of(switch);
+            if !self.has_index(switch) {
+                continue;
+            }
+            if rank < self.ranks.leaf {
+                for position in self.groups.down(switch) {
+                    self.find(position, index, rank + 1, rank + 1);
+                }
+            }
+            if rank > 0 && !(self.from_roots && self.has_compute_node[switch.index()]) {
+                for position in self.groups.up(switch) {
+                    self.find(position, index, rank - 1, rank);
+                }
+            }
+        }
+    }
+
+    /// Gives the far switch of a group its index, when it has none: that of the near switch but
+    /// for rank and digit.
+    fn find(&mut self, position: usize, mut index: Index, rank: u16, digit: u16) {
+        let far = self.groups.groups[position].far;
+        if far == ADAPTER || self.has_index(SwitchId(far)) {
+            return;
+        }
+        index[0] = rank as u8;
+        if self.give_next(SwitchId(far), index, usize::from(digit)) {
+            self.queue.push(SwitchId(far));
+        }
+    }
+
+    /// Gives a switch an index with the lowest unused value of a digit; returns false when there
+    /// is none.
+    fn give_next(&mut self, switch: SwitchId, mut index: Index, digit: usize) -> bool {
+        let unused = (0..NONE).find(|&value| {
+            index[digit] = value;
+            !self.used.contains(&index)
+        });
+        if unused.is_some() {
+            self.give(switch, index);
+        }
+        unused.is_some()
+    }
+
+    fn give(&mut self, switch: SwitchId, index: Index) {
+        self.indices[switch.index()] = index;
+        self.used.insert(index);
+    }
+
+    fn has_index(&self, switch: SwitchId) -> bool {
+        self.indices[switch.index()] != [NONE; 8]
+    }
+
+    /// Returns the first index of a rank: a zero for each digit of the tree.
+    fn zero(&self, rank: u16) -> Index {
+        let mut index = [NONE; 8];
+        index[0] = rank as u8;
+        index[1..=usize::from(self.ranks.leaf)].fill(0);
+        index
+    }
+}
+
+/// Returns every switch's place in the order of indices.
+fn places(indices: &[Index]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..indices.len() as u32).collect();
+    order.sort_unstable_by_key(|&switch| indices[switch as usize]);
+    let mut places = vec![NO_PLACE; indices.len()];
+    for (place, switch) in order.into_iter().enumerate() {
+        if indices[switch as usize] != [NONE; 8] {
+            places[switch as usize] = place as u32;
+        }
+    }
+    places
+}
+
+fn leaves(
+    subnet: &Subnet<'_>,
+    ranks: &Ranks,
+    places: &[u32],
+    has_compute_node: &[bool],
+) -> Result<Vec<SwitchId>, EngineError> {
+    let mut order: Vec<SwitchId> =
+        subnet.switch_ids().filter(|&id| ranks.of(id) == ranks.leaf).collect();
+    order.sort_by_key(|id| places[id.index()]);
+    let is_leaf = |id: &SwitchId| has_compute_node[id.index()];
+    let (first, last) = (order.iter().position(is_leaf), order.iter().rposition(is_leaf));
+    match (first, last) {
+        (Some(first), Some(last)) if first < last => Ok(order[first..=last].to_vec()),
+        (Some(only), _) => unsuitable(format!(
+            "all compute nodes are on {}; expected at least 2 leaves",
+            switch_name(subnet, order[only])
+        )),
+        (None, _) => unsuitable("no leaf has a compute node; expected at least 2 leaves".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

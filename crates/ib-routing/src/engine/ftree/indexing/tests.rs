@@ -1,0 +1,88 @@
+use super::super::tests::net::{Net, subnet, switches, two_leaves, whole};
+use super::super::{Groups, Ranks, RoutingOptions, adapters};
+use super::*;
+use ib_topology::Fabric;
+
+fn indexed(fabric: &Fabric, from_roots: bool) -> Result<Vec<String>, EngineError> {
+    indexed_with(fabric, &RoutingOptions::default(), from_roots)
+}
+
+fn indexed_with(
+    fabric: &Fabric,
+    options: &RoutingOptions,
+    from_roots: bool,
+) -> Result<Vec<String>, EngineError> {
+    let subnet = subnet(fabric);
+    let ports = adapters::collect(&subnet, options, &mut Vec::new()).unwrap();
+    let ranks = Ranks::new(&subnet, &ports, options, &mut Vec::new()).unwrap();
+    let mut groups = Groups::new(&subnet, &ranks);
+    let leaves = index(&subnet, &ranks, &ports, &mut groups, from_roots)?;
+    Ok(leaves.order.iter().map(|&id| subnet.switch_node(id).description.clone()).collect())
+}
+
+#[test]
+fn leaves_come_subtree_by_subtree() {
+    let fabric = whole(&["1,2,3", "1,2,2"]);
+    let expected = ["leaf-0", "leaf-1", "leaf-2", "leaf-3", "leaf-4", "leaf-5"];
+    assert_eq!(indexed(&fabric, false).unwrap(), expected);
+    assert_eq!(indexed(&fabric, true).unwrap(), expected);
+}
+
+#[test]
+fn the_search_follows_ports_not_names() {
+    let mut net = Net::default();
+    net.switches(&["leaf0", "leaf1", "leaf2", "root"]).hosts(&["h0", "h1", "h2"]);
+    net.link("root", &["leaf2", "leaf0", "leaf1"]);
+    net.link("leaf0", &["h0"]).link("leaf1", &["h1"]).link("leaf2", &["h2"]);
+    // leaf0 has the lowest GUID: from there up to the root, and down by its ports.
+    assert_eq!(indexed(&net.build(), false).unwrap(), ["leaf0", "leaf2", "leaf1"]);
+    assert_eq!(indexed(&net.build(), true).unwrap(), ["leaf2", "leaf0", "leaf1"]);
+}
+
+#[test]
+fn leaves_without_compute_nodes_stay_between_those_with() {
+    let mut net = two_leaves();
+    net.switches(&["leaf2", "leaf3"]).link("leaf2", &["root0", "root1"]);
+    net.link("leaf3", &["root0", "root1"]).hosts(&["h4"]).link("leaf3", &["h4"]);
+    net.switches(&["leaf4"]).link("leaf4", &["root0", "root1"]);
+    let fabric = net.build();
+    let root_guids = Some(switches(&fabric, "root"));
+    let options = RoutingOptions { root_guids, ..RoutingOptions::default() };
+    let order = indexed_with(&fabric, &options, false).unwrap();
+    assert_eq!(order, ["leaf0", "leaf1", "leaf2", "leaf3"]);
+}
+
+#[test]
+fn a_single_leaf_is_refused() {
+    let fabric = whole(&["3,1", "1,2"]);
+    assert_eq!(
+        indexed(&fabric, false).unwrap_err().to_string(),
+        "ftree: all compute nodes are on switch `leaf-0` (0x0002c90000200000); expected at least \
+         2 leaves"
+    );
+}
+
+/// A digit has 255 values: switches beyond that are behind all others, in the order of their
+/// numbers.
+#[test]
+fn leaves_beyond_the_digit_are_last() {
+    let names: Vec<&'static str> =
+        (0..300).map(|index| &*Box::leak(format!("leaf{index}").into_boxed_str())).collect();
+    let hosts: Vec<&'static str> =
+        (0..300).map(|index| &*Box::leak(format!("h{index}").into_boxed_str())).collect();
+    let mut net = Net::default();
+    net.switches(&["root0", "root1"]).switches(&names).hosts(&hosts);
+    for (index, (leaf, host)) in names.iter().zip(&hosts).enumerate() {
+        net.link(leaf, &[host]);
+        if index < 200 {
+            net.link(leaf, &["root0"]);
+        }
+        if index >= 100 {
+            net.link(leaf, &["root1"]);
+        }
+    }
+    // Up from leaf0 to root0, down to its 200 leaves, then up to root1 and down to its others: 55
+    // of those still get an index.
+    let order = indexed(&net.build(), false).unwrap();
+    assert_eq!(order, names);
+}

@@ -1,0 +1,62 @@
+//! The lid matrix after the walks.
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use crate::hops::{HopMatrix, NO_HOPS};
+use crate::subnet::{Subnet, SwitchId};
+
+/// The hops over a port as a walk found them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deviation {
+    /// The switch of the port.
+    pub(super) at: SwitchId,
+    /// The switch that it leads to.
+    pub(super) to: SwitchId,
+    /// The port.
+    pub(super) port: u8,
+    /// The hops.
+    pub(super) hops: u8,
+}
+
+/// Returns the base matrix, of links with these weights, with the deviations entered, oldest
+/// first.
+pub(super) fn matrix(
+    subnet: &Subnet<'_>,
+    base: HopMatrix,
+    weight: impl Fn(SwitchId, u8) -> u8 + Sync,
+    deviations: &[Deviation],
+) -> HopMatrix {
+    if deviations.is_empty() {
+        return base;
+    }
+    let switches = subnet.switches().len();
+    let mut blocks: Vec<Vec<u8>> = (0..switches as u16)
+        .into_par_iter()
+        .map(|from| block(subnet, &base, &weight, SwitchId(from)))
+        .collect();
+    for deviation in deviations {
+        let stride = usize::from(subnet.switch(deviation.at).ports) + 1;
+        let row = &mut blocks[deviation.at.index()][deviation.to.index() * stride..][..stride];
+        row[usize::from(deviation.port)] = deviation.hops;
+        row[0] = row[0].min(deviation.hops);
+    }
+    HopMatrix::explicit(subnet, blocks)
+}
+
+/// Returns the hops from one switch to all others through each of its ports.
+fn block(
+    subnet: &Subnet<'_>,
+    base: &HopMatrix,
+    weight: &(impl Fn(SwitchId, u8) -> u8 + Sync),
+    from: SwitchId,
+) -> Vec<u8> {
+    let stride = usize::from(subnet.switch(from).ports) + 1;
+    let mut block = vec![NO_HOPS; stride * subnet.switches().len()];
+    for (to, row) in subnet.switch_ids().zip(block.chunks_exact_mut(stride)) {
+        row[0] = base.least(from, to);
+        for (port, next, _) in subnet.switch_links(from) {
+            row[usize::from(port)] = base.least(next, to).saturating_add(weight(from, port));
+        }
+    }
+    block
+}

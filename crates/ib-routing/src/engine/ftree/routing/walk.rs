@@ -1,0 +1,281 @@
+//! The steps of a walk: up, down and aside.
+
+use std::ops::Range;
+
+use super::super::groups::{ADAPTER, Group};
+use super::super::matrix::Deviation;
+use super::state::Below;
+use super::{Router, TURN_LIMIT, Target};
+use crate::hops::NO_HOPS;
+use crate::lft::NO_PATH;
+use crate::subnet::SwitchId;
+
+/// The most hops of a route. It also bounds how deep the walk recurses.
+const FARTHEST: u8 = NO_HOPS - 1;
+
+/// How a walk climbs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Climb {
+    /// Whether this is the main path, which loads the links that it takes.
+    pub(super) main: bool,
+    /// How many times the walk may still turn upwards.
+    pub(super) turns: u8,
+    /// The hops to the target.
+    pub(super) hops: u8,
+}
+
+/// By which of a group's links, all loads being equal the first, to go.
+#[derive(Clone, Copy)]
+enum By {
+    UpLoad,
+    DownLoad,
+}
+
+impl Router<'_> {
+    /// Descends from a switch, then climbs from it, then turns.
+    ///
+    /// Returns true when a channel adapter below any switch on the way can now send to the target.
+    pub(super) fn climb(&mut self, at: usize, how: Climb) -> bool {
+        let mut served = self.descend(at, how.hops);
+        if how.hops == FARTHEST {
+            return served;
+        }
+        let local = self.locals[at];
+        if local.is_root {
+            if how.turns > 0 {
+                served |= self.turn_at_root(at, how);
+            }
+            return served;
+        }
+        self.order_up(at);
+        let Some(first) = local.up().next() else { return served };
+        // A turn may come back and put the groups in another order, so the loads that are due to
+        // this one must be its own whatever its position becomes.
+        let favourite = self.order[first] as usize;
+        if how.main {
+            served |= self.climb_favourite(at, favourite, how);
+        }
+        let further = Climb { main: false, hops: how.hops + 1, ..how };
+        for position in local.up().skip(usize::from(how.main)) {
+            let group = self.order[position] as usize;
+            let Some((far, _)) = self.offer(at, group, how.hops) else { continue };
+            served |= if self.locals[far].is_root && self.is_done(far, further.hops) {
+                self.locals[far].has_adapter
+            } else {
+                self.climb(far, further)
+            };
+        }
+        if !local.siblings().is_empty() {
+            self.order_siblings_to_climb(at);
+            for position in local.siblings() {
+                let group = self.order[position] as usize;
+                let Some((far, link)) = self.offer(at, group, how.hops) else { continue };
+                if self.climb(far, further) {
+                    served = true;
+                    // OpenSM charges routes aside to the group of the main path.
+                    self.load_down(at, favourite, link);
+                }
+            }
+        }
+        if how.turns > 0 && !local.has_compute_node {
+            for position in local.down() {
+                let group = self.order[position] as usize;
+                served |= self.turn(group, Climb { main: true, ..how });
+            }
+        }
+        served
+    }
+
+    /// Takes the main path one rank up. It goes on there even when the switch has a shorter way.
+    fn climb_favourite(&mut self, at: usize, group: usize, how: Climb) -> bool {
+        let link = self.least_loaded(group, By::DownLoad);
+        self.load_down(at, group, link);
+        let far = usize::from(self.groups[group].far);
+        if self.needs_route(far, how.hops) {
+            self.reach(at, group, link, how.hops);
+        }
+        self.climb(far, Climb { hops: how.hops + 1, ..how })
+    }
+
+    /// Gives the far switch of a group a route, if it needs one; returns the switch and the link.
+    fn offer(&mut self, at: usize, group: usize, hops: u8) -> Option<(usize, Option<usize>)> {
+        let far = usize::from(self.groups[group].far);
+        self.needs_route(far, hops).then(|| {
+            let link = self.least_loaded(group, By::DownLoad);
+            self.reach(at, group, link, hops);
+            (far, link)
+        })
+    }
+
+    fn load_down(&mut self, at: usize, group: usize, link: Option<usize>) {
+        self.groups[group].down_load += 1;
+        if let Some(link) = link {
+            self.links[link].down_load += 1;
+        }
+        self.locals[at].up_changed = true;
+    }
+
+    /// Returns true when a switch has no route, or a longer one than over a switch at some hops.
+    fn needs_route(&self, far: usize, hops: u8) -> bool {
+        // The leaf of a dummy has hops but no port, and may therefore be reached once more.
+        self.walk.ports[far] == NO_PATH || hops + 1 < self.walk.hops[far]
+    }
+
+    /// Turns upwards at a root: its switches below climb, beginning with the next group each time.
+    fn turn_at_root(&mut self, at: usize, how: Climb) -> bool {
+        let mut served = false;
+        self.locals[at].advance_turn();
+        let local = self.locals[at];
+        let (positions, begin) = (local.down(), usize::from(local.turn));
+        let split = positions.start + begin.min(positions.len());
+        for position in (split..positions.end).chain(positions.start..split) {
+            let group = self.order[position] as usize;
+            served |= self.turn(group, how);
+        }
+        served
+    }
+
+    /// Lets the far switch of a group that leads down climb.
+    fn turn(&mut self, group: usize, how: Climb) -> bool {
+        let far = self.groups[group].far;
+        if far == ADAPTER || self.turns > TURN_LIMIT {
+            return false;
+        }
+        self.turns += 1;
+        self.climb(usize::from(far), Climb { turns: how.turns - 1, hops: how.hops + 1, ..how })
+    }
+
+    /// Goes down, and aside, to every switch that needs a route.
+    ///
+    /// Returns true when a channel adapter on the way can now send to the target.
+    fn descend(&mut self, at: usize, hops: u8) -> bool {
+        let local = &self.locals[at];
+        let (down, siblings) = (local.down(), local.siblings());
+        let (family, is_root) = (usize::from(local.family), local.is_root);
+        let above_ends = local.is_above_ends;
+        let mut served = local.has_adapter;
+        if down.is_empty() {
+            return false;
+        }
+        let settled = hops == FARTHEST || self.walk.settled[family] <= hops;
+        if !settled || self.walk.turns {
+            self.order_down(at);
+        }
+        if !settled {
+            let loaded = if above_ends && !matches!(self.walk.target, Target::Switch(_)) {
+                self.descend_to_ends(down.clone(), hops)
+            } else {
+                let groups = down.clone().filter(|&position| {
+                    self.descend_group(self.order[position] as usize, at, hops)
+                });
+                groups.count()
+            };
+            // Where all loads rise by the same, the order stays.
+            self.locals[at].down_changed |= (1..down.len()).contains(&loaded);
+            self.walk.settled[family] = hops;
+            served |= loaded > 0;
+        }
+        if hops < FARTHEST && !siblings.is_empty() {
+            self.order_siblings_to_descend(at);
+            if self.walk.target != Target::Dummy {
+                for position in siblings {
+                    served |= self.descend_group(self.order[position] as usize, at, hops);
+                }
+            }
+        }
+        if served && is_root {
+            self.locals[at].advance_turn();
+        }
+        served
+    }
+
+    /// Descends over groups that lead to ends, in any order; returns how many were in need.
+    fn descend_to_ends(&mut self, positions: Range<usize>, hops: u8) -> usize {
+        let mut reached = 0;
+        for group in &mut self.groups[positions] {
+            let far = usize::from(group.far);
+            if hops + 1 < self.walk.hops[far] {
+                self.walk.hops[far] = hops + 1;
+                self.walk.ports[far] = group.far_port;
+                group.up_load += 1;
+                reached += 1;
+            }
+        }
+        reached
+    }
+
+    fn descend_group(&mut self, group: usize, at: usize, hops: u8) -> bool {
+        let below = self.below[group];
+        let far = usize::from(self.groups[group].far);
+        if below == Below::Adapter || hops + 1 >= self.walk.hops[far] {
+            return false;
+        }
+        let link = self.least_loaded(group, By::UpLoad);
+        self.reach(at, group, link, hops);
+        let served = match below {
+            Below::Further if self.is_done(far, hops + 1) => self.locals[far].has_adapter,
+            Below::Further => self.descend(far, hops + 1),
+            Below::Adapter | Below::Served | Below::Unserved => below == Below::Served,
+        };
+        // A link over which no adapter sends is as good as idle.
+        if served {
+            self.groups[group].up_load += 1;
+            if let Some(link) = link {
+                self.links[link].up_load += 1;
+            }
+        }
+        served
+    }
+
+    /// Gives the far switch of a group its route over one of the links.
+    #[inline(always)]
+    fn reach(&mut self, at: usize, group: usize, link: Option<usize>, hops: u8) {
+        let Group { far, far_port, .. } = self.groups[group];
+        let far = usize::from(far);
+        self.walk.ports[far] = link.map_or(far_port, |link| self.links[link].far_port);
+        self.walk.hops[far] = hops + 1;
+        if let Target::Switch(to) = self.walk.target {
+            self.note_hops(SwitchId(at as u16), group, to, hops);
+        }
+    }
+
+    #[cold]
+    /// Notes the hops that all links of a group have now, if the base matrix may say otherwise.
+    fn note_hops(&mut self, at: SwitchId, group: usize, to: SwitchId, hops: u8) {
+        self.walk.deviates |= self.base.is_some_and(|base| base.hops.least(to, at) != hops);
+        if self.walk.deviates {
+            let Group { far, links, first_link, .. } = self.groups[group];
+            let links = &self.links[first_link as usize..][..usize::from(links)];
+            self.deviations.extend(links.iter().map(|link| Deviation {
+                at: SwitchId(far),
+                to,
+                port: link.far_port,
+                hops: hops + 1,
+            }));
+        }
+    }
+
+    /// Returns true when a walk that descends from a switch, or climbs to a root, has nothing left
+    /// to do there.
+    #[inline]
+    fn is_done(&self, at: usize, hops: u8) -> bool {
+        let local = &self.locals[at];
+        let settled = self.walk.settled[usize::from(local.family)] <= hops;
+        settled && local.is_plain && !self.walk.turns
+    }
+
+    /// Returns the link of a group with the least load; `None` when it has no choice.
+    #[inline(always)]
+    fn least_loaded(&self, group: usize, by: By) -> Option<usize> {
+        let group = &self.groups[group];
+        if group.links == 1 {
+            return None;
+        }
+        let load = |link: &usize| match by {
+            By::UpLoad => self.links[*link].up_load,
+            By::DownLoad => self.links[*link].down_load,
+        };
+        let first = group.first_link as usize;
+        (first..first + usize::from(group.links)).min_by_key(load)
+    }
+}

@@ -1,0 +1,151 @@
+//! What holds on every tree, whole or with parts missing.
+
+use ib_topology::generate::Options;
+use proptest::prelude::*;
+
+use super::net::{subnet, switches, xgft};
+use super::*;
+use crate::lft::NO_PATH;
+use crate::subnet::{Attachment, Peer};
+
+/// Trees of two to four levels.
+fn shapes() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, Vec<u32>)> {
+    (2usize..=4).prop_flat_map(|levels| {
+        let most = if levels == 4 { 2u32 } else { 4 };
+        let down = proptest::collection::vec(1..=most, levels - 2);
+        let ups = proptest::collection::vec(1..=most, levels - 1);
+        let parallel = proptest::collection::vec(1u32..=2, levels - 1);
+        (1u32..=3, down, 2..=most, 1u32..=2, ups, parallel).prop_map(
+            |(hosts, down, top, host_ports, ups, parallel)| {
+                let down = [vec![hosts], down, vec![top]].concat();
+                let up = [vec![host_ports], ups].concat();
+                (down, up, [vec![1], parallel].concat())
+            },
+        )
+    })
+}
+
+fn words(lists: &[&Vec<u32>]) -> Vec<String> {
+    let join =
+        |list: &&Vec<u32>| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    lists.iter().map(join).collect()
+}
+
+/// The ranks that the engine works with.
+fn ranks(subnet: &Subnet<'_>, options: &RoutingOptions) -> Vec<u16> {
+    let ports = adapters::collect(subnet, options, &mut Vec::new()).unwrap();
+    let ranks = Ranks::new(subnet, &ports, options, &mut Vec::new()).unwrap();
+    subnet.switch_ids().map(|id| ranks.of(id)).collect()
+}
+
+/// Returns from which switches a packet can go up and then down to another.
+fn connected(subnet: &Subnet<'_>, ranks: &[u16], to: SwitchId) -> Vec<bool> {
+    // Away from the target: up as long as the walk has not gone down.
+    let mut seen = vec![[false; 2]; ranks.len()];
+    let mut stack = vec![(to, false)];
+    while let Some((at, down)) = stack.pop() {
+        if std::mem::replace(&mut seen[at.index()][usize::from(down)], true) {
+            continue;
+        }
+        for (_, other, _) in subnet.switch_links(at) {
+            let goes_down = ranks[other.index()] > ranks[at.index()];
+            if goes_down || !down {
+                stack.push((other, goes_down));
+            }
+        }
+    }
+    seen.into_iter().map(|[up, down]| up || down).collect()
+}
+
+/// Follows a LID's entries; returns the switches passed.
+fn follow(subnet: &Subnet<'_>, lfts: &Lfts, from: SwitchId, lid: u16) -> Option<Vec<SwitchId>> {
+    let owner = subnet.lid_owner(lid).unwrap();
+    let mut path = vec![from];
+    loop {
+        let at = *path.last().unwrap();
+        let port = lfts.port(at, lid);
+        if port == NO_PATH {
+            assert_eq!(path.len(), 1, "a path to LID {lid} ends on the way");
+            return None;
+        }
+        if port == 0 {
+            assert_eq!(subnet.end_port(owner).attachment, Attachment::Management(at));
+            return Some(path);
+        }
+        match subnet.peers(at)[usize::from(port)] {
+            Peer::EndPort(id) => {
+                assert_eq!(id, owner, "LID {lid} is delivered to another port");
+                return Some(path);
+            }
+            Peer::Switch(next, _) => path.push(next),
+            Peer::None => panic!("LID {lid} leaves through an idle port"),
+        }
+        assert!(path.len() <= 32, "LID {lid} goes round");
+    }
+}
+
+fn check(fabric: &Fabric, options: &RoutingOptions) -> Result<(), TestCaseError> {
+    let subnet = subnet(fabric);
+    let Ok(routing) = FatTree.route(&subnet, options) else { return Ok(()) };
+    let ranks = ranks(&subnet, options);
+    for end_port in subnet.end_ports() {
+        let to = end_port.attachment.switch().unwrap();
+        let connected = connected(&subnet, &ranks, to);
+        for from in subnet.switch_ids() {
+            let lid = end_port.base_lid.get();
+            let Some(path) = follow(&subnet, &routing.lfts, from, lid) else {
+                prop_assert!(!connected[from.index()], "no route from {from:?} to LID {lid}");
+                continue;
+            };
+            let steps = path.windows(2).map(|pair| ranks[pair[1].index()] > ranks[pair[0].index()]);
+            prop_assert!(steps.is_sorted(), "the path to LID {lid} goes down and then up");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn whole_trees_connect_everything((down, up, parallel) in shapes(), quasi: bool) {
+        let words = words(&[&down, &up, &parallel]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let fabric = xgft(&words, &Options::default());
+        let subnet = subnet(&fabric);
+        let options =
+            RoutingOptions { quasi_ftree_indexing: quasi, ..RoutingOptions::default() };
+        if let Ok(routing) = FatTree.route(&subnet, &options) {
+            // With two ports, hosts are of several trees that share nothing but the cores.
+            for end_port in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
+                for leaf in subnet.end_ports().iter().filter(|end_port| !end_port.is_switch()) {
+                    let from = leaf.attachment.switch().unwrap();
+                    let path = follow(&subnet, &routing.lfts, from, end_port.base_lid.get());
+                    prop_assert!(path.is_some());
+                }
+            }
+        }
+        check(&fabric, &options)?;
+    }
+
+    #[test]
+    fn degraded_trees_connect_what_up_and_down_can(
+        (down, up, parallel) in shapes(),
+        seed: u64,
+        drop_links in 0.0..0.3f64,
+        drop_switches in 0.0..0.2f64,
+        quasi: bool,
+    ) {
+        let words = words(&[&down, &up, &parallel]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let whole = xgft(&words, &Options::default());
+        let top = if down.len() > 2 { "core" } else { "spine" };
+        let options = RoutingOptions {
+            root_guids: Some(switches(&whole, top)),
+            quasi_ftree_indexing: quasi,
+            ..RoutingOptions::default()
+        };
+        let generated = Options { seed, drop_links, drop_switches, ..Options::default() };
+        check(&xgft(&words, &generated), &options)?;
+    }
+}

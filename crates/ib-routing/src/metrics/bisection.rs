@@ -1,0 +1,94 @@
+//! Effective bisection bandwidth.
+
+use ib_topology::rng::Rng;
+use rayon::prelude::*;
+
+use super::routes::Routes;
+use crate::check::wiring::Channel;
+use crate::subnet::EndPortId;
+
+/// Returns the mean, over all flows of a number of random bisections, of the share of its hosts'
+/// bandwidth that a flow gets.
+pub(super) fn effective_bisection(
+    routes: &Routes<'_>,
+    nodes: &[EndPortId],
+    bisections: u32,
+    seed: u64,
+) -> f64 {
+    if nodes.len() < 2 || bisections == 0 {
+        return 1.0;
+    }
+    let rates = routes.rates();
+    let shares: Vec<f64> = (0..bisections)
+        .into_par_iter()
+        .map_init(
+            || Bisection::new(routes, &rates),
+            |bisection, number| {
+                let mut order = nodes.to_vec();
+                Rng::stream(seed, u64::from(number)).shuffle(&mut order);
+                let (senders, receivers) = order.split_at(nodes.len() / 2);
+                bisection.mean_share(senders, receivers)
+            },
+        )
+        .collect();
+    // Summed in order: the result must not depend on which thread was first.
+    shares.iter().sum::<f64>() / f64::from(bisections)
+}
+
+/// The scratch memory of one thread.
+struct Bisection<'a> {
+    routes: &'a Routes<'a>,
+    rates: &'a [u32],
+    /// Flows by channel.
+    flows: Vec<u32>,
+    /// The channels of all flows, one after the other.
+    channels: Vec<Channel>,
+    /// Where each flow's channels end, and whether it arrives.
+    ends: Vec<(usize, bool)>,
+}
+
+impl<'a> Bisection<'a> {
+    fn new(routes: &'a Routes<'a>, rates: &'a [u32]) -> Self {
+        let flows = vec![0; routes.channels()];
+        Self { routes, rates, flows, channels: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Returns the mean share of the flows from each sender to the receiver at the same place.
+    fn mean_share(&mut self, senders: &[EndPortId], receivers: &[EndPortId]) -> f64 {
+        self.channels.clear();
+        self.ends.clear();
+        for (&from, &to) in senders.iter().zip(receivers) {
+            let arrives = self
+                .routes
+                .entry(from)
+                .is_none_or(|switch| self.routes.append(switch, to, &mut self.channels));
+            self.ends.push((self.channels.len(), arrives));
+        }
+        self.flows.fill(0);
+        for &channel in &self.channels {
+            self.flows[channel as usize] += 1;
+        }
+        let mut start = 0;
+        let mut total = 0.0;
+        for ((&from, &to), &(end, arrives)) in senders.iter().zip(receivers).zip(&self.ends) {
+            if arrives {
+                total += self.share(from, to, &self.channels[start..end]);
+            }
+            start = end;
+        }
+        total / senders.len() as f64
+    }
+
+    fn share(&self, from: EndPortId, to: EndPortId, path: &[Channel]) -> f64 {
+        let wanted = f64::from(self.host_rate(from).min(self.host_rate(to)));
+        let part = |&channel: &Channel| {
+            f64::from(self.rates[channel as usize]) / f64::from(self.flows[channel as usize])
+        };
+        path.iter().map(part).fold(wanted, f64::min) / wanted
+    }
+
+    fn host_rate(&self, port: EndPortId) -> u32 {
+        let subnet = self.routes.subnet;
+        subnet.fabric().port(subnet.end_port(port).port).rate.megabits_per_second()
+    }
+}

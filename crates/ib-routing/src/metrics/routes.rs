@@ -1,0 +1,70 @@
+//! The links that single routes go over.
+
+use ib_types::NodeKind;
+
+use crate::check::wiring::{Channel, Hop, Wiring};
+use crate::lft::Lfts;
+use crate::subnet::{EndPortId, Subnet, SwitchId};
+
+/// Tables that can be followed.
+pub(super) struct Routes<'a> {
+    pub(super) subnet: &'a Subnet<'a>,
+    lfts: &'a Lfts,
+    wiring: Wiring,
+}
+
+impl<'a> Routes<'a> {
+    pub(super) fn new(subnet: &'a Subnet<'a>, lfts: &'a Lfts) -> Self {
+        Self { subnet, lfts, wiring: Wiring::new(subnet) }
+    }
+
+    pub(super) fn channels(&self) -> usize {
+        self.wiring.channels()
+    }
+
+    /// Returns the signalling rate of every channel, in Mbit/s.
+    pub(super) fn rates(&self) -> Vec<u32> {
+        let fabric = self.subnet.fabric();
+        let ports = self.subnet.switches().iter().flat_map(|switch| fabric.ports_of(switch.node));
+        ports.map(|(_, port)| port.rate.megabits_per_second()).collect()
+    }
+
+    /// Returns the ports of channel adapters in the order of their LIDs.
+    pub(super) fn adapters_by_lid(&self) -> Vec<EndPortId> {
+        let adapter =
+            |&id: &EndPortId| self.subnet.end_port_node(id).kind == NodeKind::ChannelAdapter;
+        let mut ports: Vec<_> = self.subnet.end_port_ids().filter(adapter).collect();
+        ports.sort_by_key(|&id| self.subnet.end_port(id).base_lid);
+        ports
+    }
+
+    /// Returns the switch that an end port sends through; none when a cable joins it to another
+    /// host.
+    pub(super) fn entry(&self, port: EndPortId) -> Option<SwitchId> {
+        self.subnet.end_port(port).attachment.switch()
+    }
+
+    /// Appends the channels between switches that packets take from a switch to the base LID of an
+    /// end port.
+    ///
+    /// Returns false, and appends nothing, when they do not arrive.
+    pub(super) fn append(&self, from: SwitchId, to: EndPortId, path: &mut Vec<Channel>) -> bool {
+        let lid = self.subnet.end_port(to).base_lid.get();
+        let start = path.len();
+        let mut switch = from;
+        // A path without a loop enters every switch at most once.
+        for _ in 0..self.wiring.switches() {
+            let channel = self.wiring.channel(switch.index(), self.lfts.port(switch, lid));
+            match self.wiring.hop(channel) {
+                Hop::EndPort(end) if end == to => return true,
+                Hop::EndPort(_) | Hop::Nothing => break,
+                Hop::Switch(next, _) => {
+                    path.push(channel);
+                    switch = SwitchId(next);
+                }
+            }
+        }
+        path.truncate(start);
+        false
+    }
+}

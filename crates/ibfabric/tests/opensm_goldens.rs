@@ -1,0 +1,86 @@
+//! The forwarding tables are OpenSM's: every case of the conformance run against the check sum of
+//! what the real OpenSM said.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use conformance::routing::{Case, cases};
+
+const GOLDENS: &str = include_str!("../../../tests/conformance/goldens/opensm-lfts.txt");
+
+/// Returns the check sum of OpenSM's dump for every case.
+fn goldens() -> BTreeMap<&'static str, u32> {
+    GOLDENS
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let (sum, name) = line.split_once(' ').expect("a sum and a name");
+            (name, u32::from_str_radix(sum, 16).expect("a hexadecimal sum"))
+        })
+        .collect()
+}
+
+fn sum_of(case: &Case) -> u32 {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let prepared = case.prepare(directory.path()).expect("a fabric");
+    let dumps = directory.path().join("dumps");
+    let output = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
+        .arg("route")
+        .arg(&prepared.net)
+        .args(&prepared.ibfabric)
+        .args(["--format", "json", "--dump-dir"])
+        .arg(&dumps)
+        .output()
+        .expect("the program runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_ne!(output.status.code(), Some(2), "{}: {errors}", case.name());
+    let dump = fs::read(dumps.join("opensm-lfts.dump")).expect("a dump was written");
+    crc32fast::hash(&dump)
+}
+
+/// Compares all cases whose list of engines starts with a name.
+fn compare(engine: &str) {
+    let goldens = goldens();
+    let ours: Vec<Case> =
+        cases().into_iter().filter(|case| case.engine.starts_with(engine)).collect();
+    assert!(!ours.is_empty(), "there are cases for {engine}");
+    let differing: Vec<String> = ours
+        .iter()
+        .filter(|case| goldens.get(case.name().as_str()) != Some(&sum_of(case)))
+        .map(Case::name)
+        .collect();
+    assert!(differing.is_empty(), "not OpenSM's tables: {differing:#?}");
+}
+
+#[test]
+fn minhop_tables_are_opensm_s() {
+    compare("minhop");
+}
+
+#[test]
+fn updn_tables_are_opensm_s() {
+    compare("updn");
+}
+
+#[test]
+fn dor_tables_are_opensm_s() {
+    compare("dor");
+}
+
+#[test]
+fn ftree_tables_are_opensm_s() {
+    compare("ftree");
+}
+
+#[test]
+fn every_case_has_a_golden_and_every_golden_a_case() {
+    let names: Vec<String> = cases().iter().map(Case::name).collect();
+    let mut sorted = names.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!(sorted.len(), names.len(), "two cases have one name");
+    let goldens: Vec<String> = goldens().into_keys().map(str::to_owned).collect();
+    assert_eq!(sorted, goldens);
+    assert!(names.len() >= 40);
+}

@@ -1,0 +1,23 @@
+//! Reads any bytes as a net file of ibsim that may include itself under other names; what it
+//! accepts survives being written and read again.
+
+#![no_main]
+
+use ib_topology::read::{Included, ibsim, ibsim_with};
+use ib_topology::{Format, write};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut resolver = |_: &str, name: &str| match name.parse::<usize>() {
+        Ok(start) if start < bytes.len() => {
+            Ok(Included { name: name.to_owned(), bytes: bytes[start..].to_vec() })
+        }
+        _ => Err("no such file".to_owned()),
+    };
+    let Ok(fabric) = ibsim_with("fuzz", bytes, &mut resolver) else { return };
+    let mut written = Vec::new();
+    write(&fabric, Format::Ibsim, &mut written).expect("what was read can be written");
+    let again = ibsim("written", &written).expect("and read again");
+    assert!(fabric == again, "the fabric has changed");
+    assert!(ib_topology::read("sniffed", &written) == Ok(fabric), "it is known for what it is");
+});

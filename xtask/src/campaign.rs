@@ -1,0 +1,52 @@
+//! Long runs of the fuzz targets.
+
+use std::process::Command;
+
+use crate::{Chored, root};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How long each target runs.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    seconds: u64,
+    /// Runs only the targets whose name holds this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let directory = root().join("fuzz");
+    let list = Command::new("cargo")
+        .args(["+nightly", "fuzz", "list"])
+        .current_dir(&directory)
+        .output()?;
+    if !list.status.success() {
+        return Err(String::from_utf8_lossy(&list.stderr).into_owned().into());
+    }
+    let targets = String::from_utf8(list.stdout)?;
+    let wanted = |name: &&str| args.only.as_ref().is_none_or(|text| name.contains(text.as_str()));
+    let (mut passed, mut failed) = (0, 0);
+    for target in targets.lines().filter(wanted) {
+        let corpus = directory.join("corpus").join(target);
+        let seeds = directory.join("seeds").join(target);
+        std::fs::create_dir_all(&corpus)?;
+        let mut command = Command::new("cargo");
+        command.args(["+nightly", "fuzz", "run", target]).arg(&corpus);
+        if seeds.exists() {
+            command.arg(&seeds);
+        }
+        let dictionary = directory.join("dictionaries").join(format!("{target}.dict"));
+        command.arg("--").arg(format!("-max_total_time={}", args.seconds));
+        if dictionary.exists() {
+            command.arg(format!("-dict={}", dictionary.display()));
+        }
+        if command.current_dir(&directory).status()?.success() {
+            passed += 1;
+        } else {
+            failed += 1;
+            eprintln!("{target} FAILED");
+        }
+    }
+    eprintln!("{passed} passed, {failed} failed");
+    if failed > 0 { Err("a fuzz target found something".into()) } else { Ok(()) }
+}

@@ -1,0 +1,208 @@
+//! The same question to OpenSM and to ibfabric.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use conformance::opensm::Run;
+use conformance::routing::{Case, Prepared, cases};
+
+use crate::{Chored, release_binary, root};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Runs only the cases whose name holds this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Also routes these fabric files, with every engine.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    fabric: Vec<PathBuf>,
+    /// Writes the check sums of OpenSM's tables, which the tests compare with.
+    #[arg(long)]
+    write_goldens: bool,
+    /// Keeps the files of the runs in this directory.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// The dumps that both peers write and that must be the same to the byte.
+const DUMPS: [&str; 5] = [
+    "opensm-lfts.dump",
+    "opensm-lid-matrix.dump",
+    "opensm.fdbs",
+    "opensm-updn-roots.dump",
+    "opensm-ftree-ca-order.dump",
+];
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let binary = release_binary()?;
+    let scratch = tempfile::tempdir()?;
+    let directory = args.keep.as_deref().unwrap_or(scratch.path());
+    let mut tally = Tally::default();
+    let mut goldens = String::from(GOLDENS_HEAD);
+
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|text| name.contains(text.as_str()));
+    let cases: Vec<Case> = cases().into_iter().filter(|case| wanted(&case.name())).collect();
+    for (number, case) in cases.iter().enumerate() {
+        let place = directory.join(format!("case{number:03}"));
+        let prepared = case.prepare(&place)?;
+        if let Some(sum) = tally.compare(&case.name(), &prepared, &place, &binary)? {
+            writeln!(goldens, "{sum:08x} {}", case.name())?;
+        }
+    }
+    for (number, file) in args.fabric.iter().enumerate() {
+        for engine in ["minhop", "updn", "dor", "ftree"] {
+            for lmc in [0, 2] {
+                let name = format!("{} | {engine} | LMC {lmc}", file.display());
+                if !wanted(&name) {
+                    continue;
+                }
+                let place = directory.join(format!("file{number:03}{engine}{lmc}"));
+                let prepared = prepare_file(file, engine, lmc, &place)?;
+                tally.compare(&name, &prepared, &place, &binary)?;
+            }
+        }
+    }
+    if args.write_goldens && tally.failed == 0 && args.only.is_none() {
+        let path = root().join("tests/conformance/goldens/opensm-lfts.txt");
+        fs::write(&path, goldens)?;
+        eprintln!("wrote {}", path.display());
+    }
+    eprintln!("{} passed, {} failed", tally.passed, tally.failed);
+    if tally.failed > 0 { Err("tables differ from OpenSM's".into()) } else { Ok(()) }
+}
+
+const GOLDENS_HEAD: &str = "\
+# CRC-32 of the opensm-lfts.dump that OpenSM 3.3.23 wrote on ibsim 0.10 for each case.
+# Written by: cargo xtask conformance opensm --write-goldens
+";
+
+/// Turns a fabric file into a net file that ibsim reads, with ibsim's GUIDs.
+fn prepare_file(
+    file: &Path,
+    engine: &str,
+    lmc: u8,
+    place: &Path,
+) -> Result<Prepared, Box<dyn std::error::Error>> {
+    fs::create_dir_all(place)?;
+    let fabric = ib_topology::read(&file.display().to_string(), &fs::read(file)?)?;
+    let net = place.join("net");
+    let mut out = std::io::BufWriter::new(fs::File::create(&net)?);
+    ib_topology::write(&fabric, ib_topology::Format::Ibsim, &mut out)?;
+    drop(out);
+    let arguments: Vec<String> =
+        ["-R", engine, "-l", &lmc.to_string()].into_iter().map(str::to_owned).collect();
+    Ok(Prepared { net, opensm: arguments.clone(), ibfabric: arguments })
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+impl Tally {
+    /// Runs both peers, says how they compare and returns the check sum of OpenSM's tables.
+    fn compare(
+        &mut self,
+        name: &str,
+        prepared: &Prepared,
+        place: &Path,
+        binary: &Path,
+    ) -> Result<Option<u32>, Box<dyn std::error::Error>> {
+        let theirs = place.join("opensm");
+        let finished = Run {
+            net: &prepared.net,
+            directory: &theirs,
+            arguments: &prepared.opensm,
+            log_flags: 0x43,
+            limit: Duration::from_secs(600),
+        }
+        .run()?;
+        let ours = place.join("ibfabric");
+        let output = Command::new(binary)
+            .arg("route")
+            .arg(&prepared.net)
+            .args(&prepared.ibfabric)
+            .args(["--format", "json", "--dump-dir"])
+            .arg(&ours)
+            .output()?;
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|_| {
+            format!("{name}: ibfabric said {}", String::from_utf8_lossy(&output.stderr))
+        })?;
+        let mut faults = Vec::new();
+        let engine = report["engine"].as_str().unwrap_or_default();
+        if finished.engine() != Some(engine) {
+            let other = finished.engine().unwrap_or("none");
+            faults.push(format!("OpenSM routed with {other}, ibfabric with {engine}"));
+        }
+        let mut entries = 0;
+        for dump in DUMPS {
+            let Ok(expected) = fs::read(theirs.join(dump)) else { continue };
+            // OpenSM writes the roots that it did not use as well.
+            let Ok(found) = fs::read(ours.join(dump)) else { continue };
+            if dump == "opensm-lfts.dump" {
+                entries = expected.iter().filter(|&&b| b == b'#').count();
+            }
+            if let Some(fault) = difference(&expected, &found) {
+                faults.push(format!("{dump}: {fault}"));
+            }
+        }
+        if sorted_lines(&theirs.join("guid2lid"))? != sorted_lines(&ours.join("guid2lid"))? {
+            faults.push("guid2lid differs".to_owned());
+        }
+        if entries == 0 {
+            faults.push("OpenSM wrote no tables".to_owned());
+        }
+        let sum = crc32fast::hash(&fs::read(theirs.join("opensm-lfts.dump"))?);
+        if faults.is_empty() {
+            self.passed += 1;
+            eprintln!("same     {entries:>8} entries  {name}");
+            Ok(Some(sum))
+        } else {
+            self.failed += 1;
+            eprintln!("DIFFERS  {entries:>8} entries  {name}");
+            for fault in faults {
+                eprintln!("         {fault}");
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the first line that differs and how many do.
+fn difference(expected: &[u8], found: &[u8]) -> Option<String> {
+    if expected == found {
+        return None;
+    }
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
+    };
+    let (expected, found) = (lines(expected), lines(found));
+    let count = expected.iter().zip(&found).filter(|(a, b)| a != b).count();
+    let first = expected.iter().zip(&found).position(|(a, b)| a != b);
+    let heading =
+        first.and_then(|at| expected[..at].iter().rev().find(|line| line.contains("witch")));
+    let at = first.unwrap_or(expected.len().min(found.len()));
+    Some(format!(
+        "{count} lines differ ({} against {} in all); the first is {}: OpenSM has `{}`, ibfabric `{}`{}",
+        expected.len(),
+        found.len(),
+        at + 1,
+        expected.get(at).map_or("", String::as_str),
+        found.get(at).map_or("", String::as_str),
+        heading.map(|line| format!(", under `{line}`")).unwrap_or_default()
+    ))
+}
+
+fn sorted_lines(path: &Path) -> std::io::Result<Vec<String>> {
+    let mut lines: Vec<String> = fs::read_to_string(path)?
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
+    lines.sort();
+    Ok(lines)
+}
