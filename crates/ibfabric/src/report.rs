@@ -63,7 +63,7 @@ pub(crate) fn page(
         &[
             ("title", &findings::title(routing, summary)),
             ("style", STYLE),
-            ("verdict", &findings::verdict(summary)),
+            ("verdict", &findings::verdict(routing, summary, choice)),
             ("figures", &findings::figures(subnet, routing, summary, choice)),
             ("faults", &findings::faults(subnet, report, summary)),
             ("drawing", &drawing.figure()),
@@ -74,3 +74,6 @@ pub(crate) fn page(
         ],
     )
 }
+
+#[cfg(test)]
+mod tests;

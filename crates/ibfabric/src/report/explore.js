@@ -15,6 +15,9 @@ function hit(x, y) {
   least = 5;
   // Once a switch is chosen, only its links can be pointed at.
   for (const bundle of bundlesOf[chosen.node] ?? bundles.keys()) {
+    const { ends: [a, b], bend } = bundles[bundle];
+    const left = Math.min(X[a], X[b]) * view.kx + view.tx, right = Math.max(X[a], X[b]) * view.kx + view.tx;
+    if (!bend && (x < left - least || x > right + least)) continue;
     for (const { ax, ay, cx, cy, mx, my } of bothHalves(2 * bundle).map(halfLine)) {
       const qx = (ax + 2 * cx + mx) / 4, qy = (ay + 2 * cy + my) / 4;
       const distance = Math.min(toLine(x, y, ax, ay, qx, qy), toLine(x, y, qx, qy, mx, my));

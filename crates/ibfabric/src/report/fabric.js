@@ -152,7 +152,7 @@ function paintBase() {
   painted = { ...view };
   halves.forEach((list, style) => {
     const load = style >> 3, cables = style & 7;
-    context.globalAlpha = Math.min(1, pitch() / 25 + (load > 5 ? 900 : 300) / list.length + 0.12);
+    context.globalAlpha = Math.min(1, pitch() / 25 + (load > 5 ? 900 : 300) / list.length + 0.12) * (load ? 1 : 0.6);
     context.setLineDash(load === 0 && list.length < 2000 ? [3, 3] : []);
     stroke(context, list, colours.load[load], thin() * (0.4 + 0.6 * cables));
   });

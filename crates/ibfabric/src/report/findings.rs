@@ -23,8 +23,22 @@ fn is_sound(summary: &Summary) -> bool {
     matches!(summary.verdict(), Verdict::Good)
 }
 
-/// Makes the verdict in one or a few sentences.
-pub(super) fn verdict(summary: &Summary) -> String {
+/// Makes the verdict in one or a few sentences, and says when another engine had to serve.
+pub(super) fn verdict(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
+    let refused: Vec<&str> = choice.refusals.iter().map(|(engine, _)| engine.name()).collect();
+    if refused.is_empty() {
+        return state(summary);
+    }
+    format!(
+        "{}\n<p class=\"verdict warn\"><strong>Fallback</strong> {} could not route this subnet, {} \
+         did; the <a href=\"#notes-heading\">notes</a> say why.</p>",
+        state(summary),
+        refused.join(", "),
+        routing.engine
+    )
+}
+
+fn state(summary: &Summary) -> String {
     if is_sound(summary) {
         return "<p class=\"verdict good\"><strong>Sound</strong> Every LID arrives from everywhere \
                 it must, and no deadlock is possible.</p>"
@@ -60,9 +74,10 @@ pub(super) fn figures(
     choice: Choice<'_>,
 ) -> String {
     let between: usize = subnet.switch_ids().map(|id| subnet.switch_links(id).count()).sum();
+    let fallback = !choice.refusals.is_empty();
     let number = |value: usize| html::count(value as u64);
     let mut groups = vec![
-        Group::new("Engine", routing.engine.name(), "")
+        Group::new("Engine", routing.engine.name(), if fallback { "as fallback" } else { "" })
             .with("requested", html::text(choice.requested))
             .with_some("roots", (!routing.roots.is_empty()).then(|| number(routing.roots.len())))
             .with("layers", number(summary.layers)),

@@ -88,7 +88,11 @@ impl Layout {
         let next = across.max(down) < 1.5 * PITCH;
         match self.shape {
             Shape::Rows if down < 0.5 => -0.5 * ROW,
-            Shape::Grid if !straight && !next => -0.8 * PITCH,
+            Shape::Grid if !straight && !next => {
+                // Links that start side by side are bent apart, so that they can be told apart.
+                let start = from_x.min(to_x).max(from_y.min(to_y)) / PITCH;
+                -(0.6 + 0.13 * (start % 4.0)) * PITCH
+            }
             Shape::Rows | Shape::Grid | Shape::Circle => 0.0,
         }
     }
@@ -139,3 +143,6 @@ impl Layout {
         (span(&|place| place.0), span(&|place| place.1))
     }
 }
+
+#[cfg(test)]
+mod tests;

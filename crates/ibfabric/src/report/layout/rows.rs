@@ -31,11 +31,9 @@ pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<us
     let mut hosts: Vec<u32> = graph.hosts.iter().copied().filter(|&hosts| hosts > 0).collect();
     hosts.sort_unstable();
     let few = hosts.get(hosts.len() / 2).map_or(1, |median| median.div_ceil(4));
-    let any = with_hosts(1)?;
-    [Some(any), with_hosts(few), ranks_by_roots(graph, roots)]
-        .into_iter()
-        .flatten()
-        .min_by_key(|ranks| inside(graph, ranks))
+    let by_hosts: Vec<_> = with_hosts(1).into_iter().chain(with_hosts(few)).collect();
+    let by_roots = if by_hosts.is_empty() { None } else { ranks_by_roots(graph, roots) };
+    by_hosts.into_iter().chain(by_roots).min_by_key(|ranks| inside(graph, ranks))
 }
 
 /// Finds the ranks of a tree with these roots; `None` when it has none or is no tree.
