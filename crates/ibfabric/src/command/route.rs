@@ -75,7 +75,9 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     }
     let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref());
     if let Some(path) = &args.report {
-        let page = report::page(&subnet, &routing, &report, &summary);
+        let requested = args.engine.to_string();
+        let choice = report::Choice { requested: &requested, refusals: &refusals };
+        let page = report::page(&subnet, &routing, &report, &summary, choice);
         write_report(path, &page)?;
     }
     ms.dump = milliseconds(start);
