@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`check`] | the proof that tables are sound: reachability, loops, credit loops, hops, load |
+//! | [`mod@check`] | the proof that tables are sound: reachability, loops, credit loops, hops, load |
 //! | [`metrics`] | how well tables spread traffic: bisections and shifts |
 //! | [`dump`] | OpenSM's dump files, written and read |
 //! | [`engine`] | the trait [`Engine`], its options, and one file per engine |

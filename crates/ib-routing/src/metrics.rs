@@ -2,7 +2,7 @@
 //!
 //! Both metrics look at sets of flows, each from one compute node to another and each node in at
 //! most one flow per direction, and at how many of them meet on a link. Packets are addressed to
-//! base LIDs. Flows that do not arrive get no bandwidth and take none; [`crate::check`] says
+//! base LIDs. Flows that do not arrive get no bandwidth and take none; [`mod@crate::check`] says
 //! which those are.
 //!
 //! **Effective bisection bandwidth** is defined by Hoefler, Schneider and Lumsdaine, "Multistage
@@ -22,6 +22,7 @@ use crate::lft::Lfts;
 use crate::subnet::{EndPortId, Subnet};
 
 mod bisection;
+mod paths;
 mod routes;
 mod shift;
 

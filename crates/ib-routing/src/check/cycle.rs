@@ -109,7 +109,7 @@ pub(super) fn shortest_cycle(graph: &Graph, component: &[Node]) -> Vec<Node> {
     let mut parents = vec![(NOT_YET, 0); component.len()];
     let mut queue: Vec<(Node, usize)> = Vec::new();
     for (start, &node) in component.iter().enumerate() {
-        if !best.is_empty() && (seen > PATIENCE || best.len() <= 2) {
+        if !best.is_empty() && (seen > PATIENCE || best.len() == 1) {
             break;
         }
         queue.clear();
@@ -147,3 +147,6 @@ fn way_back(component: &[Node], parents: &[(Node, Node)], start: Node, last: Nod
     cycle.reverse();
     cycle
 }
+
+#[cfg(test)]
+mod tests;

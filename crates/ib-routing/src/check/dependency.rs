@@ -6,6 +6,9 @@
 //! of its own. Links from and to hosts have no place in it: nothing waits before the first, and
 //! a host always takes in what arrives.
 
+#[cfg(test)]
+use std::collections::BTreeSet;
+
 use super::lanes::{LANES, bits};
 use super::wiring::{Channel, Hop, Wiring};
 
@@ -102,6 +105,20 @@ impl Graph {
             }
         }
         graph
+    }
+
+    /// Returns a graph of so many nodes on one lane.
+    #[cfg(test)]
+    pub(super) fn of_edges(nodes: usize, edges: &BTreeSet<(Node, Node)>) -> Self {
+        let mut first = vec![0; nodes + 1];
+        for &(from, _) in edges {
+            first[from as usize + 1] += 1;
+        }
+        for node in 0..nodes {
+            first[node + 1] += first[node];
+        }
+        let targets = edges.iter().map(|&(_, target)| target).collect();
+        Self { lanes: vec![0], first, targets }
     }
 
     pub(super) fn nodes(&self) -> usize {

@@ -11,15 +11,35 @@ pub(super) struct Routes<'a> {
     pub(super) subnet: &'a Subnet<'a>,
     lfts: &'a Lfts,
     wiring: Wiring,
+    /// The channels from switch to switch, in order.
+    links: Vec<Channel>,
+    /// The position in `links` of each channel.
+    index_of: Vec<u32>,
 }
 
 impl<'a> Routes<'a> {
     pub(super) fn new(subnet: &'a Subnet<'a>, lfts: &'a Lfts) -> Self {
-        Self { subnet, lfts, wiring: Wiring::new(subnet) }
+        let wiring = Wiring::new(subnet);
+        let links: Vec<_> = wiring.switch_channels().collect();
+        let mut index_of = vec![0; wiring.channels()];
+        for (index, &channel) in (0..).zip(&links) {
+            index_of[channel as usize] = index;
+        }
+        Self { subnet, lfts, wiring, links, index_of }
     }
 
     pub(super) fn channels(&self) -> usize {
         self.wiring.channels()
+    }
+
+    /// Returns the channels that lead from switch to switch, in order.
+    pub(super) fn switch_channels(&self) -> &[Channel] {
+        &self.links
+    }
+
+    /// Returns the position of a channel among those from switch to switch; 0 for others.
+    pub(super) fn link_index(&self, channel: Channel) -> usize {
+        self.index_of[channel as usize] as usize
     }
 
     /// Returns the signalling rate of every channel, in Mbit/s.

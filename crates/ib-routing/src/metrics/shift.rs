@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
+use super::paths::{Index, PathTable};
 use super::routes::Routes;
-use crate::check::wiring::Channel;
 use crate::subnet::{EndPortId, SwitchId};
 
 /// How much the flows of shift patterns get into each other's way.
@@ -23,6 +23,10 @@ pub struct ShiftContention {
 /// every shift.
 pub(super) const PATH_MEMORY: usize = 1 << 30;
 
+/// How many shifts are counted at a time. The paths from one switch to consecutive places lie side
+/// by side, so more of them share a cache line; but each shift needs counters of its own.
+pub(super) const TILE: usize = 8;
+
 pub(super) fn shift_contention(
     routes: &Routes<'_>,
     order: &[Option<EndPortId>],
@@ -31,110 +35,106 @@ pub(super) fn shift_contention(
     if order.iter().flatten().count() < 2 {
         return ShiftContention::default();
     }
-    let shifts = Shifts::new(routes, order, memory);
-    let (max, total) = (1..order.len())
-        .into_par_iter()
-        .with_min_len(16)
-        .map_init(|| vec![0; routes.channels()], |flows, shift| shifts.contention(shift, flows))
-        .fold(|| (0, 0), |(max, total): (u32, u64), one| (max.max(one), total + u64::from(one)))
-        .reduce(|| (0, 0), |a, b| (a.0.max(b.0), a.1 + b.1));
-    ShiftContention { max, mean: total as f64 / (order.len() - 1) as f64 }
-}
-
-/// Consecutive places of the order whose nodes are at one switch.
-struct Run {
-    /// The switch, as a row of the path table.
-    row: usize,
-    first: usize,
-    length: usize,
+    let shifts = Shifts::new(routes, order);
+    let width = routes.switch_channels().len();
+    let per_shift = if width < usize::from(u16::MAX) {
+        shifts.all::<u16>(memory)
+    } else {
+        shifts.all::<u32>(memory)
+    };
+    let total: u64 = per_shift.iter().copied().map(u64::from).sum();
+    ShiftContention {
+        max: per_shift.iter().copied().max().unwrap_or(0),
+        mean: total as f64 / per_shift.len() as f64,
+    }
 }
 
 struct Shifts<'a> {
     routes: &'a Routes<'a>,
     order: &'a [Option<EndPortId>],
-    /// The switches that nodes send through.
+    /// The switches that nodes send through, ascending.
     switches: Vec<SwitchId>,
-    runs: Vec<Run>,
-    /// By switch, when there is memory for it.
-    paths: Option<Vec<Paths>>,
-}
-
-/// The channels from one switch to all places of the order, one after the other.
-struct Paths {
-    channels: Vec<Channel>,
-    /// Where the channels to each place start, and where the last ones end.
-    first: Vec<u32>,
+    /// The places of the order that send through a switch, with its position in `switches`.
+    senders: Vec<(usize, usize)>,
 }
 
 impl<'a> Shifts<'a> {
-    fn new(routes: &'a Routes<'a>, order: &'a [Option<EndPortId>], memory: usize) -> Self {
-        let entry = |node: &Option<EndPortId>| node.and_then(|port| routes.entry(port));
-        let mut switches: Vec<SwitchId> = order.iter().filter_map(entry).collect();
+    fn new(routes: &'a Routes<'a>, order: &'a [Option<EndPortId>]) -> Self {
+        let entries: Vec<(usize, SwitchId)> = order
+            .iter()
+            .enumerate()
+            .filter_map(|(place, node)| Some((place, routes.entry((*node)?)?)))
+            .collect();
+        let mut switches: Vec<SwitchId> = entries.iter().map(|&(_, switch)| switch).collect();
         switches.sort_unstable();
         switches.dedup();
-        let mut runs: Vec<Run> = Vec::new();
-        for (place, switch) in order.iter().map(entry).enumerate() {
-            let Some(row) = switch.and_then(|switch| switches.binary_search(&switch).ok()) else {
-                continue;
-            };
-            match runs.last_mut() {
-                Some(run) if run.row == row && run.first + run.length == place => run.length += 1,
-                _ => runs.push(Run { row, first: place, length: 1 }),
-            }
-        }
-        let mut shifts = Self { routes, order, switches, runs, paths: None };
-        // A guess from one switch: the others' paths are about as long.
-        let sample = shifts.switches.first().map(|&switch| shifts.paths_from(switch));
-        let bytes = |paths: Paths| (paths.channels.len() + paths.first.len()) * size_of::<u32>();
-        if sample.map_or(0, bytes) * shifts.switches.len() <= memory {
-            let all = shifts.switches.par_iter().map(|&switch| shifts.paths_from(switch));
-            shifts.paths = Some(all.collect());
-        }
-        shifts
+        let row = |switch| switches.binary_search(&switch).expect("all entries are in it");
+        let mut senders: Vec<_> =
+            entries.iter().map(|&(place, switch)| (place, row(switch))).collect();
+        // One switch's paths lie together.
+        senders.sort_by_key(|&(_, row)| row);
+        Self { routes, order, switches, senders }
     }
 
-    fn paths_from(&self, switch: SwitchId) -> Paths {
-        let mut paths = Paths { channels: Vec::new(), first: vec![0] };
-        for node in self.order {
-            if let Some(to) = *node {
-                // What does not arrive takes nobody's bandwidth.
-                self.routes.append(switch, to, &mut paths.channels);
-            }
-            paths.first.push(paths.channels.len() as u32);
-        }
-        paths
-    }
-
-    /// Returns the most flows over one link in a shift. `flows` is scratch, one per channel.
-    fn contention(&self, shift: usize, flows: &mut [u16]) -> u32 {
-        flows.fill(0);
-        let places = self.order.len();
-        let mut path = Vec::new();
-        for run in &self.runs {
-            let first = (run.first + shift) % places;
-            let end = first + run.length;
-            // A run may go over the end of the order and on from its start.
-            for window in [first..end.min(places), 0..end.saturating_sub(places)] {
-                let channels = if let Some(paths) = &self.paths {
-                    let Paths { channels, first } = &paths[run.row];
-                    &channels[first[window.start] as usize..first[window.end] as usize]
-                } else {
-                    path.clear();
-                    for &to in self.order[window].iter().flatten() {
-                        self.routes.append(self.switches[run.row], to, &mut path);
+    /// Returns the contention of every shift, from 1 on.
+    fn all<I: Index>(&self, memory: usize) -> Vec<u32> {
+        let table = PathTable::<I>::new(self.routes, &self.switches, self.order, memory);
+        let width = self.routes.switch_channels().len();
+        (1..self.order.len())
+            .into_par_iter()
+            .step_by(TILE)
+            .map_init(Vec::new, |flows: &mut Vec<u16>, first| {
+                let count = TILE.min(self.order.len() - first);
+                // One more counter per shift takes in what stands for no link.
+                flows.clear();
+                flows.resize(count * (width + 1), 0);
+                match &table {
+                    Some(table) => self.count_kept(table, first, flows),
+                    None => self.count_anew(first, flows),
+                }
+                let contention = |(shift, flows): (usize, &[u16])| {
+                    // Not `max` of the references: this one compiles to vector instructions.
+                    match flows[..width].iter().copied().fold(0, u16::max) {
+                        0 => u32::from(self.has_flows(shift)),
+                        most => u32::from(most),
                     }
-                    &path
                 };
-                for &channel in channels {
-                    // There are fewer than 2^16 nodes, and each sends one flow.
-                    let count = &mut flows[channel as usize];
+                (first..).zip(flows.chunks_exact(width + 1)).map(contention).collect::<Vec<_>>()
+            })
+            .flatten_iter()
+            .collect()
+    }
+
+    fn count_kept<I: Index>(&self, table: &PathTable<I>, first: usize, flows: &mut [u16]) {
+        let width = self.routes.switch_channels().len() + 1;
+        for &(place, row) in &self.senders {
+            let partner = (place + first) % self.order.len();
+            let paths = table.paths_to(row, partner);
+            for (flows, path) in flows.chunks_exact_mut(width).zip(paths) {
+                for link in path {
+                    // There are fewer than 2^16 nodes and each sends one flow; only the counter
+                    // that nobody reads can wrap.
+                    let count = &mut flows[link.get()];
                     *count = count.wrapping_add(1);
                 }
             }
         }
-        match flows.iter().max() {
-            Some(&most) if most > 0 => u32::from(most),
-            _ => u32::from(self.has_flows(shift)),
+    }
+
+    fn count_anew(&self, first: usize, flows: &mut [u16]) {
+        let width = self.routes.switch_channels().len() + 1;
+        let mut path = Vec::new();
+        for (shift, flows) in (first..).zip(flows.chunks_exact_mut(width)) {
+            for &(place, row) in &self.senders {
+                path.clear();
+                if let Some(to) = self.order[(place + shift) % self.order.len()] {
+                    // What does not arrive takes nobody's bandwidth.
+                    self.routes.append(self.switches[row], to, &mut path);
+                }
+                for &channel in &path {
+                    flows[self.routes.link_index(channel)] += 1;
+                }
+            }
         }
     }
 

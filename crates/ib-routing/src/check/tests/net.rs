@@ -62,17 +62,17 @@ impl Net {
             .expect("something is linked")
     }
 
-    /// Returns a fabric of 1 to 7 switches with whatever links and hosts the seed gives, parallel
+    /// Returns a fabric of 1 to 9 switches with whatever links and hosts the seed gives, parallel
     /// and loopback cables included, and at least one host.
     pub(crate) fn random(rng: &mut Rng) -> Self {
-        let sizes: Vec<u8> = (0..=rng.below(7)).map(|_| [4, 8, 8, 70][rng.below(4)]).collect();
+        let sizes: Vec<u8> = (0..=rng.below(9)).map(|_| [4, 8, 8, 130][rng.below(4)]).collect();
         let mut net = Self::new(&sizes);
         let mut free: Vec<(usize, u8)> = Vec::new();
         for (switch, &ports) in sizes.iter().enumerate() {
             free.extend((1..=ports).map(|port| (switch, port)));
         }
         rng.shuffle(&mut free);
-        free.truncate(4 + 5 * sizes.len());
+        free.truncate(4 + (2 + rng.below(4)) * sizes.len());
         net = net.host(free.pop().expect("a switch has ports"));
         while let Some(first) = free.pop() {
             net = match (rng.below(4), free.pop()) {

@@ -1,13 +1,13 @@
-//! Every packet walked by itself, every cycle found by another library.
+//! Every packet walked by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ib_topology::rng::Rng;
 use ib_types::{Lmc, ServiceLevel, VirtualLane};
-use petgraph::graph::{DiGraph, NodeIndex};
 use proptest::prelude::*;
 
 use super::net::{Net, spoil};
+use crate::check::dependency::Graph;
 use crate::check::*;
 use crate::engine::Engine;
 use crate::engine::minhop::MinHop;
@@ -157,40 +157,6 @@ impl Expected {
             before = Some(channel);
         }
     }
-
-    /// Returns the sizes of the components with a cycle and, by their lowest channels, the
-    /// lengths of their shortest cycles.
-    fn components(&self) -> Vec<(usize, usize)> {
-        let mut graph = DiGraph::<Channel, ()>::new();
-        let mut node_of = BTreeMap::new();
-        for &(before, after) in &self.turns {
-            let mut node =
-                |channel| *node_of.entry(channel).or_insert_with(|| graph.add_node(channel));
-            let (before, after) = (node(before), node(after));
-            graph.update_edge(before, after, ());
-        }
-        let mut found: Vec<_> = petgraph::algo::tarjan_scc(&graph)
-            .into_iter()
-            .filter(|component| {
-                component.len() > 1 || graph.contains_edge(component[0], component[0])
-            })
-            .map(|component| {
-                let lowest = component.iter().map(|&node| graph[node]).min();
-                let shortest = component.iter().map(|&node| shortest_round(&graph, node)).min();
-                (lowest, component.len(), shortest.expect("a node"))
-            })
-            .collect();
-        found.sort_unstable();
-        found.into_iter().map(|(_, size, shortest)| (size, shortest)).collect()
-    }
-}
-
-fn shortest_round(graph: &DiGraph<Channel, ()>, start: NodeIndex) -> usize {
-    graph
-        .neighbors(start)
-        .filter_map(|next| petgraph::algo::dijkstra(graph, next, Some(start), |_| 1).remove(&start))
-        .min()
-        .map_or(usize::MAX, |steps: usize| steps + 1)
 }
 
 proptest! {
@@ -228,6 +194,12 @@ proptest! {
                 let options = CheckOptions { scope, vl_map, samples: 1000 };
                 let report = check_with(&subnet, &lfts, &layers, &options);
                 compare(&subnet, &report, &expected)?;
+                let tables = (&lfts, &layers);
+                let turns = match vl_map {
+                    None => turns(&subnet, tables, scope, SameNumber),
+                    Some(map) => turns(&subnet, tables, scope, Mapped(map)),
+                };
+                prop_assert_eq!(turns, expected.turns);
             }
         }
     }
@@ -259,16 +231,36 @@ fn compare(
         }
     }
 
-    let components = expected.components();
-    prop_assert_eq!(report.credit.loops, components.len());
-    for (found, (size, shortest)) in report.credit.first.iter().zip(components) {
-        prop_assert_eq!(found.channels, size);
-        prop_assert_eq!(found.cycle.len(), shortest);
+    let edge = |from: &HeldChannel, to: &HeldChannel| {
         let channel = |held: &HeldChannel| (held.switch, held.port, held.lane.get());
+        (channel(from), channel(to))
+    };
+    for found in &report.credit.first {
         for (index, held) in found.cycle.iter().enumerate() {
             let next = &found.cycle[(index + 1) % found.cycle.len()];
-            prop_assert!(expected.turns.contains(&(channel(held), channel(next))));
+            prop_assert!(expected.turns.contains(&edge(held, next)));
         }
     }
     Ok(())
+}
+
+/// Returns all edges of the dependency graph that credit loops are sought in.
+fn turns<L: Lanes>(
+    subnet: &Subnet<'_>,
+    tables: (&Lfts, &Layers),
+    scope: Scope,
+    lanes: L,
+) -> BTreeSet<(Channel, Channel)> {
+    let wiring = Wiring::new(subnet);
+    let found = Pass::new(subnet, tables, &wiring, lanes, (scope, 0)).run();
+    let graph = Graph::new(&wiring, &found.turns);
+    let channel = |node| {
+        let (channel, lane) = graph.channel_and_lane(node);
+        let (switch, port) = wiring.port(channel);
+        (switch, port, lane)
+    };
+    (0..graph.nodes() as u32)
+        .flat_map(|node| graph.targets(node).iter().map(move |&target| (node, target)))
+        .map(|(node, target)| (channel(node), channel(target)))
+        .collect()
 }
