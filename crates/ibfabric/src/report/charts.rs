@@ -136,7 +136,7 @@ impl Chart {
             self.spoken(bars)
         );
         let floor = HEIGHT - BOTTOM;
-        let highest = bars.iter().map(|bar| bar.value()).max().unwrap_or(0).max(1);
+        let highest = bars.iter().map(Bar::value).max().unwrap_or(0).max(1);
         let step = tick(highest);
         let top = highest.div_ceil(step) * step;
         let height = |value: u64| value as f64 / top as f64 * (floor - TOP);

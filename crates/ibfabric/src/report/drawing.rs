@@ -42,6 +42,8 @@ impl Bundle {
 pub(super) struct Drawing<'a> {
     subnet: &'a Subnet<'a>,
     load: &'a LinkLoad,
+    /// The number of credit loops, drawn or not.
+    loops: usize,
     layout: &'a Layout,
     scale: &'a Scale,
     bundles: Vec<Bundle>,
@@ -120,7 +122,15 @@ impl<'a> Drawing<'a> {
                 .collect(),
             faulty: faulty(report),
         };
-        Self { subnet, load: &report.load, layout, scale, bundles, data }
+        Self {
+            subnet,
+            load: &report.load,
+            loops: report.credit.loops,
+            layout,
+            scale,
+            bundles,
+            data,
+        }
     }
 
     /// Makes the script elements with the data and the code; nothing when there is no switch.
@@ -166,11 +176,23 @@ impl<'a> Drawing<'a> {
                 ("described", &described),
                 ("height", &still::height(self.layout).to_string()),
                 ("hot", if self.data.hot.is_empty() { "hidden" } else { "" }),
+                ("loops-shown", &self.loops_shown()),
                 ("loops", if self.data.loops.is_empty() { "hidden" } else { "" }),
                 ("still", &still),
                 ("legend", &self.scale.legend(self.subnet, self.load)),
             ],
         )
+    }
+
+    /// Says which credit loops are drawn.
+    fn loops_shown(&self) -> String {
+        match (self.data.loops.len(), self.loops) {
+            (shown, all) if shown < all => {
+                format!("first {shown} of {} credit loops", html::count(all as u64))
+            }
+            (_, 1) => "credit loop".to_owned(),
+            _ => "credit loops".to_owned(),
+        }
     }
 }
 

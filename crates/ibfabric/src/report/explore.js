@@ -46,6 +46,7 @@ function about({ node, bundle }) {
   return [`${names[ends[0]]} – ${names[ends[1]]}`, ...lines].join("\n") + (cables.length > 4 ? `\nand ${cables.length - 4} more cables` : "");
 }
 function point(target, x, y) {
+  const same = target.node === hovered.node && target.bundle === hovered.bundle;
   hovered = target;
   tip.hidden = target.node === undefined && target.bundle === undefined;
   if (!tip.hidden) {
@@ -54,7 +55,7 @@ function point(target, x, y) {
     tip.style.top = `${y + 18 + tip.offsetHeight < height ? y + 18 : Math.max(0, y - tip.offsetHeight - 10)}px`;
   }
   over.style.cursor = tip.hidden ? "" : "pointer";
-  paintOverlay();
+  if (!same) paintOverlay();
 }
 
 function choose(target) {
@@ -167,12 +168,9 @@ search.addEventListener("keydown", (event) => {
 });
 
 new ResizeObserver(() => {
-  const whole = view;
-  if (stage.clientWidth !== width && whole) { width = stage.clientWidth; fit(); }
+  if (stage.clientWidth === width && stage.clientHeight === height) return;
+  view = undefined;
   prepare();
 }).observe(stage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", prepare);
-for (const [event, paper] of [["beforeprint", true], ["afterprint", false]]) {
-  addEventListener(event, () => { document.documentElement.classList.toggle("paper", paper); prepare(); });
-}
 prepare();

@@ -43,6 +43,7 @@ let width = 0, height = 0, view, painted, cost = 0, settling = 0, asked = false,
 let hovered = {}, chosen = {}, matches = []; // a node or a bundle, or neither
 const atX = (node) => X[node] * view.kx + view.tx;
 const atY = (node) => Y[node] * view.ky + view.ty;
+const inSight = (node) => atX(node) > -20 && atX(node) < width + 20 && atY(node) > -20 && atY(node) < height + 20;
 const pitch = () => view.kx * PITCH;
 const boxWidth = () => Math.max(2, Math.min(22, pitch() * 0.55));
 const boxHeight = () => Math.max(rows ? 8 : 4, boxWidth());
@@ -69,7 +70,6 @@ function stroke(context, list, colour, lineWidth) {
   context.beginPath();
   for (const half of list) {
     const { ax, ay, cx, cy, mx, my } = halfLine(half);
-    if (ax < 0 || ax > width) continue; // Links of switches out of sight would only be in the way.
     context.moveTo(ax, ay);
     if (bundles[half >> 1].bend) context.quadraticCurveTo(cx, cy, mx, my);
     else context.lineTo(mx, my);
@@ -98,7 +98,7 @@ function arrows(context, list) {
 
 function drawSwitch(context, node) {
   const w = boxWidth(), h = boxHeight(), x = atX(node), y = atY(node);
-  if (x < -w || x > width + w) return;
+  if (!inSight(node)) return;
   context.fillStyle = hosts[node].length ? colours.node : w > 4 ? colours.sheet : colours.faint;
   context.fillRect(x - w / 2, y - h / 2, w, h);
   context.strokeStyle = colours.node;
@@ -119,7 +119,7 @@ function write(context, text, x, y, colour) {
 function drawName(context, node) {
   const room = data.room[node] * view.kx, lowest = Y[node] === data.extent[1];
   const rim = circle || (rows && (lowest || Y[node] === 0)); // where a name may stand on end
-  if (room < (rim ? 12 : 48)) return;
+  if (room < (rim ? 10 : 48)) return;
   const flat = !circle && room >= 48;
   const grid = !rows && !circle, w = boxWidth(), h = boxHeight();
   const most = Math.floor((grid ? room - w / 2 - 6 : flat ? room - 6 : MARGIN - 16) / 6.6);
@@ -130,6 +130,7 @@ function drawName(context, node) {
   const away = (h / 2 + (flat ? 9 : 5)) * (back || (flat && rows && !lowest) ? -1 : 1);
   const [x, y] = grid ? [w / 2 + 3, away] : flat ? [0, away] : [away, 0];
   context.save();
+  context.font = `${flat ? 11 : 10}px system-ui, sans-serif`;
   context.translate(atX(node), atY(node));
   context.rotate(turn);
   context.textAlign = grid ? "start" : flat ? "center" : back ? "end" : "start";
@@ -154,7 +155,9 @@ function paintBase() {
     const load = style >> 3, cables = style & 7;
     context.globalAlpha = Math.min(1, pitch() / 25 + (load > 5 ? 900 : 300) / list.length + 0.12) * (load ? 1 : 0.6);
     context.setLineDash(load === 0 && list.length < 2000 ? [3, 3] : []);
-    stroke(context, list, colours.load[load], thin() * (0.4 + 0.6 * cables));
+    // Links of switches out of sight would only be in the way.
+    const seen = list.filter((half) => inSight(bundles[half >> 1].ends[half & 1]));
+    stroke(context, seen, colours.load[load], thin() * (0.4 + 0.6 * cables));
   });
   context.globalAlpha = 1;
   context.setLineDash([]);
@@ -218,6 +221,7 @@ function prepare() {
   const colour = (name) => computed.getPropertyValue(`--${name}`).trim();
   colours = { load: [...Array(10).keys()].map((load) => colour(`load-${load}`)) };
   for (const name of ["sheet", "ink", "faint", "node", "bad", "loop", "accent"]) colours[name] = colour(name);
+  stage.style.background = colours.sheet; // On paper too: the canvas keeps its colours.
   ({ clientWidth: width, clientHeight: height } = stage);
   if (!view) fit();
   paintBase();

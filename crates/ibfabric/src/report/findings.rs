@@ -176,10 +176,10 @@ pub(super) fn faults(subnet: &Subnet<'_>, report: &CheckReport, summary: &Summar
         );
         for (index, credit_loop) in report.credit.first.iter().enumerate() {
             let lanes = credit_loop.channels as u64;
-            let _ = write!(
+            let _ = writeln!(
                 found,
                 "<details{}><summary>Loop {} of {}: a cycle of {}, in a loop of {}</summary>{}\
-                 </details>\n",
+                 </details>",
                 if index == 0 { " open" } else { "" },
                 index + 1,
                 html::count(report.credit.loops as u64),

@@ -35,7 +35,7 @@ pub(super) fn text(raw: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             character if character.is_control() && character != '\n' => {
-                safe.push(char::REPLACEMENT_CHARACTER)
+                safe.push(char::REPLACEMENT_CHARACTER);
             }
             character => safe.push(character),
         }

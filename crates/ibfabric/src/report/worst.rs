@@ -39,7 +39,7 @@ pub(super) fn section(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) 
     format!(
         "<section aria-labelledby=\"worst-heading\">\n\
          <h2 id=\"worst-heading\">Most loaded links</h2>\n\
-         <p>{} {} routes, more than any other.</p>\n\
+         <p>{} the most: {} routes.</p>\n\
          <div class=\"wide\"><table>\n<thead><tr><th scope=\"col\">#</th>\
          <th scope=\"col\">From</th><th scope=\"col\">Port</th><th scope=\"col\">To</th>\
          <th scope=\"col\">Port</th><th scope=\"col\">Routes</th><th scope=\"col\">× mean</th></tr>\

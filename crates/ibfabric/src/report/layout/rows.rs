@@ -18,6 +18,9 @@ const MAX_RANKS: usize = 8;
 /// How often the leaves of a pod are sorted by their neighbours.
 const ROUNDS: usize = 12;
 
+/// By how much that must shorten their links, or else the order of names is worth more.
+const ENOUGH: f64 = 0.9;
+
 /// Finds the ranks of a tree whose hosts are at the bottom; `None` when the fabric is no tree.
 ///
 /// Of the ways to tell ranks, the one that leaves the fewest links inside a rank is taken: by the
@@ -171,7 +174,7 @@ impl Rows<'_> {
     }
 
     /// Sorts single leaves by the places of the switches above them, and those by the leaves, for
-    /// as long as the links get shorter by it.
+    /// as long as the links get much shorter by it.
     fn untangle(&mut self, leaves: &mut Vec<Vec<usize>>, tops: &[usize]) {
         let width = leaves.len() as f64;
         let mut best = f64::MAX;
@@ -182,7 +185,7 @@ impl Rows<'_> {
             }
             self.spread(tops, 0.0, width);
             let length = self.length(tops);
-            if length >= best {
+            if length > ENOUGH * best {
                 break;
             }
             best = length;
