@@ -1,0 +1,352 @@
+//! The command line from outside: what it prints, where it prints it, and its exit status.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn ibfabric(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ibfabric")).args(words).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+/// A directory with a generated fabric in it.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).expect("written");
+        path
+    }
+
+    fn fabric(&self, words: &[&str]) -> String {
+        let path = self.path("net");
+        let output = ibfabric(&[&["gen"], words, &["-o", &path]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        path
+    }
+}
+
+/// Routes and returns the exit status and the JSON.
+fn route(words: &[&str]) -> (Option<i32>, Value) {
+    let output = ibfabric(&[&["route"], words, &["--format", "json"]].concat());
+    let report = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("no JSON: {}", text(&output.stderr)));
+    (output.status.code(), report)
+}
+
+#[test]
+fn the_json_of_route_has_the_keys_that_scripts_rely_on() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "4,4", "1,4"]);
+    let (status, report) = route(&[&net, "--metrics"]);
+    assert_eq!(status, Some(0));
+    let keys = [
+        "engine",
+        "requested",
+        "fallback",
+        "switches",
+        "hosts",
+        "lids",
+        "links",
+        "max_hops",
+        "unreachable",
+        "credit_loops",
+        "layers",
+        "link_load",
+        "effective_bisection",
+        "shift_contention",
+        "ms",
+        "peak_rss_mb",
+    ];
+    for key in keys {
+        assert!(!report[key].is_null(), "{key} is missing: {report}");
+    }
+    for key in ["load", "route", "check", "dump"] {
+        assert!(report["ms"][key].is_number(), "ms.{key} is missing: {report}");
+    }
+    for key in ["max", "mean", "cv"] {
+        assert!(report["link_load"][key].is_number(), "link_load.{key} is missing: {report}");
+    }
+    assert_eq!(report["switches"], 8);
+    assert_eq!(report["hosts"], 16);
+    assert_eq!(report["lids"], 24);
+    assert_eq!(report["links"], 32);
+    assert_eq!(report["max_hops"], 2);
+    let (_, report) = route(&[&net]);
+    assert!(report["effective_bisection"].is_null());
+}
+
+#[test]
+fn a_credit_loop_is_printed_and_means_status_1() {
+    let place = Place::new();
+    let net = place.fabric(&["torus", "4x4"]);
+    let output = ibfabric(&["route", &net]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("credit loop 1 of"), "{printed}");
+    assert!(printed.contains("('sw-x0y0') port"), "{printed}");
+    for engine in ["updn", "lash"] {
+        let roots = place.file("roots", "0x0002c90000200000\n");
+        let (status, report) = route(&[&net, "--engine", engine, "--root-guids", &roots]);
+        assert_eq!((status, &report["engine"]), (Some(0), &engine.into()), "{report}");
+    }
+    let mesh = place.fabric(&["mesh", "4x4"]);
+    assert_eq!(route(&[&mesh, "--engine", "dor"]).0, Some(0));
+}
+
+#[test]
+fn engines_that_cannot_are_named_and_the_next_one_serves() {
+    let place = Place::new();
+    let net = place.fabric(&["torus", "4x4"]);
+    let output = ibfabric(&["route", &net, "--engine", "ftree,updn", "--format", "json"]);
+    let errors = text(&output.stderr);
+    assert!(errors.contains("ftree cannot route this subnet"), "{errors}");
+    assert!(errors.contains("updn cannot route this subnet"), "{errors}");
+    assert!(errors.contains("routed with minhop instead"), "{errors}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["fallback"], true);
+    assert_eq!(report["engine"], "minhop");
+    assert_eq!(report["requested"], "ftree,updn");
+    let output = ibfabric(&["route", &net, "--engine", "ftree,no_fallback"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no routing engine"), "{}", text(&output.stderr));
+    for engine in ["ftree", "lash"] {
+        let tree = place.fabric(&["xgft", "4,4", "1,4"]);
+        let (_, report) = route(&[&tree, "--engine", engine, "--lmc", "1"]);
+        assert_eq!(report["engine"], "minhop", "{engine} takes no LMC");
+    }
+}
+
+#[test]
+fn unusable_input_means_status_2_and_a_place() {
+    let place = Place::new();
+    let cases: [(&str, &[u8], &str); 6] = [
+        ("truncated", b"switchguid=0x1\nSwitch 4 \"a\"\n[1] \"b", "truncated:3:"),
+        ("missing", b"switchguid=0x1\nSwitch 4 \"a\"\n[1] \"b\"[1]\n\n", "missing:3:"),
+        ("latin1", b"Switch 4 \"\xe9\"\n", "latin1:1:11: found byte 0xe9, expected UTF-8 text"),
+        ("ports", b"Switch 300 \"a\"\n", "ports:1:8: found `300`"),
+        ("empty", b"", "empty:1:1: found no node in the file"),
+        ("twice", b"Switch 4 \"a\"\n\nSwitch 4 \"a\"\n\n", "twice:3:"),
+    ];
+    for (name, content, expected) in cases {
+        let file = place.file(name, content);
+        let output = ibfabric(&["route", &file]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {errors}");
+        assert!(errors.contains(expected), "{name}: {errors}");
+        assert!(output.stdout.is_empty(), "{name}");
+    }
+    let output = ibfabric(&["route", &place.path("nowhere")]);
+    assert_eq!(output.status.code(), Some(2));
+    let output = ibfabric(&["gen", "torus", "4xq"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("4xq"), "{}", text(&output.stderr));
+    let net = place.fabric(&["torus", "4x4"]);
+    let output = ibfabric(&["route", &net, "--sm-port", "0x77"]);
+    assert_eq!(output.status.code(), Some(2));
+    let output = ibfabric(&["route", &net, "--engine", "sssp"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_fabric_in_two_parts_says_which_nodes_are_cut_off() {
+    let place = Place::new();
+    let net = place.file(
+        "split",
+        "switchguid=0x10\nSwitch 4 \"s1\"\n[1] \"h1\"[1]\n\n\
+         switchguid=0x20\nSwitch 4 \"s2\"\n[1] \"h2\"[1]\n\n\
+         hcaguids=0x100\nHca 1 \"h1\"\n[1] \"s1\"[1]\n\n\
+         hcaguids=0x200\nHca 1 \"h2\"\n[1] \"s2\"[1]\n",
+    );
+    let output = ibfabric(&["route", &net]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("2 nodes are cut off"), "{printed}");
+    assert!(printed.contains("0x0000000000000020 's2'"), "{printed}");
+    assert!(printed.contains("0x0000000000000200 'h2'"), "{printed}");
+    let (status, report) = route(&[&net]);
+    assert_eq!((status, report["cut_off"].as_array().map(Vec::len)), (Some(1), Some(2)));
+}
+
+#[test]
+fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
+    let place = Place::new();
+    let net = place.fabric(&["torus", "4x4", "hosts=2"]);
+    let dumps = place.path("dumps");
+    let (status, report) = route(&[&net, "--engine", "lash", "--dump-dir", &dumps]);
+    assert_eq!((status, &report["engine"]), (Some(0), &"lash".into()));
+    let lfts = Path::new(&dumps).join("opensm-lfts.dump").display().to_string();
+    let levels = Path::new(&dumps).join("ibfabric-levels.dump").display().to_string();
+    let check = |words: &[&str]| ibfabric(&[&["check", &net, "--lfts"], words].concat());
+    let output = check(&[&lfts, "--levels", &levels]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    // The same tables all on one service level can deadlock.
+    assert_eq!(check(&[&lfts]).status.code(), Some(1));
+    let good = fs::read_to_string(&lfts).expect("text");
+    let at = good.find("\n0x0001 ").expect("LID 1") + 1;
+    let damaged = format!("{}0x0001 200{}", &good[..at], &good[at + 10..]);
+    let damaged = place.file("damaged", damaged);
+    let output = check(&[&damaged, "--levels", &levels]);
+    assert_eq!(output.status.code(), Some(1));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("pairs of a switch and a LID are broken"), "{printed}");
+    let truncated = place.file("truncated", &good[..good.len() - 20]);
+    assert_eq!(check(&[&truncated]).status.code(), Some(2));
+}
+
+#[test]
+fn the_file_engine_loads_what_another_engine_dumped() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "4,4", "1,4"]);
+    let (first, second) = (place.path("first"), place.path("second"));
+    route(&[&net, "--engine", "ftree", "--dump-dir", &first]);
+    let lfts = Path::new(&first).join("opensm-lfts.dump").display().to_string();
+    let matrix = Path::new(&first).join("opensm-lid-matrix.dump").display().to_string();
+    let words = ["--engine", "file", "-U", &lfts, "-M", &matrix, "--dump-dir", &second];
+    let (status, report) = route(&[&[&*net], &words[..]].concat());
+    assert_eq!((status, &report["engine"]), (Some(0), &"file".into()));
+    for name in ["opensm-lfts.dump", "opensm-lid-matrix.dump"] {
+        let of = |directory: &str| fs::read(Path::new(directory).join(name)).expect("a dump");
+        assert!(of(&first) == of(&second), "{name} differs");
+    }
+}
+
+#[test]
+fn kept_tables_change_only_where_they_must() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "6,6", "1,6"]);
+    let (before, kept, anew) = (place.path("before"), place.path("kept"), place.path("anew"));
+    let guids = place.path("before/guid2lid");
+    route(&[&net, "--dump-dir", &before]);
+    let lfts = Path::new(&before).join("opensm-lfts.dump").display().to_string();
+    let damaged = place.path("damaged");
+    ibfabric(&["gen", "xgft", "6,6", "1,6", "--drop-links", "0.06", "-o", &damaged]);
+    let (status, _) =
+        route(&[&damaged, "--guid2lid", &guids, "--keep-lfts", &lfts, "--dump-dir", &kept]);
+    assert_eq!(status, Some(0));
+    route(&[&damaged, "--guid2lid", &guids, "--dump-dir", &anew]);
+    let lines = |directory: &str| -> Vec<String> {
+        let text = fs::read_to_string(Path::new(directory).join("opensm-lfts.dump"));
+        text.expect("a dump").lines().map(str::to_owned).collect()
+    };
+    let changed =
+        |other: &str| lines(&before).iter().zip(lines(other)).filter(|(a, b)| **a != *b).count();
+    assert!(changed(&kept) > 0, "the lost links carried something");
+    assert!(changed(&kept) * 2 < changed(&anew), "{} of {}", changed(&kept), changed(&anew));
+}
+
+#[test]
+fn bad_lines_of_a_guid_file_are_named_and_passed_over() {
+    let place = Place::new();
+    let net = place.fabric(&["mesh", "4x4"]);
+    let roots = place.file("roots", "# roots\n0x0002c90000200000\nrubbish\n");
+    let output = ibfabric(&["route", &net, "--engine", "updn", "-a", &roots, "--format", "json"]);
+    let errors = text(&output.stderr);
+    assert!(errors.contains("roots:3: found `rubbish`"), "{errors}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["engine"], "updn");
+}
+
+#[test]
+fn threads_and_runs_change_nothing() {
+    let place = Place::new();
+    let net = place.fabric(&["random", "switches=40", "ports=16", "hosts=4"]);
+    for engine in ["minhop", "dor", "lash", "updn"] {
+        let roots = place.file("roots", "0x0002c90000200003\n");
+        let dump = |threads: &str, name: &str| {
+            let directory = place.path(&format!("{engine}-{name}"));
+            let words =
+                [&*net, "--engine", engine, "-a", &roots, "--threads", threads, "--dump-dir"];
+            let (_, report) = route(&[&words[..], &[&directory]].concat());
+            assert_eq!(report["engine"], engine);
+            let mut files: Vec<PathBuf> = fs::read_dir(&directory)
+                .expect("a directory")
+                .map(|entry| entry.expect("an entry").path())
+                .collect();
+            files.sort();
+            files.iter().map(|path| fs::read(path).expect("a dump")).collect::<Vec<_>>()
+        };
+        let one = dump("1", "one");
+        assert!(one == dump("4", "four") && one == dump("1", "again"), "{engine}");
+    }
+}
+
+#[test]
+fn gen_writes_both_formats_and_they_describe_one_fabric() {
+    let place = Place::new();
+    for kind in [&["torus", "3x3", "hosts=2"][..], &["dragonfly", "a=4", "p=2", "h=2"]] {
+        let (ibsim, other) = (place.path("ibsim"), place.path("ibnetdiscover"));
+        ibfabric(&[&["gen"], kind, &["-o", &ibsim]].concat());
+        ibfabric(&[&["gen"], kind, &["-o", &other, "--format", "ibnetdiscover"]].concat());
+        let (a, b) = (route(&[&ibsim]).1, route(&[&other]).1);
+        for key in ["switches", "hosts", "lids", "links", "link_load", "credit_loops"] {
+            assert_eq!(a[key], b[key], "{key}");
+        }
+    }
+    let printed = ibfabric(&["gen", "hypercube", "3", "--speed", "XDR", "--width", "2x"]);
+    assert!(text(&printed.stdout).contains("2xXDR"), "{}", text(&printed.stdout));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
+        .args(["gen", "torus", "16x16x4", "hosts=4"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_fabric_comes_from_standard_input_too() {
+    let place = Place::new();
+    let net = fs::read(place.fabric(&["xgft", "3,3", "1,3"])).expect("a file");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ibfabric"))
+        .args(["route", "-", "--format", "json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    child.stdin.take().expect("a pipe").write_all(&net).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_example_fabrics_are_what_their_commands_make() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let readme = fs::read_to_string(examples.join("README.md")).expect("the list of examples");
+    let mut checked = 0;
+    for line in readme.lines().filter_map(|line| line.strip_prefix("ibfabric gen ")) {
+        let (words, file) = line.split_once(" -o ").expect("an output file");
+        let words: Vec<&str> = words.split(' ').collect();
+        let made = ibfabric(&[&["gen"], &words[..]].concat());
+        let committed = fs::read(examples.join(file)).expect("the example");
+        assert!(
+            made.stdout == committed,
+            "{file} is not what `ibfabric gen {}` makes",
+            words.join(" ")
+        );
+        checked += 1;
+    }
+    assert!(checked >= 3);
+}
