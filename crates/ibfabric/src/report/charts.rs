@@ -71,10 +71,11 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
         .zip(&links)
         .map(|(index, links)| {
             let (from, to) = (index * histogram.width, (index + 1) * histogram.width - 1);
+            let to = to.min(report.load.max);
             let range = if from == to {
                 html::count(from)
             } else {
-                format!("{} to {}", html::count(from), html::count(to.min(report.load.max)))
+                format!("{} to {}", html::count(from), html::count(to))
             };
             // Every label of a few bars, and about five of many.
             let labelled = (index as usize).is_multiple_of(count.div_ceil(7));

@@ -53,7 +53,7 @@ fn state(summary: &Summary) -> String {
     }
     if summary.unreachable > 0 {
         let pairs = html::counted(summary.unreachable, "pair", "pairs");
-        wrong.push(format!("{pairs} of a switch and a LID without a route."));
+        wrong.push(format!("{pairs} of a switch and a LID that packets do not get across."));
     }
     if summary.forwarding_loops > 0 {
         let lids = html::counted(summary.forwarding_loops as u64, "LID", "LIDs");
