@@ -1,6 +1,269 @@
-use crate::Chored;
+//! OpenSM and ibfabric timed side by side in one run.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use conformance::opensm::{PeerError, Run};
+use ib_topology::generate::{Kind, Options, generate};
+use serde_json::Value;
+
+use crate::{Chored, release_binary, root};
+
 #[derive(clap::Args)]
-pub(crate) struct Args {}
-pub(crate) fn run(_: &Args) -> Chored {
+pub(crate) struct Args {
+    /// How often each is run; the medians are compared.
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// Runs only the rows that hold this text, and does not write the table.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+}
+
+/// A fabric and an engine.
+struct Row {
+    kind: &'static str,
+    engine: &'static str,
+    /// Whether OpenSM is run too, and how often at most.
+    opensm: u16,
+}
+
+const fn row(kind: &'static str, engine: &'static str, opensm: u16) -> Row {
+    Row { kind, engine, opensm }
+}
+
+const SMALL: &str = "xgft 12,12,24 1,12,12";
+const LARGE: &str = "xgft 18,18,36 1,18,18";
+const HUGE: &str = "xgft 24,24,48 1,24,24";
+const TORUS: &str = "torus 8x8x8 hosts=2";
+
+const ROWS: [Row; 13] = [
+    row(SMALL, "minhop", 5),
+    row(SMALL, "updn", 5),
+    row(SMALL, "dor", 5),
+    row(SMALL, "ftree", 5),
+    row(LARGE, "minhop", 3),
+    row(LARGE, "updn", 3),
+    row(LARGE, "dor", 3),
+    row(LARGE, "ftree", 3),
+    row(HUGE, "minhop", 0),
+    row(HUGE, "updn", 0),
+    row(HUGE, "ftree", 0),
+    row(TORUS, "dor", 3),
+    row(TORUS, "lash", 1),
+];
+
+/// What a row came to: medians, in milliseconds and MiB.
+struct Measured {
+    hosts: u64,
+    switches: u64,
+    route: f64,
+    check: f64,
+    wall: f64,
+    rss: f64,
+    opensm: Opensm,
+}
+
+enum Opensm {
+    NotRun,
+    Building(f64),
+    Failed(String),
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let binary = release_binary()?;
+    let scratch = tempfile::tempdir()?;
+    let mut table = String::from(HEAD);
+    let wanted = |row: &&Row| {
+        let name = format!("{} {}", row.kind, row.engine);
+        args.only.as_ref().is_none_or(|text| name.contains(text.as_str()))
+    };
+    for (number, row) in ROWS.iter().filter(wanted).enumerate() {
+        let place = scratch.path().join(format!("row{number}"));
+        fs::create_dir_all(&place)?;
+        let net = place.join("net");
+        write_fabric(row.kind, &net)?;
+        let measured = measure(row, &net, &place, &binary, args.runs)?;
+        let line = line(row, &measured);
+        eprint!("{line}");
+        table.push_str(&line);
+    }
+    writeln!(table, "\n{}", environment(args.runs))?;
+    if args.only.is_none() {
+        let path = root().join("docs/benchmarks.md");
+        fs::write(&path, table)?;
+        eprintln!("wrote {}", path.display());
+    }
     Ok(())
+}
+
+fn write_fabric(kind: &str, net: &Path) -> Chored {
+    let mut words = kind.split(' ');
+    let name = words.next().unwrap_or_default();
+    let kind = Kind::parse(name, &words.collect::<Vec<_>>())?;
+    // HDR is the fastest speed that ibsim 0.10 knows.
+    let rate =
+        ib_topology::LinkRate { width: ib_types::LinkWidth::X4, speed: ib_types::LinkSpeed::Hdr };
+    let fabric = generate(&kind, &Options { rate, ..Options::default() })?;
+    let mut out = std::io::BufWriter::new(fs::File::create(net)?);
+    ib_topology::write(&fabric, ib_topology::Format::Ibsim, &mut out)?;
+    Ok(())
+}
+
+/// Runs both in turn, so that a machine that slows down slows down both.
+fn measure(
+    row: &Row,
+    net: &Path,
+    place: &Path,
+    binary: &Path,
+    runs: u16,
+) -> Result<Measured, Box<dyn std::error::Error>> {
+    let mut reports: Vec<(Value, f64)> = Vec::new();
+    let mut buildings = Vec::new();
+    let mut failure = None;
+    for number in 0..runs {
+        reports.push(ours(row, net, binary)?);
+        if number < row.opensm && failure.is_none() {
+            match theirs(row, net, &place.join(format!("opensm{number}"))) {
+                Ok(building) => buildings.push(building),
+                Err(why) => failure = Some(why),
+            }
+        }
+    }
+    let median_of =
+        |pick: &dyn Fn(&(Value, f64)) -> f64| median(reports.iter().map(pick).collect());
+    let field = |report: &Value, name: &str| report[name].as_u64().unwrap_or(0);
+    Ok(Measured {
+        hosts: field(&reports[0].0, "hosts"),
+        switches: field(&reports[0].0, "switches"),
+        route: median_of(&|(report, _)| report["ms"]["route"].as_f64().unwrap_or(f64::NAN)),
+        check: median_of(&|(report, _)| report["ms"]["check"].as_f64().unwrap_or(f64::NAN)),
+        wall: median_of(&|&(_, wall)| wall),
+        rss: median_of(&|(report, _)| report["peak_rss_mb"].as_f64().unwrap_or(f64::NAN)),
+        opensm: match failure {
+            Some(why) => Opensm::Failed(why),
+            None if buildings.is_empty() => Opensm::NotRun,
+            None => Opensm::Building(median(buildings)),
+        },
+    })
+}
+
+fn ours(row: &Row, net: &Path, binary: &Path) -> Result<(Value, f64), Box<dyn std::error::Error>> {
+    let start = std::time::Instant::now();
+    let output = Command::new(binary)
+        .arg("route")
+        .arg(net)
+        .args(["--engine", row.engine, "--format", "json"])
+        .output()?;
+    let wall = start.elapsed().as_secs_f64() * 1e3;
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    if report["engine"] != row.engine {
+        return Err(format!("{} was not the engine: {report}", row.engine).into());
+    }
+    Ok((report, wall))
+}
+
+/// Returns OpenSM's interval in milliseconds, or what it said when it gave up.
+fn theirs(row: &Row, net: &Path, directory: &Path) -> Result<f64, String> {
+    let mut arguments = vec!["-R".to_owned(), format!("{},no_fallback", row.engine)];
+    if row.engine == "lash" {
+        arguments.push("-Q".to_owned());
+    }
+    let run = Run {
+        net,
+        directory,
+        arguments: &arguments,
+        log_flags: 0x07,
+        limit: Duration::from_secs(120),
+    };
+    let log_of =
+        |directory: &PathBuf| fs::read_to_string(directory.join("osm.log")).unwrap_or_default();
+    let finished = match run.run() {
+        Ok(finished) => finished,
+        Err(error @ (PeerError::Timeout { .. } | PeerError::Failed { .. })) => {
+            let log = log_of(&directory.to_owned());
+            return Err(refusal(&log).unwrap_or_else(|| error.to_string()));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    match finished.building() {
+        Some(building) => Ok(building.as_secs_f64() * 1e3),
+        None => Err(refusal(&finished.log).unwrap_or_else(|| "no tables".to_owned())),
+    }
+}
+
+/// Returns the error that OpenSM's log gives for not routing.
+fn refusal(log: &str) -> Option<String> {
+    let line = log.lines().find(|line| line.contains("Lane requirements"))?;
+    Some(line.split("ERR 4D02: ").nth(1).unwrap_or(line).trim().to_owned())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+const HEAD: &str = "\
+# Benchmarks
+Written by `cargo xtask bench routing`: OpenSM and ibfabric on the same fabric in the same run, in turn.
+
+* *OpenSM*: the interval in its log from `building routing` to `tables configured`, on ibsim.
+* *route*: `ms.route` of `ibfabric route --format json`: hops, root detection, tables, service levels.
+* *ratio*: OpenSM over *route*.
+* *check*: `ms.check`: reachability, loops, credit loops, hops and load of all pairs.
+* *whole*: the whole command from start to exit, with the reading of the file and the check.
+* *memory*: the peak resident set of the whole command.
+
+| fabric | hosts | switches | engine | OpenSM | route | ratio | check | whole | memory |
+|---|---|---|---|---|---|---|---|---|---|
+";
+
+fn line(row: &Row, measured: &Measured) -> String {
+    let (opensm, ratio) = match &measured.opensm {
+        Opensm::NotRun => ("–".to_owned(), "–".to_owned()),
+        Opensm::Building(building) => {
+            (milliseconds(*building), format!("{:.0}×", building / measured.route))
+        }
+        Opensm::Failed(why) => (why.replace('|', "/"), "–".to_owned()),
+    };
+    format!(
+        "| `{}` | {} | {} | {} | {opensm} | {} | {ratio} | {} | {} | {:.0} MB |\n",
+        row.kind,
+        measured.hosts,
+        measured.switches,
+        row.engine,
+        milliseconds(measured.route),
+        milliseconds(measured.check),
+        milliseconds(measured.wall),
+        measured.rss,
+    )
+}
+
+fn milliseconds(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
+}
+
+/// Says on what the figures were taken.
+fn environment(runs: u16) -> String {
+    let version = |program: &str, argument: &str| {
+        let output = Command::new(program).arg(argument).output().ok();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        text.and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
+    };
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = model
+        .lines()
+        .find_map(|line| line.strip_prefix("model name").and_then(|rest| rest.split(": ").nth(1)))
+        .unwrap_or("unknown processor");
+    format!(
+        "Medians of {runs} runs (OpenSM: of 5 at most, 3 on large fabrics) on {cores} threads of {model}, \
+         {}; {}.",
+        version("opensm", "--version"),
+        version("rustc", "--version")
+    )
 }

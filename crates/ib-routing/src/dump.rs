@@ -45,7 +45,7 @@ pub struct DumpError {
 /// Writes into a directory every dump that OpenSM would leave after routing this subnet.
 ///
 /// The directory is made when it is missing. Each file is written under a temporary name and
-/// renamed when it is whole. Returns the names of the files.
+/// renamed when it is whole; `begin` is told its name before. Returns the names of the files.
 ///
 /// # Errors
 /// Fails on the first file that cannot be written.
@@ -53,11 +53,13 @@ pub fn write_all(
     directory: &Path,
     subnet: &Subnet<'_>,
     routing: &Routing,
+    begin: &dyn Fn(&'static str),
 ) -> Result<Vec<&'static str>, DumpError> {
     std::fs::create_dir_all(directory)
         .map_err(|source| DumpError { path: directory.to_owned(), source })?;
     let mut written = Vec::new();
     let mut put = |name: &'static str, write: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
+        begin(name);
         written.push(name);
         let path = directory.join(name);
         replace_file(&path, write).map_err(|source| DumpError { path, source })

@@ -7,12 +7,23 @@
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use ib_topology::read::{Included, read_with};
 use ib_topology::{Format, write};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (Some(file), Some(format)) = (arguments.next(), arguments.next()) else {
         return Err("expected a file and a format".into());

@@ -10,6 +10,16 @@
 //! fabric without contradiction, or it is refused with the line and column of what is wrong. A
 //! link that only one end declares, a name that no node has and a line that none of the tools
 //! writes are all refused, where the tools themselves often go on in silence.
+//!
+//! ```
+//! let net = b"Switch 36 \"leaf\"\n[1] \"host\"[1]\n\nHca 1 \"host\"\n[1] \"leaf\"[1]\n";
+//! let fabric = ib_topology::read("small.net", net)?;
+//! assert_eq!((fabric.node_count(), fabric.link_count()), (2, 1));
+//!
+//! let error = ib_topology::read("small.net", &net[..net.len() - 3]).expect_err("it is cut");
+//! assert_eq!(error.to_string(), "small.net:5:12: found the end of the line, expected a port number, 1 to 254");
+//! # Ok::<(), ib_topology::ParseError>(())
+//! ```
 
 use crate::error::ParseError;
 use crate::fabric::Fabric;
@@ -153,6 +163,11 @@ fn parse(
     };
     let fabric = parsed.map_err(|fault| fault.at(file_name))?;
     not_empty(file_name, fabric)
+}
+
+/// Narrows a number that was read with a range that fits.
+fn narrow<T: TryFrom<u64>>(value: u64) -> T {
+    T::try_from(value).ok().expect("the range was checked when the number was read")
 }
 
 fn not_empty(file_name: &str, fabric: Fabric) -> Result<Fabric, ParseError> {

@@ -20,6 +20,16 @@
 //! `s=7 e=7` before its comment, so that an ibsim that skips the comment's speed runs it at HDR,
 //! while one that knows it, and this crate, read the true one. ibsim skips comments on routers;
 //! their lines have the options of the rate as well, in which FDR10 has none and is QDR for ibsim.
+//!
+//! ```
+//! use ib_topology::{Format, read, write};
+//!
+//! let fabric = read("small.net", b"switchguid=0x900\nSwitch 36 \"leaf\"\n")?;
+//! let mut output = Vec::new();
+//! write(&fabric, Format::Ibsim, &mut output)?;
+//! assert_eq!(output, b"switchguid=0x900\nSwitch\t36 \"leaf\"\n\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::io;
 

@@ -1,5 +1,6 @@
 //! What long work shows on a terminal.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -21,7 +22,7 @@ impl Progress {
     }
 
     /// Names the next piece of work.
-    pub(crate) fn next(&self, what: &'static str) {
+    pub(crate) fn next(&self, what: impl Into<Cow<'static, str>>) {
         self.0.set_message(what);
     }
 

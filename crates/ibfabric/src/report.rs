@@ -1,10 +1,79 @@
-//! x
+//! The HTML page of `route --report`: one file that needs nothing but a browser.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `findings` | the verdict, the figures, what is wrong, and notes |
+//! | `charts` | histograms of hops and link loads |
+//! | `worst` | the table of the most loaded links |
+//! | `scale` | the classes of link load, their colours' names and the legend |
+//! | `drawing` | the fabric: what the page's script draws, and a still picture without script |
+//! | `graph`, `layout` | the switches and links alone, and where each switch is drawn |
+//! | `html` | escaping, numbers and the filling of templates |
+//! | `page.html`, `page.css` | the page and its looks |
+//! | `fabric.js`, `explore.js` | the drawing's script: painting, and what the reader does with it |
+//!
+//! Whatever a fabric calls its nodes is text to the page, never markup or script. The same input
+//! makes the same bytes.
+
+use ib_routing::check::CheckReport;
+use ib_routing::engine::Refusal;
+use ib_routing::{Routing, Subnet};
+
 use crate::command::summary::Summary;
-pub(crate) fn page(
-    _: &ib_routing::Subnet<'_>,
-    _: &ib_routing::Routing,
-    _: &ib_routing::check::CheckReport,
-    _: &Summary,
-) -> String {
-    String::new()
+
+mod charts;
+mod drawing;
+mod findings;
+mod graph;
+mod html;
+mod layout;
+mod scale;
+mod worst;
+
+use drawing::Drawing;
+use layout::Layout;
+use scale::Scale;
+
+const PAGE: &str = include_str!("report/page.html");
+const STYLE: &str = include_str!("report/page.css");
+const SCRIPT: &str = concat!(include_str!("report/fabric.js"), include_str!("report/explore.js"));
+
+/// What the engines' choice came to: the list that was asked for, and who refused.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    /// The list of engines as the command line has it.
+    pub(crate) requested: &'a str,
+    /// The engines that were tried before the one that served.
+    pub(crate) refusals: &'a [Refusal],
 }
+
+/// Writes the page about the tables of a subnet.
+pub(crate) fn page(
+    subnet: &Subnet<'_>,
+    routing: &Routing,
+    report: &CheckReport,
+    summary: &Summary,
+    choice: Choice<'_>,
+) -> String {
+    let scale = Scale::new(&report.load);
+    let layout = Layout::new(subnet, &routing.roots);
+    let drawing = Drawing::new(subnet, report, &scale, &layout);
+    html::fill(
+        PAGE,
+        &[
+            ("title", &findings::title(routing, summary)),
+            ("style", STYLE),
+            ("verdict", &findings::verdict(routing, summary, choice)),
+            ("figures", &findings::figures(subnet, routing, summary, choice)),
+            ("faults", &findings::faults(subnet, report, summary)),
+            ("drawing", &drawing.figure()),
+            ("charts", &charts::both(subnet, report, &scale)),
+            ("worst", &worst::section(subnet, report, &scale)),
+            ("notes", &findings::notes(subnet, routing, summary, choice)),
+            ("script", &drawing.script()),
+        ],
+    )
+}
+
+#[cfg(test)]
+mod tests;

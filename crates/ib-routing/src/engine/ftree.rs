@@ -1,4 +1,4 @@
-//! Fat-tree routing: balanced for shifts over the compute nodes, and free of credit loops.
+//! Fat-tree routing: balanced for shifts over the compute nodes.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,6 +10,8 @@
 //! | `targets` | the order of targets |
 //! | `routing` | the walks that hand out the routes to a target |
 //! | `matrix` | the lid matrix after the walks |
+
+use std::fmt;
 
 use ib_types::ServiceLevel;
 
@@ -39,9 +41,12 @@ use targets::ComputeNodes;
 /// that those before it used least. So targets that follow each other in [`Routing::ca_order`]
 /// use links in turn; where a leaf has fewer compute nodes than others, dummies fill it up.
 ///
-/// The tables are OpenSM's, with one exception: on a leaf that has further switches below it,
-/// OpenSM reorders the list of compute nodes while it goes through it, and may forget some. Here
-/// all are routed, in the order of the leaf's ports.
+/// Where no link joins switches of one rank, packets go up and then down, which closes no credit
+/// loop. Only those to I/O nodes may turn up again, [`RoutingOptions::max_reverse_hops`] times.
+///
+/// The tables are OpenSM's, with one exception: on a leaf with further switches below or beside
+/// it, OpenSM reorders the list of compute nodes while it goes through it, by bytes that mean
+/// something else, and may forget some. Here all are routed, in the order of the leaf's ports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FatTree;
 
@@ -78,8 +83,7 @@ impl Engine for FatTree {
         let connect_by = leaves.order.last().copied().filter(|_| options.connect_roots);
         targets::route_switches(subnet, &ranks, &mut router, counted, connect_by);
         let (lfts, deviations) = router.finish();
-        let weight = |switch, port| weights.get(switch, port);
-        let hops = matrix::matrix(subnet, base, weight, &deviations);
+        let hops = matrix::matrix(subnet, base, &weights, &deviations);
         Ok(Routing {
             engine: self.kind(),
             lfts,
@@ -94,17 +98,17 @@ impl Engine for FatTree {
 
 fn check(subnet: &Subnet<'_>) -> Result<(), EngineError> {
     if subnet.lmc().get() > 0 {
-        return unsuitable(format!("LMC is {}; expected 0", subnet.lmc()));
+        return unsuitable(format_args!("LMC is {}; expected 0", subnet.lmc()));
     }
     adapters::refuse_direct(subnet)?;
     let switches = subnet.switches().len();
     if switches < 2 {
-        return unsuitable(format!("the subnet has {switches} switches; expected at least 2"));
+        return unsuitable(format_args!("the subnet has {switches} switches; expected at least 2"));
     }
     Ok(())
 }
 
-fn unsuitable<T>(reason: String) -> Result<T, EngineError> {
+fn unsuitable<T>(reason: fmt::Arguments<'_>) -> Result<T, EngineError> {
     Err(EngineError::Unsuitable(format!("ftree: {reason}")))
 }
 

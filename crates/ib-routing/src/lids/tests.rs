@@ -1,1 +1,129 @@
+use ib_topology::{Fabric, LinkRate, NodeSpec};
+use ib_types::{Guid, Lid, Lmc, NodeKind};
+
 use super::*;
+use crate::subnet::{Subnet, SubnetError, SubnetOptions};
+
+/// One switch with hosts on its ports; port GUIDs 0x101, 0x103, 0x105 …, switch GUID 0x200.
+fn star(hosts: u8) -> Fabric {
+    let mut fabric = Fabric::new();
+    let switch = NodeSpec::new(NodeKind::Switch, "switch", Guid(0x200), hosts);
+    let switch = fabric.add_node(switch).expect("new");
+    for index in 0..hosts {
+        let guid = Guid(0x100 + 2 * u64::from(index));
+        let host = NodeSpec::new(NodeKind::ChannelAdapter, format!("host{index}"), guid, 1);
+        let host = fabric.add_node(host).expect("new");
+        fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("new");
+        fabric.connect((host, 1), (switch, index + 1), LinkRate::DEFAULT).expect("free");
+    }
+    fabric
+}
+
+fn found_with(fabric: &mut Fabric, node: &str, port: u8, lid: u32, lmc: u8) {
+    let node = fabric.find_name(node).expect("a node");
+    let lid = Lid::unicast(lid).expect("unicast");
+    fabric.set_lid(node, port, Some(lid), Lmc::new(lmc).expect("small")).expect("a port");
+}
+
+/// Returns the LID ranges by port GUID, and the notes.
+fn assigned(fabric: &Fabric, lids: LidOptions) -> (BTreeMap<u64, (u16, u16)>, Vec<String>) {
+    let subnet = Subnet::discover(fabric, &SubnetOptions { sm_port: None, lids }).expect("linked");
+    let ranges = subnet
+        .end_ports()
+        .iter()
+        .map(|port| (port.guid.0, (port.base_lid.get(), port.base_lid.get() + port.lids - 1)));
+    (ranges.collect(), subnet.lid_notes().to_vec())
+}
+
+fn lmc(value: u8) -> LidOptions {
+    LidOptions { lmc: Lmc::new(value).expect("small"), ..Default::default() }
+}
+
+#[test]
+fn the_sm_comes_first_and_then_the_wire_order() {
+    let (ranges, notes) = assigned(&star(3), lmc(0));
+    // Byte-swapped, 0x200 comes before 0x101: its last byte is smaller.
+    assert_eq!(ranges, [(0x101, (1, 1)), (0x103, (3, 3)), (0x105, (4, 4)), (0x200, (2, 2))].into());
+    assert!(notes.is_empty());
+}
+
+#[test]
+fn an_lmc_aligns_hosts_but_not_the_switch() {
+    let (ranges, _) = assigned(&star(3), lmc(2));
+    assert_eq!(
+        ranges,
+        [(0x101, (4, 7)), (0x103, (12, 15)), (0x105, (16, 19)), (0x200, (8, 8))].into()
+    );
+}
+
+#[test]
+fn found_lids_are_kept_unless_reassigned() {
+    let mut fabric = star(2);
+    found_with(&mut fabric, "host1", 1, 40, 0);
+    found_with(&mut fabric, "switch", 0, 7, 0);
+    let (ranges, _) = assigned(&fabric, lmc(0));
+    assert_eq!(ranges, [(0x101, (1, 1)), (0x103, (40, 40)), (0x200, (7, 7))].into());
+    let (ranges, _) = assigned(&fabric, LidOptions { reassign: true, ..lmc(0) });
+    assert_eq!(ranges, [(0x101, (1, 1)), (0x103, (3, 3)), (0x200, (2, 2))].into());
+}
+
+#[test]
+fn a_lid_that_two_ports_have_goes_to_the_first() {
+    let mut fabric = star(2);
+    found_with(&mut fabric, "host0", 1, 9, 0);
+    found_with(&mut fabric, "host1", 1, 9, 0);
+    let (ranges, notes) = assigned(&fabric, lmc(0));
+    assert_eq!(ranges[&0x101], (9, 9));
+    assert_ne!(ranges[&0x103], (9, 9));
+    assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn a_misaligned_lid_is_given_up() {
+    let mut fabric = star(1);
+    found_with(&mut fabric, "host0", 1, 5, 0);
+    let (ranges, notes) = assigned(&fabric, lmc(1));
+    assert_eq!(ranges[&0x101].0 % 2, 0);
+    assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn guid2lid_comes_before_what_was_found() {
+    let mut fabric = star(2);
+    found_with(&mut fabric, "host0", 1, 9, 0);
+    let guid2lid = [(Guid(0x101), (30, 30)), (Guid(0x999), (1, 1)), (Guid(0x103), (0, 0))].into();
+    let (ranges, notes) = assigned(&fabric, LidOptions { guid2lid, ..lmc(0) });
+    assert_eq!(ranges[&0x101], (30, 30));
+    // LID 1 belongs to a port that may come back.
+    assert_eq!(ranges[&0x200], (2, 2));
+    assert!(notes.iter().any(|note| note.contains("0x0000000000000103")), "{notes:?}");
+}
+
+#[test]
+fn running_out_of_lids_names_the_port() {
+    let mut fabric = Fabric::new();
+    let mut previous = None;
+    for index in 0..100u64 {
+        let spec =
+            NodeSpec::new(NodeKind::Switch, format!("s{index}"), Guid(0x10_0000 + index), 254);
+        let switch = fabric.add_node(spec).expect("new");
+        for port in 1..=250u8 {
+            let guid = Guid(0x20_0000 + (index * 256 + u64::from(port)) * 2);
+            let host = NodeSpec::new(NodeKind::ChannelAdapter, format!("h{}", guid.0), guid, 1);
+            let host = fabric.add_node(host).expect("new");
+            fabric.set_port_guid(host, 1, Guid(guid.0 + 1)).expect("new");
+            fabric.connect((host, 1), (switch, port), LinkRate::DEFAULT).expect("free");
+        }
+        if let Some(previous) = previous.replace(switch) {
+            fabric.connect((previous, 254), (switch, 253), LinkRate::DEFAULT).expect("free");
+        }
+    }
+    let options = SubnetOptions { sm_port: None, lids: lmc(1) };
+    let error = Subnet::discover(&fabric, &options).expect_err("50,000 LIDs and more");
+    assert!(
+        matches!(error, SubnetError::Lids(LidError::Exhausted { ports: 25_100, .. })),
+        "{error}"
+    );
+    let options = SubnetOptions { sm_port: None, lids: lmc(0) };
+    assert!(Subnet::discover(&fabric, &options).is_ok());
+}

@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
 use super::join::{End, Net, Remote, name};
-use super::rate;
+use super::{narrow, rate};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
 
@@ -89,12 +89,12 @@ impl<'a> Parser<'a> {
             "vendid" => {
                 line.demand("=")?;
                 let value = line.number("a vendor ID of 24 bits", 0, 0xff_ffff)?;
-                self.ids.vendor = u32::try_from(value).unwrap_or_default();
+                self.ids.vendor = narrow(value);
             }
             "devid" => {
                 line.demand("=")?;
                 let value = line.number("a device ID of 16 bits", 0, 0xffff)?;
-                self.ids.device = u16::try_from(value).unwrap_or_default();
+                self.ids.device = narrow(value);
             }
             "sysimgguid" => {
                 line.demand("=")?;
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         line.skip_blanks();
         let description = line.description("a node's description")?;
         line.skip_blanks();
-        let mut spec = NodeSpec::new(kind, id, Guid::ZERO, u8::try_from(ports).unwrap_or_default());
+        let mut spec = NodeSpec::new(kind, id, Guid::ZERO, narrow(ports));
         let mut lid = (None, Lmc::ZERO);
         if kind.is_switch() {
             spec.enhanced_port0 = line.eat_word("enhanced");
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         let (is_switch, ports) = (spec.kind.is_switch(), spec.ports);
         line.demand("[")?;
         let number = line.decimal("a port of this node", 1, u64::from(ports))?;
-        let number = u8::try_from(number).unwrap_or_default();
+        let number: u8 = narrow(number);
         line.demand("]")?;
         external_port(&mut line)?;
         let guid = line.guid_in_parentheses()?;
@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
             remote_column,
             port: port.expect("the number was checked against the node's ports"),
             remote: Remote::Node(Cow::Borrowed(remote)),
-            remote_port: u8::try_from(remote_port).unwrap_or_default(),
+            remote_port: narrow(remote_port),
             guid: guid.unwrap_or_default(),
             remote_guid: remote_guid.unwrap_or_default(),
             remote_lid: Some(remote_lid),

@@ -22,17 +22,20 @@ use std::collections::BTreeMap;
 
 use ib_types::{Guid, Lmc, NodeKind};
 
-use super::join::{Net, refused};
+use super::join::Net;
 use super::rate::Enabled;
-use super::{ParseError, Resolver, not_empty};
+use super::{ParseError, Resolver, narrow, not_empty};
 use crate::fabric::{Fabric, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
 
 mod header;
 mod include;
+mod numbering;
 mod port;
 
 pub(crate) use header::UNQUOTED_ENDS;
+
+use numbering::Numbering;
 
 /// The longest line, in bytes, that ibsim reads whole.
 pub(crate) const MAX_LINE: usize = 254;
@@ -71,23 +74,6 @@ fn fabric(files: &include::Files<'_>) -> Result<Fabric, Fault> {
         parser.record = None;
     }
     parser.finish()
-}
-
-/// How nodes of one kind are numbered.
-#[derive(Clone, Copy)]
-struct Numbering {
-    /// What the last `=` set, to which `+` adds.
-    base: u64,
-    /// The GUID of the next node.
-    next: u64,
-    /// Where the line stands that set it, if that node is the first one behind.
-    place: Option<Place>,
-}
-
-impl Numbering {
-    const fn from(base: u64) -> Self {
-        Self { base, next: base, place: None }
-    }
 }
 
 /// The node whose port lines are being read.
@@ -185,12 +171,12 @@ impl<'a> Parser<'a> {
             _ if starts("rtguid") => self.guid(line, NodeKind::Router),
             _ if starts("vendid") => {
                 let value = assigned(&mut line, "a vendor ID of 24 bits", 0, 0xff_ffff)?;
-                self.vendor = u32::try_from(value).unwrap_or_default();
+                self.vendor = narrow(value);
                 self.identify(line)
             }
             _ if starts("devid") => {
                 let value = assigned(&mut line, "a device ID of 16 bits", 0, 0xffff)?;
-                self.device = u16::try_from(value).unwrap_or_default();
+                self.device = narrow(value);
                 self.identify(line)
             }
             _ if starts("sysimgguid") => {
@@ -233,42 +219,6 @@ impl<'a> Parser<'a> {
         line.end("the end of the line")
     }
 
-    /// Reads `switchguid=base`, `switchguid+offset` and their like.
-    fn guid(&mut self, mut line: Line<'a>, kind: NodeKind) -> Result<(), Fault> {
-        line.skip_blanks();
-        let is_offset = line.eat("+");
-        if !is_offset && !line.eat("=") {
-            return Err(line.expected("`=` and a GUID, or `+` and an offset"));
-        }
-        line.skip_blanks();
-        let start = line;
-        let value = line.number("a GUID of 64 bits", 0, u64::MAX)?;
-        line.guid_in_parentheses()?;
-        let numbering = self.numbering(kind);
-        if is_offset {
-            let sum = numbering.base.checked_add(value);
-            numbering.next = sum.ok_or_else(|| {
-                start.expected(&format!(
-                    "an offset that stays within 64 bits of {:#x}",
-                    numbering.base
-                ))
-            })?;
-        } else {
-            numbering.base = value;
-            numbering.next = value;
-        }
-        numbering.place = Some(start.place());
-        self.identify(line)
-    }
-
-    fn numbering(&mut self, kind: NodeKind) -> &mut Numbering {
-        match kind {
-            NodeKind::ChannelAdapter => &mut self.adapters,
-            NodeKind::Switch => &mut self.switches,
-            NodeKind::Router => &mut self.routers,
-        }
-    }
-
     /// Reads `module="prefix"`.
     fn module(&mut self, mut line: Line<'a>) -> Result<(), Fault> {
         line.skip_blanks();
@@ -295,7 +245,7 @@ impl<'a> Parser<'a> {
         }
         line.skip_blanks();
         let ports = line.number("a number of ports", 1, 254)?;
-        let ports = u8::try_from(ports).unwrap_or_default();
+        let ports: u8 = narrow(ports);
         line.skip_blanks();
         let name_line = line;
         let id = line.quoted("a node's name")?;
@@ -347,27 +297,6 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Gives every port of a channel adapter or router the node GUID plus its number.
-    fn number_ports(
-        &mut self,
-        place: Place,
-        node: NodeId,
-        guid: Guid,
-        ports: u8,
-    ) -> Result<(), Fault> {
-        for number in 1..=ports {
-            let port_guid = Guid(guid.0.wrapping_add(u64::from(number)));
-            self.net.fabric.set_port_guid(node, number, port_guid).map_err(|error| {
-                let mut fault = refused(place, &error);
-                fault.message.push_str(&format!(
-                    " (port {number} of a node with GUID {guid} has this one in ibsim)"
-                ));
-                fault
-            })?;
-        }
-        Ok(())
-    }
-
     fn finish(mut self) -> Result<Fabric, Fault> {
         if let Some(place) = self.pending {
             return Err(place.fault(
@@ -402,7 +331,7 @@ fn assigned(line: &mut Line<'_>, what: &str, min: u64, max: u64) -> Result<u64, 
 }
 
 fn mask(line: &mut Line<'_>, what: &str, min: u64, max: u64) -> Result<u8, Fault> {
-    Ok(u8::try_from(assigned(line, what, min, max)?).unwrap_or_default())
+    assigned(line, what, min, max).map(narrow)
 }
 
 fn too_long(mut line: Line<'_>) -> Fault {

@@ -44,10 +44,11 @@ const IBSIM_ONLY: [&str; 8] =
 
 /// Returns true for a port line with a GUID in parentheses behind one of its port numbers.
 fn has_port_guid(line: &str) -> bool {
-    let declaration = line.bytes().take_while(|&b| b != b'#');
-    declaration
-        .scan(b' ', |before, b| Some((std::mem::replace(before, b), b)))
-        .any(|pair| pair == (b']', b'('))
+    let mut parts = line.splitn(3, '"');
+    let own = parts.next().unwrap_or_default();
+    let _name = parts.next();
+    let remote = parts.next().and_then(|rest| rest.split('#').next()).unwrap_or_default();
+    [own, remote].iter().any(|part| part.contains("](") || part.contains("] ("))
 }
 
 #[cfg(test)]

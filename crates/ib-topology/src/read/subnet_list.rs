@@ -12,6 +12,7 @@
 use ib_types::{Guid, Lid, LinkSpeed, LinkWidth, Lmc, NodeKind};
 
 use super::join::{End, Net, Remote, name};
+use super::narrow;
 use super::rate::{UNNAMED_SPEED, UNNAMED_WIDTH, agreed};
 use crate::fabric::{Fabric, LinkRate, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
@@ -241,16 +242,16 @@ fn side<'a>(line: &mut Line<'a>) -> Result<Side<'a>, Fault> {
     Ok(Side {
         place,
         kind,
-        ports: u8::try_from(ports).unwrap_or_default(),
+        ports: narrow(ports),
         system,
         node,
         port,
-        vendor: u32::try_from(vendor).unwrap_or_default(),
-        device: u16::try_from(device).unwrap_or_default(),
-        revision: u32::try_from(revision).unwrap_or_default(),
+        vendor: narrow(vendor),
+        device: narrow(device),
+        revision: narrow(revision),
         description,
         lid: u32::try_from(lid).ok().and_then(|lid| Lid::unicast(lid).ok()),
-        number: u8::try_from(number).unwrap_or_default(),
+        number: narrow(number),
     })
 }
 

@@ -246,7 +246,7 @@ fn fabric(nodes: &[AnyNode], links: &[AnyLink], numbered: bool) -> Fabric {
             device_id: node.device,
             system_guid: node.system.map_or(guid, Guid),
             enhanced_port0: node.enhanced_port0,
-            ..NodeSpec::new(node.kind, format!("{}{index}", node.name), guid, node.ports)
+            ..NodeSpec::new(node.kind, format!("{}.{index}", node.name), guid, node.ports)
         };
         let id = fabric.add_node(spec).expect("names and GUIDs differ");
         if !node.kind.is_switch() {

@@ -66,14 +66,18 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     ms.check = milliseconds(start);
     let metrics = measure(&subnet, &routing.lfts, &routing.ca_order, &args.subnet, &progress);
 
-    progress.next("writing the dumps");
     let start = Instant::now();
     if let Some(directory) = &args.dump_dir {
-        dump::write_all(directory, &subnet, &routing).map_err(Failure::unusable)?;
+        dump::write_all(directory, &subnet, &routing, &|name| {
+            progress.next(format!("writing {name}"));
+        })
+        .map_err(Failure::unusable)?;
     }
     let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref());
     if let Some(path) = &args.report {
-        let page = report::page(&subnet, &routing, &report, &summary);
+        let requested = args.engine.to_string();
+        let choice = report::Choice { requested: &requested, refusals: &refusals };
+        let page = report::page(&subnet, &routing, &report, &summary, choice);
         write_report(path, &page)?;
     }
     ms.dump = milliseconds(start);

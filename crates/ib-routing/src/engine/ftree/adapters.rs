@@ -64,13 +64,13 @@ pub(super) fn collect(
     ports.sort_unstable_by_key(|&(key, _)| key);
     let adapters = ports.chunk_by(|((a, _), _), ((b, _), _)| a == b).count();
     if adapters < 2 {
-        return unsuitable(format!(
+        return unsuitable(format_args!(
             "the subnet has {adapters} channel adapters on switches; expected at least 2"
         ));
     }
     let ports: Vec<AdapterPort> = ports.into_iter().map(|(_, port)| port).collect();
     if !ports.iter().any(|port| port.role == Role::Compute) {
-        return unsuitable(format!(
+        return unsuitable(format_args!(
             "the subnet has no compute node among its {} channel adapter ports; expected at least \
              one that the list of compute nodes names and the list of I/O nodes does not",
             ports.len()
@@ -95,7 +95,7 @@ impl Roles {
         for (what, list) in lists {
             let Some(list) = list else { continue };
             if list.is_empty() {
-                return unsuitable(format!(
+                return unsuitable(format_args!(
                     "the list of {what} GUIDs is empty; expected at least one port GUID"
                 ));
             }
@@ -139,7 +139,7 @@ pub(super) fn refuse_direct(subnet: &Subnet<'_>) -> Result<(), EngineError> {
             continue;
         };
         if near.kind == NodeKind::ChannelAdapter && far.kind == NodeKind::ChannelAdapter {
-            return unsuitable(format!(
+            return unsuitable(format_args!(
                 "channel adapter `{}` ({}) is cabled to channel adapter `{}` ({}); expected every \
                  channel adapter on a switch",
                 near.description, near.guid, far.description, far.guid

@@ -60,7 +60,7 @@ struct Span {
 /// All groups of a tree.
 ///
 /// A switch's groups of one direction stand in the order of their lowest port until
-/// [`Self::sort_down`] and [`Self::sort_up`] order them by index.
+/// [`Self::sort_down`] and [`Self::sort_up`] put them in the order of their places.
 #[derive(Debug)]
 pub(super) struct Groups {
     pub(super) groups: Vec<Group>,
@@ -75,7 +75,7 @@ impl Groups {
         for id in subnet.switch_ids() {
             ports.clear();
             for peer in subnet.peers(id) {
-                ports.extend(sort_key(subnet, ranks, id, *peer));
+                ports.extend(leads_to(subnet, ranks, id, *peer));
             }
             all.add_switch(&ports);
         }
@@ -141,13 +141,13 @@ impl Groups {
         span.up as usize..span.end as usize
     }
 
-    /// Orders the groups that lead down from a switch by index.
+    /// Puts the groups that lead down from a switch in the order of their places.
     pub(super) fn sort_down(&mut self, switch: SwitchId) {
         let range = self.down(switch);
         self.groups[range].sort_by_key(|group| group.place);
     }
 
-    /// Orders the groups that lead up from a switch by index.
+    /// Puts the groups that lead up from a switch in the order of their places.
     pub(super) fn sort_up(&mut self, switch: SwitchId) {
         let range = self.up(switch);
         self.groups[range].sort_by_key(|group| group.place);
@@ -155,7 +155,7 @@ impl Groups {
 }
 
 /// Returns where a port leads; `None` for ports that the engine does not use.
-fn sort_key(
+fn leads_to(
     subnet: &Subnet<'_>,
     ranks: &Ranks,
     from: SwitchId,

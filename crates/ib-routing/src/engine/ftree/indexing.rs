@@ -67,7 +67,7 @@ pub(super) fn index(
         queue: Vec::new(),
     };
     if from_roots {
-        search.from_roots(subnet);
+        search.start_at_roots(subnet);
     } else if let Some(leaf) = subnet.switch_ids().find(|&id| has_compute_node[id.index()]) {
         search.give(leaf, search.zero(ranks.leaf));
         search.run(leaf);
@@ -106,7 +106,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Searches from every root in turn; each that no search has found starts a subtree of its
     /// own, numbered in the last digit where that is not the roots' own.
-    fn from_roots(&mut self, subnet: &Subnet<'_>) {
+    fn start_at_roots(&mut self, subnet: &Subnet<'_>) {
         let mut subtree = 0u8;
         for root in subnet.switch_ids().filter(|&id| self.ranks.of(id) == 0) {
             if !self.has_index(root) {
@@ -216,11 +216,13 @@ fn leaves(
     let (first, last) = (order.iter().position(is_leaf), order.iter().rposition(is_leaf));
     match (first, last) {
         (Some(first), Some(last)) if first < last => Ok(order[first..=last].to_vec()),
-        (Some(only), _) => unsuitable(format!(
+        (Some(only), _) => unsuitable(format_args!(
             "all compute nodes are on {}; expected at least 2 leaves",
             switch_name(subnet, order[only])
         )),
-        (None, _) => unsuitable("no leaf has a compute node; expected at least 2 leaves".into()),
+        (None, _) => {
+            unsuitable(format_args!("no leaf has a compute node; expected at least 2 leaves"))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use crate::hops::{HopMatrix, NO_HOPS};
+use crate::hops::{HopMatrix, LinkWeights, NO_HOPS};
 use crate::subnet::{Subnet, SwitchId};
 
 /// The hops over a port as a walk found them.
@@ -23,17 +23,17 @@ pub(super) struct Deviation {
 pub(super) fn matrix(
     subnet: &Subnet<'_>,
     base: HopMatrix,
-    weight: impl Fn(SwitchId, u8) -> u8 + Sync,
+    weights: &LinkWeights,
     deviations: &[Deviation],
 ) -> HopMatrix {
     if deviations.is_empty() {
         return base;
     }
-    let switches = subnet.switches().len();
-    let mut blocks: Vec<Vec<u8>> = (0..switches as u16)
+    let mut blocks: Vec<Vec<u8>> = (0..subnet.switches().len() as u16)
         .into_par_iter()
-        .map(|from| block(subnet, &base, &weight, SwitchId(from)))
+        .map(|from| block(subnet, &base, weights, SwitchId(from)))
         .collect();
+    drop(base);
     for deviation in deviations {
         let stride = usize::from(subnet.switch(deviation.at).ports) + 1;
         let row = &mut blocks[deviation.at.index()][deviation.to.index() * stride..][..stride];
@@ -44,19 +44,17 @@ pub(super) fn matrix(
 }
 
 /// Returns the hops from one switch to all others through each of its ports.
-fn block(
-    subnet: &Subnet<'_>,
-    base: &HopMatrix,
-    weight: &(impl Fn(SwitchId, u8) -> u8 + Sync),
-    from: SwitchId,
-) -> Vec<u8> {
+fn block(subnet: &Subnet<'_>, base: &HopMatrix, weights: &LinkWeights, from: SwitchId) -> Vec<u8> {
     let stride = usize::from(subnet.switch(from).ports) + 1;
     let mut block = vec![NO_HOPS; stride * subnet.switches().len()];
-    for (to, row) in subnet.switch_ids().zip(block.chunks_exact_mut(stride)) {
-        row[0] = base.least(from, to);
-        for (port, next, _) in subnet.switch_links(from) {
-            row[usize::from(port)] = base.least(next, to).saturating_add(weight(from, port));
+    let mut enter = |port: u8, source: SwitchId, weight: u8| {
+        for (row, &hops) in block.chunks_exact_mut(stride).zip(base.least_row(source)) {
+            row[usize::from(port)] = hops.saturating_add(weight);
         }
+    };
+    enter(0, from, 0);
+    for (port, next, _) in subnet.switch_links(from) {
+        enter(port, next, weights.get(from, port));
     }
     block
 }

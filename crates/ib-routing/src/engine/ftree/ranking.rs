@@ -56,7 +56,7 @@ impl Ranks {
         let of = distances(&graph, switches, roots);
         let deepest = of.iter().copied().filter(|&rank| rank != UNRANKED).max().unwrap_or(0);
         if deepest == 0 {
-            return unsuitable(format!(
+            return unsuitable(format_args!(
                 "all {switches} switches are at rank 0, as far from the channel adapters as any; \
                  expected leaves below the roots"
             ));
@@ -83,7 +83,7 @@ impl Ranks {
     fn check(&self, subnet: &Subnet<'_>, ports: &[AdapterPort]) -> Result<(), EngineError> {
         let count = self.leaf.saturating_add(1);
         if !RANKS.contains(&count) {
-            return unsuitable(format!(
+            return unsuitable(format_args!(
                 "the tree has {count} ranks of switches from the roots to the leaves; expected {} \
                  to {}",
                 RANKS.start(),
@@ -95,7 +95,7 @@ impl Ranks {
             let rank = self.of(port.switch);
             if rank != self.leaf {
                 let node = subnet.end_port_node(port.end_port);
-                return unsuitable(format!(
+                return unsuitable(format_args!(
                     "compute node `{}` (port GUID {}) is on {} of rank {rank}; expected all \
                      compute nodes on leaves, which are of rank {}",
                     node.description,

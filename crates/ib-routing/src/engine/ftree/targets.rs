@@ -73,7 +73,7 @@ pub(super) fn route_adapters(
     for port in ports.iter().filter(|port| port.role != Role::Compute) {
         router.route_adapter(port, if port.role == Role::Io { max_reverse_hops } else { 0 });
         if router.is_exhausted() {
-            return unsuitable(format!(
+            return unsuitable(format_args!(
                 "max_reverse_hops is {max_reverse_hops}, which allows more ways to the I/O nodes \
                  than can be tried; expected a smaller number"
             ));

@@ -27,7 +27,7 @@ pub(super) fn validate(
             continue;
         };
         if let Some(difference) = difference(groups, model, id, ranks.of(id) == ranks.leaf) {
-            return unsuitable(format!(
+            return unsuitable(format_args!(
                 "{} of rank {} has {}, and {} of the same rank has {}; expected the same of both, \
                  as in any pure fat tree, or a list of root GUIDs",
                 switch_name(subnet, id),

@@ -7,6 +7,7 @@ use ib_types::{Guid, Lid, Lmc};
 use super::{MAX_ALIAS, Parser, check_name, qualified};
 use crate::fabric::PortId;
 use crate::read::join::{End, Remote, name};
+use crate::read::narrow;
 use crate::read::rate::{self, Enabled};
 use crate::text::{Fault, Line};
 
@@ -22,7 +23,7 @@ impl<'a> Parser<'a> {
         let is_alias = line.eat("@");
         line.demand("[")?;
         let number = line.decimal("a port of this node", 1, u64::from(ports))?;
-        let number = u8::try_from(number).unwrap_or_default();
+        let number: u8 = narrow(number);
         line.demand("]")?;
         line.guid_in_parentheses()?;
         line.skip_blanks();
@@ -98,7 +99,7 @@ impl<'a> Parser<'a> {
         let mut remote_port = 1;
         if line.eat("[") {
             let number = line.decimal("a port number", 1, 254)?;
-            remote_port = u8::try_from(number).unwrap_or_default();
+            remote_port = narrow(number);
             line.demand("]")?;
             line.guid_in_parentheses()?;
         }
@@ -134,9 +135,7 @@ fn options(line: &mut Line<'_>, enabled: &mut Enabled) -> Result<(), Fault> {
 
 /// Carries out the option of a letter whose value stands in the line.
 fn set_option(letter: u8, line: &mut Line<'_>, enabled: &mut Enabled) -> Result<(), Fault> {
-    let mut value = |what, min, max| {
-        line.number(what, min, max).map(|value| u8::try_from(value).unwrap_or_default())
-    };
+    let mut value = |what, min, max| line.number(what, min, max).map(narrow);
     match letter {
         b'w' => enabled.width = value("a mask of widths", 1, 31)?,
         b's' => {

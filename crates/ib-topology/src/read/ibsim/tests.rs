@@ -442,6 +442,7 @@ fn links_run_at_the_highest_common_width_and_speed() {
         (("", "# w=1 \"x\" lid 0 4xDDR", "# lid 0 4xDDR"), "4xDDR"),
         (("", "# speed=7", "# speed=7"), "4xSDR"),
         (("", "# nodes=7", "# rows=7"), "4xQDR"),
+        (("", "# node=7", "# core=6"), "4xHDR"),
         // Other comments are free.
         (("", "# to the second lid", "# lid of a box"), "4xSDR"),
     ];

@@ -8,6 +8,7 @@ fn the_first_telling_line_decides() {
         "vendid=0x2c9\nswitchguid=0x1(1)\n",
         "caguid=0x1\nCa\t1 \"H-1\"\t\t# \"x\"\n[1](2) \t\"S-1\"[1]\t\t# lid 1 lmc 0 \"y\" lid 2 4xEDR\n",
         "switchguid=0x1\nSwitch\t1 \"S\"\t\t# \"x\"\n[1]\t\"H\"[1](2) \t\t# \"y\" lid 2 4xEDR\n",
+        "caguid=0x1\nCa\t1 \"H-1\"\t\t# \"x\"\n[1]\t\"H-2\"[1] (2) \t\t# lid 1 lmc 0 \"y\" lid 2 4xEDR\n",
     ];
     for text in ibnetdiscover {
         assert_eq!(format(text), Format::Ibnetdiscover, "{text}");
@@ -17,6 +18,7 @@ fn the_first_telling_line_decides() {
         "# nothing\n",
         "Switch 2 \"a\"\n[1] \"b\"[1](5)\n",
         "switchguid=0x1\nSwitch 2 \"a\"\n[1] \"b\"[1] # \"odd](5)\"\n",
+        "switchguid=0x1\nSwitch 2 \"](1\"\n[1] \"](1\"[2]\n[2] \"](1\"[1]\n",
         "hcaguids=0x5\nswitchguid=0x1(1)\n",
         "include \"x\"\nswitchguid=0x1(1)\n",
         "vendid=0x1\n@[1]\"up\"\nswitchguid=0x1(1)\n",

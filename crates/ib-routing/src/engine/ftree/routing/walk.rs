@@ -239,8 +239,8 @@ impl Router<'_> {
         }
     }
 
-    #[cold]
     /// Notes the hops that all links of a group have now, if the base matrix may say otherwise.
+    #[cold]
     fn note_hops(&mut self, at: SwitchId, group: usize, to: SwitchId, hops: u8) {
         self.walk.deviates |= self.base.is_some_and(|base| base.hops.least(to, at) != hops);
         if self.walk.deviates {

@@ -1,6 +1,7 @@
 //! What holds on every tree, whole or with parts missing.
 
 use ib_topology::generate::Options;
+use ib_topology::{LinkRate, NodeId, NodeSpec};
 use proptest::prelude::*;
 
 use super::net::{subnet, switches, xgft};
@@ -104,8 +105,75 @@ fn check(fabric: &Fabric, options: &RoutingOptions) -> Result<(), TestCaseError>
     Ok(())
 }
 
+/// Returns a fabric of switches joined at random, with hosts of one or two ports.
+fn tangle(switches: u8, links: &[(u8, u8)], hosts: &[(u8, Option<u8>)]) -> Fabric {
+    let mut fabric = Fabric::new();
+    let mut add = |kind, name: String, guid, ports| {
+        fabric.add_node(NodeSpec::new(kind, name, Guid(guid), ports)).unwrap()
+    };
+    let switch_ids: Vec<NodeId> = (0..switches)
+        .map(|index| add(NodeKind::Switch, format!("s{index}"), 0x200 + u64::from(index), 100))
+        .collect();
+    let host_ids: Vec<NodeId> = (0..hosts.len() as u64)
+        .map(|index| add(NodeKind::ChannelAdapter, format!("h{index}"), 0x1000 + index * 0x10, 2))
+        .collect();
+    let mut used = vec![0u8; usize::from(switches)];
+    let mut next = |index: u8| {
+        let index = usize::from(index % switches);
+        used[index] += 1;
+        (switch_ids[index], used[index])
+    };
+    for &(a, b) in links {
+        fabric.connect(next(a), next(b), LinkRate::DEFAULT).unwrap();
+    }
+    for (&id, &(first, second)) in host_ids.iter().zip(hosts) {
+        for (port, switch) in (1..).zip([Some(first), second]) {
+            let guid = Guid(fabric.node(id).guid.0 + u64::from(port));
+            fabric.set_port_guid(id, port, guid).unwrap();
+            if let Some(switch) = switch {
+                fabric.connect((id, port), next(switch), LinkRate::DEFAULT).unwrap();
+            }
+        }
+    }
+    fabric
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn tangles_are_refused_or_routed_without_loops(
+        switches in 2u8..10,
+        links in proptest::collection::vec(any::<(u8, u8)>(), 1..30),
+        hosts in proptest::collection::vec(any::<(u8, Option<u8>)>(), 1..8),
+        roots in proptest::option::of(proptest::collection::vec(0u64..10, 0..4)),
+        compute_nodes in proptest::option::of(proptest::collection::vec(0u64..8, 0..8)),
+        io_nodes in proptest::option::of(proptest::collection::vec(0u64..8, 0..8)),
+        max_reverse_hops in 0u8..4,
+        (quasi_ftree_indexing, connect_roots) in any::<(bool, bool)>(),
+    ) {
+        let fabric = tangle(switches, &links, &hosts);
+        let ports = |list: Option<Vec<u64>>| {
+            list.map(|list| list.into_iter().map(|host| Guid(0x1001 + host * 0x10)).collect())
+        };
+        let options = RoutingOptions {
+            root_guids: roots.map(|list| list.into_iter().map(|id| Guid(0x200 + id)).collect()),
+            cn_guids: ports(compute_nodes),
+            io_guids: ports(io_nodes),
+            max_reverse_hops,
+            quasi_ftree_indexing,
+            connect_roots,
+            ..RoutingOptions::default()
+        };
+        let subnet = subnet(&fabric);
+        if let Ok(routing) = FatTree.route(&subnet, &options) {
+            for end_port in subnet.end_ports() {
+                for from in subnet.switch_ids() {
+                    follow(&subnet, &routing.lfts, from, end_port.base_lid.get());
+                }
+            }
+        }
+    }
 
     #[test]
     fn whole_trees_connect_everything((down, up, parallel) in shapes(), quasi: bool) {

@@ -1,0 +1,257 @@
+//! The fabric: what the page's script draws, and a still picture without script.
+
+use std::collections::BTreeMap;
+
+use ib_routing::check::{Cause, CheckReport, LinkLoad};
+use ib_routing::{Attachment, Subnet, SwitchId};
+use serde::Serialize;
+
+use super::html;
+use super::layout::{Layout, Shape};
+use super::scale::Scale;
+
+mod still;
+
+/// Links that carry less than this, as a multiple of the mean, are not pointed out.
+const HOT: f64 = 1.25;
+
+/// All links between two switches.
+struct Bundle {
+    /// The switches; the first is the lower one.
+    ends: (usize, usize),
+    /// How far the middle is pulled aside.
+    bend: f64,
+    cables: Vec<Cable>,
+}
+
+/// A link: the port at each end, and the routes that leave by it.
+struct Cable {
+    ports: (u8, u8),
+    routes: (u32, u32),
+}
+
+impl Bundle {
+    /// Returns the most routes on a cable from the first switch, and from the second.
+    fn most(&self) -> (u32, u32) {
+        let most = |of: &dyn Fn(&Cable) -> u32| self.cables.iter().map(of).max().unwrap_or(0);
+        (most(&|cable| cable.routes.0), most(&|cable| cable.routes.1))
+    }
+}
+
+/// The fabric with a place for each switch and a load for each link.
+pub(super) struct Drawing<'a> {
+    subnet: &'a Subnet<'a>,
+    load: &'a LinkLoad,
+    /// The number of credit loops, drawn or not.
+    loops: usize,
+    layout: &'a Layout,
+    scale: &'a Scale,
+    bundles: Vec<Bundle>,
+    data: Data<'a>,
+}
+
+/// What the script draws; the names are those that it reads.
+#[derive(Serialize)]
+struct Data<'a> {
+    shape: &'static str,
+    /// By switch, like all that follow up to `bundles`.
+    names: Vec<&'a str>,
+    guids: Vec<String>,
+    lids: Vec<u16>,
+    /// The names of the hosts, by port.
+    hosts: Vec<Vec<&'a str>>,
+    x: Vec<i64>,
+    y: Vec<i64>,
+    /// How far the next switch of the row is.
+    room: Vec<i64>,
+    /// The width and height of all.
+    extent: (i64, i64),
+    /// The two switches, how far the middle is pulled aside, and for each cable its ports and the
+    /// routes that leave by them.
+    bundles: Vec<Vec<i64>>,
+    /// From the top down: where the row is, and what it is called.
+    rows: Vec<(i64, String)>,
+    mean: f64,
+    bounds: [u32; 8],
+    /// The links to point out, by switch and port, the most loaded first.
+    hot: Vec<(u16, u8)>,
+    /// Credit loops, by switch and port.
+    loops: Vec<Vec<(u16, u8)>>,
+    /// The switches at which packets get lost or go round.
+    faulty: Vec<u16>,
+}
+
+impl<'a> Drawing<'a> {
+    pub(super) fn new(
+        subnet: &'a Subnet<'a>,
+        report: &'a CheckReport,
+        scale: &'a Scale,
+        layout: &'a Layout,
+    ) -> Self {
+        let bundles = bundles(subnet, report, layout);
+        let worst = report.load.worst.iter();
+        let data = Data {
+            shape: layout.shape.name(),
+            names: names(subnet),
+            guids: subnet.switches().iter().map(|switch| switch.guid.to_string()).collect(),
+            lids: subnet.switch_ids().map(|switch| subnet.switch_lid(switch).get()).collect(),
+            hosts: hosts(subnet),
+            x: layout.places.iter().map(|place| whole(place.0)).collect(),
+            y: layout.places.iter().map(|place| whole(place.1)).collect(),
+            room: layout.rooms().into_iter().map(whole).collect(),
+            extent: (whole(layout.extent().0), whole(layout.extent().1)),
+            bundles: bundles.iter().map(flattened).collect(),
+            rows: layout
+                .rows()
+                .into_iter()
+                .map(|(at, rank, switches)| {
+                    (whole(at), format!("rank {rank}: {}", html::count(switches as u64)))
+                })
+                .collect(),
+            mean: scale.mean,
+            bounds: scale.bounds,
+            hot: worst
+                .filter(|link| scale.times_mean(link.routes) >= HOT)
+                .map(|link| (link.switch.0, link.port))
+                .collect(),
+            loops: report
+                .credit
+                .first
+                .iter()
+                .map(|found| found.cycle.iter().map(|held| (held.switch.0, held.port)).collect())
+                .collect(),
+            faulty: faulty(report),
+        };
+        Self {
+            subnet,
+            load: &report.load,
+            loops: report.credit.loops,
+            layout,
+            scale,
+            bundles,
+            data,
+        }
+    }
+
+    /// Makes the script elements with the data and the code; nothing when there is no switch.
+    pub(super) fn script(&self) -> String {
+        if self.data.names.is_empty() {
+            return String::new();
+        }
+        let json = serde_json::to_string(&self.data).expect("numbers and strings only");
+        // A `<` can only be within a string, where this escape means the same.
+        let json = json.replace('<', "\\u003c");
+        format!(
+            "<script type=\"application/json\" id=\"fabric-data\">{json}</script>\n\
+             <script type=\"module\">\n{}</script>\n",
+            super::SCRIPT
+        )
+    }
+
+    /// Makes the section of the page in which the fabric is drawn.
+    pub(super) fn figure(&self) -> String {
+        if self.data.names.is_empty() {
+            return "<section><p>There is no switch to draw.</p></section>".to_owned();
+        }
+        let switches = html::counted(self.data.names.len() as u64, "switch", "switches");
+        let arranged = match self.layout.shape {
+            Shape::Rows => "in rows by rank, the switches with hosts at the bottom",
+            Shape::Grid => "in a grid, as their ports tell",
+            Shape::Circle => "on a circle, neighbours close together",
+        };
+        let cables = || self.bundles.iter().flat_map(|bundle| &bundle.cables);
+        let described = format!(
+            "{switches} {arranged}, and {} between them. The half of a link next to a switch shows \
+             the routes that leave the switch there.",
+            html::counted(cables().count() as u64, "link", "links"),
+        );
+        let still = still::picture(self).unwrap_or_else(|| {
+            "<p class=\"still\">A fabric of this size is drawn by the page's script, which does not \
+             run here. Everything else on this page does without.</p>"
+                .to_owned()
+        });
+        html::fill(
+            include_str!("drawing.html"),
+            &[
+                ("described", &described),
+                ("height", &still::height(self.layout).to_string()),
+                ("hot", if self.data.hot.is_empty() { "hidden" } else { "" }),
+                ("loops-shown", &self.loops_shown()),
+                ("loops", if self.data.loops.is_empty() { "hidden" } else { "" }),
+                ("still", &still),
+                ("legend", &self.scale.legend(self.subnet, self.load)),
+            ],
+        )
+    }
+
+    /// Says which credit loops are drawn.
+    fn loops_shown(&self) -> String {
+        match (self.data.loops.len(), self.loops) {
+            (shown, all) if shown < all => {
+                format!("first {shown} of {} credit loops", html::count(all as u64))
+            }
+            (_, 1) => "credit loop".to_owned(),
+            _ => "credit loops".to_owned(),
+        }
+    }
+}
+
+fn bundles(subnet: &Subnet<'_>, report: &CheckReport, layout: &Layout) -> Vec<Bundle> {
+    let mut bundles: BTreeMap<(usize, usize), Vec<Cable>> = BTreeMap::new();
+    for from in subnet.switch_ids() {
+        for (port, to, there) in subnet.switch_links(from).filter(|&(_, to, _)| from < to) {
+            let routes = (report.load.load(from, port), report.load.load(to, there));
+            let cable = Cable { ports: (port, there), routes };
+            bundles.entry((from.index(), to.index())).or_default().push(cable);
+        }
+    }
+    bundles
+        .into_iter()
+        .map(|(ends, cables)| Bundle { ends, bend: layout.bend(ends.0, ends.1), cables })
+        .collect()
+}
+
+fn flattened(bundle: &Bundle) -> Vec<i64> {
+    let mut numbers = vec![bundle.ends.0 as i64, bundle.ends.1 as i64, whole(bundle.bend)];
+    for Cable { ports, routes } in &bundle.cables {
+        numbers.extend([i64::from(ports.0), ports.1.into(), routes.0.into(), routes.1.into()]);
+    }
+    numbers
+}
+
+/// Rounds a length to a tenth, in tenths: the unit of the script.
+fn whole(length: f64) -> i64 {
+    (length * 10.0).round() as i64
+}
+
+fn names<'a>(subnet: &'a Subnet<'_>) -> Vec<&'a str> {
+    subnet.switch_ids().map(|switch| subnet.switch_node(switch).description.as_str()).collect()
+}
+
+fn hosts<'a>(subnet: &'a Subnet<'_>) -> Vec<Vec<&'a str>> {
+    let mut hosts: Vec<Vec<(u8, &str)>> = vec![Vec::new(); subnet.switches().len()];
+    for id in subnet.end_port_ids() {
+        if let Attachment::Port(switch, port) = subnet.end_port(id).attachment {
+            hosts[switch.index()].push((port, subnet.end_port_node(id).description.as_str()));
+        }
+    }
+    for hosts in &mut hosts {
+        hosts.sort_unstable();
+    }
+    hosts.into_iter().map(|hosts| hosts.into_iter().map(|(_, name)| name).collect()).collect()
+}
+
+fn faulty(report: &CheckReport) -> Vec<u16> {
+    let lost = report.reach.first.iter().map(|pair| match pair.cause {
+        Cause::NoEntry { at }
+        | Cause::NoSuchPort { at, .. }
+        | Cause::Unlinked { at, .. }
+        | Cause::WrongEndPort { at, .. }
+        | Cause::Loop { at } => at,
+    });
+    let looping = report.reach.loops.iter().flat_map(|found| found.steps.iter().map(|step| step.0));
+    let mut switches: Vec<u16> = lost.chain(looping).map(|SwitchId(number)| number).collect();
+    switches.sort_unstable();
+    switches.dedup();
+    switches
+}

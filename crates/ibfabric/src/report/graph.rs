@@ -1,0 +1,106 @@
+//! The switches and the links between them alone: what layouts are made from.
+
+use std::cmp::Ordering;
+
+use ib_routing::{Attachment, Subnet};
+
+/// An undirected graph of switches; parallel links are one edge.
+pub(super) struct Graph {
+    /// By switch: its neighbours, ascending, with the number of links to each.
+    pub(super) neighbours: Vec<Vec<(usize, u32)>>,
+    /// By switch: the number of ports of hosts on it.
+    pub(super) hosts: Vec<u32>,
+    /// By switch: its place in the order of names, in which `leaf 2` comes before `leaf 10`.
+    pub(super) place: Vec<usize>,
+}
+
+impl Graph {
+    pub(super) fn new(subnet: &Subnet<'_>) -> Self {
+        let neighbours = subnet
+            .switch_ids()
+            .map(|switch| {
+                let mut peers: Vec<usize> =
+                    subnet.switch_links(switch).map(|(_, peer, _)| peer.index()).collect();
+                peers.sort_unstable();
+                peers.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)).collect()
+            })
+            .collect();
+        let mut hosts = vec![0; subnet.switches().len()];
+        for end in subnet.end_ports() {
+            if let Attachment::Port(switch, _) = end.attachment {
+                hosts[switch.index()] += 1;
+            }
+        }
+        Self { neighbours, hosts, place: places(subnet) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// Returns the links between switches, each once.
+    pub(super) fn links(&self) -> impl Iterator<Item = (usize, usize, u32)> + '_ {
+        self.neighbours.iter().enumerate().flat_map(|(switch, peers)| {
+            peers
+                .iter()
+                .filter(move |&&(peer, _)| switch < peer)
+                .map(move |&(peer, links)| (switch, peer, links))
+        })
+    }
+
+    /// Returns the least number of links from any of some switches to each; `usize::MAX` where
+    /// there is no way.
+    pub(super) fn distances(&self, from: impl Iterator<Item = usize>) -> Vec<usize> {
+        let mut distance = vec![usize::MAX; self.len()];
+        let mut queue = std::collections::VecDeque::new();
+        for switch in from {
+            distance[switch] = 0;
+            queue.push_back(switch);
+        }
+        while let Some(switch) = queue.pop_front() {
+            for &(peer, _) in &self.neighbours[switch] {
+                if distance[peer] == usize::MAX {
+                    distance[peer] = distance[switch] + 1;
+                    queue.push_back(peer);
+                }
+            }
+        }
+        distance
+    }
+}
+
+fn places(subnet: &Subnet<'_>) -> Vec<usize> {
+    let mut by_name: Vec<_> = subnet.switch_ids().collect();
+    by_name.sort_by(|&a, &b| {
+        natural(&subnet.switch_node(a).description, &subnet.switch_node(b).description)
+    });
+    let mut place = vec![0; by_name.len()];
+    for (position, switch) in by_name.iter().enumerate() {
+        place[switch.index()] = position;
+    }
+    place
+}
+
+/// Compares names as people do: runs of digits by their value.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    loop {
+        let (head_a, rest_a) = split_run(a);
+        let (head_b, rest_b) = split_run(b);
+        let order = match (head_a.parse::<u64>(), head_b.parse::<u64>()) {
+            (Ok(number_a), Ok(number_b)) => number_a.cmp(&number_b),
+            _ => head_a.cmp(head_b),
+        };
+        if order != Ordering::Equal || head_a.is_empty() {
+            return order;
+        }
+        (a, b) = (rest_a, rest_b);
+    }
+}
+
+/// Splits off the first run of digits, or of anything else.
+fn split_run(name: &str) -> (&str, &str) {
+    let digits = name.starts_with(|first: char| first.is_ascii_digit());
+    let end = name.find(|next: char| next.is_ascii_digit() != digits).unwrap_or(name.len());
+    name.split_at(end)
+}

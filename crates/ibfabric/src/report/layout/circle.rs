@@ -1,0 +1,133 @@
+//! Everything that is neither tree nor grid: on a circle, neighbours close together.
+//!
+//! Switches that share many neighbours form groups, as those of a dragonfly do. A group stays
+//! together, with a gap to the next.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::f64::consts::TAU;
+
+use super::PITCH;
+use crate::report::graph::Graph;
+
+/// Above this many switches the order of names has to do.
+const MAX_SORTED: usize = 4096;
+
+/// How often every switch may choose its group anew.
+const ROUNDS: usize = 20;
+
+/// The gap between groups, in switches.
+const GAP: f64 = 1.5;
+
+/// Places switches on a circle in a given order, the first at the top and on clockwise.
+pub(super) fn in_order(order: &[usize]) -> Vec<(f64, f64)> {
+    around(order, &vec![0; order.len()])
+}
+
+/// Places the switches of a graph on a circle.
+pub(super) fn places(graph: &Graph) -> Vec<(f64, f64)> {
+    let mut by_name: Vec<usize> = (0..graph.len()).collect();
+    by_name.sort_by_key(|&switch| graph.place[switch]);
+    if graph.len() > MAX_SORTED {
+        return in_order(&by_name);
+    }
+    let bonds = bonds(graph);
+    let groups = groups(&bonds);
+    around(&order(&bonds, &groups, &by_name), &groups)
+}
+
+/// By switch: its neighbours and how strong the bond is, that is 1 and the number of neighbours
+/// that the two share.
+type Bonds = Vec<Vec<(usize, u32)>>;
+
+fn bonds(graph: &Graph) -> Bonds {
+    let mut near = vec![usize::MAX; graph.len()];
+    (0..graph.len())
+        .map(|switch| {
+            for &(peer, _) in &graph.neighbours[switch] {
+                near[peer] = switch;
+            }
+            let strength = |peer: usize| {
+                let shared = graph.neighbours[peer].iter().filter(|&&(at, _)| near[at] == switch);
+                1 + shared.count() as u32
+            };
+            graph.neighbours[switch].iter().map(|&(peer, _)| (peer, strength(peer))).collect()
+        })
+        .collect()
+}
+
+/// Lets every switch join the group that it has the strongest bonds to, until none wants to
+/// change, and names each group by one of its switches.
+fn groups(bonds: &Bonds) -> Vec<usize> {
+    let mut group: Vec<usize> = (0..bonds.len()).collect();
+    for _ in 0..ROUNDS {
+        let mut changed = false;
+        for (switch, bonds) in bonds.iter().enumerate() {
+            let mut pull = BTreeMap::new();
+            for &(peer, strength) in bonds {
+                *pull.entry(group[peer]).or_insert(0) += strength;
+            }
+            let own = pull.get(&group[switch]).copied().unwrap_or(0);
+            let strongest = pull.iter().max_by_key(|&(&group, &pull)| (pull, Reverse(group)));
+            if let Some((&other, &pull)) = strongest
+                && pull > own
+            {
+                group[switch] = other;
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    group
+}
+
+/// Puts next the group with the strongest bonds to those already in the row, and within a group
+/// whichever switch has most neighbours of the group there already, of equals the one next to the
+/// latest of them; of equals again the first by name.
+fn order(bonds: &Bonds, group: &[usize], by_name: &[usize]) -> Vec<usize> {
+    let mut row = Vec::with_capacity(by_name.len());
+    let mut pull = vec![0; by_name.len()];
+    let mut pull_within = vec![(0, 0); by_name.len()];
+    let mut open = by_name.to_vec();
+    while let Some(next) = strongest(&open, |switch| pull[switch]) {
+        let (mut members, others): (Vec<usize>, Vec<usize>) =
+            open.iter().partition(|&&switch| group[switch] == group[next]);
+        open = others;
+        while let Some(switch) = strongest(&members, |switch| pull_within[switch]) {
+            members.retain(|&member| member != switch);
+            row.push(switch);
+            for &(peer, strength) in &bonds[switch] {
+                pull[peer] += strength;
+                if group[peer] == group[switch] {
+                    pull_within[peer] = (pull_within[peer].0 + 1, row.len());
+                }
+            }
+        }
+    }
+    row
+}
+
+/// Returns the first switch of those with the greatest key.
+fn strongest<K: Ord>(switches: &[usize], key: impl Fn(usize) -> K) -> Option<usize> {
+    let greatest = switches.iter().map(|&switch| key(switch)).max()?;
+    switches.iter().copied().find(|&switch| key(switch) == greatest)
+}
+
+fn around(order: &[usize], group: &[usize]) -> Vec<(f64, f64)> {
+    let mut length = 0.0;
+    let mut along = Vec::with_capacity(order.len());
+    for (position, &switch) in order.iter().enumerate() {
+        along.push(length);
+        let next = order[(position + 1) % order.len()];
+        length += if group[next] == group[switch] { 1.0 } else { 1.0 + GAP };
+    }
+    let radius = if order.len() > 1 { length * PITCH / TAU } else { 0.0 };
+    let mut places = vec![(0.0, 0.0); order.len()];
+    for (&switch, at) in order.iter().zip(along) {
+        let (sine, cosine) = (at / length * TAU).sin_cos();
+        places[switch] = (radius * sine, -radius * cosine);
+    }
+    places
+}

@@ -1,0 +1,212 @@
+//! Trees: a row per rank, and the switches of a pod together.
+//!
+//! What hangs together below a rank is a pod. Each pod gets a stretch of its own, pods lie side by
+//! side in the order of their names, and the switches of the rank above are spread over all of
+//! them in the order of what they are linked to. So the rows of an intact tree have hardly more
+//! crossings than they must, and a cable between pods is seen as one that leaves its stretch.
+
+use std::collections::BTreeMap;
+
+use ib_routing::SwitchId;
+
+use super::{PITCH, ROW};
+use crate::report::graph::Graph;
+
+/// More rows than this are no tree that anyone builds.
+const MAX_RANKS: usize = 8;
+
+/// How often the leaves of a pod are sorted by their neighbours.
+const ROUNDS: usize = 12;
+
+/// By how much that must shorten their links, or else the order of names is worth more.
+const ENOUGH: f64 = 0.9;
+
+/// Finds the ranks of a tree whose hosts are at the bottom; `None` when the fabric is no tree.
+///
+/// Of the ways to tell ranks, the one that leaves the fewest links inside a rank is taken: by the
+/// distance from any switch with hosts, from any with more than a few hosts (so that a
+/// management node on a spine does not make that a leaf), or from the engine's roots.
+pub(super) fn ranks_by_hosts(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
+    let with_hosts = |least: u32| {
+        let leaves = (0..graph.len()).filter(move |&switch| graph.hosts[switch] >= least);
+        suitable(graph, graph.distances(leaves))
+    };
+    let mut hosts: Vec<u32> = graph.hosts.iter().copied().filter(|&hosts| hosts > 0).collect();
+    hosts.sort_unstable();
+    let few = hosts.get(hosts.len() / 2).map_or(1, |median| median.div_ceil(4));
+    let by_hosts: Vec<_> = with_hosts(1).into_iter().chain(with_hosts(few)).collect();
+    let by_roots = if by_hosts.is_empty() { None } else { ranks_by_roots(graph, roots) };
+    by_hosts.into_iter().chain(by_roots).min_by_key(|ranks| inside(graph, ranks))
+}
+
+/// Finds the ranks of a tree with these roots; `None` when it has none or is no tree.
+pub(super) fn ranks_by_roots(graph: &Graph, roots: &[SwitchId]) -> Option<Vec<usize>> {
+    let mut ranks = graph.distances(roots.iter().map(|root| root.index()));
+    let lowest = ranks.iter().copied().max()?;
+    for rank in &mut ranks {
+        *rank = lowest - *rank;
+    }
+    suitable(graph, ranks)
+}
+
+/// Returns the ranks when they are those of a tree: two to eight, and few links inside a rank.
+fn suitable(graph: &Graph, ranks: Vec<usize>) -> Option<Vec<usize>> {
+    let top = ranks.iter().copied().max()?;
+    let links: u32 = graph.links().map(|(.., links)| links).sum();
+    let tree = (1..MAX_RANKS).contains(&top) && 10 * inside(graph, &ranks) <= links;
+    (tree && ranks.contains(&0)).then_some(ranks)
+}
+
+/// Counts the links between switches of one rank.
+fn inside(graph: &Graph, ranks: &[usize]) -> u32 {
+    graph.links().filter(|&(a, b, _)| ranks[a] == ranks[b]).map(|(.., links)| links).sum()
+}
+
+/// Returns where the row of a rank is, from the top down.
+pub(super) fn height(top: usize, rank: usize) -> f64 {
+    (top - rank) as f64 * ROW
+}
+
+/// Places the switches of a tree.
+pub(super) fn places(graph: &Graph, ranks: &[usize]) -> Vec<(f64, f64)> {
+    let mut rows = Rows { graph, ranks, across: vec![0.0; graph.len()] };
+    let mut members: Vec<usize> = (0..graph.len()).collect();
+    members.sort_by_key(|&switch| graph.place[switch]);
+    rows.place(&members, 0.0);
+    let top = ranks.iter().copied().max().unwrap_or(0);
+    ranks.iter().zip(rows.across).map(|(&rank, across)| (across, height(top, rank))).collect()
+}
+
+struct Rows<'a> {
+    graph: &'a Graph,
+    ranks: &'a [usize],
+    /// By switch: how far to the right it is.
+    across: Vec<f64>,
+}
+
+impl Rows<'_> {
+    /// Places connected switches, given in the order of their names, from `left` on, and returns
+    /// how wide they are.
+    fn place(&mut self, members: &[usize], left: f64) -> f64 {
+        let top = members.iter().map(|&switch| self.ranks[switch]).max().unwrap_or(0);
+        let (tops, below): (Vec<usize>, Vec<usize>) =
+            members.iter().partition(|&&switch| self.ranks[switch] == top);
+        let mut pods = self.pods(&below);
+        let single = pods.iter().all(|pod| pod.len() == 1);
+        if single {
+            self.untangle(&mut pods, &tops);
+        }
+        let gap = if single { 0.0 } else { top as f64 * PITCH };
+        let mut width = 0.0;
+        for pod in &pods {
+            width += self.place(pod, left + width) + gap;
+        }
+        width = (width - gap).max(0.0);
+        let wanted = tops.len() as f64 * PITCH;
+        if width < wanted {
+            for &switch in &below {
+                let stretch = if width > 0.0 { wanted / width } else { 1.0 };
+                self.across[switch] = left + (self.across[switch] - left) * stretch;
+            }
+            width = wanted;
+        }
+        self.spread(&tops, left, width);
+        width
+    }
+
+    /// Spreads the switches of one rank over a stretch in the order of what they are linked to
+    /// below.
+    fn spread(&mut self, tops: &[usize], left: f64, width: f64) {
+        let mut order: Vec<(i64, usize)> =
+            tops.iter().map(|&switch| (self.middle_below(switch), switch)).collect();
+        order.sort_by_key(|&(middle, _)| middle);
+        let step = width / tops.len().max(1) as f64;
+        for (position, &(_, switch)) in order.iter().enumerate() {
+            self.across[switch] = left + (position as f64 + 0.5) * step;
+        }
+    }
+
+    /// Returns the mean place of a switch's lower neighbours, in hundredths so that rounding does
+    /// not decide the order.
+    fn middle_below(&self, switch: usize) -> i64 {
+        let rank = self.ranks[switch];
+        self.middle(switch, &|peer| (self.ranks[peer] < rank).then_some(self.across[peer]))
+    }
+
+    fn middle(&self, switch: usize, place: &dyn Fn(usize) -> Option<f64>) -> i64 {
+        let (sum, links) = self.graph.neighbours[switch]
+            .iter()
+            .filter_map(|&(peer, links)| Some((place(peer)?, links)))
+            .fold((0.0, 0), |(sum, count), (at, links)| {
+                (sum + at * f64::from(links), count + links)
+            });
+        (sum / f64::from(links.max(1)) * 100.0).round() as i64
+    }
+
+    /// Splits switches into what hangs together, in the order in which they are given.
+    fn pods(&self, members: &[usize]) -> Vec<Vec<usize>> {
+        let position: BTreeMap<usize, usize> =
+            members.iter().enumerate().map(|(position, &switch)| (switch, position)).collect();
+        let mut pod_of = vec![usize::MAX; members.len()];
+        let mut pods: Vec<Vec<usize>> = Vec::new();
+        for start in 0..members.len() {
+            if pod_of[start] != usize::MAX {
+                continue;
+            }
+            pod_of[start] = pods.len();
+            let mut open = vec![start];
+            while let Some(at) = open.pop() {
+                for (peer, _) in &self.graph.neighbours[members[at]] {
+                    if let Some(&next) = position.get(peer)
+                        && pod_of[next] == usize::MAX
+                    {
+                        pod_of[next] = pods.len();
+                        open.push(next);
+                    }
+                }
+            }
+            pods.push(Vec::new());
+        }
+        for (&switch, &pod) in members.iter().zip(&pod_of) {
+            pods[pod].push(switch);
+        }
+        pods
+    }
+
+    /// Sorts single leaves by the places of the switches above them, and those by the leaves, for
+    /// as long as the links get much shorter by it.
+    fn untangle(&mut self, leaves: &mut Vec<Vec<usize>>, tops: &[usize]) {
+        let width = leaves.len() as f64;
+        let mut best = f64::MAX;
+        let mut trial = leaves.clone();
+        for _ in 0..ROUNDS {
+            for (position, leaf) in trial.iter().enumerate() {
+                self.across[leaf[0]] = position as f64 + 0.5;
+            }
+            self.spread(tops, 0.0, width);
+            let length = self.length(tops);
+            if length > ENOUGH * best {
+                break;
+            }
+            best = length;
+            leaves.clone_from(&trial);
+            trial.sort_by_cached_key(|leaf| {
+                let rank = self.ranks[leaf[0]];
+                self.middle(leaf[0], &|peer| (self.ranks[peer] > rank).then_some(self.across[peer]))
+            });
+        }
+    }
+
+    /// Returns how far the links of some switches lead to the left or right.
+    fn length(&self, switches: &[usize]) -> f64 {
+        let of = |&switch: &usize| -> f64 {
+            self.graph.neighbours[switch]
+                .iter()
+                .map(|&(peer, links)| {
+                    (self.across[peer] - self.across[switch]).abs() * f64::from(links)
+                })
+                .sum()
+        };
+        switches.iter().map(of).sum()
+    }
+}

@@ -1,0 +1,81 @@
+//! The classes of link load: fixed multiples of the mean, so that a colour means the same on
+//! every page.
+
+use ib_routing::Subnet;
+use ib_routing::check::LinkLoad;
+
+use super::html;
+
+/// Where one class ends and the next begins, as multiples of the mean load.
+const MULTIPLES: [f64; 8] = [0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0, 3.0];
+
+/// The names of the classes; class `n` has the style `load-n`.
+const NAMES: [&str; CLASSES] = [
+    "unused",
+    "below 0.5",
+    "0.5 to 0.75",
+    "0.75 to 0.9",
+    "0.9 to 1.1",
+    "1.1 to 1.25",
+    "1.25 to 1.5",
+    "1.5 to 2",
+    "2 to 3",
+    "3 and more",
+];
+
+/// The number of classes: unused links, and one more than there are bounds between the others.
+pub(super) const CLASSES: usize = MULTIPLES.len() + 2;
+
+/// Returns the routes over every directed link between switches.
+pub(super) fn loads(subnet: &Subnet<'_>, load: &LinkLoad) -> impl Iterator<Item = u32> {
+    subnet.switch_ids().flat_map(move |switch| {
+        subnet.switch_links(switch).map(move |(port, ..)| load.load(switch, port))
+    })
+}
+
+/// Sorts loads into classes from 0, unused, to 9, thrice the mean and more.
+pub(super) struct Scale {
+    pub(super) mean: f64,
+    /// The lowest load of each class from the third on.
+    pub(super) bounds: [u32; MULTIPLES.len()],
+}
+
+impl Scale {
+    pub(super) fn new(load: &LinkLoad) -> Self {
+        Self { mean: load.mean, bounds: MULTIPLES.map(|times| (times * load.mean).ceil() as u32) }
+    }
+
+    pub(super) fn class(&self, load: u32) -> usize {
+        if load == 0 { 0 } else { 1 + self.bounds.partition_point(|&bound| bound <= load) }
+    }
+
+    /// Returns how often the mean goes into a load; 0 when nothing is used.
+    pub(super) fn times_mean(&self, load: u32) -> f64 {
+        if self.mean > 0.0 { f64::from(load) / self.mean } else { 0.0 }
+    }
+
+    /// Makes the legend, with the number of directed links in each class.
+    pub(super) fn legend(&self, subnet: &Subnet<'_>, load: &LinkLoad) -> String {
+        let mut links = [0_u64; CLASSES];
+        for load in loads(subnet, load) {
+            links[self.class(load)] += 1;
+        }
+        let items: String = NAMES
+            .iter()
+            .zip(links)
+            .enumerate()
+            .map(|(class, (name, links))| {
+                let empty = if links == 0 { " class=\"none\"" } else { "" };
+                format!(
+                    "<li{empty}><i class=\"load-{class}\"></i>{name} <b>{}</b></li>",
+                    html::count(links)
+                )
+            })
+            .collect();
+        format!(
+            "<p>Routes over a link, as a multiple of the mean of {}, and how many directed links \
+             carry so many:</p>\n<ol class=\"legend\">{items}</ol>",
+            html::decimal(self.mean, 1)
+        )
+    }
+}
