@@ -79,25 +79,26 @@ pub fn check_with(
     layers: &Layers,
     options: &CheckOptions<'_>,
 ) -> CheckReport {
+    let wiring = Wiring::new(subnet);
+    let tables = (lfts, layers);
     match options.vl_map {
-        None => run(subnet, lfts, layers, SameNumber, options),
-        Some(map) => run(subnet, lfts, layers, Mapped(map), options),
+        None => run(subnet, tables, &wiring, SameNumber, options),
+        Some(map) => run(subnet, tables, &wiring, Mapped { map, wiring: &wiring }, options),
     }
 }
 
 fn run<L: Lanes>(
     subnet: &Subnet<'_>,
-    lfts: &Lfts,
-    layers: &Layers,
+    tables: (&Lfts, &Layers),
+    wiring: &Wiring,
     lanes: L,
     options: &CheckOptions<'_>,
 ) -> CheckReport {
-    let wiring = Wiring::new(subnet);
     let limits = (options.scope, options.samples);
-    let found = Pass::new(subnet, (lfts, layers), &wiring, lanes, limits).run();
+    let found = Pass::new(subnet, tables, wiring, lanes, limits).run();
     CheckReport {
-        credit: CreditLoops::find(&wiring, &found.turns, options.samples),
-        load: LinkLoad::new(&wiring, found.routes, options.samples),
+        credit: CreditLoops::find(wiring, &found.turns, options.samples),
+        load: LinkLoad::new(wiring, found.routes, options.samples),
         reach: found.reach,
         hops: found.hops,
     }

@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use super::lanes::{LANES, bits};
 use super::wiring::{Channel, Hop, Wiring};
 
-/// The turns that packets make: per pair of lanes (before, after) and per port of entry a set of
-/// output ports.
+/// The turns that packets make: per pair of lanes (before, after) and per link that they come by a
+/// set of output ports of the switch that it leads to.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     channels: usize,
     /// The 64-bit words of a set.
     words: usize,
-    /// `[lane before][lane after]`, each `[channel of the port of entry][word]`.
+    /// `[lane before][lane after]`, each `[channel][word]`.
     planes: Vec<Option<Box<[u64]>>>,
 }
 
@@ -32,13 +32,12 @@ impl Turns {
         }
     }
 
-    /// Adds the turn from a port of entry, named by the channel that starts at it, to an output
-    /// port of the same switch.
-    pub(super) fn add(&mut self, (before, after): (u8, u8), entry: Channel, out: u8) {
+    /// Adds the turn from a link to an output port of the switch that it leads to.
+    pub(super) fn add(&mut self, (before, after): (u8, u8), channel: Channel, out: u8) {
         let size = self.channels * self.words;
         let plane = self.planes[usize::from(before) * LANES + usize::from(after)]
             .get_or_insert_with(|| vec![0; size].into_boxed_slice());
-        plane[entry as usize * self.words + usize::from(out) / 64] |= 1 << (out % 64);
+        plane[channel as usize * self.words + usize::from(out) / 64] |= 1 << (out % 64);
     }
 
     /// Adds all turns of another part of the same subnet's routes.
@@ -67,9 +66,9 @@ impl Turns {
         (0..LANES).filter(|&lane| used(lane)).map(|lane| lane as u8).collect()
     }
 
-    fn outputs(&self, before: u8, after: u8, entry: Channel) -> impl Iterator<Item = u8> + '_ {
+    fn outputs(&self, before: u8, after: u8, channel: Channel) -> impl Iterator<Item = u8> + '_ {
         let plane = self.planes[usize::from(before) * LANES + usize::from(after)].as_deref();
-        let start = entry as usize * self.words;
+        let start = channel as usize * self.words;
         let set = plane.map_or(&[][..], |plane| &plane[start..start + self.words]);
         (0..).zip(set).flat_map(|(word, &set)| bits(set).map(move |bit| word * 64 + bit))
     }
@@ -91,11 +90,10 @@ impl Graph {
         let mut graph = Self { lanes: turns.lanes(), first: vec![0], targets: Vec::new() };
         for channel in 0..wiring.channels() as Channel {
             for &before in &graph.lanes {
-                if let Hop::Switch(switch, port) = wiring.hop(channel) {
+                if let Hop::Switch(switch, _) = wiring.hop(channel) {
                     let switch = usize::from(switch);
-                    let entry = wiring.channel(switch, port);
                     for (index, &after) in (0..).zip(&graph.lanes) {
-                        let outputs = turns.outputs(before, after, entry);
+                        let outputs = turns.outputs(before, after, channel);
                         graph.targets.extend(outputs.map(|out| {
                             wiring.channel(switch, out) * graph.lanes.len() as Node + index
                         }));

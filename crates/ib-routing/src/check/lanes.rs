@@ -2,6 +2,7 @@
 
 use ib_types::{ServiceLevel, VirtualLane};
 
+use super::wiring::{Channel, Hop, Wiring};
 use crate::subnet::SwitchId;
 
 /// The SL-to-VL tables of all switches; IBTA volume 1, chapter 7.6.6.
@@ -45,14 +46,13 @@ pub(super) trait Lanes: Sync {
     /// Adds packets of a level that start at a switch, by the ports that they come in by.
     fn start(&self, set: &mut Self::Set, at: SwitchId, ins: &[u8], out: u8, level: ServiceLevel);
 
-    /// Adds to the packets that leave a switch those that came to it by one port, and reports the
-    /// lanes before and after.
+    /// Adds to the packets that leave a switch by a port those that came to it over a channel, and
+    /// reports the lanes before and after.
     fn pass(
         &self,
         set: &mut Self::Set,
         arrived: Self::Set,
-        at: SwitchId,
-        ports: (u8, u8),
+        turn_at: (Channel, u8),
         turn: impl FnMut(u8, u8),
     );
 }
@@ -67,14 +67,7 @@ impl Lanes for SameNumber {
         *set |= u16::from(!ins.is_empty()) << level.get();
     }
 
-    fn pass(
-        &self,
-        set: &mut u16,
-        arrived: u16,
-        _: SwitchId,
-        _: (u8, u8),
-        mut turn: impl FnMut(u8, u8),
-    ) {
+    fn pass(&self, set: &mut u16, arrived: u16, _: (Channel, u8), mut turn: impl FnMut(u8, u8)) {
         *set |= arrived;
         for lane in bits(u64::from(arrived)) {
             turn(lane, lane);
@@ -83,11 +76,14 @@ impl Lanes for SameNumber {
 }
 
 /// Lanes by a map: for each level a bit per lane.
-pub(super) struct Mapped<'a>(pub(super) &'a dyn VlMap);
+pub(super) struct Mapped<'a> {
+    pub(super) map: &'a dyn VlMap,
+    pub(super) wiring: &'a Wiring,
+}
 
 impl Mapped<'_> {
     fn lane(&self, at: SwitchId, (from, out): (u8, u8), level: ServiceLevel) -> Option<u8> {
-        let lane = self.0.lane(at, from, out, level).get();
+        let lane = self.map.lane(at, from, out, level).get();
         (lane != DISCARDS).then_some(lane)
     }
 }
@@ -107,16 +103,16 @@ impl Lanes for Mapped<'_> {
         &self,
         set: &mut Self::Set,
         arrived: Self::Set,
-        at: SwitchId,
-        ports: (u8, u8),
+        (channel, out): (Channel, u8),
         mut turn: impl FnMut(u8, u8),
     ) {
+        let Hop::Switch(at, from) = self.wiring.hop(channel) else { return };
         for (number, &before) in (0u8..).zip(&arrived) {
             if before == 0 {
                 continue;
             }
             let level = ServiceLevel::new(number).expect("one of 16");
-            if let Some(after) = self.lane(at, ports, level) {
+            if let Some(after) = self.lane(SwitchId(at), (from, out), level) {
                 set[usize::from(number)] |= 1 << after;
                 for lane in bits(u64::from(before)) {
                     turn(lane, after);

@@ -14,7 +14,7 @@ use super::hops::HopStats;
 use super::lanes::Lanes;
 use super::reach::Reachability;
 use super::tree::{Fate, Tree};
-use super::wiring::{Hop, Wiring};
+use super::wiring::Wiring;
 use crate::hops::Graph;
 use crate::layers::Layers;
 use crate::lft::{Lfts, NO_PATH};
@@ -145,6 +145,8 @@ struct Worker<'p, L: Lanes> {
     found: Findings,
     tree: Tree,
     distances: Distances,
+    /// `[switch][LID of the block]`.
+    rows: Vec<u8>,
     /// `[LID of the block][switch]`.
     table: Vec<u8>,
     /// Hosts whose packets leave each switch.
@@ -161,6 +163,7 @@ impl<'p, L: Lanes> Worker<'p, L> {
             found: Findings::new(pass.wiring),
             tree: Tree::new(pass.wiring),
             distances: Distances::new(switches, pass.leaves.len()),
+            rows: vec![NO_PATH; BLOCK * switches],
             table: vec![NO_PATH; BLOCK * switches],
             sources: vec![0; switches],
             sets: vec![L::Set::default(); switches],
@@ -193,11 +196,16 @@ impl<'p, L: Lanes> Worker<'p, L> {
 
     fn copy_tables(&mut self, first: usize) {
         let (switches, lfts) = (self.pass.wiring.switches(), self.pass.lfts);
-        for (index, id) in self.pass.subnet.switch_ids().enumerate() {
-            let table = lfts.table(id);
-            for column in 0..BLOCK {
-                let entry = table.get(first + column).copied().unwrap_or(NO_PATH);
-                self.table[column * switches + index] = entry;
+        // Two steps, so that the reads from memory do not wait for each other.
+        for (id, row) in self.pass.subnet.switch_ids().zip(self.rows.chunks_exact_mut(BLOCK)) {
+            let table = lfts.table(id).get(first..).unwrap_or_default();
+            let count = table.len().min(BLOCK);
+            row[..count].copy_from_slice(&table[..count]);
+            row[count..].fill(NO_PATH);
+        }
+        for (lid, column) in self.table.chunks_exact_mut(switches.max(1)).enumerate() {
+            for (entry, row) in column.iter_mut().zip(self.rows.chunks_exact(BLOCK)) {
+                *entry = row[lid];
             }
         }
     }
@@ -239,7 +247,7 @@ impl<'p, L: Lanes> Worker<'p, L> {
         }
         let with_port_0 = pass.scope.switches_send_to(is_switch);
         let mut start = |switch: usize| {
-            if let Hop::Switch(..) = tree.hop(switch) {
+            if tree.next(switch).is_some() {
                 let id = SwitchId(switch as u16);
                 let ins = &pass.ins[switch][usize::from(!with_port_0)..];
                 let level = pass.layers.level(id, to.switch);
@@ -268,16 +276,16 @@ impl<'p, L: Lanes> Worker<'p, L> {
             if count == 0 && set == L::Set::default() {
                 continue;
             }
+            let channel = pass.wiring.channel(switch, entries[switch]);
             if tree.arrives(switch) {
-                found.routes[tree.channel(switch) as usize] += count;
+                found.routes[channel as usize] += count;
             }
-            let Hop::Switch(next, port) = tree.hop(switch) else { continue };
-            let (id, next) = (SwitchId(next), usize::from(next));
+            let Some(next) = tree.next(switch).map(usize::from) else { continue };
             sources[next] += count;
-            if let Hop::Switch(..) = tree.hop(next) {
-                let (entry, out) = (pass.wiring.channel(next, port), entries[next]);
-                pass.lanes.pass(&mut sets[next], set, id, (port, out), |before, after| {
-                    found.turns.add((before, after), entry, out);
+            if tree.next(next).is_some() {
+                let turn_at = (channel, entries[next]);
+                pass.lanes.pass(&mut sets[next], set, turn_at, |before, after| {
+                    found.turns.add((before, after), channel, entries[next]);
                 });
             }
         }

@@ -209,7 +209,7 @@ fn cause(wiring: &Wiring, tree: &Tree, entries: &[u8], switch: usize) -> Option<
         Fate::Drops(root) => root,
     };
     let (at, port) = (SwitchId(root), entries[usize::from(root)]);
-    Some(match tree.hop(usize::from(root)) {
+    Some(match wiring.hop(wiring.channel(at.index(), port)) {
         Hop::EndPort(arrives_at) => Cause::WrongEndPort { at, port, arrives_at },
         Hop::Switch(..) => unreachable!("a switch that drops packets passes them to no switch"),
         Hop::Nothing if port == NO_PATH => Cause::NoEntry { at },

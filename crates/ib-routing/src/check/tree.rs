@@ -3,7 +3,7 @@
 //! A switch has one entry per LID, so the entries are a functional graph: trees whose roots
 //! deliver or drop the packet, and loops with trees that lead into them.
 
-use super::wiring::{Channel, Hop, NO_CHANNEL, Wiring};
+use super::wiring::{Hop, NO_SWITCH, Wiring};
 use crate::subnet::EndPortId;
 
 /// What becomes of a packet that a switch sends to the LID.
@@ -20,8 +20,8 @@ pub(super) enum Fate {
 /// The entries of all switches for one LID and the fates that follow; one is used again for
 /// every LID.
 pub(super) struct Tree {
-    channels: Vec<Channel>,
-    hops: Vec<Hop>,
+    /// The switch that each one sends to.
+    next: Vec<u16>,
     /// Packed fates, see [`DROPS`].
     fates: Vec<u32>,
     /// Every switch that is not on or before a loop, behind the switch that it sends to.
@@ -39,8 +39,7 @@ impl Tree {
     pub(super) fn new(wiring: &Wiring) -> Self {
         let switches = wiring.switches();
         Self {
-            channels: vec![NO_CHANNEL; switches],
-            hops: vec![Hop::Nothing; switches],
+            next: vec![NO_SWITCH; switches],
             fates: vec![UNSEEN; switches],
             order: Vec::with_capacity(switches),
             path: Vec::with_capacity(switches),
@@ -55,38 +54,58 @@ impl Tree {
         owner: EndPortId,
         mut found_loop: impl FnMut(&[u16]),
     ) {
-        let slots = self.channels.iter_mut().zip(&mut self.hops);
-        for (switch, ((channel, hop), &entry)) in slots.zip(entries).enumerate() {
-            *channel = wiring.channel(switch, entry);
-            *hop = wiring.hop(*channel);
+        for (switch, (next, &entry)) in self.next.iter_mut().zip(entries).enumerate() {
+            *next = wiring.next(wiring.channel(switch, entry));
         }
         self.fates.fill(UNSEEN);
         self.order.clear();
-        for start in 0..self.fates.len() {
-            if self.fates[start] == UNSEEN {
-                self.walk(start as u16, owner, &mut found_loop);
+        let arrives = |switch: u16| {
+            let switch = usize::from(switch);
+            wiring.hop(wiring.channel(switch, entries[switch])) == Hop::EndPort(owner)
+        };
+        for start in 0..self.next.len() as u16 {
+            if self.fates[usize::from(start)] == UNSEEN && !self.follows(start) {
+                self.walk(start, arrives, &mut found_loop);
             }
         }
     }
 
+    /// Gives a switch its fate when that of the one it sends to is known.
+    fn follows(&mut self, switch: u16) -> bool {
+        let next = usize::from(self.next[usize::from(switch)]);
+        match self.fates.get(next) {
+            Some(&known) if known < LOOPS => {
+                self.fates[usize::from(switch)] = one_before(known);
+                self.order.push(switch);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Goes on from a switch until the fate is known, and gives it to all switches on the way.
-    fn walk(&mut self, start: u16, owner: EndPortId, found_loop: &mut impl FnMut(&[u16])) {
+    fn walk(
+        &mut self,
+        start: u16,
+        arrives: impl Fn(u16) -> bool,
+        found_loop: &mut impl FnMut(&[u16]),
+    ) {
         let mut switch = start;
         let mut fate = loop {
             self.fates[usize::from(switch)] = ON_PATH;
             self.path.push(switch);
-            match self.hops[usize::from(switch)] {
-                Hop::EndPort(end) if end == owner => break 0,
-                Hop::EndPort(_) | Hop::Nothing => break DROPS | u32::from(switch),
-                Hop::Switch(next, _) => match self.fates[usize::from(next)] {
-                    UNSEEN => switch = next,
-                    ON_PATH => {
-                        let first = self.path.iter().position(|&on_path| on_path == next);
-                        found_loop(&self.path[first.expect("a switch on the path")..]);
-                        break LOOPS | u32::from(next);
-                    }
-                    known => break one_before(known),
-                },
+            let next = self.next[usize::from(switch)];
+            if next == NO_SWITCH {
+                break if arrives(switch) { 0 } else { DROPS | u32::from(switch) };
+            }
+            match self.fates[usize::from(next)] {
+                UNSEEN => switch = next,
+                ON_PATH => {
+                    let first = self.path.iter().position(|&on_path| on_path == next);
+                    found_loop(&self.path[first.expect("a switch on the path")..]);
+                    break LOOPS | u32::from(next);
+                }
+                known => break one_before(known),
             }
         };
         while let Some(switch) = self.path.pop() {
@@ -103,12 +122,9 @@ impl Tree {
         self.order.iter().rev().map(|&switch| usize::from(switch))
     }
 
-    pub(super) fn channel(&self, switch: usize) -> Channel {
-        self.channels[switch]
-    }
-
-    pub(super) fn hop(&self, switch: usize) -> Hop {
-        self.hops[switch]
+    /// Returns the switch that a switch sends to, if it is one.
+    pub(super) fn next(&self, switch: usize) -> Option<u16> {
+        Some(self.next[switch]).filter(|&next| next != NO_SWITCH)
     }
 
     pub(super) fn arrives(&self, switch: usize) -> bool {

@@ -22,17 +22,22 @@ pub(crate) type Channel = u32;
 /// Stands for a table entry that names no port of its switch.
 pub(crate) const NO_CHANNEL: Channel = Channel::MAX;
 
+/// Stands for a hop that does not lead to a switch.
+pub(crate) const NO_SWITCH: u16 = u16::MAX;
+
 /// The hops behind all channels of a subnet.
 #[derive(Clone, Debug)]
 pub(crate) struct Wiring {
     /// The first channel of each switch, and the number of channels last.
     first: Vec<Channel>,
     hops: Vec<Hop>,
+    /// The switch behind each channel: what is asked most, in the least memory.
+    next: Vec<u16>,
 }
 
 impl Wiring {
     pub(crate) fn new(subnet: &Subnet<'_>) -> Self {
-        let mut wiring = Self { first: vec![0], hops: Vec::new() };
+        let mut wiring = Self { first: vec![0], hops: Vec::new(), next: Vec::new() };
         for id in subnet.switch_ids() {
             for (port, peer) in subnet.peers(id).iter().enumerate() {
                 wiring.hops.push(match *peer {
@@ -46,6 +51,8 @@ impl Wiring {
             }
             wiring.first.push(wiring.hops.len() as Channel);
         }
+        let next = |hop: &Hop| if let Hop::Switch(next, _) = *hop { next } else { NO_SWITCH };
+        wiring.next = wiring.hops.iter().map(next).collect();
         wiring
     }
 
@@ -77,6 +84,11 @@ impl Wiring {
     /// Returns the hop over a channel; nothing lies behind [`NO_CHANNEL`].
     pub(crate) fn hop(&self, channel: Channel) -> Hop {
         self.hops.get(channel as usize).copied().unwrap_or(Hop::Nothing)
+    }
+
+    /// Returns the switch behind a channel, [`NO_SWITCH`] when there is none.
+    pub(crate) fn next(&self, channel: Channel) -> u16 {
+        self.next.get(channel as usize).copied().unwrap_or(NO_SWITCH)
     }
 
     /// Returns the switch and port where a channel starts.

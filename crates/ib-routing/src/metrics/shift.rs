@@ -21,7 +21,7 @@ pub struct ShiftContention {
 
 /// Up to this much memory, in bytes, all paths are kept; beyond it they are followed anew for
 /// every shift.
-pub(super) const PATH_MEMORY: usize = 1 << 30;
+pub(super) const PATH_MEMORY: usize = 1 << 28;
 
 /// How many shifts are counted at a time. The paths from one switch to consecutive places lie side
 /// by side, so more of them share a cache line; but each shift needs counters of its own.

@@ -195,9 +195,13 @@ proptest! {
                 let report = check_with(&subnet, &lfts, &layers, &options);
                 compare(&subnet, &report, &expected)?;
                 let tables = (&lfts, &layers);
+                let wiring = Wiring::new(&subnet);
                 let turns = match vl_map {
-                    None => turns(&subnet, tables, scope, SameNumber),
-                    Some(map) => turns(&subnet, tables, scope, Mapped(map)),
+                    None => turns(&subnet, &wiring, tables, scope, SameNumber),
+                    Some(map) => {
+                        let lanes = Mapped { map, wiring: &wiring };
+                        turns(&subnet, &wiring, tables, scope, lanes)
+                    }
                 };
                 prop_assert_eq!(turns, expected.turns);
             }
@@ -247,13 +251,13 @@ fn compare(
 /// Returns all edges of the dependency graph that credit loops are sought in.
 fn turns<L: Lanes>(
     subnet: &Subnet<'_>,
+    wiring: &Wiring,
     tables: (&Lfts, &Layers),
     scope: Scope,
     lanes: L,
 ) -> BTreeSet<(Channel, Channel)> {
-    let wiring = Wiring::new(subnet);
-    let found = Pass::new(subnet, tables, &wiring, lanes, (scope, 0)).run();
-    let graph = Graph::new(&wiring, &found.turns);
+    let found = Pass::new(subnet, tables, wiring, lanes, (scope, 0)).run();
+    let graph = Graph::new(wiring, &found.turns);
     let channel = |node| {
         let (channel, lane) = graph.channel_and_lane(node);
         let (switch, port) = wiring.port(channel);
