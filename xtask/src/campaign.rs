@@ -35,11 +35,11 @@ pub(crate) fn run(args: &Args) -> Chored {
         if seeds.exists() {
             command.arg(&seeds);
         }
-        let dictionary = directory.join("dictionaries").join(format!("{target}.dict"));
+        let named = directory.join("dictionaries").join(format!("{target}.dict"));
+        let general = directory.join("dictionaries/fabric.dict");
+        let dictionary = if named.exists() { named } else { general };
         command.arg("--").arg(format!("-max_total_time={}", args.seconds));
-        if dictionary.exists() {
-            command.arg(format!("-dict={}", dictionary.display()));
-        }
+        command.arg(format!("-dict={}", dictionary.display()));
         if command.current_dir(&directory).status()?.success() {
             passed += 1;
         } else {

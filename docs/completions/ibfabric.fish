@@ -1,0 +1,93 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_ibfabric_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_ibfabric_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_ibfabric_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_ibfabric_using_subcommand
+    set -l cmd (__fish_ibfabric_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -s V -l version -d 'Print version'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l speed -d 'The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l width -d 'The width of every link: 1x 2x 4x 8x 12x' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l format -d 'The format to write' -r -f -a "ibsim\t'A net file that ibsim reads'
+ibnetdiscover\t'What ibnetdiscover prints'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-links -d 'The fraction of the links between switches to leave out, 0 to 1' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-switches -d 'The fraction of the switches to leave out, 0 to 1' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l seed -d 'The seed of everything random' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s g -l sm-port -l guid -d 'The GUID of the port that the subnet manager sits on; the first linked port of the file\'s first channel adapter without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s l -l lmc -d '2^N LIDs for every channel adapter port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid2lid -d 'LIDs by port GUID, as OpenSM keeps them' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l threads -d 'The number of threads; all processors without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l seed -d 'The seed of the random bisections' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s a -l root-guids -l root_guid_file -d 'GUIDs of root switches, or of channel adapters on them (updn, ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s u -l cn-guids -l cn_guid_file -d 'Port GUIDs of compute nodes (ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s G -l io-guids -l io_guid_file -d 'Port GUIDs of I/O nodes (ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s H -l max-reverse-hops -d 'How many hops a path to an I/O node may lead back up (ftree)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s i -l ignore-guids -d 'Ports that link load equalisation does not count: a switch GUID and a port per line, or a port GUID, which stands for the switch port that leads to it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s X -l guid-routing-order -d 'Port GUIDs to be routed first, in order' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s O -l port-search-ordering -d 'Ports to be tried first, in order: a switch GUID and its ports per line' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s w -l hop-weights -d 'Weights of links in hops: a switch GUID, a port and a weight per line' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s m -l ids-guids -d 'Identifiers that break ties of rank: a switch GUID and a number per line (updn)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scatter-ports -d 'Draws among least used ports by this seed; 0 for none' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lash-start-vl -d 'The lowest virtual lane to use (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l virtual-lanes -d 'The number of data virtual lanes of every link (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s U -l lfts -l lfts_file -d 'Forwarding tables to load (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s M -l lid-matrix -l lid_matrix_file -d 'Lid matrix to load (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l keep-lfts -d 'Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop, updn, dor)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l dump-dir -l dump_files_dir -d 'Writes OpenSM\'s dump files into this directory' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l report -d 'Writes a page with the fabric, the loads and the hops drawn' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lmc-esp0 -d 'Gives enhanced switch ports 0 the LMC as well'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the fabric file says'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l metrics -d 'Adds effective bisection bandwidth and the contention of the shift pattern'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l quasi-ftree-indexing -d 'Starts numbering the tree at its first root (ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s z -l connect-roots -d 'Lets root switches reach each other (updn, ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-profile-switch-nodes -d 'Counts routes to switches in link load equalisation'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-shifting -d 'Shifts the search for the least used port from LID to LID'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s g -l sm-port -l guid -d 'The GUID of the port that the subnet manager sits on; the first linked port of the file\'s first channel adapter without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s l -l lmc -d '2^N LIDs for every channel adapter port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l guid2lid -d 'LIDs by port GUID, as OpenSM keeps them' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l threads -d 'The number of threads; all processors without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l seed -d 'The seed of the random bisections' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s U -l lfts -l lfts_file -d 'The forwarding tables: OpenSM\'s opensm-lfts.dump, or what ibroute prints' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l levels -d 'The service level of each pair of switches, as `route --dump-dir` writes it for lash; SL 0 everywhere without it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l lmc-esp0 -d 'Gives enhanced switch ports 0 the LMC as well'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the fabric file says'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l metrics -d 'Adds effective bisection bandwidth and the contention of the shift pattern'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check help" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
