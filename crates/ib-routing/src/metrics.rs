@@ -48,19 +48,26 @@ pub fn metrics(subnet: &Subnet<'_>, lfts: &Lfts, options: &MetricsOptions<'_>) -
         options.ca_order
     };
     let nodes: Vec<EndPortId> = order.iter().flatten().copied().collect();
+    let total = options.bisections as usize + order.len().saturating_sub(1);
+    let advance = |steps: usize| {
+        if let Some(progress) = options.progress {
+            progress(steps, total);
+        }
+    };
     Metrics {
         effective_bisection: bisection::effective_bisection(
             &routes,
             &nodes,
             options.bisections,
             options.seed,
+            &advance,
         ),
-        shift_contention: shift::shift_contention(&routes, order, shift::PATH_MEMORY),
+        shift_contention: shift::shift_contention(&routes, order, shift::PATH_MEMORY, &advance),
     }
 }
 
 /// What is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct MetricsOptions<'a> {
     /// The seed of the random bisections.
     pub seed: u64,
@@ -70,12 +77,15 @@ pub struct MetricsOptions<'a> {
     /// is a dummy, which neither sends nor receives. Empty: all ports of channel adapters in the
     /// order of their LIDs.
     pub ca_order: &'a [Option<EndPortId>],
+    /// Is told how many steps have been done since it was last told, and how many there are in
+    /// all, from any thread.
+    pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
 }
 
 impl Default for MetricsOptions<'_> {
     /// Returns seed 0, 100 bisections and all channel adapters.
     fn default() -> Self {
-        Self { seed: 0, bisections: 100, ca_order: &[] }
+        Self { seed: 0, bisections: 100, ca_order: &[], progress: None }
     }
 }
 

@@ -26,14 +26,13 @@ impl Progress {
         self.0.set_message(what);
     }
 
-    /// Returns a counter for a piece of work of a known size.
-    pub(crate) fn count(&self, total: u64) -> ProgressBar {
+    /// Names the next piece of work and returns a bar for it.
+    pub(crate) fn count(&self, what: impl Into<Cow<'static, str>>) -> &ProgressBar {
+        self.next(what);
         let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {percent} % {eta}")
             .expect("the template is well formed");
         self.0.set_style(style);
-        self.0.set_length(total);
-        self.0.set_position(0);
-        self.0.clone()
+        &self.0
     }
 }
 

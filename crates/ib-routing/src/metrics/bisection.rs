@@ -14,6 +14,7 @@ pub(super) fn effective_bisection(
     nodes: &[EndPortId],
     bisections: u32,
     seed: u64,
+    advance: &(dyn Fn(usize) + Sync),
 ) -> f64 {
     if nodes.len() < 2 || bisections == 0 {
         return 1.0;
@@ -27,7 +28,9 @@ pub(super) fn effective_bisection(
                 let mut order = nodes.to_vec();
                 Rng::stream(seed, u64::from(number)).shuffle(&mut order);
                 let (senders, receivers) = order.split_at(nodes.len() / 2);
-                bisection.mean_share(senders, receivers)
+                let share = bisection.mean_share(senders, receivers);
+                advance(1);
+                share
             },
         )
         .collect();

@@ -31,6 +31,7 @@ pub(super) fn shift_contention(
     routes: &Routes<'_>,
     order: &[Option<EndPortId>],
     memory: usize,
+    advance: &(dyn Fn(usize) + Sync),
 ) -> ShiftContention {
     if order.iter().flatten().count() < 2 {
         return ShiftContention::default();
@@ -38,9 +39,9 @@ pub(super) fn shift_contention(
     let shifts = Shifts::new(routes, order);
     let width = routes.switch_channels().len();
     let per_shift = if width < usize::from(u16::MAX) {
-        shifts.all::<u16>(memory)
+        shifts.all::<u16>(memory, advance)
     } else {
-        shifts.all::<u32>(memory)
+        shifts.all::<u32>(memory, advance)
     };
     let total: u64 = per_shift.iter().copied().map(u64::from).sum();
     ShiftContention {
@@ -77,7 +78,7 @@ impl<'a> Shifts<'a> {
     }
 
     /// Returns the contention of every shift, from 1 on.
-    fn all<I: Index>(&self, memory: usize) -> Vec<u32> {
+    fn all<I: Index>(&self, memory: usize, advance: &(dyn Fn(usize) + Sync)) -> Vec<u32> {
         let table = PathTable::<I>::new(self.routes, &self.switches, self.order, memory);
         let width = self.routes.switch_channels().len();
         (1..self.order.len())
@@ -92,6 +93,7 @@ impl<'a> Shifts<'a> {
                     Some(table) => self.count_kept(table, first, flows),
                     None => self.count_anew(first, flows),
                 }
+                advance(count);
                 let contention = |(shift, flows): (usize, &[u16])| {
                     // Not `max` of the references: this one compiles to vector instructions.
                     match flows[..width].iter().copied().fold(0, u16::max) {

@@ -121,7 +121,7 @@ fn the_number_of_threads_and_the_path_memory_do_not_show() {
     assert!(one.effective_bisection < 1.0 && one.shift_contention.max > 1);
     let routes = Routes::new(&subnet, &lfts);
     let order: Vec<_> = routes.adapters_by_lid().into_iter().map(Some).collect();
-    assert_eq!(shift::shift_contention(&routes, &order, 0), one.shift_contention);
+    assert_eq!(shift::shift_contention(&routes, &order, 0, &|_| {}), one.shift_contention);
     let other = metrics(&subnet, &lfts, &MetricsOptions { seed: 1, ..Default::default() });
     assert_ne!(other.effective_bisection, one.effective_bisection);
 }
@@ -178,7 +178,7 @@ proptest! {
         let all: Vec<u32> = (1..order.len()).map(contention).collect();
         let mean = f64::from(all.iter().sum::<u32>()) / all.len().max(1) as f64;
         let max = all.iter().copied().max().unwrap_or(0);
-        let options = MetricsOptions { ca_order: &order, bisections: 3, seed };
+        let options = MetricsOptions { ca_order: &order, bisections: 3, seed, progress: None };
         let measured = metrics(&subnet, &lfts, &options);
         prop_assert_eq!(measured.shift_contention, ShiftContention { max, mean });
 

@@ -233,8 +233,18 @@ pub(crate) fn measure(
     progress: &Progress,
 ) -> Option<Metrics> {
     args.metrics.then(|| {
-        progress.next("measuring bisections and shifts");
-        metrics(subnet, lfts, &MetricsOptions { seed: args.seed, ca_order, ..Default::default() })
+        let bar = progress.count("measuring bisections and shifts");
+        let count = |steps: usize, total: usize| {
+            bar.set_length(total as u64);
+            bar.inc(steps as u64);
+        };
+        let options = MetricsOptions {
+            seed: args.seed,
+            ca_order,
+            progress: Some(&count),
+            ..Default::default()
+        };
+        metrics(subnet, lfts, &options)
     })
 }
 
