@@ -138,6 +138,8 @@ struct Links {
     down: Fan,
     up: Fan,
     classes: LinkClasses,
+    /// Whether all links of a switch that lead down are one class, and those that lead up another.
+    share: bool,
 }
 
 /// Links by the switch that they lead out of.
@@ -193,7 +195,7 @@ impl Links {
             classes.set(SwitchId(link.to), link.there, link.class);
         }
         let (down, up) = (all.filtered(|link| !link.up), all.filtered(|link| link.up));
-        Self { all, down, up, classes }
+        Self { all, down, up, classes, share }
     }
 }
 
@@ -250,9 +252,14 @@ impl Search {
             head += 1;
             self.queued[usize::from(switch)] = false;
             let beyond = least[usize::from(switch)].saturating_add(1);
-            let improves = |link: &Link| beyond < emitted[link.class as usize];
-            let down = links.down.of(switch).iter().any(improves);
-            let up = self.up[usize::from(switch)] && links.up.of(switch).iter().any(improves);
+            let improves = |fan: &Fan| {
+                // Of links that share a class the first speaks for all.
+                let fan = fan.of(switch);
+                let telling = if links.share { &fan[..fan.len().min(1)] } else { fan };
+                telling.iter().any(|link| beyond < emitted[link.class as usize])
+            };
+            let down = improves(&links.down);
+            let up = self.up[usize::from(switch)] && improves(&links.up);
             let onwards = match (down, up) {
                 (false, false) => continue,
                 (true, false) => links.down.of(switch),
@@ -270,9 +277,17 @@ impl Search {
                     self.queue.push(link.to);
                 }
             }
-            for link in onwards {
-                let slot = &mut emitted[link.class as usize];
-                *slot = beyond.min(*slot);
+            if links.share {
+                for (given, fan) in [(down, &links.down), (up, &links.up)] {
+                    if given && let Some(link) = fan.of(switch).first() {
+                        emitted[link.class as usize] = beyond;
+                    }
+                }
+            } else {
+                for link in onwards {
+                    let slot = &mut emitted[link.class as usize];
+                    *slot = beyond.min(*slot);
+                }
             }
         }
     }

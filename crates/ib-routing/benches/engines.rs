@@ -1,0 +1,58 @@
+//! The engines, the check and LID assignment on fabrics of a few hundred switches.
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use ib_routing::engine::engine;
+use ib_routing::{EngineKind, RoutingOptions, Subnet, SubnetOptions, check};
+use ib_topology::Fabric;
+use ib_topology::generate::{Kind, Options, generate};
+
+fn fabric(kind: &str) -> Fabric {
+    let mut words = kind.split(' ');
+    let name = words.next().expect("a kind");
+    let kind = Kind::parse(name, &words.collect::<Vec<_>>()).expect("a kind of fabric");
+    generate(&kind, &Options::default()).expect("a fabric")
+}
+
+fn engines(criterion: &mut Criterion) {
+    use EngineKind::{Dor, FatTree, Lash, MinHop, UpDown};
+    let cases = [
+        ("xgft 12,12,24 1,12,12", &[MinHop, UpDown, Dor, FatTree][..]),
+        ("torus 6x6x6 hosts=2", &[MinHop, Dor, Lash]),
+        ("hypercube 8 hosts=4", &[Dor, Lash]),
+    ];
+    let mut group = criterion.benchmark_group("engine");
+    group.sample_size(10);
+    for (kind, engines) in cases {
+        let fabric = fabric(kind);
+        let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
+        let options = RoutingOptions::default();
+        for &which in engines {
+            let id = BenchmarkId::new(which.name(), kind);
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| engine(which).route(&subnet, &options).expect("routes"));
+            });
+        }
+    }
+    group.finish();
+}
+
+fn around(criterion: &mut Criterion) {
+    let fabric = fabric("xgft 12,12,24 1,12,12");
+    let options = SubnetOptions::default();
+    let subnet = Subnet::discover(&fabric, &options).expect("a subnet");
+    let routing = engine(EngineKind::MinHop)
+        .route(&subnet, &RoutingOptions::default())
+        .expect("minhop always routes");
+    let mut group = criterion.benchmark_group("around");
+    group.sample_size(10);
+    group.bench_function("discover", |bencher| {
+        bencher.iter(|| Subnet::discover(&fabric, &options).expect("a subnet"));
+    });
+    group.bench_function("check", |bencher| {
+        bencher.iter(|| check(&subnet, &routing.lfts, &routing.layers));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, engines, around);
+criterion_main!(benches);
