@@ -2,9 +2,9 @@
 //!
 //! | format | where it comes from | function |
 //! |---|---|---|
-//! | [`Format::Ibnetdiscover`] | `ibnetdiscover` on a running fabric | [`ibnetdiscover`] |
-//! | [`Format::Ibsim`] | net files written for `ibsim`, by hand or by [`crate::write()`] | [`ibsim`], [`ibsim_with`] |
-//! | [`Format::SubnetList`] | OpenSM's `opensm-subnet.lst` | [`subnet_list`] |
+//! | [`Format::Ibnetdiscover`] | `ibnetdiscover` on a running fabric | [`ibnetdiscover()`] |
+//! | [`Format::Ibsim`] | net files written for `ibsim`, by hand or by [`crate::write()`] | [`ibsim()`], [`ibsim_with`] |
+//! | [`Format::SubnetList`] | OpenSM's `opensm-subnet.lst` | [`subnet_list()`] |
 //!
 //! [`read`] finds out which one it has. The readers are strict: a file either describes a whole
 //! fabric without contradiction, or it is refused with the line and column of what is wrong. A
