@@ -119,20 +119,23 @@ fn header_comment(
         let _ = write!(text, "\t# \"{description}\"{behind}");
         return Ok(());
     }
-    // ibsim takes a description without quotes around it up to what it recognizes behind it.
-    if node.kind.is_switch() {
-        behind = format!(" {kind} port 0 lid {lid} lmc {lmc}");
-    }
-    let whole = format!("{description}{behind}");
-    let end = UNQUOTED_ENDS.iter().find_map(|end| whole.find(end)).unwrap_or(whole.len());
-    if end != description.len() || description.starts_with(['"', ' ', '\t']) {
+    // ibsim takes a description without quotes around it up to what it recognizes behind it, so
+    // something that says nothing may have to stand there.
+    let marked = format!(" {kind} port 0 lid {lid} lmc {lmc}");
+    let behind = if node.kind.is_switch() { [behind, marked] } else { [behind.clone(), behind] };
+    let is_read_whole = |behind: &String| {
+        let whole = format!("{description}{behind}");
+        let end = UNQUOTED_ENDS.iter().find_map(|end| whole.find(end)).unwrap_or(whole.len());
+        end == description.len() && !description.starts_with(['"', ' ', '\t'])
+    };
+    let Some(behind) = behind.into_iter().find(is_read_whole) else {
         return Err(unrepresentable(
             node,
             format!("the description `{description}`"),
             "one that ibsim can read without quotes around it",
         ));
-    }
-    let _ = write!(text, "\t# {whole}");
+    };
+    let _ = write!(text, "\t# {description}{behind}");
     Ok(())
 }
 

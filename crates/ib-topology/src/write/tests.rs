@@ -100,27 +100,39 @@ fn ibsims_modules_survive() {
 
 #[test]
 fn ibsim_takes_descriptions_with_quotes_without_quotes_around() {
-    for kind in [NodeKind::Switch, NodeKind::ChannelAdapter] {
+    let written = |kind: NodeKind, enhanced_port0, description: &str| {
         let mut spec = NodeSpec::new(kind, "a", Guid(5), 1);
-        spec.description = "a \"big\" lid ".to_owned();
+        spec.description = description.to_owned();
+        spec.enhanced_port0 = enhanced_port0;
         let mut fabric = Fabric::new();
         let id = fabric.add_node(spec).expect("new");
         if !kind.is_switch() {
             fabric.set_port_guid(id, 1, Guid(6)).expect("free");
         }
-        let written = text(&fabric, Format::Ibsim);
-        match kind {
-            NodeKind::Switch => {
-                let written = written.expect("the end of the description is marked");
-                assert_eq!(read("f", written.as_bytes()), Ok(fabric));
-            }
-            _ => assert_eq!(
-                written,
-                Err("node \"a\" cannot be written: found the description `a \"big\" lid `, \
-                     expected one that ibsim can read without quotes around it"
-                    .to_owned())
-            ),
-        }
+        let written = text(&fabric, Format::Ibsim)?;
+        assert_eq!(read("f", written.as_bytes()), Ok(fabric), "{written}");
+        Ok(())
+    };
+    let refused = |description: &str| {
+        Err(format!(
+            "node \"a\" cannot be written: found the description `{description}`, \
+             expected one that ibsim can read without quotes around it"
+        ))
+    };
+    let (switch, adapter) = (NodeKind::Switch, NodeKind::ChannelAdapter);
+    for description in ["a \"big\" one", "big\"", "a\" lid", "a\" base port"] {
+        assert_eq!(written(switch, false, description), Ok(()));
+        assert_eq!(written(adapter, false, description), Ok(()));
+    }
+    // The end of a switch's description can be marked.
+    for description in ["a \"big\" lid ", "a\" lmc 5 lid 3"] {
+        assert_eq!(written(switch, false, description), Ok(()));
+        assert_eq!(written(switch, true, description), Ok(()));
+        assert_eq!(written(adapter, false, description), refused(description));
+    }
+    for description in ["\"big\" one", " a \"big\" one", "a\" enhanced port 1"] {
+        assert_eq!(written(switch, false, description), refused(description));
+        assert_eq!(written(switch, true, description), refused(description));
     }
 }
 
