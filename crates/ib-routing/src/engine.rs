@@ -13,6 +13,7 @@ use crate::subnet::{EndPortId, Subnet, SwitchId};
 pub mod dor;
 pub mod file;
 pub mod ftree;
+pub mod lash;
 mod list;
 pub mod minhop;
 pub mod updn;

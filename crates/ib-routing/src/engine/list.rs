@@ -113,7 +113,8 @@ impl EngineList {
 #[must_use]
 pub fn engine(kind: EngineKind) -> &'static dyn Engine {
     match kind {
-        EngineKind::MinHop | EngineKind::Lash => &super::minhop::MinHop,
+        EngineKind::MinHop => &super::minhop::MinHop,
+        EngineKind::Lash => &super::lash::Lash,
         EngineKind::FatTree => &super::ftree::FatTree,
         EngineKind::UpDown => &super::updn::UpDown,
         EngineKind::Dor => &super::dor::Dor,

@@ -8,7 +8,7 @@ use crate::hops::HopMatrix;
 use crate::layers::Layers;
 use crate::subnet::Subnet;
 
-/// The minhop engine of seed documents and OpenSM's `-R minhop`.
+/// The minhop engine, OpenSM's `-R minhop`.
 ///
 /// Every switch sends to a LID through one of the ports with the least hops, the one that the
 /// fewest LIDs use so far. It knows nothing of deadlock: on a fabric with loops its routes can

@@ -1,0 +1,191 @@
+//! Layered shortest paths: deadlock freedom by service levels on any topology.
+//!
+//! Every pair of switches gets shortest paths, and its two directions one layer, such that the
+//! channel dependency graph of each layer has no cycle (Skeie, Lysne and Theiss, "Layered Shortest
+//! Path (LASH) Routing in Irregular System Area Networks", 2002). A layer is a service level, which
+//! travels on the virtual lane of its number.
+//!
+//! The number of layers depends above all on the choice among shortest paths. So paths and layers
+//! are chosen together: one layer is filled after the other, first with the pairs whose shortest
+//! paths follow an orientation of the links, which closes no cycle, and then with those for which
+//! a search finds paths that fit in. Afterwards pairs are moved from full to empty layers.
+//!
+//! OpenSM's method, the paths of its breadth-first searches put into the first layer that they fit
+//! into, is tried last with one layer less: there are never more layers than it needs.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `network` | the switches, and the channels and turns between them |
+//! | `routes` | the next switch on every way, and the layer of every pair |
+//! | `graph` | the turns of one layer, kept in an order without cycles |
+//! | `dimensions`, `orientation` | grids and their dimensions; which way a link leads |
+//! | `fill`, `ordered`, `search` | filling layers: along an orientation, and pair by pair |
+//! | `first_fit` | layers for given paths |
+//! | `balance` | evening out the layers |
+//! | `tables` | forwarding tables and service levels |
+
+use rayon::prelude::*;
+
+use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions};
+use crate::hops::{HopMatrix, LinkWeights};
+use crate::subnet::Subnet;
+
+mod balance;
+mod dimensions;
+mod fill;
+mod first_fit;
+mod graph;
+mod network;
+mod ordered;
+mod orientation;
+mod routes;
+mod search;
+mod tables;
+
+use dimensions::Dimensions;
+use fill::Recipe;
+use network::{NONE, Network};
+use routes::Layout;
+
+/// The lanes that links have when nothing else is said: those of OpenSM on ibsim.
+const USUAL_LANES: u8 = 8;
+
+/// The data virtual lanes that there can be.
+const MOST_LANES: u8 = 15;
+
+/// How many layers are tried before a fabric is given up: more than there are lanes, so that the
+/// refusal can say how many it takes.
+const MOST_LAYERS: usize = 64;
+
+/// The number of switches above which only one recipe is followed.
+const LARGE: usize = 768;
+
+/// The lash engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lash;
+
+impl Engine for Lash {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Lash
+    }
+
+    fn route(&self, subnet: &Subnet<'_>, options: &RoutingOptions) -> Result<Routing, EngineError> {
+        if subnet.lmc().get() > 0 {
+            return Err(unsuitable(&format!("LMC is {}; expected 0", subnet.lmc())));
+        }
+        if subnet.switches().is_empty() {
+            return Err(unsuitable("the subnet has no switch; expected at least one"));
+        }
+        let lanes = Lanes::new(options)?;
+        let hops = HopMatrix::shortest(subnet, &LinkWeights::default());
+        let network = Network::new(subnet, &hops);
+        let mut layout = lay_out(&network, &lanes)?;
+        balance::balance(&network, &mut layout);
+        let lfts = tables::lfts(subnet, &network, &layout);
+        let layers = tables::levels(&layout, network.switches(), lanes.first);
+        let notes = vec![note(&layout, lanes.first)];
+        Ok(Routing {
+            engine: self.kind(),
+            lfts,
+            layers,
+            hops,
+            roots: Vec::new(),
+            ca_order: Vec::new(),
+            notes,
+        })
+    }
+}
+
+fn unsuitable(reason: &str) -> EngineError {
+    EngineError::Unsuitable(format!("lash: {reason}"))
+}
+
+/// The virtual lanes that layers may use.
+struct Lanes {
+    first: u8,
+    count: u8,
+}
+
+impl Lanes {
+    fn new(options: &RoutingOptions) -> Result<Self, EngineError> {
+        let lanes = match options.virtual_lanes {
+            0 => USUAL_LANES,
+            lanes => lanes.min(MOST_LANES),
+        };
+        let first = options.lash_start_vl;
+        if first >= lanes {
+            return Err(unsuitable(&format!(
+                "the starting virtual lane is {first}; expected less than {lanes}, the number of \
+                 data lanes"
+            )));
+        }
+        Ok(Self { first, count: lanes - first })
+    }
+}
+
+/// Chooses routes and layers by the recipe that takes the fewest layers.
+fn lay_out(network: &Network<'_>, lanes: &Lanes) -> Result<Layout, EngineError> {
+    let dimensions = Dimensions::find(network);
+    let mut best: Option<Layout> = None;
+    let fewer = |best: &Option<Layout>| best.as_ref().map_or(MOST_LAYERS, |best| best.count() - 1);
+    for recipes in waves(network, dimensions.is_some()) {
+        let limit = fewer(&best);
+        if limit == 0 {
+            break;
+        }
+        let found: Vec<Option<Layout>> = recipes
+            .par_iter()
+            .map(|&recipe| fill::fill(network, dimensions.as_ref(), recipe, limit))
+            .collect();
+        best = found.into_iter().flatten().min_by_key(Layout::count).or(best);
+    }
+    if fewer(&best) > 0 {
+        let unplaced = vec![NONE; network.switches() * network.switches()];
+        let pairs = routes::open_pairs(network, &unplaced);
+        let given = first_fit::lowest_ports(network);
+        best = first_fit::first_fit(network, given, &pairs, fewer(&best)).or(best);
+    }
+    let available = usize::from(lanes.count);
+    match best {
+        Some(layout) if layout.count() <= available => Ok(layout),
+        Some(layout) => Err(unsuitable(&format!(
+            "{} layers are needed; expected at most {available}, the virtual lanes from {} on",
+            layout.count(),
+            lanes.first
+        ))),
+        None => Err(unsuitable(&format!(
+            "more than {MOST_LAYERS} layers are needed; expected at most {available}"
+        ))),
+    }
+}
+
+/// Returns the recipes, those that are tried side by side together.
+fn waves(network: &Network<'_>, grid: bool) -> Vec<Vec<Recipe>> {
+    let base = Recipe { oriented: true, mirrored: false, dimensions: false, root: 0 };
+    let (along, mirrored) =
+        (Recipe { dimensions: true, ..base }, Recipe { mirrored: true, ..base });
+    if network.switches() > LARGE {
+        vec![vec![if grid { along } else { mirrored }]]
+    } else if grid {
+        vec![vec![along], vec![Recipe { oriented: false, ..along }, mirrored]]
+    } else {
+        vec![vec![mirrored, Recipe { oriented: false, ..base }], vec![base]]
+    }
+}
+
+/// Says how many pairs of switches each layer has.
+fn note(layout: &Layout, first: u8) -> String {
+    let mut pairs = vec![0usize; layout.count()];
+    for &layer in layout.layers.iter().filter(|&&layer| layer != NONE) {
+        pairs[usize::from(layer)] += 1;
+    }
+    let pairs: Vec<String> = pairs
+        .iter()
+        .zip(first..)
+        .map(|(paths, level)| format!("SL{level}: {}", paths / 2))
+        .collect();
+    format!("{} layers; pairs of switches by service level: {}", layout.count(), pairs.join(", "))
+}
+
+#[cfg(test)]
+mod tests;

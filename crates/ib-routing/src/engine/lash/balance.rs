@@ -1,0 +1,203 @@
+//! Evening out how many paths each layer has.
+
+use super::first_fit::{Turn, collect_turns, insert_all};
+use super::graph::DependencyGraph;
+use super::network::{NONE, Network};
+use super::routes::{Layout, Routes};
+
+/// How many turns the balancing of one fabric may look at.
+const EFFORT: usize = 1 << 24;
+
+/// Moves pairs from fuller to emptier layers, without a cycle and without a further layer.
+///
+/// At the end no pair can move on its own to a layer that has at least two pairs fewer than the
+/// one that it is in: that is all that single moves can do, since every move brings two layers
+/// closer together. Only in large fabrics may it stop before, when it has cost too much.
+pub(super) fn balance(network: &Network<'_>, layout: &mut Layout) {
+    if layout.count() < 2 {
+        return;
+    }
+    let mut balancer = Balancer::new(network, layout);
+    while balancer.step() {}
+    let switches = network.switches();
+    let finished = balancer.shelves.into_iter();
+    let (pairs, orders): (Vec<_>, Vec<_>) =
+        finished.map(|shelf| (shelf.pairs, shelf.graph.into_places())).unzip();
+    for (layer, pairs) in pairs.into_iter().enumerate() {
+        for (a, b) in pairs {
+            let (a, b) = (usize::from(a), usize::from(b));
+            layout.layers[a * switches + b] = layer as u8;
+            layout.layers[b * switches + a] = layer as u8;
+        }
+    }
+    layout.orders = orders;
+}
+
+struct Balancer<'a> {
+    network: &'a Network<'a>,
+    routes: &'a Routes,
+    shelves: Vec<Shelf<'a>>,
+    /// `[from][to]`
+    tried: Vec<Vec<Tried>>,
+    effort_left: usize,
+    turns: Vec<Turn>,
+    added: Vec<Turn>,
+}
+
+/// How many of a layer's first pairs are known not to fit into another layer, as long as that one
+/// has lost no more pairs than it had then.
+#[derive(Clone, Copy, Default)]
+struct Tried {
+    pairs: usize,
+    losses: usize,
+}
+
+/// A layer with its pairs.
+struct Shelf<'a> {
+    graph: DependencyGraph<'a>,
+    /// How many paths make each turn.
+    uses: Vec<u32>,
+    pairs: Vec<(u16, u16)>,
+    /// How many pairs have gone.
+    losses: usize,
+    /// The losses when the graph last forgot what it had refused.
+    fresh_at: usize,
+}
+
+impl<'a> Balancer<'a> {
+    fn new(network: &'a Network<'a>, layout: &'a Layout) -> Self {
+        let switches = network.switches();
+        let mut shelves: Vec<Shelf<'a>> = layout
+            .orders
+            .iter()
+            .map(|order| Shelf {
+                graph: DependencyGraph::new(network, EFFORT).with_places(order.clone()),
+                uses: vec![0; network.turns()],
+                pairs: Vec::new(),
+                losses: 0,
+                fresh_at: 0,
+            })
+            .collect();
+        let mut turns = Vec::new();
+        for a in 0..switches {
+            for b in a + 1..switches {
+                let layer = layout.layers[a * switches + b];
+                if layer == NONE {
+                    continue;
+                }
+                let shelf = &mut shelves[usize::from(layer)];
+                shelf.pairs.push((a as u16, b as u16));
+                collect_turns(network, &layout.routes, a, b, &mut turns);
+                for &(turn, ..) in &turns {
+                    shelf.uses[turn] += 1;
+                    shelf.graph.insert_ordered(turn);
+                }
+            }
+        }
+        let tried = vec![vec![Tried::default(); shelves.len()]; shelves.len()];
+        Self {
+            network,
+            routes: &layout.routes,
+            shelves,
+            tried,
+            effort_left: EFFORT,
+            turns,
+            added: Vec::new(),
+        }
+    }
+
+    /// Moves pairs between the two layers that differ most, of those between which any can;
+    /// returns false when none can.
+    fn step(&mut self) -> bool {
+        let mut order: Vec<usize> = (0..self.shelves.len()).collect();
+        order.sort_by_key(|&layer| self.shelves[layer].pairs.len());
+        for &from in order.iter().rev() {
+            for &to in &order {
+                if self.room(from, to) > 0 && self.move_pairs(from, to) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns how many pairs should move from one layer to another.
+    fn room(&self, from: usize, to: usize) -> usize {
+        let total: usize = self.shelves.iter().map(|shelf| shelf.pairs.len()).sum();
+        let (full, empty) = (self.shelves[from].pairs.len(), self.shelves[to].pairs.len());
+        if full < empty + 2 {
+            return 0;
+        }
+        // Neither should end up beyond the average, or it would have to give or take again.
+        let average = total / self.shelves.len();
+        full.saturating_sub(average).min(average.saturating_sub(empty)).max(1)
+    }
+
+    /// Moves as many pairs as should and can; returns whether any did.
+    fn move_pairs(&mut self, from: usize, to: usize) -> bool {
+        let losses = self.shelves[to].losses;
+        if self.tried[from][to].losses != losses {
+            self.tried[from][to] = Tried { pairs: 0, losses };
+        }
+        let start = self.tried[from][to].pairs;
+        let room = self.room(from, to);
+        let mut pairs = std::mem::take(&mut self.shelves[from].pairs);
+        let (mut kept, mut next) = (start, start);
+        if start < pairs.len() {
+            self.shelves[to].refresh();
+        }
+        while next < pairs.len() && next - kept < room && self.effort_left > 0 {
+            let (a, b) = (usize::from(pairs[next].0), usize::from(pairs[next].1));
+            collect_turns(self.network, self.routes, a, b, &mut self.turns);
+            let before = self.shelves[to].graph.looked_at();
+            let fits = self.shelves[to].take(pairs[next], &self.turns, &mut self.added);
+            let cost = self.shelves[to].graph.looked_at() - before + self.turns.len() + 1;
+            self.effort_left = self.effort_left.saturating_sub(cost);
+            if fits {
+                self.shelves[from].give(&self.turns);
+                for tried in self.tried[from].iter_mut().filter(|tried| tried.pairs > kept) {
+                    tried.pairs -= 1;
+                }
+            } else {
+                pairs[kept] = pairs[next];
+                kept += 1;
+            }
+            next += 1;
+        }
+        self.tried[from][to].pairs = kept;
+        pairs.drain(kept..next);
+        self.shelves[from].pairs = pairs;
+        next > kept
+    }
+}
+
+impl Shelf<'_> {
+    /// Forgets what was refused, if turns have gone since it was.
+    fn refresh(&mut self) {
+        if self.fresh_at != self.losses {
+            self.graph.forget_refusals();
+            self.fresh_at = self.losses;
+        }
+    }
+
+    fn take(&mut self, pair: (u16, u16), turns: &[Turn], added: &mut Vec<Turn>) -> bool {
+        if !insert_all(&mut self.graph, turns, added) {
+            return false;
+        }
+        for &(turn, ..) in turns {
+            self.uses[turn] += 1;
+        }
+        self.pairs.push(pair);
+        true
+    }
+
+    fn give(&mut self, turns: &[Turn]) {
+        for &(turn, ..) in turns {
+            self.uses[turn] -= 1;
+            if self.uses[turn] == 0 {
+                self.graph.remove(turn);
+            }
+        }
+        self.losses += 1;
+    }
+}

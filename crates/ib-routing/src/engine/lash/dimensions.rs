@@ -1,0 +1,235 @@
+//! Finding the dimensions of a grid that nobody described.
+//!
+//! In a torus, mesh, hypercube or any other product of smaller graphs, two links that face each
+//! other across a square belong to one dimension, and so do links of a triangle. That sorts links
+//! into classes: in a ring of five or more, one for each step round the ring. Consecutive steps of
+//! one dimension meet at switches without spanning a square, steps of two dimensions nearly always
+//! span one. The relations are those by which products of graphs are factored (Feder, "Product
+//! Graph Representations", Journal of Graph Theory 16, 1992), but classes are joined by majority,
+//! so that missing links do no harm.
+
+use std::collections::BTreeMap;
+
+use super::network::Network;
+
+/// With more dimensions than these, nothing is won.
+const MOST: usize = 64;
+
+/// The dimensions of a grid.
+pub(super) struct Dimensions {
+    /// The dimension of each channel.
+    of_channel: Vec<u8>,
+    /// For each dimension the coordinate of each switch: switches share one when they are joined
+    /// by links of other dimensions alone.
+    coordinates: Vec<Vec<u32>>,
+}
+
+impl Dimensions {
+    /// Finds the dimensions; `None` when there are fewer than two.
+    pub(super) fn find(network: &Network<'_>) -> Option<Self> {
+        let adjacency = Adjacency::new(network);
+        let mut classes = facing_links(network, &adjacency);
+        join_steps(network, &adjacency, &mut classes);
+        let mut numbers = BTreeMap::new();
+        let mut of_channel = Vec::with_capacity(network.channels());
+        for channel in 0..network.channels() {
+            let next = numbers.len();
+            let number = *numbers.entry(classes.find(channel)).or_insert(next);
+            if number >= MOST {
+                return None;
+            }
+            of_channel.push(number as u8);
+        }
+        let coordinates = (0..numbers.len())
+            .map(|dimension| coordinates(network, &of_channel, dimension as u8))
+            .collect();
+        (numbers.len() >= 2).then_some(Self { of_channel, coordinates })
+    }
+
+    /// Returns the number of dimensions.
+    pub(super) fn count(&self) -> usize {
+        self.coordinates.len()
+    }
+
+    /// Returns the dimension of a channel.
+    pub(super) fn of_channel(&self, channel: usize) -> usize {
+        usize::from(self.of_channel[channel])
+    }
+
+    /// Returns every switch's coordinate in a dimension.
+    pub(super) fn coordinates(&self, dimension: usize) -> &[u32] {
+        &self.coordinates[dimension]
+    }
+}
+
+/// Which switches are neighbours, a bit for each pair.
+struct Adjacency {
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Adjacency {
+    fn new(network: &Network<'_>) -> Self {
+        let words = network.switches().div_ceil(64);
+        let mut bits = vec![0; words * network.switches()];
+        for switch in 0..network.switches() {
+            for &other in network.neighbours(switch) {
+                bits[switch * words + usize::from(other) / 64] |= 1 << (other % 64);
+            }
+        }
+        Self { words, bits }
+    }
+
+    fn row(&self, switch: usize) -> &[u64] {
+        &self.bits[switch * self.words..][..self.words]
+    }
+
+    fn has(&self, a: usize, b: usize) -> bool {
+        self.row(a)[b / 64] >> (b % 64) & 1 == 1
+    }
+
+    /// Returns the switches that complete a square without diagonals from `a` over `corner` to
+    /// `b`.
+    fn opposite(&self, corner: usize, a: usize, b: usize) -> impl Iterator<Item = usize> + '_ {
+        let rows = self.row(a).iter().zip(self.row(b)).zip(self.row(corner)).enumerate();
+        rows.flat_map(move |(word, ((a, b), corner_row))| {
+            let mut bits = a & b & !corner_row;
+            if corner / 64 == word {
+                bits &= !(1 << (corner % 64));
+            }
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros();
+                bits &= bits.wrapping_sub(1);
+                (bit < 64).then_some(word * 64 + bit as usize)
+            })
+        })
+    }
+}
+
+/// Puts links into one class that face each other across a square or lie in a triangle.
+fn facing_links(network: &Network<'_>, adjacency: &Adjacency) -> UnionFind {
+    let mut classes = UnionFind::new(network.channels());
+    for channel in 0..network.channels() {
+        classes.join(channel, network.reverse(channel));
+    }
+    for_each_corner(network, |first, second| {
+        // A square whose links are in one class at all four corners has nothing to add.
+        if classes.find(first) == classes.find(second) {
+            return;
+        }
+        let (corner, a, b) = (network.tail(first), network.head(first), network.head(second));
+        if adjacency.has(a, b) {
+            classes.join(first, second);
+            return;
+        }
+        for opposite in adjacency.opposite(corner, a, b) {
+            let facing = |from| network.channel_to(from, opposite).expect("a side of the square");
+            classes.join(first, facing(b));
+            classes.join(second, facing(a));
+        }
+    });
+    classes
+}
+
+/// What speaks for two classes being of different dimensions, and what against it.
+#[derive(Clone, Copy, Default)]
+struct Evidence {
+    squares: u32,
+    bends: u32,
+}
+
+/// Joins the classes that meet more often without a square than with one, those first for which
+/// most speaks.
+fn join_steps(network: &Network<'_>, adjacency: &Adjacency, classes: &mut UnionFind) {
+    let mut evidence = vec![BTreeMap::<usize, Evidence>::new(); network.channels()];
+    for_each_corner(network, |first, second| {
+        let (a, b) = (classes.find(first), classes.find(second));
+        if a == b {
+            return;
+        }
+        let (from, to) = (network.head(first), network.head(second));
+        let square = adjacency.opposite(network.tail(first), from, to).next().is_some();
+        for (a, b) in [(a, b), (b, a)] {
+            let seen = evidence[a].entry(b).or_default();
+            seen.squares += u32::from(square);
+            seen.bends += u32::from(!square);
+        }
+    });
+    let mut meetings = Vec::new();
+    for (a, seen) in evidence.iter().enumerate() {
+        for (&b, seen) in seen.range(a + 1..).filter(|(_, seen)| seen.bends > seen.squares) {
+            meetings.push((std::cmp::Reverse(seen.bends - seen.squares), a, b));
+        }
+    }
+    meetings.sort_unstable();
+    for (_, a, b) in meetings {
+        let (a, b) = (classes.find(a), classes.find(b));
+        let agree = |seen: &Evidence| seen.bends > seen.squares;
+        if a == b || !evidence[a].get(&b).is_some_and(agree) {
+            continue;
+        }
+        classes.join(a, b);
+        let kept = classes.find(a);
+        let gone = if kept == a { b } else { a };
+        for (other, seen) in std::mem::take(&mut evidence[gone]) {
+            evidence[other].remove(&gone);
+            if other != kept {
+                for (a, b) in [(kept, other), (other, kept)] {
+                    let sum = evidence[a].entry(b).or_default();
+                    sum.squares += seen.squares;
+                    sum.bends += seen.bends;
+                }
+            }
+        }
+    }
+}
+
+/// Calls back for every two channels that leave one switch.
+fn for_each_corner(network: &Network<'_>, mut found: impl FnMut(usize, usize)) {
+    for switch in 0..network.switches() {
+        for first in network.channels_of(switch) {
+            for second in first + 1..network.channels_of(switch).end {
+                found(first, second);
+            }
+        }
+    }
+}
+
+fn coordinates(network: &Network<'_>, of_channel: &[u8], dimension: u8) -> Vec<u32> {
+    let mut planes = UnionFind::new(network.switches());
+    for (channel, &own) in of_channel.iter().enumerate() {
+        if own != dimension {
+            planes.join(network.tail(channel), network.head(channel));
+        }
+    }
+    let mut numbers = BTreeMap::new();
+    (0..network.switches())
+        .map(|switch| {
+            let next = numbers.len() as u32;
+            *numbers.entry(planes.find(switch)).or_insert(next)
+        })
+        .collect()
+}
+
+/// Sets that can be joined; the lowest member stands for a set.
+struct UnionFind(Vec<u32>);
+
+impl UnionFind {
+    fn new(members: usize) -> Self {
+        Self((0..members as u32).collect())
+    }
+
+    fn find(&mut self, member: usize) -> usize {
+        let mut member = member;
+        while self.0[member] as usize != member {
+            self.0[member] = self.0[self.0[member] as usize];
+            member = self.0[member] as usize;
+        }
+        member
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.0[a.max(b)] = a.min(b) as u32;
+    }
+}

@@ -1,0 +1,112 @@
+//! Filling one layer after the other.
+
+use super::dimensions::Dimensions;
+use super::graph::DependencyGraph;
+use super::network::{NONE, Network};
+use super::ordered;
+use super::orientation::Orientation;
+use super::routes::{Layout, Routes, open_pairs};
+use super::search::PathSearch;
+
+/// How many turns the searches for cycles may look at in each layer before they are cut short.
+const EFFORT: usize = 1 << 20;
+
+/// How many turns they may look at without a pair being placed before the layer counts as full.
+const PATIENCE: usize = 1 << 20;
+
+/// How layers are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Recipe {
+    /// Whether each layer starts with the pairs that an orientation joins.
+    pub(super) oriented: bool,
+    /// Whether every second layer mirrors the orientation of the one before it.
+    pub(super) mirrored: bool,
+    /// Whether the dimensions of a grid count.
+    pub(super) dimensions: bool,
+    /// Where the first layer's root is, counted from the first switch with hosts.
+    pub(super) root: usize,
+}
+
+/// Chooses routes and layers; `None` when more layers than `limit` are needed.
+pub(super) fn fill(
+    network: &Network<'_>,
+    dimensions: Option<&Dimensions>,
+    recipe: Recipe,
+    limit: usize,
+) -> Option<Layout> {
+    let switches = network.switches();
+    let dimensions = dimensions.filter(|_| recipe.dimensions);
+    let mut layout = Layout {
+        routes: Routes::none(switches),
+        layers: vec![NONE; switches * switches],
+        orders: Vec::new(),
+    };
+    let mut load = vec![ordered::Load::default(); network.channels()];
+    let mut root = first_root(network, recipe.root);
+    let mut open = open_pairs(network, &layout.layers);
+    while !open.is_empty() {
+        let layer = layout.count();
+        if layer == limit {
+            return None;
+        }
+        let mirrored = recipe.mirrored && layer % 2 == 1;
+        if layer > 0 && !mirrored {
+            root = neediest(switches, &open);
+        }
+        let mut graph = DependencyGraph::new(network, EFFORT);
+        if recipe.oriented {
+            let orientation = Orientation::new(network, dimensions, root, mirrored);
+            graph = graph.with_places(orientation.place.clone());
+            let (routes, layers) = (&mut layout.routes, &mut layout.layers);
+            let number = layer as u8;
+            ordered::place(network, &orientation, number, routes, layers, &mut load, &mut graph);
+            open = open_pairs(network, layers);
+        }
+        // Near pairs first: their paths leave the least choice, and longer ones consist of them.
+        let near = network.distances(root);
+        open.sort_by_cached_key(|&(a, b)| {
+            let (a, b) = (usize::from(a), usize::from(b));
+            (network.distances(a)[b], u16::from(near[a]) + u16::from(near[b]))
+        });
+        let mut search = PathSearch::new(network, dimensions, graph, load);
+        let mut last_success = 0;
+        open.retain(|&(a, b)| {
+            if search.graph().looked_at() > last_success + PATIENCE {
+                return true;
+            }
+            let (a, b) = (usize::from(a), usize::from(b));
+            let placed = search.place(&mut layout.routes, a, b);
+            if placed {
+                last_success = search.graph().looked_at();
+                layout.layers[a * switches + b] = layer as u8;
+                layout.layers[b * switches + a] = layer as u8;
+            }
+            !placed
+        });
+        let (graph, spread) = search.into_graph();
+        load = spread;
+        layout.orders.push(graph.into_places());
+    }
+    Some(layout)
+}
+
+/// Returns one of the switches with hosts, or of all when none has any.
+fn first_root(network: &Network<'_>, number: usize) -> usize {
+    let with_hosts: Vec<usize> =
+        (0..network.switches()).filter(|&switch| network.hosts(switch) > 0).collect();
+    match with_hosts.len() {
+        0 => number % network.switches().max(1),
+        count => with_hosts[number % count],
+    }
+}
+
+/// Returns the lowest of the switches that most open pairs have an end at.
+fn neediest(switches: usize, open: &[(u16, u16)]) -> usize {
+    let mut ends = vec![0u32; switches];
+    for &(a, b) in open {
+        ends[usize::from(a)] += 1;
+        ends[usize::from(b)] += 1;
+    }
+    let most = ends.iter().max().copied().unwrap_or(0);
+    ends.iter().position(|&ends| ends == most).unwrap_or(0)
+}

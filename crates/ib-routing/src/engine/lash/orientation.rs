@@ -1,0 +1,110 @@
+//! Orders of the channels that many shortest paths follow.
+//!
+//! A path that only ever goes on to a higher channel of one fixed order cannot be part of a cycle
+//! of dependencies. Up*/down* is such an order: switches are numbered by breadth-first search from
+//! a root, channels towards lower numbers come first, the highest first, then those towards higher
+//! numbers, the lowest first. Dimension order is another. Here the two are one: each dimension has
+//! its own up*/down*, over the coordinates and from the root's coordinate, and one dimension
+//! follows the other. A ring is thereby cut opposite to the root, and different roots cut it in
+//! different places; a graph without dimensions is one dimension whose coordinates are the
+//! switches.
+
+use super::dimensions::Dimensions;
+use super::network::{NONE, Network};
+
+/// An order of the channels, and the stretches of it within which any path is in order.
+pub(super) struct Orientation {
+    /// The stretch of each channel: up or down in one dimension; [`NONE`] for channels that join
+    /// switches of one coordinate, which no path may use.
+    pub(super) stretch: Vec<u8>,
+    /// The place of each channel in the order.
+    pub(super) place: Vec<u32>,
+}
+
+impl Orientation {
+    /// Orients the channels; a mirrored orientation goes down where the other goes up.
+    pub(super) fn new(
+        network: &Network<'_>,
+        dimensions: Option<&Dimensions>,
+        root: usize,
+        mirrored: bool,
+    ) -> Self {
+        let mut stretch = vec![NONE; network.channels()];
+        let mut keys = vec![(NONE, 0); network.channels()];
+        for dimension in 0..dimensions.map_or(1, Dimensions::count) {
+            let axis = Axis::new(network, dimensions, dimension);
+            let numbers = axis.numbers(root);
+            for channel in axis.channels() {
+                let from = numbers[axis.coordinate(network.tail(channel))];
+                let to = numbers[axis.coordinate(network.head(channel))];
+                if from == to {
+                    continue;
+                }
+                let down = (to > from) != mirrored;
+                stretch[channel] = (2 * dimension) as u8 + u8::from(down);
+                // Towards lower numbers from high to low, towards higher ones from low to high.
+                keys[channel] = (stretch[channel], if to < from { -from } else { from });
+            }
+        }
+        let mut order: Vec<usize> = (0..network.channels()).collect();
+        order.sort_by_key(|&channel| keys[channel]);
+        let mut place = vec![0; network.channels()];
+        for (rank, channel) in order.into_iter().enumerate() {
+            place[channel] = rank as u32;
+        }
+        Self { stretch, place }
+    }
+}
+
+/// One dimension: its channels, and the coordinates that they join.
+struct Axis<'a> {
+    network: &'a Network<'a>,
+    grid: Option<(&'a Dimensions, usize)>,
+}
+
+impl<'a> Axis<'a> {
+    fn new(network: &'a Network<'a>, dimensions: Option<&'a Dimensions>, dimension: usize) -> Self {
+        Self { network, grid: dimensions.map(|dimensions| (dimensions, dimension)) }
+    }
+
+    fn coordinate(&self, switch: usize) -> usize {
+        self.grid.map_or(switch, |(grid, axis)| grid.coordinates(axis)[switch] as usize)
+    }
+
+    fn channels(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.network.channels()).filter(|&channel| {
+            self.grid.is_none_or(|(grid, dimension)| grid.of_channel(channel) == dimension)
+        })
+    }
+
+    /// Numbers the coordinates by breadth-first search from that of a switch.
+    fn numbers(&self, root: usize) -> Vec<i64> {
+        let count = (0..self.network.switches()).map(|switch| self.coordinate(switch)).max();
+        let count = count.map_or(0, |highest| highest + 1);
+        let mut joined: Vec<Vec<usize>> = vec![Vec::new(); count];
+        for channel in self.channels() {
+            let from = self.coordinate(self.network.tail(channel));
+            joined[from].push(self.coordinate(self.network.head(channel)));
+        }
+        let mut numbers = vec![0; count];
+        let mut seen = vec![false; count];
+        let mut next = 0;
+        let starts = std::iter::once(self.coordinate(root)).chain(0..count);
+        for start in starts {
+            let mut queue = std::collections::VecDeque::new();
+            if !std::mem::replace(&mut seen[start], true) {
+                queue.push_back(start);
+            }
+            while let Some(coordinate) = queue.pop_front() {
+                numbers[coordinate] = next;
+                next += 1;
+                for &other in &joined[coordinate] {
+                    if !std::mem::replace(&mut seen[other], true) {
+                        queue.push_back(other);
+                    }
+                }
+            }
+        }
+        numbers
+    }
+}

@@ -1,0 +1,59 @@
+//! Forwarding tables and service levels from routes and layers.
+
+use rayon::prelude::*;
+
+use super::network::{NONE, Network};
+use super::routes::Layout;
+use crate::layers::Layers;
+use crate::lft::Lfts;
+use crate::subnet::{Attachment, Subnet, SwitchId};
+
+/// Fills the forwarding tables.
+///
+/// The LIDs that a channel leads to take the links of the channel in turn.
+pub(super) fn lfts(subnet: &Subnet<'_>, network: &Network<'_>, layout: &Layout) -> Lfts {
+    let mut lfts = Lfts::new(subnet);
+    lfts.par_tables_mut().enumerate().for_each(|(switch, table)| {
+        let links = links(subnet, network, switch);
+        let mut turns = vec![0; links.len()];
+        for lid in 1..=subnet.max_lid() {
+            let Some(port) = subnet.lid_owner(lid).map(|id| subnet.end_port(id)) else {
+                continue;
+            };
+            let Some(to) = port.attachment.switch() else {
+                continue;
+            };
+            if to.index() == switch {
+                table[usize::from(lid)] = match port.attachment {
+                    Attachment::Port(_, number) => number,
+                    Attachment::Management(_) | Attachment::Direct => 0,
+                };
+                continue;
+            }
+            let slot = layout.routes.to(to.index())[switch];
+            if slot == NONE {
+                continue;
+            }
+            let (links, turn) = (&links[usize::from(slot)], &mut turns[usize::from(slot)]);
+            table[usize::from(lid)] = links[*turn];
+            *turn = (*turn + 1) % links.len();
+        }
+    });
+    lfts
+}
+
+/// Returns the ports of the links of each channel of a switch, by slot.
+fn links(subnet: &Subnet<'_>, network: &Network<'_>, switch: usize) -> Vec<Vec<u8>> {
+    let mut links = vec![Vec::new(); network.neighbours(switch).len()];
+    for (port, other, _) in subnet.switch_links(SwitchId(switch as u16)) {
+        let channel = network.channel_to(switch, other.index()).expect("every link has a channel");
+        links[network.slot(channel)].push(port);
+    }
+    links
+}
+
+/// Returns the service level of each pair of switches: its layer, from the first lane on.
+pub(super) fn levels(layout: &Layout, switches: usize, first_lane: u8) -> Layers {
+    let level = |&layer: &u8| if layer == NONE { first_lane } else { first_lane + layer };
+    Layers::per_pair(switches, layout.layers.iter().map(level).collect())
+}
