@@ -40,7 +40,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-switches 
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l seed -d 'The seed of everything random' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s g -l sm-port -l guid -d 'The GUID of the port that the subnet manager sits on; the first linked port of the file\'s first channel adapter without it' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s l -l lmc -d '2^N LIDs for every channel adapter port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s l -l lmc -d '2^N LIDs for every channel adapter port; the most that the fabric file records without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid2lid -d 'LIDs by port GUID, as OpenSM keeps them' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l threads -d 'The number of threads; all processors without it' -r
@@ -74,7 +74,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-profile
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-shifting -d 'Shifts the search for the least used port from LID to LID'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s g -l sm-port -l guid -d 'The GUID of the port that the subnet manager sits on; the first linked port of the file\'s first channel adapter without it' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s l -l lmc -d '2^N LIDs for every channel adapter port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s l -l lmc -d '2^N LIDs for every channel adapter port; the most that the fabric file records without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l guid2lid -d 'LIDs by port GUID, as OpenSM keeps them' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l threads -d 'The number of threads; all processors without it' -r

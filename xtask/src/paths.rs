@@ -5,7 +5,7 @@ use std::fs;
 use crate::{Chored, root};
 
 const DOCUMENTS: [&str; 4] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/benchmarks.md"];
+    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/fabric-files.md"];
 
 /// The places that a path in a document starts with.
 const ROOMS: [&str; 8] =

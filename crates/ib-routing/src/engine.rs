@@ -18,7 +18,7 @@ mod list;
 pub mod minhop;
 pub mod updn;
 
-pub use list::{EngineList, NoEngine, Outcome, Refusal, engine};
+pub use list::{EngineList, NoEngine, Outcome, Refusal, engine, reason};
 
 /// A routing algorithm.
 ///

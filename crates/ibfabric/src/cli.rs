@@ -94,9 +94,9 @@ pub struct SubnetArgs {
     /// first channel adapter without it.
     #[arg(short = 'g', long = "sm-port", visible_alias = "guid", value_name = "GUID")]
     pub sm_port: Option<Guid>,
-    /// 2^N LIDs for every channel adapter port.
-    #[arg(short = 'l', long, value_name = "N", default_value = "0")]
-    pub lmc: Lmc,
+    /// 2^N LIDs for every channel adapter port; the most that the fabric file records without it.
+    #[arg(short = 'l', long, value_name = "N")]
+    pub lmc: Option<Lmc>,
     /// Gives enhanced switch ports 0 the LMC as well.
     #[arg(long, alias = "lmc_esp0")]
     pub lmc_esp0: bool,

@@ -1,8 +1,18 @@
-//! What ends a command, and the exit status that it means.
+//! What ends a command, and the exit status that it means; and what is said on standard error.
 
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
+
+/// Prints a message on standard error, as long as somebody listens there.
+macro_rules! say {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        // With standard error gone there is nobody left to tell.
+        let _ = writeln!(std::io::stderr(), "ibfabric: {}", format_args!($($argument)*));
+    }};
+}
+pub(crate) use say;
 
 /// The answer of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +55,11 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Unusable(message) => {
-                eprintln!("ibfabric: {message}");
+                say!("{message}");
                 ExitCode::from(2)
             }
             Self::Bad(message) => {
-                eprintln!("ibfabric: {message}");
+                say!("{message}");
                 ExitCode::from(1)
             }
             Self::OutputClosed => ExitCode::SUCCESS,

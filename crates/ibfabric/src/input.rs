@@ -7,10 +7,10 @@ use ib_routing::{LidOptions, RoutingOptions, Subnet, SubnetOptions, dump};
 use ib_topology::guid_list::{self, GuidEntry};
 use ib_topology::read::{Included, read_with};
 use ib_topology::{Fabric, name_map};
-use ib_types::Guid;
+use ib_types::{Guid, Lmc};
 
 use crate::cli::{EngineArgs, SubnetArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 
 /// Reads a whole file; `-` is standard input.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -56,7 +56,7 @@ pub(crate) fn subnet<'f>(fabric: &'f Fabric, args: &SubnetArgs) -> Result<Subnet
             .map_err(Failure::unusable)?,
     };
     let lids = LidOptions {
-        lmc: args.lmc,
+        lmc: args.lmc.unwrap_or_else(|| recorded_lmc(fabric)),
         lmc_esp0: args.lmc_esp0,
         reassign: args.reassign_lids,
         guid2lid,
@@ -64,9 +64,16 @@ pub(crate) fn subnet<'f>(fabric: &'f Fabric, args: &SubnetArgs) -> Result<Subnet
     let subnet = Subnet::discover(fabric, &SubnetOptions { sm_port: args.sm_port, lids })
         .map_err(Failure::unusable)?;
     for note in subnet.lid_notes() {
-        eprintln!("ibfabric: {note}");
+        say!("{note}");
     }
     Ok(subnet)
+}
+
+/// Returns the highest LMC that the file records for a channel adapter or router.
+fn recorded_lmc(fabric: &Fabric) -> Lmc {
+    let adapters = fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
+    let ports = adapters.flat_map(|(id, _)| fabric.ports_of(id));
+    ports.map(|(_, port)| port.lmc).max().unwrap_or_default()
 }
 
 /// Reads every file that the engines' options name.
@@ -124,7 +131,7 @@ pub(crate) fn load<T>(
     let name = path.display().to_string();
     let loaded = read(&name, &bytes(path)?).map_err(Failure::unusable)?;
     for note in loaded.notes {
-        eprintln!("ibfabric: {name}: {note}");
+        say!("{name}: {note}");
     }
     Ok(Some(loaded.value))
 }
@@ -142,7 +149,7 @@ fn lines<T>(
     let Some(path) = path else { return Ok(Vec::new()) };
     let list = guid_list::parse(&bytes(path)?);
     let discard = |line: usize, reason: String| {
-        eprintln!("ibfabric: {}:{line}: {reason}; the line is discarded", path.display());
+        say!("{}:{line}: {reason}; the line is discarded", path.display());
     };
     for line in list.discarded {
         discard(line.line, line.reason);

@@ -35,7 +35,12 @@ pub fn main() -> ExitCode {
         cli::Command::Route(args) => command::route::run(&args, &mut output),
         cli::Command::Check(args) => command::check::run(&args, &mut output),
     };
-    match result.and_then(|verdict| output.flush().map(|()| verdict)) {
+    // A reader that leaves early does not change what was found.
+    let result = result.and_then(|verdict| match output.flush() {
+        Ok(()) | Err(failure::Failure::OutputClosed) => Ok(verdict),
+        Err(failure) => Err(failure),
+    });
+    match result {
         Ok(verdict) => verdict.into(),
         Err(failure) => failure.report(),
     }

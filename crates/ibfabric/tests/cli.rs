@@ -186,7 +186,7 @@ fn a_fabric_in_two_parts_says_which_nodes_are_cut_off() {
 #[test]
 fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
     let place = Place::new();
-    let net = place.fabric(&["torus", "4x4", "hosts=2"]);
+    let net = place.fabric(&["torus", "5x5", "hosts=2"]);
     let dumps = place.path("dumps");
     let (status, report) = route(&[&net, "--engine", "lash", "--dump-dir", &dumps]);
     assert_eq!((status, &report["engine"]), (Some(0), &"lash".into()));

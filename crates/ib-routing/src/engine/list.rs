@@ -77,7 +77,14 @@ pub struct NoEngine {
 }
 
 fn describe(refusals: &[Refusal]) -> String {
-    refusals.iter().map(|(engine, error)| format!("\n  {engine}: {error}")).collect()
+    refusals.iter().map(|refusal| format!("\n  {}: {}", refusal.0, reason(refusal))).collect()
+}
+
+/// Returns why an engine refused, without its name.
+#[must_use]
+pub fn reason((engine, error): &Refusal) -> String {
+    let text = error.to_string();
+    text.strip_prefix(&format!("{engine}: ")).unwrap_or(&text).to_owned()
 }
 
 impl EngineList {

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use ib_routing::engine::{Outcome, Refusal};
+use ib_routing::engine::{Outcome, Refusal, reason};
 use ib_routing::{CheckReport, Routing, Subnet, check, dump};
 use serde::Serialize;
 
 use super::summary::{Summary, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
 use crate::cli::RouteArgs;
-use crate::failure::{Failure, Verdict};
+use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::{Format, Output};
 use crate::progress::Progress;
@@ -24,6 +24,7 @@ struct Report {
     fallback: bool,
     #[serde(flatten)]
     summary: Summary,
+    notes: Vec<String>,
     ms: Times,
     peak_rss_mb: f64,
 }
@@ -53,11 +54,11 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let Outcome { routing, refusals } =
         args.engine.route(&subnet, &options).map_err(|error| Failure::Bad(error.to_string()))?;
     ms.route = milliseconds(start);
-    for (engine, error) in &refusals {
-        eprintln!("ibfabric: {engine} cannot route this subnet: {error}");
+    for refusal in &refusals {
+        say!("{} cannot route this subnet: {}", refusal.0, reason(refusal));
     }
     if !refusals.is_empty() {
-        eprintln!("ibfabric: routed with {} instead", routing.engine);
+        say!("routed with {} instead", routing.engine);
     }
 
     progress.next("checking");
@@ -90,6 +91,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
             requested: args.engine.to_string(),
             fallback: !refusals.is_empty(),
             summary,
+            notes: routing.notes.clone(),
             ms,
             peak_rss_mb: peak_rss_mb(),
         })?,

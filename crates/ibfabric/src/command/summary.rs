@@ -26,7 +26,10 @@ pub(crate) struct Summary {
     pub(crate) max_hops: usize,
     pub(crate) mean_hops: f64,
     pub(crate) longer_than_minimum: u64,
+    /// Pairs of a switch and a LID that fail, and nodes that are cut off.
     pub(crate) unreachable: u64,
+    #[serde(skip)]
+    pub(crate) broken_pairs: u64,
     pub(crate) unreachable_switch_pairs: u64,
     pub(crate) forwarding_loops: usize,
     pub(crate) credit_loops: usize,
@@ -81,11 +84,15 @@ impl Summary {
             switches: subnet.switches().len(),
             hosts: adapters.count(),
             lids: subnet.end_ports().iter().map(|port| usize::from(port.lids)).sum(),
-            links: fabric.link_count(),
+            links: fabric
+                .links()
+                .filter(|&(end, _)| !subnet.cut_off().contains(&fabric.port(end).node))
+                .count(),
             max_hops: report.hops.max(),
             mean_hops: rounded(report.hops.mean()),
             longer_than_minimum: report.hops.longer_than_minimum,
-            unreachable: report.reach.unreachable,
+            unreachable: report.reach.unreachable + subnet.cut_off().len() as u64,
+            broken_pairs: report.reach.unreachable,
             unreachable_switch_pairs: report.reach.unreachable_switch_pairs,
             forwarding_loops: report.reach.looping_lids,
             credit_loops: report.credit.loops,
@@ -148,7 +155,11 @@ impl Summary {
         writeln!(
             out,
             "reachable    {}",
-            if self.unreachable == 0 && self.cut_off.is_empty() { "everything" } else { "NO" }
+            match (self.unreachable, self.unreachable_switch_pairs) {
+                (0, 0) => "everything",
+                (0, _) => "all hosts",
+                _ => "NO",
+            }
         )?;
         let lanes =
             if self.layers == 1 { "1 layer".into() } else { format!("{} layers", self.layers) };
@@ -184,8 +195,8 @@ impl Summary {
         if self.unreachable_switch_pairs > 0 {
             writeln!(
                 out,
-                "\n{} pairs of switches, or of a switch without hosts and a host, have no route; \
-                 only in-band management would miss it",
+                "\n{} pairs of which one end is a switch's own port have no route, which does not \
+                 affect hosts",
                 self.unreachable_switch_pairs
             )?;
         }

@@ -51,8 +51,8 @@ fn state(summary: &Summary) -> String {
             html::counted(summary.cut_off.len() as u64, "node", "nodes")
         ));
     }
-    if summary.unreachable > 0 {
-        let pairs = html::counted(summary.unreachable, "pair", "pairs");
+    if summary.broken_pairs > 0 {
+        let pairs = html::counted(summary.broken_pairs, "pair", "pairs");
         wrong.push(format!("{pairs} of a switch and a LID that packets do not get across."));
     }
     if summary.forwarding_loops > 0 {
@@ -99,7 +99,7 @@ pub(super) fn figures(
             )
             .with("coefficient of variation", html::decimal(summary.link_load.cv, 3)),
         Group::new("Credit loops", &number(summary.credit_loops), "")
-            .with("unreachable pairs", html::count(summary.unreachable))
+            .with("unreachable pairs", html::count(summary.broken_pairs))
             .with("looping LIDs", number(summary.forwarding_loops))
             .with("nodes cut off", number(summary.cut_off.len())),
     ];
