@@ -61,7 +61,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__check)
-            opts="-g -l -r -U -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --metrics --seed --format --lfts_file --lfts --levels --help"
+            opts="-g -l -r -U -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --strict --scope --sl2vl --metrics --seed --format --lfts_file --lfts --levels --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -96,6 +96,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scope)
+                    COMPREPLY=($(compgen -W "hosts management everything" -- "${cur}"))
+                    return 0
+                    ;;
+                --sl2vl)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -247,7 +255,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__route)
-            opts="-g -l -r -R -a -u -G -H -i -X -O -w -m -z -U -M -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --metrics --seed --format --routing_engine --engine --root_guid_file --root-guids --cn_guid_file --cn-guids --io_guid_file --io-guids --max-reverse-hops --quasi-ftree-indexing --ignore-guids --guid-routing-order --port-search-ordering --hop-weights --ids-guids --connect-roots --port-profile-switch-nodes --port-shifting --scatter-ports --lash-start-vl --virtual-lanes --lfts_file --lfts --lid_matrix_file --lid-matrix --keep-lfts --dump_files_dir --dump-dir --report --help"
+            opts="-g -l -r -R -a -u -G -H -i -X -O -w -m -z -U -M -h --guid --sm-port --lmc --lmc-esp0 --reassign-lids --guid2lid --node-name-map --threads --strict --scope --sl2vl --metrics --seed --format --routing_engine --engine --root_guid_file --root-guids --cn_guid_file --cn-guids --io_guid_file --io-guids --max-reverse-hops --quasi-ftree-indexing --ignore-guids --guid-routing-order --port-search-ordering --hop-weights --ids-guids --connect-roots --port-profile-switch-nodes --port-shifting --scatter-ports --guid-routing-order-no-scatter --lash-start-vl --virtual-lanes --lfts_file --lfts --lid_matrix_file --lid-matrix --keep-lfts --dump_files_dir --dump-dir --report --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -282,6 +290,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scope)
+                    COMPREPLY=($(compgen -W "hosts management everything" -- "${cur}"))
+                    return 0
+                    ;;
+                --sl2vl)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

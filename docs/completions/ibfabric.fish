@@ -30,10 +30,10 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "gen" -d 'Writes a
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "check" -d 'Checks anybody\'s forwarding tables'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l speed -d 'The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l width -d 'The width of every link: 1x 2x 4x 8x 12x' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l format -d 'The format to write' -r -f -a "ibsim\t'A net file that ibsim reads'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l format -d 'The format to write. ibsim 0.10 itself knows speeds up to HDR' -r -f -a "ibsim\t'A net file that ibsim reads'
 ibnetdiscover\t'What ibnetdiscover prints'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-links -d 'The fraction of the links between switches to leave out, 0 to 1' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-switches -d 'The fraction of the switches to leave out, 0 to 1' -r
@@ -44,6 +44,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s l -l lmc -d 
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid2lid -d 'LIDs by port GUID, as OpenSM keeps them' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l threads -d 'The number of threads; all processors without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scope -d 'Whose packets the search for credit loops looks at' -r -f -a "hosts\t'Those from host to host'
+management\t'Also those between hosts and switches\' own ports'
+everything\t'Also those from switch to switch'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l sl2vl -d 'The lanes of service levels, as OpenSM\'s opensm-sl2vl.dump has them; SL n on VL n without it' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l seed -d 'The seed of the random bisections' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
@@ -66,25 +70,32 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l keep-lfts -d
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l dump-dir -l dump_files_dir -d 'Writes OpenSM\'s dump files into this directory' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l report -d 'Writes a page with the fabric, the loads and the hops drawn' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lmc-esp0 -d 'Gives enhanced switch ports 0 the LMC as well'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the fabric file says'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the fabric file and --guid2lid say'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l strict -d 'Demands that every LID can be reached from every switch: also from switches without hosts, and also switches\' own LIDs, which up/down routing may leave out'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l metrics -d 'Adds effective bisection bandwidth and the contention of the shift pattern'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l quasi-ftree-indexing -d 'Starts numbering the tree at its first root (ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s z -l connect-roots -d 'Lets root switches reach each other (updn, ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-profile-switch-nodes -d 'Counts routes to switches in link load equalisation'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l port-shifting -d 'Shifts the search for the least used port from LID to LID'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l guid-routing-order-no-scatter -d 'Does not draw for the ports of --guid-routing-order'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s g -l sm-port -l guid -d 'The GUID of the port that the subnet manager sits on; the first linked port of the file\'s first channel adapter without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s l -l lmc -d '2^N LIDs for every channel adapter port; the most that the fabric file records without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l guid2lid -d 'LIDs by port GUID, as OpenSM keeps them' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l threads -d 'The number of threads; all processors without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l scope -d 'Whose packets the search for credit loops looks at' -r -f -a "hosts\t'Those from host to host'
+management\t'Also those between hosts and switches\' own ports'
+everything\t'Also those from switch to switch'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l sl2vl -d 'The lanes of service levels, as OpenSM\'s opensm-sl2vl.dump has them; SL n on VL n without it' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l seed -d 'The seed of the random bisections' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s U -l lfts -l lfts_file -d 'The forwarding tables: OpenSM\'s opensm-lfts.dump, or what ibroute prints' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l levels -d 'The service level of each pair of switches, as `route --dump-dir` writes it for lash; SL 0 everywhere without it' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l lmc-esp0 -d 'Gives enhanced switch ports 0 the LMC as well'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the fabric file says'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the fabric file and --guid2lid say'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l strict -d 'Demands that every LID can be reached from every switch: also from switches without hosts, and also switches\' own LIDs, which up/down routing may leave out'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l metrics -d 'Adds effective bisection bandwidth and the contention of the shift pattern'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check help" -f -a "gen" -d 'Writes a fabric file'

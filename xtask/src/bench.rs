@@ -175,6 +175,7 @@ fn theirs(row: &Row, net: &Path, directory: &Path) -> Result<f64, String> {
     }
     let run = Run {
         net,
+        node: None,
         directory,
         arguments: &arguments,
         log_flags: 0x07,
@@ -252,7 +253,9 @@ fn environment(runs: u16) -> String {
     let version = |program: &str, argument: &str| {
         let output = Command::new(program).arg(argument).output().ok();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        text.and_then(|text| text.lines().next().map(str::to_owned)).unwrap_or_default()
+        // OpenSM draws a line of dashes first.
+        let mut lines = text.iter().flat_map(|text| text.lines());
+        lines.find(|line| line.contains(|c: char| c.is_ascii_digit())).unwrap_or("").to_owned()
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -97,7 +97,7 @@ fn prepare_file(
     drop(out);
     let arguments: Vec<String> =
         ["-R", engine, "-l", &lmc.to_string()].into_iter().map(str::to_owned).collect();
-    Ok(Prepared { net, opensm: arguments.clone(), ibfabric: arguments })
+    Ok(Prepared::new(net, arguments))
 }
 
 #[derive(Default)]
@@ -116,8 +116,13 @@ impl Tally {
         binary: &Path,
     ) -> Result<Option<u32>, Box<dyn std::error::Error>> {
         let theirs = place.join("opensm");
+        if let Some(known) = &prepared.guid2lid {
+            fs::create_dir_all(&theirs)?;
+            fs::write(theirs.join("guid2lid"), known)?;
+        }
         let finished = Run {
             net: &prepared.net,
+            node: prepared.node.as_deref(),
             directory: &theirs,
             arguments: &prepared.opensm,
             log_flags: 0x43,

@@ -4,8 +4,15 @@ use std::fs;
 
 use crate::{Chored, root};
 
-const DOCUMENTS: [&str; 4] =
-    ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/fabric-files.md"];
+const DOCUMENTS: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/benchmarks.md",
+    "docs/fabric-files.md",
+    "docs/reports.md",
+];
 
 /// The places that a path in a document starts with.
 const ROOMS: [&str; 8] =

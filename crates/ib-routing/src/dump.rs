@@ -1,4 +1,4 @@
-//! OpenSM's dump files: written byte for byte as OpenSM does, and read back.
+//! OpenSM's dump files: written as OpenSM does, and read back.
 //!
 //! | file | module |
 //! |---|---|
@@ -6,6 +6,7 @@
 //! | `opensm-lid-matrix.dump` | [`lid_matrix`] |
 //! | `opensm.fdbs` | [`fdbs`] |
 //! | `opensm-subnet.lst` | [`subnet_list`] |
+//! | `opensm-sl2vl.dump` (read only) | [`sl2vl`] |
 //! | `ibfabric-levels.dump` | [`levels`] (ours: OpenSM has no file of path SLs) |
 //! | `guid2lid`, `opensm-ftree-ca-order.dump`, `opensm-updn-roots.dump` | [`lists`] |
 
@@ -21,7 +22,11 @@ pub mod levels;
 pub mod lfts;
 pub mod lid_matrix;
 pub mod lists;
+pub mod sl2vl;
 pub mod subnet_list;
+
+/// The file of service levels, which only a layered engine writes.
+const LEVELS: &str = "ibfabric-levels.dump";
 
 /// What was read from a file, and what had to be passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,8 +74,17 @@ pub fn write_all(
     put("opensm.fdbs", &|out| fdbs::write(out, subnet, routing))?;
     put("opensm-subnet.lst", &|out| subnet_list::write(out, subnet))?;
     put("guid2lid", &|out| lists::write_guid2lid(out, subnet))?;
-    if !routing.layers.is_uniform() {
-        put("ibfabric-levels.dump", &|out| levels::write(out, subnet, &routing.layers))?;
+    if routing.layers.is_uniform() {
+        // What an earlier run left would be taken for the levels of these tables.
+        let stale = directory.join(LEVELS);
+        match std::fs::remove_file(&stale) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(DumpError { path: stale, source });
+            }
+            _ => {}
+        }
+    } else {
+        put(LEVELS, &|out| levels::write(out, subnet, &routing.layers))?;
     }
     if routing.engine == EngineKind::FatTree {
         put("opensm-ftree-ca-order.dump", &|out| {

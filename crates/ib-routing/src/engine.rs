@@ -80,7 +80,10 @@ impl fmt::Display for EngineKind {
 
 /// The error of reading an [`EngineKind`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a routing engine: expected minhop, updn, ftree, lash, dor or file")]
+#[error(
+    "`{0}` is not a routing engine: expected minhop, updn, ftree, lash, dor, file or \
+         no_fallback"
+)]
 pub struct UnknownEngine(String);
 
 impl FromStr for EngineKind {
@@ -127,7 +130,7 @@ pub struct Routing {
 }
 
 /// What the engines can be told. Every list names things by GUID; names that are not in the
-/// subnet are skipped and noted.
+/// subnet are skipped.
 #[derive(Clone, Debug, Default)]
 pub struct RoutingOptions {
     /// Root switches for updn and ftree (`-a`); a channel adapter's GUID stands for the switch
@@ -159,6 +162,8 @@ pub struct RoutingOptions {
     pub port_shifting: bool,
     /// The seed of the random choice among least used ports; zero for none.
     pub scatter_ports: u32,
+    /// Whether nothing is drawn for the end ports of `guid_routing_order`.
+    pub listed_unscattered: bool,
     /// The lowest virtual lane that lash uses.
     pub lash_start_vl: u8,
     /// The number of data virtual lanes that every link has, 1 to 15; what lash may use.

@@ -53,6 +53,8 @@ struct Plan<'a> {
     options: &'a RoutingOptions,
     dor: bool,
     order: Vec<EndPortId>,
+    /// How many targets, from the first, are never drawn for.
+    unscattered: usize,
     runs: Vec<Run>,
     /// Per switch: the ports that are not counted.
     ignored: Vec<Vec<u8>>,
@@ -81,7 +83,7 @@ impl<'a> Plan<'a> {
                 scan[switch.index()] = scan_order(first, subnet.switch(switch).ports);
             }
         }
-        let order = target_order(subnet, &options.guid_routing_order);
+        let (order, listed) = target_order(subnet, &options.guid_routing_order);
         Self {
             subnet,
             hops,
@@ -89,6 +91,7 @@ impl<'a> Plan<'a> {
             dor,
             runs: runs(subnet, &order, options.count_switch_targets),
             order,
+            unscattered: if options.listed_unscattered { listed } else { 0 },
             ignored,
             scan,
         }
@@ -124,17 +127,20 @@ fn runs(subnet: &Subnet<'_>, order: &[EndPortId], count_switches: bool) -> Vec<R
 }
 
 /// Returns the end ports in the order in which a switch routes them: the listed ones, then those
-/// behind the switches with most end ports, then the rest.
-fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> Vec<EndPortId> {
+/// behind the switches with most end ports, then the rest; and how many are listed.
+fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> (Vec<EndPortId>, usize) {
     let mut placed = vec![false; subnet.end_ports().len()];
     let mut order = Vec::with_capacity(placed.len());
     let mut place = |id: EndPortId| {
-        if !std::mem::replace(&mut placed[id.index()], true) {
+        let new = !std::mem::replace(&mut placed[id.index()], true);
+        if new {
             order.push(id);
         }
+        new
     };
+    let mut listed = 0;
     for &guid in first {
-        subnet.find_end_port(guid).into_iter().for_each(&mut place);
+        listed += usize::from(subnet.find_end_port(guid).is_some_and(&mut place));
     }
     let end_ports = |id| {
         subnet.peers(id).iter().filter_map(|peer| match *peer {
@@ -144,11 +150,10 @@ fn target_order(subnet: &Subnet<'_>, first: &[ib_types::Guid]) -> Vec<EndPortId>
     };
     let mut switches: Vec<SwitchId> = subnet.switch_ids().collect();
     switches.sort_by_cached_key(|&id| std::cmp::Reverse(end_ports(id).count()));
-    for id in switches {
-        end_ports(id).for_each(&mut place);
+    for id in switches.into_iter().flat_map(end_ports).chain(subnet.end_port_ids()) {
+        place(id);
     }
-    subnet.end_port_ids().for_each(&mut place);
-    order
+    (order, listed)
 }
 
 /// Returns port 0, the listed ports and then the others, ascending; `None` for a list that names
@@ -215,8 +220,9 @@ impl Workspace {
         }
         self.remotes.reset(plan.subnet);
         for offset in 0..plan.subnet.lmc().lids() {
-            for &target in &plan.order {
-                self.route(plan, switch, (target, offset), table, random.as_deref_mut());
+            for (place, &target) in plan.order.iter().enumerate() {
+                let random = random.as_deref_mut().filter(|_| place >= plan.unscattered);
+                self.route(plan, switch, (target, offset), table, random);
             }
         }
     }

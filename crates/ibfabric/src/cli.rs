@@ -7,6 +7,7 @@ use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 
+use crate::input::number;
 use crate::output::Format;
 
 /// Returns the command line as clap knows it, for man pages and completions.
@@ -15,10 +16,63 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Returns the kinds of fabric and their parameters, for the help of `gen`.
-fn kinds() -> String {
-    let usages: String = Kind::USAGES.iter().map(|usage| format!("\n  {usage}")).collect();
-    format!("Kinds and their parameters:{usages}")
+/// Returns the kinds of fabric and their parameters, as the help of `gen` explains them.
+#[must_use]
+pub fn kinds() -> String {
+    let usages: String = Kind::USAGES.iter().map(|usage| format!("  {usage}\n")).collect();
+    format!("{usages}\n{PARAMETERS}")
+}
+
+const PARAMETERS: &str = "\
+fat-tree: switches of RADIX ports in 2 or 3 LEVELS (2). D:U is a leaf's hosts to its links up
+  (1:1), P the parallel links from leaf to spine (1), Q those from spine to core (P). hosts are
+  those of a leaf; leaves and spines those of the fabric or, in 3 levels, of a pod. What is not
+  given is chosen so that the tree is as large as RADIX allows.
+xgft: a node of level i has Mi children, and one of the level below has Wi parents, over Pi
+  parallel links (1). Level 0 is the hosts: XGFT(h; M1..Mh; W1..Wh).
+k-ary-n-tree: N levels of switches with K ports down and K up.
+torus, mesh, hypercube: Xi switches along dimension i, hosts on each switch (1).
+dragonfly: groups of A switches, each with P hosts and H links to other groups; G groups (A*H+1).
+random: S switches of N ports, each with H hosts (1); L links in all, as many as fit without it.";
+
+/// Returns what a subcommand is used for: in words, and the command.
+#[must_use]
+pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
+    match subcommand {
+        "gen" => &[
+            (
+                "A three-level tree of 36-port switches with 11,664 hosts:",
+                "ibfabric gen xgft 18,18,36 1,18,18 -o tree.net",
+            ),
+            (
+                "A torus of HDR links of which a twentieth is missing, for ibsim:",
+                "ibfabric gen torus 8x8x8 hosts=2 --speed HDR --drop-links 0.05 --seed 7 -o torus.net",
+            ),
+        ],
+        "route" => &[
+            (
+                "Route what ibnetdiscover sees and draw it:",
+                "ibnetdiscover | ibfabric route - --engine ftree,updn --report fabric.html",
+            ),
+            (
+                "OpenSM's dump files for a torus without credit loops:",
+                "ibfabric route torus.net --engine lash,no_fallback --dump-dir dumps",
+            ),
+        ],
+        "check" => &[(
+            "Check what a running OpenSM has dumped:",
+            "ibnetdiscover | ibfabric check - --lfts /var/log/opensm-lfts.dump",
+        )],
+        _ => &[],
+    }
+}
+
+/// Returns the examples of a subcommand for its help.
+fn examples_text(subcommand: &str) -> String {
+    let examples = examples(subcommand).iter();
+    let lines: Vec<String> =
+        examples.map(|(what, command)| format!("  {what}\n    {command}")).collect();
+    format!("Examples:\n{}", lines.join("\n"))
 }
 
 /// One InfiniBand stack in userspace.
@@ -39,9 +93,45 @@ pub enum Command {
     /// Writes a fabric file.
     Gen(GenArgs),
     /// Computes, checks and dumps the forwarding tables of a fabric.
+    #[command(after_long_help = examples_text("route"))]
     Route(Box<RouteArgs>),
     /// Checks anybody's forwarding tables.
+    #[command(after_long_help = examples_text("check"))]
     Check(Box<CheckArgs>),
+}
+
+/// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal
+/// after `0`.
+fn in_range(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        number::<u64>(text)
+            .filter(|value| (min..=max).contains(value))
+            .ok_or_else(|| format!("expected a number of {min} to {max}"))
+    }
+}
+
+/// Reads an LMC.
+fn lmc(text: &str) -> Result<Lmc, String> {
+    let lmc = number(text).and_then(|value| Lmc::new(value).ok());
+    lmc.ok_or_else(|| "expected an LMC of 0 to 7".to_owned())
+}
+
+/// Reads a fraction.
+fn fraction(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+    value.ok_or_else(|| "expected a fraction of 0 to 1".to_owned())
+}
+
+/// Whose packets are looked at in the search for credit loops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ScopeArg {
+    /// Those from host to host.
+    #[default]
+    Hosts,
+    /// Also those between hosts and switches' own ports.
+    Management,
+    /// Also those from switch to switch.
+    Everything,
 }
 
 /// The format of a fabric file to be written.
@@ -55,13 +145,16 @@ pub enum FileFormat {
 
 /// Arguments of `gen`.
 #[derive(Debug, Args)]
-#[command(after_help = kinds())]
+#[command(
+    after_help = format!("Kinds and their parameters:\n{}", Kind::USAGES.join("\n")),
+    after_long_help = format!("Kinds and their parameters:\n{}\n\n{}", kinds(), examples_text("gen"))
+)]
 pub struct GenArgs {
     /// The kind of fabric.
     pub kind: String,
     /// The kind's parameters: see below.
     pub parameters: Vec<String>,
-    /// The file to write; standard output without it.
+    /// The file to write; standard output without it, or for -.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR.
@@ -70,14 +163,16 @@ pub struct GenArgs {
     /// The width of every link: 1x 2x 4x 8x 12x.
     #[arg(long, default_value = "4x")]
     pub width: LinkWidth,
-    /// The format to write.
+    /// The format to write. ibsim 0.10 itself knows speeds up to HDR.
     #[arg(long, value_enum, default_value = "ibsim")]
     pub format: FileFormat,
     /// The fraction of the links between switches to leave out, 0 to 1.
-    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
+        allow_negative_numbers = true)]
     pub drop_links: f64,
     /// The fraction of the switches to leave out, 0 to 1.
-    #[arg(long, value_name = "F", default_value_t = 0.0)]
+    #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
+        allow_negative_numbers = true)]
     pub drop_switches: f64,
     /// The seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -95,12 +190,12 @@ pub struct SubnetArgs {
     #[arg(short = 'g', long = "sm-port", visible_alias = "guid", value_name = "GUID")]
     pub sm_port: Option<Guid>,
     /// 2^N LIDs for every channel adapter port; the most that the fabric file records without it.
-    #[arg(short = 'l', long, value_name = "N")]
+    #[arg(short = 'l', long, value_name = "N", value_parser = lmc)]
     pub lmc: Option<Lmc>,
     /// Gives enhanced switch ports 0 the LMC as well.
     #[arg(long, alias = "lmc_esp0")]
     pub lmc_esp0: bool,
-    /// Assigns all LIDs anew, whatever the fabric file says.
+    /// Assigns all LIDs anew, whatever the fabric file and --guid2lid say.
     #[arg(short = 'r', long, alias = "reassign_lids")]
     pub reassign_lids: bool,
     /// LIDs by port GUID, as OpenSM keeps them.
@@ -112,6 +207,17 @@ pub struct SubnetArgs {
     /// The number of threads; all processors without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Demands that every LID can be reached from every switch: also from switches without hosts,
+    /// and also switches' own LIDs, which up/down routing may leave out.
+    #[arg(long)]
+    pub strict: bool,
+    /// Whose packets the search for credit loops looks at.
+    #[arg(long, value_enum, default_value = "hosts")]
+    pub scope: ScopeArg,
+    /// The lanes of service levels, as OpenSM's opensm-sl2vl.dump has them; SL n on VL n without
+    /// it.
+    #[arg(long, value_name = "FILE")]
+    pub sl2vl: Option<PathBuf>,
     /// Adds effective bisection bandwidth and the contention of the shift pattern.
     #[arg(long)]
     pub metrics: bool,
@@ -164,8 +270,9 @@ pub struct EngineArgs {
     #[arg(short = 'G', long, visible_alias = "io_guid_file", value_name = "FILE")]
     pub io_guids: Option<PathBuf>,
     /// How many hops a path to an I/O node may lead back up (ftree).
-    #[arg(short = 'H', long, alias = "max_reverse_hops", value_name = "N", default_value_t = 0)]
-    pub max_reverse_hops: u8,
+    #[arg(short = 'H', long, alias = "max_reverse_hops", value_name = "N", default_value_t = 0,
+        value_parser = in_range(0, 255))]
+    pub max_reverse_hops: u64,
     /// Starts numbering the tree at its first root (ftree).
     #[arg(long, alias = "quasi_ftree_indexing")]
     pub quasi_ftree_indexing: bool,
@@ -195,15 +302,20 @@ pub struct EngineArgs {
     #[arg(long)]
     pub port_shifting: bool,
     /// Draws among least used ports by this seed; 0 for none.
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
-    pub scatter_ports: u32,
+    #[arg(long, value_name = "SEED", default_value_t = 0,
+        value_parser = in_range(0, u32::MAX.into()))]
+    pub scatter_ports: u64,
+    /// Does not draw for the ports of --guid-routing-order.
+    #[arg(long, alias = "guid_routing_order_no_scatter")]
+    pub guid_routing_order_no_scatter: bool,
     /// The lowest virtual lane to use (lash).
-    #[arg(long, alias = "lash_start_vl", value_name = "VL", default_value_t = 0)]
-    pub lash_start_vl: u8,
+    #[arg(long, alias = "lash_start_vl", value_name = "VL", default_value_t = 0,
+        value_parser = in_range(0, 14))]
+    pub lash_start_vl: u64,
     /// The number of data virtual lanes of every link (lash).
     #[arg(long, value_name = "N", default_value_t = 8,
-        value_parser = clap::value_parser!(u8).range(1..=15))]
-    pub virtual_lanes: u8,
+        value_parser = in_range(1, 15))]
+    pub virtual_lanes: u64,
     /// Forwarding tables to load (file).
     #[arg(short = 'U', long, visible_alias = "lfts_file", value_name = "FILE")]
     pub lfts: Option<PathBuf>,

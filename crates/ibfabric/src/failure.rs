@@ -40,8 +40,6 @@ impl From<Verdict> for ExitCode {
 pub(crate) enum Failure {
     /// The input cannot be used; exit status 2.
     Unusable(String),
-    /// Nothing could be made of usable input; exit status 1.
-    Bad(String),
     /// Whoever read the output has gone; nothing is said.
     OutputClosed,
 }
@@ -57,10 +55,6 @@ impl Failure {
             Self::Unusable(message) => {
                 say!("{message}");
                 ExitCode::from(2)
-            }
-            Self::Bad(message) => {
-                say!("{message}");
-                ExitCode::from(1)
             }
             Self::OutputClosed => ExitCode::SUCCESS,
         }

@@ -3,14 +3,29 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ib_routing::{LidOptions, RoutingOptions, Subnet, SubnetOptions, dump};
+use ib_routing::check::{CheckOptions, CheckReport, Scope, VlMap, check_with};
+use ib_routing::{
+    EngineKind, Layers, Lfts, LidOptions, RoutingOptions, Subnet, SubnetOptions, dump,
+};
 use ib_topology::guid_list::{self, GuidEntry};
 use ib_topology::read::{Included, read_with};
 use ib_topology::{Fabric, name_map};
 use ib_types::{Guid, Lmc};
 
-use crate::cli::{EngineArgs, SubnetArgs};
+use crate::cli::{EngineArgs, ScopeArg, SubnetArgs};
 use crate::failure::{Failure, say};
+
+/// Makes sure that standard input stands for one file at most.
+pub(crate) fn one_standard_input<'a>(
+    paths: impl IntoIterator<Item = Option<&'a PathBuf>>,
+) -> Result<(), Failure> {
+    let dashes = paths.into_iter().flatten().filter(|path| path.as_path() == Path::new("-"));
+    if dashes.count() > 1 {
+        let message = "`-`, standard input, stands for two files: expected one at most";
+        return Err(Failure::Unusable(message.to_owned()));
+    }
+    Ok(())
+}
 
 /// Reads a whole file; `-` is standard input.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
@@ -76,6 +91,66 @@ fn recorded_lmc(fabric: &Fabric) -> Lmc {
     ports.map(|(_, port)| port.lmc).max().unwrap_or_default()
 }
 
+/// Checks tables as the options ask.
+pub(crate) fn check(
+    subnet: &Subnet<'_>,
+    lfts: &Lfts,
+    layers: &Layers,
+    args: &SubnetArgs,
+) -> Result<CheckReport, Failure> {
+    let lanes = load(args.sl2vl.as_deref(), |name, bytes| dump::sl2vl::read(name, bytes, subnet))?;
+    let options = CheckOptions {
+        scope: match args.scope {
+            ScopeArg::Hosts => Scope::Hosts,
+            ScopeArg::Management => Scope::Management,
+            ScopeArg::Everything => Scope::Everything,
+        },
+        vl_map: lanes.as_ref().map(|lanes| lanes as &dyn VlMap),
+        ..CheckOptions::default()
+    };
+    Ok(check_with(subnet, lfts, layers, &options))
+}
+
+/// Names the options that are set and that an engine does not look at.
+pub(crate) fn unused_options(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
+    use EngineKind::{Dor, FatTree, File, Lash, MinHop, UpDown};
+    // The file engine fills tables as minhop does when it is given none.
+    let fills = match engine {
+        MinHop | UpDown | Dor => true,
+        File => args.lfts.is_none(),
+        FatTree | Lash => false,
+    };
+    let hops = engine != Lash && (engine != File || args.lid_matrix.is_none());
+    let (tree, ranks) = (engine == FatTree, matches!(engine, FatTree | UpDown));
+    let options = [
+        ("--root-guids", args.root_guids.is_some(), ranks),
+        ("--cn-guids", args.cn_guids.is_some(), tree),
+        ("--io-guids", args.io_guids.is_some(), tree),
+        ("--max-reverse-hops", args.max_reverse_hops > 0, tree),
+        ("--quasi-ftree-indexing", args.quasi_ftree_indexing, tree),
+        ("--ignore-guids", args.ignore_guids.is_some(), fills),
+        ("--guid-routing-order", args.guid_routing_order.is_some(), fills),
+        ("--port-search-ordering", args.port_search_ordering.is_some(), fills),
+        ("--hop-weights", args.hop_weights.is_some(), hops),
+        ("--ids-guids", args.ids_guids.is_some(), engine == UpDown),
+        ("--connect-roots", args.connect_roots, ranks),
+        ("--port-profile-switch-nodes", args.port_profile_switch_nodes, fills),
+        ("--port-shifting", args.port_shifting, fills),
+        ("--scatter-ports", args.scatter_ports > 0, fills),
+        (
+            "--guid-routing-order-no-scatter",
+            args.guid_routing_order_no_scatter,
+            fills && args.scatter_ports > 0 && args.guid_routing_order.is_some(),
+        ),
+        ("--lash-start-vl", args.lash_start_vl > 0, engine == Lash),
+        ("--lfts", args.lfts.is_some(), engine == File),
+        ("--lid-matrix", args.lid_matrix.is_some(), engine == File),
+        ("--keep-lfts", args.keep_lfts.is_some(), fills),
+    ];
+    let unused = options.into_iter().filter(|&(_, set, used)| set && !used);
+    unused.map(|(name, ..)| name).collect()
+}
+
 /// Reads every file that the engines' options name.
 pub(crate) fn routing_options(
     subnet: &Subnet<'_>,
@@ -84,36 +159,56 @@ pub(crate) fn routing_options(
     let lfts = |path: &Option<PathBuf>| {
         load(path.as_deref(), |name, bytes| dump::lfts::read(name, bytes, subnet))
     };
+    let small = |value: u64| u8::try_from(value).expect("the command line admits small numbers");
     Ok(RoutingOptions {
         root_guids: guids(args.root_guids.as_deref())?,
         cn_guids: guids(args.cn_guids.as_deref())?,
         io_guids: guids(args.io_guids.as_deref())?,
-        max_reverse_hops: args.max_reverse_hops,
+        max_reverse_hops: small(args.max_reverse_hops),
         quasi_ftree_indexing: args.quasi_ftree_indexing,
         ignored_ports: lines(args.ignore_guids.as_deref(), |entry| ignored_port(subnet, entry))?,
-        guid_routing_order: guids(args.guid_routing_order.as_deref())?.unwrap_or_default(),
+        guid_routing_order: lines(args.guid_routing_order.as_deref(), |entry| {
+            let known = subnet.find_end_port(entry.guid);
+            known.map(|_| entry.guid).ok_or_else(|| expected(entry, "a port GUID of the subnet"))
+        })?,
         port_search_order: lines(args.port_search_ordering.as_deref(), |entry| {
+            let highest = highest_port(subnet, entry)?;
             let ports: Option<Vec<u8>> = entry.rest.split_whitespace().map(number).collect();
-            let ports = ports.filter(|ports| !ports.is_empty());
-            Ok((entry.guid, ports.ok_or("port numbers behind the GUID of a switch")?))
+            let ports = ports.filter(|ports| {
+                let mut seen = [false; 256];
+                let mut new = |port: u8| !std::mem::replace(&mut seen[usize::from(port)], true);
+                !ports.is_empty()
+                    && ports.iter().all(|&port| (1..=highest).contains(&port) && new(port))
+            });
+            let wanted = || format!("different ports of 1 to {highest} behind the GUID");
+            Ok((entry.guid, ports.ok_or_else(|| expected(entry, &wanted()))?))
         })?,
         hop_weights: lines(args.hop_weights.as_deref(), |entry| {
-            let expected = "a port and a weight of 1 to 255 behind the GUID of a switch";
+            let highest = highest_port(subnet, entry)?;
             match words(&entry.rest)[..] {
-                [Some(port), Some(weight)] if weight > 0 => Ok((entry.guid, port, weight)),
-                _ => Err(expected),
+                [Some(port), Some(weight)] if weight > 0 && (1..=highest).contains(&port) => {
+                    Ok((entry.guid, port, weight))
+                }
+                _ => {
+                    let wanted = format!(
+                        "a port of 1 to {highest} and a weight of 1 to 255 behind the GUID"
+                    );
+                    Err(expected(entry, &wanted))
+                }
             }
         })?,
         updn_ids: lines(args.ids_guids.as_deref(), |entry| {
+            highest_port(subnet, entry)?;
             let id = entry.rest.split_whitespace().next().and_then(number);
-            Ok((entry.guid, id.ok_or("a number behind the GUID of a switch")?))
+            Ok((entry.guid, id.ok_or_else(|| expected(entry, "a number behind the GUID"))?))
         })?,
         connect_roots: args.connect_roots,
         count_switch_targets: args.port_profile_switch_nodes,
         port_shifting: args.port_shifting,
-        scatter_ports: args.scatter_ports,
-        lash_start_vl: args.lash_start_vl,
-        virtual_lanes: args.virtual_lanes,
+        scatter_ports: u32::try_from(args.scatter_ports).expect("the command line admits 32 bits"),
+        listed_unscattered: args.guid_routing_order_no_scatter,
+        lash_start_vl: small(args.lash_start_vl),
+        virtual_lanes: small(args.virtual_lanes),
         existing: lfts(&args.keep_lfts)?,
         file_lfts: lfts(&args.lfts)?,
         file_hops: load(args.lid_matrix.as_deref(), |name, bytes| {
@@ -141,33 +236,55 @@ fn guids(path: Option<&Path>) -> Result<Option<Vec<Guid>>, Failure> {
     path.map(|path| lines(Some(path), |entry| Ok(entry.guid))).transpose()
 }
 
-/// Reads a file of GUIDs with something behind each; lines without it are named and discarded.
+/// Reads a file of GUIDs with something behind each; lines that cannot be used are named and
+/// discarded.
 fn lines<T>(
     path: Option<&Path>,
-    parse: impl Fn(&GuidEntry) -> Result<T, &'static str>,
+    parse: impl Fn(&GuidEntry) -> Result<T, String>,
 ) -> Result<Vec<T>, Failure> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let list = guid_list::parse(&bytes(path)?);
-    let discard = |line: usize, reason: String| {
-        say!("{}:{line}: {reason}; the line is discarded", path.display());
-    };
-    for line in list.discarded {
-        discard(line.line, line.reason);
-    }
-    let parsed = list.entries.iter().filter_map(|entry| match parse(entry) {
-        Ok(value) => Some(value),
-        Err(expected) => {
-            discard(entry.line, format!("found `{}`, expected {expected}", entry.rest));
-            None
+    let mut discarded: Vec<(usize, String)> =
+        list.discarded.into_iter().map(|line| (line.line, line.reason)).collect();
+    let mut parsed = Vec::new();
+    for entry in &list.entries {
+        match parse(entry) {
+            Ok(value) => parsed.push(value),
+            Err(reason) => discarded.push((entry.line, reason)),
         }
-    });
-    Ok(parsed.collect())
+    }
+    discarded.sort_by_key(|&(line, _)| line);
+    for (line, reason) in discarded {
+        say!("{}:{line}: {reason}; the line is discarded", path.display());
+    }
+    Ok(parsed)
+}
+
+/// Says what a line of a GUID list should have held.
+fn expected(entry: &GuidEntry, what: &str) -> String {
+    match entry.rest.as_str() {
+        "" => format!("found {} alone, expected {what}", entry.guid),
+        rest => format!("found {} and `{rest}`, expected {what}", entry.guid),
+    }
+}
+
+/// Returns the highest port of the switch that a line names.
+fn highest_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<u8, String> {
+    match subnet.find_switch(entry.guid) {
+        Some(switch) => Ok(subnet.switch(switch).ports),
+        None => Err(format!("found {}, expected the GUID of a switch of the subnet", entry.guid)),
+    }
 }
 
 /// Reads a switch GUID and a port, or a port GUID, which stands for the switch port behind it.
-fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), &'static str> {
+fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), String> {
     match words(&entry.rest)[..] {
-        [Some(port)] => Ok((entry.guid, port)),
+        [Some(port)] => {
+            let highest = highest_port(subnet, entry)?;
+            let wanted = || format!("a port of 0 to {highest} behind the GUID");
+            let port = Some(port).filter(|&port| port <= highest);
+            Ok((entry.guid, port.ok_or_else(|| expected(entry, &wanted()))?))
+        }
         [] => subnet
             .find_end_port(entry.guid)
             .and_then(|id| match subnet.end_port(id).attachment {
@@ -176,8 +293,10 @@ fn ignored_port(subnet: &Subnet<'_>, entry: &GuidEntry) -> Result<(Guid, u8), &'
                 }
                 ib_routing::Attachment::Management(_) | ib_routing::Attachment::Direct => None,
             })
-            .ok_or("a switch GUID and a port, or the port GUID of a channel adapter"),
-        _ => Err("one port behind the GUID of a switch"),
+            .ok_or_else(|| {
+                expected(entry, "a switch GUID and a port, or the port GUID of a channel adapter")
+            }),
+        _ => Err(expected(entry, "a switch GUID and one port")),
     }
 }
 
@@ -186,7 +305,7 @@ fn words(text: &str) -> Vec<Option<u8>> {
 }
 
 /// Reads a number as C does with base 0, so that 0x1f is 31.
-fn number<T: TryFrom<u64>>(word: &str) -> Option<T> {
+pub(crate) fn number<T: TryFrom<u64>>(word: &str) -> Option<T> {
     let value = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
         None if word.len() > 1 && word.starts_with('0') => u64::from_str_radix(word, 8),

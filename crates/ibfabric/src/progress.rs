@@ -6,16 +6,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A line on standard error that names the work at hand; nothing when that is no terminal.
-///
-/// Work that is over within a second shows nothing at all.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
     pub(crate) fn start(what: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
-        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
-            .expect("the template is well formed");
-        bar.set_style(style);
+        bar.set_style(spinner());
         bar.set_message(what);
         bar.enable_steady_tick(Duration::from_millis(200));
         Self(bar)
@@ -23,6 +19,7 @@ impl Progress {
 
     /// Names the next piece of work.
     pub(crate) fn next(&self, what: impl Into<Cow<'static, str>>) {
+        self.0.set_style(spinner());
         self.0.set_message(what);
     }
 
@@ -34,6 +31,10 @@ impl Progress {
         self.0.set_style(style);
         &self.0
     }
+}
+
+fn spinner() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is well formed")
 }
 
 impl Drop for Progress {

@@ -74,6 +74,11 @@ fn ftree_tables_are_opensm_s() {
 }
 
 #[test]
+fn tables_from_files_are_opensm_s() {
+    compare("file");
+}
+
+#[test]
 fn every_case_has_a_golden_and_every_golden_a_case() {
     let names: Vec<String> = cases().iter().map(Case::name).collect();
     let mut sorted = names.clone();

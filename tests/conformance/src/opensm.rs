@@ -56,6 +56,8 @@ pub struct Run<'a> {
     pub net: &'a Path,
     /// The directory for the log and the dumps; it is made when missing.
     pub directory: &'a Path,
+    /// The name of the node to run on; the first channel adapter of the net file without it.
+    pub node: Option<&'a str>,
     /// OpenSM's own arguments, such as `-R updn`.
     pub arguments: &'a [String],
     /// The log flags: 0x43 for the dumps, 0x07 for the times.
@@ -145,7 +147,7 @@ impl Run<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        if let Some(host) = first_adapter(&text) {
+        if let Some(host) = self.node.or_else(|| first_adapter(&text)) {
             command.env("SIM_HOST", host);
         }
         let start = Instant::now();

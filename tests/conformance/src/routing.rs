@@ -5,6 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ib_routing::engine::updn::UpDown;
+use ib_routing::subnet::SubnetError;
+use ib_routing::{Engine, EngineError, Routing, RoutingOptions, Subnet, SubnetOptions, dump};
 use ib_topology::generate::{GenerateError, Kind, Options, generate};
 use ib_topology::{Fabric, Format, LinkRate, WriteError, write};
 use ib_types::{LinkSpeed, LinkWidth, NodeKind};
@@ -36,6 +39,12 @@ pub enum RecipeError {
     /// The net file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The fabric has no subnet.
+    #[error(transparent)]
+    Subnet(#[from] SubnetError),
+    /// The tables that the case hands to both could not be made.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// A file for the case could not be written.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -97,6 +106,25 @@ pub enum Choice {
     ComputeNodes,
     /// `-G` and `-H 2`: every fifth channel adapter is an I/O node.
     IoNodes,
+    /// The subnet manager is on the last switch.
+    SmOnSwitch,
+    /// The subnet manager is on the last channel adapter.
+    SmOnLastHost,
+    /// `port_profile_switch_nodes`.
+    SwitchTargets,
+    /// `lmc_esp0`.
+    EnhancedPort0,
+    /// `quasi_ftree_indexing`.
+    QuasiIndexing,
+    /// `--scatter-ports 77` with `-X`, whose ports are not drawn for.
+    ListedUnscattered,
+    /// A guid2lid file in which every other port has a LID from 1000 on, and a few that overlap
+    /// nothing but are too narrow, too wide or beyond the subnet.
+    KnownLids,
+    /// `-U`: the tables that up/down made.
+    FileTables,
+    /// `-M`: the hops that up/down counted.
+    FileMatrix,
 }
 
 /// One question to both peers.
@@ -121,6 +149,11 @@ pub struct Prepared {
     pub opensm: Vec<String>,
     /// What `ibfabric route` is told.
     pub ibfabric: Vec<String>,
+    /// The name of the node that OpenSM runs on; the first channel adapter of the net file
+    /// without it.
+    pub node: Option<String>,
+    /// What OpenSM finds in its cache as guid2lid.
+    pub guid2lid: Option<String>,
 }
 
 impl Case {
@@ -146,7 +179,7 @@ impl Case {
         let mut arguments = Vec::new();
         arguments.extend(["-R".to_owned(), self.engine.to_owned()]);
         arguments.extend(["-l".to_owned(), self.lmc.to_string()]);
-        let mut prepared = Prepared { net, opensm: arguments.clone(), ibfabric: arguments };
+        let mut prepared = Prepared::new(net, arguments);
         for &choice in &self.choices {
             prepared.add(choice, &fabric, directory)?;
         }
@@ -155,7 +188,19 @@ impl Case {
 }
 
 impl Prepared {
-    fn add(&mut self, choice: Choice, fabric: &Fabric, directory: &Path) -> io::Result<()> {
+    /// Returns the case in which both peers get the same arguments.
+    #[must_use]
+    pub fn new(net: PathBuf, arguments: Vec<String>) -> Self {
+        let opensm = arguments.clone();
+        Self { net, opensm, ibfabric: arguments, node: None, guid2lid: None }
+    }
+
+    fn add(
+        &mut self,
+        choice: Choice,
+        fabric: &Fabric,
+        directory: &Path,
+    ) -> Result<(), RecipeError> {
         let (option, text) = match choice {
             Choice::Roots => ("-a", roots(fabric)),
             Choice::RootsByHost => {
@@ -164,7 +209,10 @@ impl Prepared {
                 self.opensm.extend(file(directory, "-a", &format!("{}\n", host.1))?);
                 return Ok(());
             }
-            Choice::ConnectRoots => return self.both(&["-z"]),
+            Choice::ConnectRoots => {
+                self.both(&["-z"]);
+                return Ok(());
+            }
             Choice::IgnorePorts => ("-i", ports_of(fabric, 2, 0, |_, port| format!("{port}"))),
             Choice::RoutingOrder => ("-X", routing_order(fabric)),
             Choice::PortOrder => {
@@ -172,12 +220,43 @@ impl Prepared {
             }
             Choice::Weights => ("-w", ports_of(fabric, 3, 1, |_, port| format!("{port} 3"))),
             Choice::Ids => ("-m", ids(fabric)),
-            Choice::Shift => return self.both(&["--port-shifting"]),
-            Choice::Scatter => return self.both(&["--scatter-ports", "77"]),
+            Choice::Shift => {
+                self.both(&["--port-shifting"]);
+                return Ok(());
+            }
+            Choice::Scatter => {
+                self.both(&["--scatter-ports", "77"]);
+                return Ok(());
+            }
             Choice::ComputeNodes => ("-u", hosts(fabric, |index| index % 5 != 4)),
             Choice::IoNodes => {
-                self.both(&["-H", "2"])?;
+                self.both(&["-H", "2"]);
                 ("-G", hosts(fabric, |index| index % 5 == 4))
+            }
+            Choice::SmOnSwitch => return self.manager_on(fabric, NodeKind::Switch),
+            Choice::SmOnLastHost => return self.manager_on(fabric, NodeKind::ChannelAdapter),
+            Choice::SwitchTargets => return self.setting(directory, "port_profile_switch_nodes"),
+            Choice::EnhancedPort0 => return self.setting(directory, "lmc_esp0"),
+            Choice::QuasiIndexing => return self.setting(directory, "quasi_ftree_indexing"),
+            Choice::ListedUnscattered => {
+                self.both(&["--scatter-ports", "77", "--guid_routing_order_no_scatter"]);
+                ("-X", routing_order(fabric))
+            }
+            Choice::KnownLids => {
+                let known = known_lids(fabric);
+                let path = directory.join("guid2lid");
+                fs::write(&path, &known)?;
+                self.ibfabric.extend(["--guid2lid".to_owned(), path.display().to_string()]);
+                self.guid2lid = Some(known);
+                return Ok(());
+            }
+            Choice::FileTables => {
+                let (subnet, routing) = up_down(fabric)?;
+                ("-U", text(|out| dump::lfts::write(out, &subnet, &routing.lfts))?)
+            }
+            Choice::FileMatrix => {
+                let (subnet, routing) = up_down(fabric)?;
+                ("-M", text(|out| dump::lid_matrix::write(out, &subnet, &routing.hops))?)
             }
         };
         let words = file(directory, option, &text)?;
@@ -186,12 +265,70 @@ impl Prepared {
         Ok(())
     }
 
-    fn both(&mut self, words: &[&str]) -> io::Result<()> {
+    fn both(&mut self, words: &[&str]) {
         for arguments in [&mut self.opensm, &mut self.ibfabric] {
             arguments.extend(words.iter().map(|&word| word.to_owned()));
         }
+    }
+
+    /// Sets what OpenSM only takes from a file of options.
+    fn setting(&mut self, directory: &Path, name: &str) -> Result<(), RecipeError> {
+        self.opensm.extend(file(directory, "-F", &format!("{name} TRUE\n"))?);
+        self.ibfabric.push(format!("--{name}"));
         Ok(())
     }
+
+    /// Puts the subnet manager on the last node of a kind.
+    fn manager_on(&mut self, fabric: &Fabric, kind: NodeKind) -> Result<(), RecipeError> {
+        let (id, node) = fabric
+            .nodes()
+            .filter(|(_, node)| node.kind == kind)
+            .last()
+            .expect("generated fabrics have switches and hosts");
+        let guid = match kind {
+            NodeKind::Switch => node.guid,
+            _ => {
+                let mut ports = fabric.ports_of(id);
+                let linked = ports.find(|(_, port)| port.peer.is_some());
+                linked.expect("generated hosts are linked").1.guid
+            }
+        };
+        self.node = Some(node.name.clone());
+        self.ibfabric.extend(["--sm-port".to_owned(), guid.to_string()]);
+        Ok(())
+    }
+}
+
+/// Routes a fabric with up/down, as far as its root detection finds any roots.
+fn up_down(fabric: &Fabric) -> Result<(Subnet<'_>, Routing), RecipeError> {
+    let subnet = Subnet::discover(fabric, &SubnetOptions::default())?;
+    let routing = UpDown.route(&subnet, &RoutingOptions::default())?;
+    Ok((subnet, routing))
+}
+
+fn text(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    write(&mut bytes)?;
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+fn known_lids(fabric: &Fabric) -> String {
+    let ports = fabric.nodes().flat_map(|(id, node)| {
+        let own = node.kind.is_switch();
+        fabric.ports_of(id).filter(
+            move |(_, port)| {
+                if own { port.number == 0 } else { port.peer.is_some() }
+            },
+        )
+    });
+    let mut lines = String::from("0x0002c90000999999 0x0bb8 0x0bb8\n\n");
+    for (index, (_, port)) in ports.enumerate().filter(|(index, _)| index % 2 == 1) {
+        let first = 1024 + 8 * index;
+        let last = first + [0, 1, 3, 7][index / 2 % 4];
+        writeln!(lines, "{} {first:#06x} {last:#06x}\n", port.guid)
+            .expect("writing to a string succeeds");
+    }
+    lines
 }
 
 /// Writes the file of an option and returns the words that name it.

@@ -222,7 +222,8 @@ impl<'p, L: Lanes> Worker<'p, L> {
         found.reach.lids += 1;
         found.reach.looping_lids += usize::from(loops);
         if !(0..entries.len()).all(|switch| tree.arrives(switch)) {
-            let subject = (to.lid, to.port.is_switch());
+            let own = to.port.is_switch().then_some(to.switch);
+            let subject = (to.lid, own);
             let (hosts, samples) = (&pass.hosts, pass.samples);
             found.reach.add_failures(pass.wiring, (tree, entries), subject, hosts, samples);
         }

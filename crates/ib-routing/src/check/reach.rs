@@ -15,8 +15,8 @@ pub struct Reachability {
     /// The pairs that fail and should not; zero when the tables are sound.
     ///
     /// That is every pair of a switch that has a channel adapter or router and a LID of a channel
-    /// adapter or router, and every pair at all whose packets are sent somewhere and then get
-    /// lost.
+    /// adapter or router, every switch without an entry for its own LID, and every pair at all
+    /// whose packets are sent somewhere and then get lost.
     pub unreachable: u64,
     /// The first of these, by LID and then by switch.
     pub first: Vec<Unreachable>,
@@ -141,19 +141,21 @@ impl ForwardingLoop {
 }
 
 impl Reachability {
-    /// Counts the switches that do not reach a LID.
+    /// Counts the switches that do not reach a LID; `own` is the switch that has it, when a switch
+    /// does.
     pub(super) fn add_failures(
         &mut self,
         wiring: &Wiring,
         (tree, entries): (&Tree, &[u8]),
-        (lid, is_switch): (u16, bool),
+        (lid, own): (u16, Option<SwitchId>),
         hosts: &[u32],
         samples: usize,
     ) {
         for (switch, &hosts) in hosts.iter().enumerate() {
             let Some(cause) = cause(wiring, tree, entries, switch) else { continue };
             let from = SwitchId(switch as u16);
-            let managed_only = is_switch || hosts == 0;
+            // To its own port 0 every switch has a way.
+            let managed_only = own.map_or(hosts == 0, |own| own != from);
             let (count, first) = if managed_only && cause == (Cause::NoEntry { at: from }) {
                 (&mut self.unreachable_switch_pairs, &mut self.first_switch_pairs)
             } else {

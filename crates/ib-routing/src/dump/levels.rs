@@ -48,7 +48,8 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Laye
             _ => skipped += 1,
         }
     }
-    let note = format!("{skipped} pairs with switches that are not in the subnet are skipped");
+    let note =
+        format!("pairs with a switch that is not in the subnet: {skipped}; they are skipped");
     let notes = (skipped > 0).then_some(note).into_iter().collect();
     Ok(Loaded { value: Layers::per_pair(switches, levels), notes })
 }

@@ -177,8 +177,16 @@ impl Reader<'_> {
         match self.lfts.table_mut(switch).get_mut(usize::from(here)) {
             Some(slot) if *slot == NO_PATH || *slot == port => *slot = port,
             Some(slot) => {
+                let renamed = if here == lid {
+                    String::new()
+                } else {
+                    format!(
+                        ", which is LID {here} of this subnet; were the tables made with another \
+                         LMC?"
+                    )
+                };
                 return Err(start.fault(format!(
-                    "found port {port} for LID {here}, expected port {slot}, which stands above"
+                    "found port {port}, expected port {slot} as above for LID {lid:#06x}{renamed}"
                 )));
             }
             None => self.strangers += 1,
@@ -210,16 +218,19 @@ impl Reader<'_> {
         let mut notes = Vec::new();
         if self.skipped > 0 {
             notes.push(format!(
-                "the tables of {} switches that are not in the subnet are skipped",
+                "blocks of switches that are not in the subnet: {}; they are skipped",
                 self.skipped
             ));
         }
         if self.strangers > 0 {
-            notes.push(format!("{} entries for LIDs that nobody has are skipped", self.strangers));
+            notes.push(format!(
+                "entries for LIDs that nobody has: {}; they are skipped",
+                self.strangers
+            ));
         }
         let empty = self.seen.iter().filter(|&&seen| !seen).count();
         if empty > 0 {
-            notes.push(format!("{empty} switches of the subnet have no table in the file"));
+            notes.push(format!("switches of the subnet without a block in the file: {empty}"));
         }
         Loaded { value: self.lfts, notes }
     }

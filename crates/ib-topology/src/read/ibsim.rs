@@ -1,14 +1,14 @@
 //! Reads net files of `ibsim`.
 //!
 //! ```text
-//! # comment
-//! switchguid=0x200000
-//! Switch 36 "leaf"          # "description" base port 0 lid 1 lmc 0
-//! [1] "host"[1] w=2 s=7     # lid 2 4xHDR
+//! # a rack of one switch and one server
+//! switchguid=0x5001
+//! Switch 40 "rack"                 # "rack 7 top" enhanced port 0 lid 3
+//! [12] "server"[1] w=2 s=7         # to be 4x at up to QDR
 //!
-//! caguid=0x100000
-//! Ca 1 "host"
-//! [1] "leaf"[1]             # lid 2 lmc 0 "description" lid 1 4xHDR
+//! caguid=0x6001
+//! Ca 2 "server"                    # "server 7-12"
+//! [1] "rack"[12]                   # lid 9 lmc 1
 //! ```
 //!
 //! The meaning is ibsim's: numbering of nodes without a GUID, masks of enabled widths and speeds

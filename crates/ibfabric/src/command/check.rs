@@ -1,9 +1,8 @@
 //! `ibfabric check`: checks anybody's forwarding tables.
 
-use std::io::Write;
 use std::time::Instant;
 
-use ib_routing::{Layers, check, dump};
+use ib_routing::{Layers, dump};
 use ib_types::ServiceLevel;
 use serde::Serialize;
 
@@ -32,6 +31,15 @@ struct Times {
 
 pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure> {
     set_threads(&args.subnet)?;
+    let subnet = &args.subnet;
+    input::one_standard_input([
+        Some(&subnet.fabric),
+        subnet.guid2lid.as_ref(),
+        subnet.node_name_map.as_ref(),
+        subnet.sl2vl.as_ref(),
+        Some(&args.lfts),
+        args.levels.as_ref(),
+    ])?;
     let progress = Progress::start("reading the fabric and its tables");
     let start = Instant::now();
     let fabric = input::fabric(&args.subnet)?;
@@ -46,12 +54,12 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
 
     progress.next("checking");
     let start = Instant::now();
-    let report = check(&subnet, &lfts, &layers);
+    let report = input::check(&subnet, &lfts, &layers, &args.subnet)?;
     let checked = milliseconds(start);
     let metrics = measure(&subnet, &lfts, &[], &args.subnet, &progress);
     drop(progress);
 
-    let summary = Summary::new(&subnet, &layers, &report, metrics.as_ref());
+    let summary = Summary::new(&subnet, &layers, &report, metrics.as_ref(), args.subnet.strict);
     let verdict = summary.verdict();
     match args.subnet.format {
         Format::Json => out.json(&Report {
@@ -61,10 +69,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
         })?,
         Format::Text => {
             summary.print(&subnet, &report, out)?;
-            if report.load.max > 0 {
-                writeln!(out, "\nmost loaded links:")?;
-                print_worst_links(&report.load, &subnet, out, 5)?;
-            }
+            print_worst_links(&report.load, &subnet, out)?;
         }
     }
     Ok(verdict)

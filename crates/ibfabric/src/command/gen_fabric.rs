@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use ib_topology::generate::{Kind, Options, generate};
 use ib_topology::{Format, LinkRate, WriteError, write};
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &GenArgs, output: &mut Output) -> Result<Verdict, Failur
         FileFormat::Ibsim => Format::Ibsim,
         FileFormat::Ibnetdiscover => Format::Ibnetdiscover,
     };
-    let Some(path) = &args.output else {
+    let Some(path) = args.output.as_deref().filter(|path| *path != Path::new("-")) else {
         return match write(&fabric, format, output) {
             Ok(()) => Ok(Verdict::Good),
             Err(WriteError::Io(error)) => Err(error.into()),

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-use ib_routing::engine::{Outcome, Refusal, reason};
-use ib_routing::{CheckReport, Routing, Subnet, check, dump};
+use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
+use ib_routing::{Routing, dump};
 use serde::Serialize;
 
 use super::summary::{Summary, measure, milliseconds, peak_rss_mb, print_worst_links, set_threads};
@@ -40,6 +40,24 @@ struct Times {
 
 pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure> {
     set_threads(&args.subnet)?;
+    let (subnet, engines) = (&args.subnet, &args.engines);
+    input::one_standard_input([
+        Some(&subnet.fabric),
+        subnet.guid2lid.as_ref(),
+        subnet.node_name_map.as_ref(),
+        subnet.sl2vl.as_ref(),
+        engines.root_guids.as_ref(),
+        engines.cn_guids.as_ref(),
+        engines.io_guids.as_ref(),
+        engines.ignore_guids.as_ref(),
+        engines.guid_routing_order.as_ref(),
+        engines.port_search_ordering.as_ref(),
+        engines.hop_weights.as_ref(),
+        engines.ids_guids.as_ref(),
+        engines.lfts.as_ref(),
+        engines.lid_matrix.as_ref(),
+        engines.keep_lfts.as_ref(),
+    ])?;
     let progress = Progress::start("reading the fabric");
     let mut ms = Times::default();
 
@@ -51,8 +69,13 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
 
     progress.next("routing");
     let start = Instant::now();
-    let Outcome { routing, refusals } =
-        args.engine.route(&subnet, &options).map_err(|error| Failure::Bad(error.to_string()))?;
+    let Outcome { routing, refusals } = match args.engine.route(&subnet, &options) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            drop(progress);
+            return no_engine(args, &error, out);
+        }
+    };
     ms.route = milliseconds(start);
     for refusal in &refusals {
         say!("{} cannot route this subnet: {}", refusal.0, reason(refusal));
@@ -61,9 +84,13 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         say!("routed with {} instead", routing.engine);
     }
 
+    for option in input::unused_options(&args.engines, routing.engine) {
+        say!("{} does not look at {option}", routing.engine);
+    }
+
     progress.next("checking");
     let start = Instant::now();
-    let report = check(&subnet, &routing.lfts, &routing.layers);
+    let report = input::check(&subnet, &routing.lfts, &routing.layers, &args.subnet)?;
     ms.check = milliseconds(start);
     let metrics = measure(&subnet, &routing.lfts, &routing.ca_order, &args.subnet, &progress);
 
@@ -74,7 +101,8 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         })
         .map_err(Failure::unusable)?;
     }
-    let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref());
+    let strict = args.subnet.strict;
+    let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref(), strict);
     if let Some(path) = &args.report {
         let requested = args.engine.to_string();
         let choice = report::Choice { requested: &requested, refusals: &refusals };
@@ -98,17 +126,19 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         Format::Text => {
             print_engine(args, &routing, &refusals, out)?;
             summary.print(&subnet, &report, out)?;
-            print_loads(&subnet, &report, out)?;
-            writeln!(
+            if summary.credit_loops > 0 {
+                print_remedy(&routing, out)?;
+            }
+            print_worst_links(&report.load, &subnet, out)?;
+            write!(
                 out,
-                "\nread in {:.0} ms, routed in {:.0} ms, checked in {:.0} ms, dumped in {:.0} ms; \
-                 {:.0} MB at most",
-                ms.load,
-                ms.route,
-                ms.check,
-                ms.dump,
-                peak_rss_mb()
+                "\nread in {:.0} ms, routed in {:.0} ms, checked in {:.0} ms",
+                ms.load, ms.route, ms.check
             )?;
+            if args.dump_dir.is_some() || args.report.is_some() {
+                write!(out, ", written in {:.0} ms", ms.dump)?;
+            }
+            writeln!(out, "; {:.0} MB at most", peak_rss_mb())?;
         }
     }
     Ok(verdict)
@@ -137,10 +167,30 @@ fn print_engine(
     Ok(())
 }
 
-fn print_loads(subnet: &Subnet<'_>, report: &CheckReport, out: &mut Output) -> Result<(), Failure> {
-    if report.load.max > 0 {
-        writeln!(out, "\nmost loaded links:")?;
-        print_worst_links(&report.load, subnet, out, 5)?;
-    }
+/// Says which engines never make credit loops.
+fn print_remedy(routing: &Routing, out: &mut Output) -> Result<(), Failure> {
+    use ib_routing::EngineKind::{Lash, UpDown};
+    let others = [Lash, UpDown].into_iter().filter(|&kind| kind != routing.engine);
+    let names: Vec<String> = others.map(|kind| format!("--engine {kind}")).collect();
+    writeln!(out, "\nroutes without credit loops: try {}", names.join(" or "))?;
     Ok(())
+}
+
+/// Reports that no engine of the list served.
+fn no_engine(args: &RouteArgs, error: &NoEngine, out: &mut Output) -> Result<Verdict, Failure> {
+    if args.subnet.format == Format::Json {
+        let refusals = error.refusals.iter();
+        let refusals: Vec<_> = refusals
+            .map(|refusal| {
+                serde_json::json!({ "engine": refusal.0.name(), "reason": reason(refusal) })
+            })
+            .collect();
+        out.json(&serde_json::json!({
+            "engine": null,
+            "requested": args.engine.to_string(),
+            "refusals": refusals,
+        }))?;
+    }
+    say!("{error}");
+    Ok(Verdict::Bad)
 }

@@ -26,10 +26,13 @@ pub(crate) struct Summary {
     pub(crate) max_hops: usize,
     pub(crate) mean_hops: f64,
     pub(crate) longer_than_minimum: u64,
-    /// Pairs of a switch and a LID that fail, and nodes that are cut off.
+    /// Pairs of a switch and a LID that fail, and nodes that are cut off; with `--strict` also the
+    /// pairs that only matter to switches.
     pub(crate) unreachable: u64,
     #[serde(skip)]
     pub(crate) broken_pairs: u64,
+    #[serde(skip)]
+    strict: bool,
     pub(crate) unreachable_switch_pairs: u64,
     pub(crate) forwarding_loops: usize,
     pub(crate) credit_loops: usize,
@@ -75,7 +78,9 @@ impl Summary {
         layers: &Layers,
         report: &CheckReport,
         metrics: Option<&Metrics>,
+        strict: bool,
     ) -> Self {
+        let strictly = if strict { report.reach.unreachable_switch_pairs } else { 0 };
         let fabric = subnet.fabric();
         let adapters = fabric
             .nodes()
@@ -91,8 +96,9 @@ impl Summary {
             max_hops: report.hops.max(),
             mean_hops: rounded(report.hops.mean()),
             longer_than_minimum: report.hops.longer_than_minimum,
-            unreachable: report.reach.unreachable + subnet.cut_off().len() as u64,
+            unreachable: report.reach.unreachable + subnet.cut_off().len() as u64 + strictly,
             broken_pairs: report.reach.unreachable,
+            strict,
             unreachable_switch_pairs: report.reach.unreachable_switch_pairs,
             forwarding_loops: report.reach.looping_lids,
             credit_loops: report.credit.loops,
@@ -128,8 +134,11 @@ impl Summary {
     ) -> Result<(), Failure> {
         writeln!(
             out,
-            "subnet       {} switches, {} hosts, {} LIDs, {} links",
-            self.switches, self.hosts, self.lids, self.links
+            "subnet       {}, {}, {}, {}",
+            counted(self.switches, "switch"),
+            counted(self.hosts, "host"),
+            counted(self.lids, "LID"),
+            counted(self.links, "link")
         )?;
         writeln!(
             out,
@@ -157,15 +166,16 @@ impl Summary {
             "reachable    {}",
             match (self.unreachable, self.unreachable_switch_pairs) {
                 (0, 0) => "everything",
-                (0, _) => "all hosts",
+                (0, _) => "all hosts; not every switch",
                 _ => "NO",
             }
         )?;
-        let lanes =
-            if self.layers == 1 { "1 layer".into() } else { format!("{} layers", self.layers) };
+        let lanes = counted(self.layers, "layer");
         match self.credit_loops {
             0 => writeln!(out, "deadlock     none possible, {lanes}")?,
-            loops => writeln!(out, "deadlock     POSSIBLE: {loops} credit loops, {lanes}")?,
+            loops => {
+                writeln!(out, "deadlock     POSSIBLE: {}, {lanes}", counted(loops, "credit loop"))?;
+            }
         }
         self.print_faults(subnet, report, out)
     }
@@ -177,7 +187,8 @@ impl Summary {
         out: &mut Output,
     ) -> Result<(), Failure> {
         if !self.cut_off.is_empty() {
-            writeln!(out, "\n{} nodes are cut off from the subnet manager:", self.cut_off.len())?;
+            let nodes = counted(self.cut_off.len(), "node");
+            writeln!(out, "\ncut off from the subnet manager: {nodes}")?;
             for node in self.cut_off.iter().take(CUT_OFF_SHOWN) {
                 writeln!(out, "  {node}")?;
             }
@@ -187,7 +198,7 @@ impl Summary {
         }
         let Reachability { unreachable, first, looping_lids, loops, .. } = &report.reach;
         if *unreachable > 0 {
-            writeln!(out, "\n{unreachable} pairs of a switch and a LID are broken:")?;
+            writeln!(out, "\npairs of a switch and a LID that are broken: {unreachable}")?;
             for pair in first {
                 writeln!(out, "  {}", pair.describe(subnet))?;
             }
@@ -195,13 +206,16 @@ impl Summary {
         if self.unreachable_switch_pairs > 0 {
             writeln!(
                 out,
-                "\n{} pairs of which one end is a switch's own port have no route, which does not \
-                 affect hosts",
-                self.unreachable_switch_pairs
+                "\nwithout a route, but no matter to hosts: {} of a switch and a LID where one end \
+                 is a switch's own port",
+                counted(self.unreachable_switch_pairs, "pair")
             )?;
+            for pair in report.reach.first_switch_pairs.iter().filter(|_| self.strict) {
+                writeln!(out, "  {}", pair.describe(subnet))?;
+            }
         }
         if *looping_lids > 0 {
-            writeln!(out, "\n{looping_lids} LIDs go round in circles:")?;
+            writeln!(out, "\nLIDs whose packets go round in circles: {looping_lids}")?;
             for forwarding_loop in loops {
                 writeln!(out, "  {}", forwarding_loop.describe(subnet))?;
             }
@@ -218,21 +232,46 @@ impl Summary {
                 writeln!(out, "  {step}")?;
             }
         }
+        let omitted = report.credit.loops - report.credit.first.len();
+        if omitted > 0 {
+            writeln!(out, "\nand {}", counted(omitted, "more credit loop"))?;
+        }
         Ok(())
     }
 }
 
-/// Prints the most loaded links.
+/// How many of the most loaded links are printed.
+const LINKS_SHOWN: usize = 5;
+
+/// Prints the most loaded links, unless all are loaded alike.
 pub(crate) fn print_worst_links(
     load: &LinkLoad,
     subnet: &Subnet<'_>,
     out: &mut Output,
-    count: usize,
 ) -> Result<(), Failure> {
-    for link in load.worst.iter().take(count) {
+    if load.max == 0 {
+        return Ok(());
+    }
+    if load.cv == 0.0 {
+        writeln!(out, "\nall links between switches carry {} routes", load.max)?;
+        return Ok(());
+    }
+    writeln!(out, "\nmost loaded links, by routes from host to host:")?;
+    for link in load.worst.iter().take(LINKS_SHOWN) {
         writeln!(out, "  {}", link.describe(subnet))?;
     }
     Ok(())
+}
+
+/// Returns a number with the word for what it counts, in the plural where that is due.
+fn counted(number: impl TryInto<u64> + Copy, what: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let ending = match what {
+        _ if number == 1 => "",
+        what if what.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{number} {what}{ending}")
 }
 
 /// Measures the tables when the options ask for it.

@@ -25,7 +25,7 @@ fn routed(subnet: &Subnet<'_>, kind: EngineKind) -> Routing {
 
 fn reported(subnet: &Subnet<'_>, routing: &Routing, refusals: &[Refusal]) -> String {
     let report = check(subnet, &routing.lfts, &routing.layers);
-    let summary = Summary::new(subnet, &routing.layers, &report, None);
+    let summary = Summary::new(subnet, &routing.layers, &report, None, false);
     page(subnet, routing, &report, &summary, Choice { requested: "ftree,updn", refusals })
 }
 
@@ -83,7 +83,7 @@ fn metrics_are_shown_when_they_were_measured() {
     let routing = routed(&subnet, EngineKind::MinHop);
     let report = check(&subnet, &routing.lfts, &routing.layers);
     let measured = metrics(&subnet, &routing.lfts, &MetricsOptions::default());
-    let summary = Summary::new(&subnet, &routing.layers, &report, Some(&measured));
+    let summary = Summary::new(&subnet, &routing.layers, &report, Some(&measured), false);
     let choice = Choice { requested: "minhop", refusals: &[] };
     let page = page(&subnet, &routing, &report, &summary, choice);
     assert_balanced(&page);

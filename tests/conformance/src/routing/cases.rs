@@ -1,8 +1,9 @@
 //! The list of cases.
 
 use super::Choice::{
-    ComputeNodes, ConnectRoots, Ids, IgnorePorts, IoNodes, PortOrder, Roots, RootsByHost,
-    RoutingOrder, Scatter, Shift, Weights,
+    ComputeNodes, ConnectRoots, EnhancedPort0, FileMatrix, FileTables, Ids, IgnorePorts, IoNodes,
+    KnownLids, ListedUnscattered, PortOrder, QuasiIndexing, Roots, RootsByHost, RoutingOrder,
+    Scatter, Shift, SmOnLastHost, SmOnSwitch, SwitchTargets, Weights,
 };
 use super::{Case, Choice, Recipe};
 
@@ -102,5 +103,21 @@ pub fn cases() -> Vec<Case> {
     add(HURT_TREE3, "ftree", 0, &[]);
     add(TORUS, "ftree,updn", 0, &[]);
     add(TORUS, "ftree,dor", 1, &[]);
+    add(HURT_TREE3, "ftree", 0, &[Roots, QuasiIndexing]);
+
+    for engine in ["minhop", "updn", "ftree"] {
+        add(TREE3, engine, 0, &[SmOnSwitch]);
+        add(TREE3, engine, 0, &[SmOnLastHost]);
+        add(TREE3, engine, 0, &[KnownLids]);
+    }
+    add(RANDOM, "minhop", 2, &[SmOnSwitch, KnownLids]);
+    add(HURT_TORUS, "minhop", 1, &[EnhancedPort0]);
+    add(TREE3, "updn", 2, &[EnhancedPort0]);
+    add(TREE3, "minhop", 0, &[SwitchTargets]);
+    add(MESH, "dor", 1, &[SwitchTargets]);
+    add(RANDOM, "minhop", 0, &[ListedUnscattered]);
+    add(TREE3, "file", 0, &[FileTables]);
+    add(TREE3, "file", 0, &[FileTables, FileMatrix]);
+    add(OVERSUBSCRIBED, "file", 0, &[FileMatrix]);
     cases
 }

@@ -1,0 +1,197 @@
+//! `opensm-sl2vl.dump`: on which virtual lane each switch sends the packets of a service level.
+//!
+//! OpenSM writes the file when it manages quality of service (`-Q`), one block per node:
+//!
+//! ```text
+//! Switch 0x0002c90000200000, base LID 4, "leaf"
+//! #in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15
+//! #--------------------------------------------------------
+//! 0   1   : 0  1  2  3  4  5  6  7  0  1  2  3  4  5  6  7
+//! ```
+
+use std::collections::BTreeMap;
+
+use ib_topology::ParseError;
+use ib_topology::text::{Fault, Line, Lines, checked};
+use ib_types::{Guid, ServiceLevel, VirtualLane};
+
+use super::Loaded;
+use crate::check::VlMap;
+use crate::subnet::{Subnet, SwitchId};
+
+/// The lane of every service level.
+type Lanes = [u8; 16];
+
+/// The table of a pair of ports that no line names: SL n travels on VL n.
+const SAME_NUMBER: Lanes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+/// The SL-to-VL tables of the switches of a subnet, read from a file.
+///
+/// Pairs of ports that the file does not name send SL n on VL n.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sl2Vl {
+    /// The different tables; the first is [`SAME_NUMBER`].
+    tables: Vec<Lanes>,
+    /// Per switch, `[input port][output port]`: an index into the tables; empty for a switch that
+    /// the file does not name.
+    switches: Vec<Vec<u16>>,
+    /// The ports of each switch, its port 0 counted.
+    ports: Vec<usize>,
+}
+
+impl VlMap for Sl2Vl {
+    fn lane(&self, switch: SwitchId, from: u8, out: u8, level: ServiceLevel) -> VirtualLane {
+        let at = usize::from(from) * self.ports[switch.index()] + usize::from(out);
+        let table = self.switches[switch.index()].get(at).copied().unwrap_or_default();
+        let lane = self.tables[usize::from(table)][usize::from(level.get())];
+        VirtualLane::new(lane).expect("the reader admits 0 to 15")
+    }
+}
+
+/// Reads such a file for a subnet.
+///
+/// Blocks of switches that are not in the subnet are skipped and noted; blocks of channel adapters
+/// say nothing about switches and are read over.
+///
+/// # Errors
+/// Fails on the first line that is malformed, on a port that the switch does not have, on a lane
+/// above 15, on a switch that has two blocks and on a pair of ports that stands twice.
+pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2Vl>, ParseError> {
+    let text = checked(file, bytes)?;
+    let mut reader = Reader {
+        subnet,
+        map: Sl2Vl {
+            tables: vec![SAME_NUMBER],
+            switches: vec![Vec::new(); subnet.switches().len()],
+            ports: subnet.switches().iter().map(|switch| usize::from(switch.ports) + 1).collect(),
+        },
+        known: BTreeMap::from([(SAME_NUMBER, 0)]),
+        block: None,
+        skipped: 0,
+    };
+    for line in Lines::new(text, 0, 1) {
+        reader.line(line).map_err(|fault| fault.at(file))?;
+    }
+    let mut notes = Vec::new();
+    if reader.skipped > 0 {
+        let skipped = reader.skipped;
+        notes.push(format!("the tables of {skipped} switches not in the subnet are skipped"));
+    }
+    let missing = reader.map.switches.iter().filter(|tables| tables.is_empty()).count();
+    if missing > 0 {
+        notes.push(format!("switches without a table: {missing}; there SL n travels on VL n"));
+    }
+    for tables in &mut reader.map.switches {
+        for table in tables.iter_mut().filter(|table| **table == UNSET) {
+            *table = 0;
+        }
+    }
+    Ok(Loaded { value: reader.map, notes })
+}
+
+/// Stands for a pair of ports that no line has named yet.
+const UNSET: u16 = u16::MAX;
+
+/// Whose lines follow.
+#[derive(Clone, Copy)]
+enum Block {
+    Switch(SwitchId),
+    Other,
+}
+
+struct Reader<'a> {
+    subnet: &'a Subnet<'a>,
+    map: Sl2Vl,
+    known: BTreeMap<Lanes, u16>,
+    block: Option<Block>,
+    skipped: usize,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        line.skip_blanks();
+        match line.peek() {
+            None | Some(b'#') => Ok(()),
+            Some(b'0'..=b'9') => self.entry(line),
+            Some(_) => self.open(line),
+        }
+    }
+
+    fn open(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        let start = line;
+        let switch = match line.letters() {
+            "Switch" => true,
+            "Channel" => {
+                line.skip_blanks();
+                line.demand("Adapter")?;
+                false
+            }
+            "Router" => false,
+            _ => return Err(start.expected("`Switch`, `Channel Adapter`, `Router` or two ports")),
+        };
+        line.skip_blanks();
+        line.demand("0x")?;
+        let place = line.place();
+        let guid = Guid(line.hexadecimal("a port GUID", u64::MAX)?);
+        self.block = Some(match self.subnet.find_switch(guid).filter(|_| switch) {
+            Some(id) => {
+                let tables = &mut self.map.switches[id.index()];
+                if !tables.is_empty() {
+                    return Err(place.fault(format!(
+                        "found switch {guid} again, expected one block per switch"
+                    )));
+                }
+                let ports = self.map.ports[id.index()];
+                tables.resize(ports * ports, UNSET);
+                Block::Switch(id)
+            }
+            None => {
+                self.skipped += usize::from(switch);
+                Block::Other
+            }
+        });
+        Ok(())
+    }
+
+    fn entry(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        let start = line.place();
+        let Some(block) = self.block else {
+            return Err(start.fault("found an entry, expected `Switch` and a GUID before it"));
+        };
+        let highest = match block {
+            Block::Switch(id) => self.subnet.switch(id).ports,
+            Block::Other => u8::MAX,
+        };
+        let from = line.decimal("an input port of the switch", 0, u64::from(highest))?;
+        line.skip_blanks();
+        let out = line.decimal("an output port of the switch", 0, u64::from(highest))?;
+        line.skip_blanks();
+        line.demand(":")?;
+        let mut lanes = SAME_NUMBER;
+        for lane in &mut lanes {
+            line.skip_blanks();
+            *lane = line.decimal("a virtual lane", 0, 15)? as u8;
+        }
+        line.end("the end of the line behind 16 virtual lanes")?;
+        let Block::Switch(id) = block else { return Ok(()) };
+        let next = u16::try_from(self.map.tables.len()).unwrap_or(UNSET);
+        let table = *self.known.entry(lanes).or_insert(next);
+        if table == UNSET {
+            return Err(start.fault("found one more table, expected at most 65,535 different ones"));
+        }
+        if table == next {
+            self.map.tables.push(lanes);
+        }
+        let at = from as usize * self.map.ports[id.index()] + out as usize;
+        let slot = &mut self.map.switches[id.index()][at];
+        if *slot != UNSET {
+            return Err(start
+                .fault(format!("found ports {from} and {out} again, expected one line for them")));
+        }
+        *slot = table;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

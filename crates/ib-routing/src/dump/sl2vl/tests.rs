@@ -1,0 +1,63 @@
+use ib_topology::Fabric;
+use ib_topology::generate::{Kind, Options, generate};
+
+use super::*;
+use crate::subnet::SubnetOptions;
+
+fn fabric() -> Fabric {
+    let kind = Kind::parse("xgft", &["2,2", "1,2"]).expect("a kind");
+    generate(&kind, &Options::default()).expect("a fabric")
+}
+
+fn lane(map: &Sl2Vl, from: u8, out: u8, level: u8) -> u8 {
+    let level = ServiceLevel::new(level).expect("a level");
+    map.lane(SwitchId(0), from, out, level).get()
+}
+
+/// A block of the subnet's first switch with the lines given.
+fn block(subnet: &Subnet<'_>, lines: &str) -> String {
+    let guid = subnet.switch(SwitchId(0)).guid;
+    format!("Switch {guid}, base LID 4, \"x\"\n#in out : 0  1\n{lines}\n#------\n\n")
+}
+
+#[test]
+fn pairs_of_ports_have_their_own_lanes() {
+    let fabric = fabric();
+    let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
+    let text = block(
+        &subnet,
+        "0   1   : 7  6  5  4  3  2  1  0  0  0  0  0  0  0  0  15\n\
+         2   1   : 0  0  0  0  0  0  0  0  1  1  1  1  1  1  1  1 ",
+    );
+    let adapter =
+        "Channel Adapter 0x99, base LID 1, \"h\"\n0   0   : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n";
+    let loaded = read("f", format!("{text}{adapter}").as_bytes(), &subnet).expect("well formed");
+    let map = &loaded.value;
+    assert_eq!((lane(map, 0, 1, 0), lane(map, 0, 1, 15), lane(map, 2, 1, 9)), (7, 15, 1));
+    assert_eq!(lane(map, 1, 2, 9), 9, "pairs without a line keep the number");
+    assert_eq!(loaded.notes.len(), 1, "three switches have no block: {:?}", loaded.notes);
+}
+
+#[test]
+fn bad_lines_are_named_with_their_place() {
+    let fabric = fabric();
+    let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
+    let fault = |text: &str| {
+        let error = read("f", text.as_bytes(), &subnet).expect_err("a fault");
+        (error.line, error.column, error.to_string())
+    };
+    let line = "0 1 : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7";
+    let (at, _, message) = fault(&format!("# x\n{line}\n"));
+    assert!(at == 2 && message.contains("expected `Switch`"), "{message}");
+    let (at, column, message) = fault(&block(&subnet, &line.replace(" 7 ", " 16 ")));
+    assert!((at, column) == (3, 21) && message.contains("a virtual lane, 0 to 15"), "{message}");
+    let (.., message) = fault(&block(&subnet, "0 1 : 0 1 2"));
+    assert!(message.contains("found the end of the line, expected a virtual lane"), "{message}");
+    let (.., message) = fault(&block(&subnet, &line.replacen('1', "9", 1)));
+    assert!(message.contains("an output port of the switch, 0 to 4"), "{message}");
+    let (at, _, message) = fault(&block(&subnet, &format!("{line}\n{line}")));
+    assert!(at == 4 && message.contains("one line for them"), "{message}");
+    let twice = block(&subnet, line).repeat(2);
+    assert!(fault(&twice).2.contains("one block per switch"));
+    assert!(fault("Bridge 0x1\n").2.contains("`Switch`"));
+}

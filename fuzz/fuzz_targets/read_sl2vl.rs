@@ -1,0 +1,22 @@
+//! `dump::sl2vl::read` takes any bytes without a panic, and what it reads knows a lane for every
+//! way through every switch.
+#![no_main]
+
+use ib_fuzz::subnet;
+use ib_routing::check::VlMap;
+use ib_routing::dump::sl2vl::read;
+use ib_types::ServiceLevel;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let subnet = subnet();
+    let Ok(loaded) = read("fuzz", bytes, subnet) else { return };
+    for (id, switch) in subnet.switch_ids().zip(subnet.switches()) {
+        for (from, out) in (0..=switch.ports).flat_map(|from| (0..=switch.ports).map(move |out| (from, out))) {
+            for level in 0..16 {
+                let level = ServiceLevel::new(level).expect("one of 16");
+                assert!(loaded.value.lane(id, from, out, level).get() < 16);
+            }
+        }
+    }
+});
