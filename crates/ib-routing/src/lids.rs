@@ -49,6 +49,8 @@ pub(crate) struct Assigned {
     pub(crate) ranges: Vec<(Lid, u16)>,
     /// The port index of each LID from 0 to the highest; `u32::MAX` where there is none.
     pub(crate) owner: Vec<u32>,
+    /// The ranges that the guid2lid file keeps for ports which are not there.
+    pub(crate) absent: BTreeMap<Guid, (u16, u16)>,
     /// What had to be overruled.
     pub(crate) notes: Vec<String>,
 }
@@ -88,9 +90,13 @@ pub(crate) fn assign(
         .find(|&lid| manager.owner[lid] != NOBODY || manager.discovered[lid] != NOBODY)
         .unwrap_or(0);
     manager.owner.truncate(last + 1);
+    for &port in ports {
+        manager.persistent.remove(&fabric.port(port).guid);
+    }
     Ok(Assigned {
         ranges: ranges.into_iter().map(|range| range.expect("every port got LIDs")).collect(),
         owner: manager.owner,
+        absent: manager.persistent,
         notes: manager.notes,
     })
 }

@@ -6,7 +6,7 @@
 //! routes is decided by that order: a [`Subnet`] numbers switches and end ports by it, and the
 //! engines just iterate.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use ib_topology::{Fabric, Node, NodeId, PortId};
 use ib_types::{Guid, Lid, Lmc};
@@ -160,6 +160,7 @@ pub struct Subnet<'f> {
     switch_of_node: Vec<u32>,
     lid_owner: Vec<u32>,
     cut_off: Vec<NodeId>,
+    absent_lids: BTreeMap<Guid, (u16, u16)>,
     lid_notes: Vec<String>,
 }
 
@@ -221,6 +222,7 @@ impl<'f> Subnet<'f> {
                 .filter(|(id, _)| !found.nodes[id.index()])
                 .map(|(id, _)| id)
                 .collect(),
+            absent_lids: assigned.absent,
             lid_notes: assigned.notes,
         };
         for node in switch_nodes {
@@ -286,6 +288,13 @@ impl<'f> Subnet<'f> {
     #[must_use]
     pub fn cut_off(&self) -> &[NodeId] {
         &self.cut_off
+    }
+
+    /// Returns the first and last LID that the guid2lid file keeps for ports which are not in the
+    /// subnet, by port GUID. Nobody else gets these LIDs.
+    #[must_use]
+    pub const fn absent_lids(&self) -> &BTreeMap<Guid, (u16, u16)> {
+        &self.absent_lids
     }
 
     /// Returns what the LID assignment had to overrule, one sentence each.

@@ -176,7 +176,7 @@ fn a_fabric_in_two_parts_says_which_nodes_are_cut_off() {
     let output = ibfabric(&["route", &net]);
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
-    assert!(printed.contains("2 nodes are cut off"), "{printed}");
+    assert!(printed.contains("cut off from the subnet manager: 2 nodes"), "{printed}");
     assert!(printed.contains("0x0000000000000020 's2'"), "{printed}");
     assert!(printed.contains("0x0000000000000200 'h2'"), "{printed}");
     let (status, report) = route(&[&net]);
@@ -204,7 +204,7 @@ fn dumps_of_route_pass_check_and_damaged_ones_do_not() {
     let output = check(&[&damaged, "--levels", &levels]);
     assert_eq!(output.status.code(), Some(1));
     let printed = text(&output.stdout);
-    assert!(printed.contains("pairs of a switch and a LID are broken"), "{printed}");
+    assert!(printed.contains("pairs of a switch and a LID that are broken"), "{printed}");
     let truncated = place.file("truncated", &good[..good.len() - 20]);
     assert_eq!(check(&[&truncated]).status.code(), Some(2));
 }
@@ -349,4 +349,111 @@ fn the_example_fabrics_are_what_their_commands_make() {
         checked += 1;
     }
     assert!(checked >= 3);
+}
+
+#[test]
+fn no_engine_is_an_object_without_an_engine() {
+    let place = Place::new();
+    let net = place.fabric(&["torus", "4x4"]);
+    let (status, report) = route(&[&net, "--engine", "ftree,no_fallback"]);
+    assert_eq!(status, Some(1));
+    assert!(report["engine"].is_null() && report["requested"] == "ftree,no_fallback", "{report}");
+    assert_eq!(report["refusals"][0]["engine"], "ftree");
+}
+
+#[test]
+fn options_that_an_engine_does_not_look_at_are_named() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "4,4", "1,4"]);
+    let roots = place.file("roots", "0x0002c90000200000\n");
+    let output = ibfabric(&["route", &net, "-a", &roots, "--port-shifting"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "ibfabric: minhop does not look at --root-guids\n");
+}
+
+#[test]
+fn lines_that_name_nothing_are_discarded_and_named() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "4,4", "1,4"]);
+    let weights = place.file("weights", "0x77 1 2\n0x0002c90000200000 9 2\n0x0002c90000200000 1\n");
+    let output = ibfabric(&["route", &net, "-w", &weights]);
+    let errors = text(&output.stderr);
+    assert_eq!(errors.matches("the line is discarded").count(), 3, "{errors}");
+    assert!(errors.contains(":1: found 0x0000000000000077, expected the GUID of a switch"));
+    assert!(errors.contains("expected a port of 1 to 8 and a weight of 1 to 255"), "{errors}");
+}
+
+#[test]
+fn numbers_are_read_as_opensm_reads_them() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "4,4", "1,4"]);
+    assert_eq!(route(&[&net, "-l", "0x1"]).1["lids"], 16 * 2 + 8);
+    let output = ibfabric(&["route", &net, "-l", "9"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("expected an LMC of 0 to 7"));
+}
+
+#[test]
+fn standard_streams_are_named_by_a_dash() {
+    let place = Place::new();
+    let net = place.fabric(&["mesh", "3x3"]);
+    let output = ibfabric(&["gen", "mesh", "3x3", "-o", "-"]);
+    assert_eq!(output.stdout, fs::read(&net).expect("generated"));
+    let output = ibfabric(&["check", "-", "--lfts", "-"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("stands for two files"));
+}
+
+#[test]
+fn strictly_every_switch_reaches_every_lid() {
+    let place = Place::new();
+    let net = place.fabric(&["xgft", "4,4", "1,4"]);
+    let dumps = place.path("dumps");
+    assert_eq!(route(&[&net, "--dump-dir", &dumps]).0, Some(0));
+    let whole = fs::read_to_string(format!("{dumps}/opensm-lfts.dump")).expect("dumped");
+    // Without the entries of the last switch, a spine, for other spines.
+    let spines = whole.rfind("Unicast lids").expect("a block");
+    let (head, block) = whole.split_at(spines);
+    let own = block.split("switch Lid ").nth(1).expect("a LID").split(' ').next().expect("one");
+    let own = format!("0x{:04x} ", own.parse::<u16>().expect("a number"));
+    let keep = |line: &&str| !line.contains("'spine") || line.starts_with(&own);
+    let block: Vec<&str> =
+        block.lines().filter(|line| !line.starts_with("0x") || keep(line)).collect();
+    let file = place.file("lfts", format!("{head}{}\n", block.join("\n")));
+    let status = |words: &[&str]| {
+        let output = ibfabric(&[&["check", &net, "--lfts", &file], words].concat());
+        (output.status.code(), text(&output.stdout))
+    };
+    let (code, printed) = status(&[]);
+    assert!(code == Some(0) && printed.contains("all hosts; not every switch"), "{printed}");
+    let (code, printed) = status(&["--strict"]);
+    assert!(code == Some(1) && printed.contains("has no entry"), "{printed}");
+}
+
+#[test]
+fn lanes_decide_what_can_deadlock() {
+    let place = Place::new();
+    let net = place.fabric(&["torus", "5"]);
+    let dumps = place.path("dumps");
+    let (status, report) = route(&[&net, "--engine", "lash", "--dump-dir", &dumps]);
+    assert_eq!(status, Some(0), "{report}");
+    let one_lane = " 0".repeat(16);
+    let tables: String = (0..5)
+        .map(|switch| {
+            let head =
+                format!("Switch 0x{:016x}, base LID 1, \"x\"\n", 0x2_c900_0020_0000u64 + switch);
+            let pairs = (0..4).flat_map(|from| (0..4).map(move |out| (from, out)));
+            pairs.fold(head, |text, (from, out)| format!("{text}{from} {out} :{one_lane}\n"))
+        })
+        .collect();
+    let file = place.file("sl2vl", tables);
+    let (status, report) = route(&[&net, "--engine", "lash", "--sl2vl", &file]);
+    assert_eq!(status, Some(1), "one lane for all levels: {report}");
+    let levels = format!("{dumps}/ibfabric-levels.dump");
+    let lfts = format!("{dumps}/opensm-lfts.dump");
+    let words = ["check", &net, "--lfts", &lfts, "--levels", &levels, "--sl2vl", &file];
+    assert_eq!(ibfabric(&words).status.code(), Some(1));
+    // The levels of an earlier run do not outlive it.
+    route(&[&net, "--engine", "minhop", "--dump-dir", &dumps]);
+    assert!(!Path::new(&levels).exists());
 }

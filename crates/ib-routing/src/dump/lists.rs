@@ -9,15 +9,19 @@ use ib_types::{Guid, Lid};
 
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
-/// Writes `guid2lid`: port GUID, first and last LID of every end port, with an empty line after
-/// each.
+/// Writes `guid2lid`: port GUID, first and last LID of every end port and of the ports that the
+/// file knew before and that are not there now, by GUID, with an empty line after each.
 ///
 /// # Errors
 /// Fails when the output does.
 pub fn write_guid2lid(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()> {
+    let mut ranges = subnet.absent_lids().clone();
     for end_port in subnet.end_ports() {
-        let (first, last) = (end_port.base_lid.get(), end_port.base_lid.get() + end_port.lids - 1);
-        writeln!(out, "{} {first:#06x} {last:#06x}\n", end_port.guid)?;
+        let first = end_port.base_lid.get();
+        ranges.insert(end_port.guid, (first, first + end_port.lids - 1));
+    }
+    for (guid, (first, last)) in ranges {
+        writeln!(out, "{guid} {first:#06x} {last:#06x}\n")?;
     }
     Ok(())
 }

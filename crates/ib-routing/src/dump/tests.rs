@@ -85,7 +85,7 @@ fn what_ibroute_prints_is_read() {
     let missing = subnet.switches().len() - 1;
     assert_eq!(
         loaded.notes,
-        [format!("{missing} switches of the subnet have no table in the file")]
+        [format!("switches of the subnet without a block in the file: {missing}")]
     );
 }
 
@@ -105,7 +105,7 @@ fn malformed_dumps_are_refused_with_their_place() {
         (format!("{head}0xc000 002\n"), "x:2:3: found `c000`, expected a unicast LID, 0 to bfff"),
         (
             format!("{head}0x0001 002\n0x0001 003\n"),
-            "x:3:1: found port 3 for LID 1, expected port 2, which stands above",
+            "x:3:1: found port 3, expected port 2 as above for LID 0x0001",
         ),
         (
             format!("{head}{head}"),

@@ -106,7 +106,8 @@ fn expected(
                     End::Loops => drop(expected.looping.insert(lid)),
                     End::NoEntry | End::Lost => {}
                 }
-                if here && (port.is_switch() || !has_host) {
+                let own = port.attachment == Attachment::Management(switch);
+                if here && !own && (port.is_switch() || !has_host) {
                     expected.switch_pairs += 1;
                 } else {
                     expected.unreachable += 1;
