@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use conformance::opensm::PeerError;
 use conformance::opensm::Run;
-use conformance::routing::{Case, Prepared, cases};
+use conformance::routing::{Case, Prepared, Recipe, cases, layered};
 
 use crate::{Chored, release_binary, root};
 
@@ -50,6 +51,13 @@ pub(crate) fn run(args: &Args) -> Chored {
         let prepared = case.prepare(&place)?;
         if let Some(sum) = tally.compare(&case.name(), &prepared, &place, &binary)? {
             writeln!(goldens, "{sum:08x} {}", case.name())?;
+        }
+    }
+    for (number, recipe) in layered().iter().enumerate() {
+        let name = format!("{} | lash layers", recipe.name());
+        if wanted(&name) {
+            let place = directory.join(format!("layers{number:03}"));
+            tally.compare_layers(&name, recipe, &place, &binary)?;
         }
     }
     for (number, file) in args.fabric.iter().enumerate() {
@@ -190,6 +198,68 @@ impl Tally {
             Ok(None)
         }
     }
+}
+
+impl Tally {
+    /// Lets both peers route with lash, says how many layers each needs, and demands that ours are
+    /// sound and no more.
+    fn compare_layers(
+        &mut self,
+        name: &str,
+        recipe: &Recipe,
+        place: &Path,
+        binary: &Path,
+    ) -> Result<(), Box<dyn std::error::Error>> {
+        fs::create_dir_all(place)?;
+        let net = place.join("net");
+        let mut out = std::io::BufWriter::new(fs::File::create(&net)?);
+        ib_topology::write(&recipe.fabric()?, ib_topology::Format::Ibsim, &mut out)?;
+        drop(out);
+        let theirs = place.join("opensm");
+        let arguments = ["-R", "lash,no_fallback", "-Q"].map(str::to_owned);
+        let run = Run {
+            net: &net,
+            node: None,
+            directory: &theirs,
+            arguments: &arguments,
+            log_flags: 0x07,
+            limit: Duration::from_secs(60),
+        };
+        // It ends badly when it has too few lanes, which its log says.
+        match run.run() {
+            Ok(_) | Err(PeerError::Failed { .. } | PeerError::Timeout { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let theirs = fs::read_to_string(theirs.join("osm.log"))?.lines().find_map(layers_in);
+        let output = Command::new(binary)
+            .arg("route")
+            .arg(&net)
+            .args(["--engine", "lash,no_fallback", "--virtual-lanes", "15", "--format", "json"])
+            .output()?;
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let ours = report["layers"].as_u64();
+        let sound = output.status.success();
+        if sound && ours.zip(theirs).is_some_and(|(ours, theirs)| ours <= theirs) {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+        }
+        let shown = |layers: Option<u64>| layers.map_or("none".to_owned(), |l| l.to_string());
+        eprintln!(
+            "layers   {:>8} of {} {name}{}",
+            shown(ours),
+            shown(theirs),
+            if sound { "" } else { ", UNSOUND" }
+        );
+        Ok(())
+    }
+}
+
+/// Returns the number of layers that a line of OpenSM's log tells.
+fn layers_in(line: &str) -> Option<u64> {
+    let (_, rest) =
+        line.split_once("Lanes needed: ").or_else(|| line.split_once("Lane requirements ("))?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Returns the first line that differs and how many do.

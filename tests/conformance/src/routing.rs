@@ -14,7 +14,7 @@ use ib_types::{LinkSpeed, LinkWidth, NodeKind};
 
 mod cases;
 
-pub use cases::cases;
+pub use cases::{cases, layered};
 
 /// A fabric that a generator makes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -121,3 +121,30 @@ pub fn cases() -> Vec<Case> {
     add(OVERSUBSCRIBED, "file", 0, &[FileMatrix]);
     cases
 }
+
+/// Returns the fabrics on which lash must not need more layers than OpenSM's.
+#[must_use]
+pub fn layered() -> Vec<Recipe> {
+    let torus = "torus 6x6x6 hosts=1";
+    vec![
+        whole("torus 5x5"),
+        TORUS2,
+        whole("torus 9x9"),
+        TORUS,
+        whole("torus 5x5x5"),
+        whole(torus),
+        degraded(torus, 0.05, 0.0, 1),
+        HURT_TORUS,
+        MESH,
+        CUBE,
+        whole("hypercube 7"),
+        HURT_CUBE,
+        DRAGONFLY,
+        whole("dragonfly a=6 p=1 h=3"),
+        RANDOM,
+        whole("random switches=120 ports=8 hosts=2"),
+        degraded("random switches=90 ports=12 hosts=4", 0.1, 0.0, 3),
+        TREE3,
+        HURT_TREE3,
+    ]
+}
