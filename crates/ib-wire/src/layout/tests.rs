@@ -1,0 +1,55 @@
+use proptest::prelude::*;
+
+use super::*;
+
+crate::layout! {
+    /// Fields of all kinds at odd places.
+    struct Odd: 16 {
+        flag: bool = bits(0, 0, 1),
+        three: u8 = bits(0, 5, 3),
+        twelve: u16 = bits(1, 4, 12),
+        medium: u32 = bits(3, 0, 24),
+        guid: Guid = bits(6, 0, 64),
+        tail: [u8; 2] = bits(14, 0, 16),
+    }
+}
+
+#[test]
+fn fields_stand_where_the_layout_says() {
+    let bytes =
+        [0x85, 0xfa, 0xbc, 1, 2, 3, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xaa, 0xbb];
+    let odd = Odd::parse(&bytes);
+    let expected = Odd {
+        flag: true,
+        three: 5,
+        twelve: 0xabc,
+        medium: 0x01_0203,
+        guid: Guid(0x1122_3344_5566_7788),
+        tail: [0xaa, 0xbb],
+    };
+    assert_eq!(odd, expected);
+    assert_eq!(Odd::FIELDS[1].name, "three");
+    // Bits that no field has stay as they were.
+    let mut kept = [0xff; 16];
+    odd.emit(&mut kept);
+    assert_eq!(kept[..3], [0xfd, 0xfa, 0xbc]);
+}
+
+proptest! {
+    #[test]
+    fn what_is_set_is_got_and_nothing_else_changes(
+        before in prop::collection::vec(any::<u8>(), 24),
+        byte in 0usize..12,
+        bit in 0usize..8,
+        width in 1usize..=64,
+        value in any::<u64>(),
+    ) {
+        let at = Bits { byte, bit, width };
+        let value = if width == 64 { value } else { value & ((1 << width) - 1) };
+        let mut bytes = before.clone();
+        set(&mut bytes, at, value);
+        prop_assert_eq!(get(&bytes, at), value);
+        set(&mut bytes, at, get(&before, at));
+        prop_assert_eq!(bytes, before);
+    }
+}

@@ -1,0 +1,10 @@
+//! InfiniBand on the wire: packet headers, checksums and management datagrams.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`layout`] | how a wire layout is described once |
+//!
+//! Nothing here does I/O or knows the time. `parse` takes bytes whose length was checked and never
+//! fails on what they say: codes that nobody has named survive.
+
+pub mod layout;
