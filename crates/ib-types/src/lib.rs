@@ -9,6 +9,7 @@
 //! | [`link`] | [`LinkWidth`], [`LinkSpeed`]: what a link can carry |
 //! | [`node`] | [`NodeKind`]: channel adapter, switch or router |
 //! | [`qos`] | [`ServiceLevel`], [`VirtualLane`]: how traffic is kept apart on a link |
+//! | [`time`] | [`Instant`]: a moment of a clock that may be virtual |
 //!
 //! ```
 //! use ib_types::{Guid, Lid, LinkSpeed, LinkWidth};
@@ -24,8 +25,10 @@ pub mod address;
 pub mod link;
 pub mod node;
 pub mod qos;
+pub mod time;
 
 pub use address::{Guid, Lid, Lmc};
 pub use link::{LinkSpeed, LinkWidth};
 pub use node::NodeKind;
 pub use qos::{ServiceLevel, VirtualLane};
+pub use time::Instant;

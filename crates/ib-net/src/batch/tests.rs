@@ -1,0 +1,33 @@
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixDatagram;
+
+use super::*;
+
+#[test]
+fn datagrams_arrive_in_order_and_long_ones_are_told() {
+    let (here, there) = UnixDatagram::pair().expect("a pair of sockets");
+    let sent: Vec<[u8; 8]> = (0..5).map(|number| [number; 8]).collect();
+    assert_eq!(send(here.as_fd(), &sent).expect("room for five"), 5);
+    here.send(&[9; 20]).expect("room for one more");
+    let mut batch: Batch<8> = Batch::new();
+    assert_eq!(batch.receive(there.as_fd()).expect("received"), 6);
+    for (index, datagram) in sent.iter().enumerate() {
+        assert_eq!(batch.datagram(index), Some(&datagram[..]));
+    }
+    assert_eq!(batch.datagram(5), None);
+    assert_eq!(batch.receive(there.as_fd()).expect("nothing is no error"), 0);
+}
+
+#[test]
+fn a_full_receiver_takes_no_more() {
+    let (here, _there) = UnixDatagram::pair().expect("a pair of sockets");
+    let datagrams = [[0u8; 8]; BATCH];
+    let mut total = 0;
+    loop {
+        match send(here.as_fd(), &datagrams).expect("not an error") {
+            0 => break,
+            sent => total += sent,
+        }
+    }
+    assert!(total > 0);
+}

@@ -1,0 +1,49 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn wrong_messages_are_refused_in_words() {
+    let error = Control::parse(&[0; 79]).expect_err("too short").to_string();
+    assert_eq!(error, "found 79 bytes, expected 80");
+    let error = Control::parse(&[0; 80]).expect_err("no magic").to_string();
+    assert_eq!(error, "found 0x00000000 at byte 0, expected 0xdeadbeef");
+    let long = Control { length: 65, ..Control::new(1, kind::GET_GID, &[]) };
+    let error = Control::parse(&long.to_bytes()).expect_err("too long").to_string();
+    assert_eq!(error, "found 65 at byte 12, expected a length of at most 64");
+    assert!(Request::parse(&[0; 287]).is_err());
+    let mut bytes = [0; Request::LENGTH];
+    bytes[24] = 1;
+    assert!(Request::parse(&bytes).is_err(), "a length of 2^56");
+}
+
+#[test]
+fn a_connect_carries_the_name_of_the_node() {
+    let connect =
+        Connect { id: 4711, queue_pair: 0, is_sm: true, node: "H-0002c90000100000".to_owned() };
+    let control = Control::new(0, kind::CONNECT, &connect.to_bytes());
+    let read = Control::parse(&control.to_bytes()).expect("well formed");
+    assert_eq!(Connect::parse(&read.payload), connect);
+    let long = Connect { node: "x".repeat(40), ..connect };
+    assert_eq!(Connect::parse(&Control::new(0, 1, &long.to_bytes()).payload).node.len(), 31);
+}
+
+proptest! {
+    #[test]
+    fn requests_survive_the_wire(
+        dlid: u16, slid: u16, destination_queue_pair: u32, source_queue_pair: u32, status: u32,
+        length in 0u16..=256, mad in prop::collection::vec(any::<u8>(), 256),
+    ) {
+        let mad = mad.try_into().expect("256 bytes");
+        let request = Request {
+            dlid, slid, destination_queue_pair, source_queue_pair, status, length, mad,
+        };
+        prop_assert_eq!(Request::parse(&request.to_bytes()), Ok(request));
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        // Whatever comes of it, it does not panic.
+        let _ = (Control::parse(&bytes), Request::parse(&bytes));
+    }
+}

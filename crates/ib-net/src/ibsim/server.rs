@@ -1,0 +1,410 @@
+//! The simulator's side of the sockets.
+//!
+//! [`Server::wait`] blocks until something arrives, [`Server::next`] hands out what arrived, one
+//! message after the other and each client in its turn, and [`Server::answer`] and
+//! [`Server::send`] reply. Nothing ever blocks on a client: what one does not take is kept for it,
+//! and what it does not take at all is dropped once it has gone.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+
+use super::message::{Connect, Control, Request, kind};
+use crate::batch::{BATCH, Batch, send};
+
+mod socket;
+
+pub use socket::{Address, BindError};
+use socket::{ControlSocket, DataSocket, Sender};
+
+/// How many messages are kept for a client that takes none.
+const MOST_KEPT: usize = 65_536;
+
+/// How often is looked whether clients are still alive.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// The token of the control socket; clients have the tokens behind it, watched files the ones
+/// from the end.
+const CONTROL: Token = Token(0);
+
+/// What arrived.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Somebody wants to be a client; to be answered with [`Server::accept`] or
+    /// [`Server::refuse`].
+    Connect {
+        /// Who, for the answer.
+        ticket: Ticket,
+        /// What it wants.
+        connect: Connect,
+    },
+    /// A client's control message, which is to be answered with [`Server::answer`].
+    Control {
+        /// The client.
+        client: u32,
+        /// The message.
+        message: Control,
+    },
+    /// A client's management datagram.
+    Request {
+        /// The client.
+        client: u32,
+        /// The datagram with its addresses.
+        request: Box<Request>,
+    },
+    /// A client left or died; its number will be used again.
+    Gone {
+        /// The client.
+        client: u32,
+    },
+    /// A watched file can be read.
+    Readable(usize),
+}
+
+/// Somebody who waits for the answer to a connect message.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    sender: Sender,
+    connect: Connect,
+}
+
+/// What was refused, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Datagrams that are no message: wrong length, wrong magic number, impossible lengths.
+    pub malformed: u64,
+    /// Messages that name a client which their sender is not, or that another user sent.
+    pub forged: u64,
+    /// Messages for clients that took nothing for too long.
+    pub overflowed: u64,
+}
+
+struct Client {
+    data: DataSocket,
+    control: Sender,
+    /// What the client has not taken yet.
+    kept: VecDeque<[u8; Request::LENGTH]>,
+    /// Whether it said that it takes nothing now.
+    full: bool,
+}
+
+/// The sockets of a simulator.
+pub struct Server {
+    address: Address,
+    control: ControlSocket,
+    poll: Poll,
+    events: Events,
+    clients: Vec<Option<Client>>,
+    /// The clients whose sockets may hold something, in turn.
+    ready: VecDeque<u32>,
+    control_ready: bool,
+    inputs: VecDeque<Input>,
+    watched: BTreeMap<usize, i32>,
+    batch: Batch<{ Request::LENGTH }>,
+    looked: Instant,
+    refused: Refused,
+}
+
+impl Server {
+    /// Opens the control socket.
+    ///
+    /// # Errors
+    /// Fails when the name or port is in use or cannot be had.
+    pub fn bind(address: Address) -> Result<Self, BindError> {
+        let control = ControlSocket::bind(&address)?;
+        let failed = |source| BindError { address: address.to_string(), source };
+        let poll = Poll::new().map_err(failed)?;
+        let source = control.as_fd().as_raw_fd();
+        poll.registry()
+            .register(&mut SourceFd(&source), CONTROL, Interest::READABLE)
+            .map_err(failed)?;
+        Ok(Self {
+            address,
+            control,
+            poll,
+            events: Events::with_capacity(256),
+            clients: Vec::new(),
+            ready: VecDeque::new(),
+            control_ready: true,
+            inputs: VecDeque::new(),
+            watched: BTreeMap::new(),
+            batch: Batch::new(),
+            looked: Instant::now(),
+            refused: Refused::default(),
+        })
+    }
+
+    /// Returns where the server listens.
+    #[must_use]
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Returns what was refused so far.
+    #[must_use]
+    pub const fn refused(&self) -> Refused {
+        self.refused
+    }
+
+    /// Has another file watched: [`Input::Readable`] with this key tells when it can be read anew.
+    ///
+    /// # Errors
+    /// Fails when the system cannot watch it.
+    pub fn watch(&mut self, file: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        let file = file.as_raw_fd();
+        let token = Token(usize::MAX / 2 + key);
+        self.poll.registry().register(&mut SourceFd(&file), token, Interest::READABLE)?;
+        self.watched.insert(key, file);
+        Ok(())
+    }
+
+    /// Watches a file no longer; it must still be open.
+    ///
+    /// # Errors
+    /// Fails when the file was not watched.
+    pub fn unwatch(&mut self, key: usize) -> io::Result<()> {
+        let file = self.watched.remove(&key).ok_or(io::ErrorKind::NotFound)?;
+        self.poll.registry().deregister(&mut SourceFd(&file))
+    }
+
+    /// Waits until something arrives, at most for a time; returns at once while there is something
+    /// left to hand out.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        let busy = !self.inputs.is_empty() || !self.ready.is_empty() || self.control_ready;
+        let limit = limit.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
+        match self.poll.poll(&mut self.events, Some(if busy { Duration::ZERO } else { limit })) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            result => result?,
+        }
+        let mut writable = Vec::new();
+        for event in &self.events {
+            match event.token() {
+                CONTROL => self.control_ready = true,
+                Token(token) if token >= usize::MAX / 2 => {
+                    self.inputs.push_back(Input::Readable(token - usize::MAX / 2));
+                }
+                Token(token) => {
+                    let client = token as u32 - 1;
+                    if (event.is_readable() || event.is_error()) && !self.ready.contains(&client) {
+                        self.ready.push_back(client);
+                    }
+                    if event.is_writable() {
+                        writable.push(client);
+                    }
+                }
+            }
+        }
+        for client in writable {
+            if let Some(Some(state)) = self.clients.get_mut(client as usize) {
+                state.full = false;
+            }
+            self.push(client);
+        }
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.look();
+        }
+        Ok(())
+    }
+
+    /// Returns the next message that arrived; `None` when there is nothing more for now.
+    pub fn next(&mut self) -> Option<Input> {
+        loop {
+            if let Some(input) = self.inputs.pop_front() {
+                return Some(input);
+            }
+            if self.control_ready {
+                self.read_control();
+                continue;
+            }
+            let client = self.ready.pop_front()?;
+            self.read_client(client);
+        }
+    }
+
+    fn read_control(&mut self) {
+        let mut bytes = [0; Control::LENGTH + 1];
+        let (length, sender) = match self.control.receive(&mut bytes) {
+            Ok(Some(received)) => received,
+            Ok(None) => {
+                self.control_ready = false;
+                return;
+            }
+            // An error here is about an earlier answer to somebody who has gone.
+            Err(_) => return,
+        };
+        let Ok(message) = Control::parse(&bytes[..length]) else {
+            self.refused.malformed += 1;
+            return;
+        };
+        if !sender.is_own_user() {
+            self.refused.forged += 1;
+            return;
+        }
+        if message.kind == kind::CONNECT {
+            let connect = Connect::parse(&message.payload);
+            if !sender.may_be(&self.address, connect.id) {
+                self.refused.forged += 1;
+                self.reply(&sender, &Control::new(0, kind::ERROR, &[]));
+                return;
+            }
+            self.inputs.push_back(Input::Connect {
+                ticket: Ticket { sender, connect: connect.clone() },
+                connect,
+            });
+            return;
+        }
+        let known = self.clients.get(message.client as usize).and_then(Option::as_ref);
+        if known.is_none_or(|client| client.control != sender) {
+            self.refused.forged += 1;
+            self.reply(&sender, &Control::new(message.client, kind::ERROR, &[]));
+            return;
+        }
+        let client = message.client;
+        if message.kind == kind::DISCONNECT {
+            self.reply(&sender, &message);
+            self.forget(client);
+            return;
+        }
+        self.inputs.push_back(Input::Control { client, message });
+    }
+
+    fn read_client(&mut self, client: u32) {
+        let Some(Some(state)) = self.clients.get_mut(client as usize) else { return };
+        let count = match self.batch.receive(state.data.as_fd()) {
+            Ok(count) => count,
+            Err(_) => return self.forget(client),
+        };
+        for index in 0..count {
+            match self.batch.datagram(index).map(Request::parse) {
+                Some(Ok(request)) => {
+                    self.inputs.push_back(Input::Request { client, request: Box::new(request) });
+                }
+                Some(Err(_)) | None => self.refused.malformed += 1,
+            }
+        }
+        if count == BATCH {
+            self.ready.push_back(client);
+        } else if count > 0 {
+            // Readiness is only told anew when more comes, so the socket has to be seen empty.
+            self.ready.push_back(client);
+        }
+    }
+
+    /// Makes a client of somebody; the answer carries the name of the node that it is on. Returns
+    /// the client's number.
+    ///
+    /// # Errors
+    /// Fails when the sockets for it cannot be had; it is refused then.
+    pub fn accept(&mut self, ticket: &Ticket, node: &str) -> io::Result<u32> {
+        let free = self.clients.iter().position(Option::is_none);
+        let client = free.unwrap_or(self.clients.len()) as u32;
+        let data = DataSocket::open(&self.address, client, ticket.connect.id).and_then(|data| {
+            let source = data.as_fd().as_raw_fd();
+            let token = Token(client as usize + 1);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll.registry().register(&mut SourceFd(&source), token, interest)?;
+            Ok(data)
+        });
+        let data = match data {
+            Ok(data) => data,
+            Err(error) => {
+                self.refuse(ticket);
+                return Err(error);
+            }
+        };
+        let connected = Connect { node: node.to_owned(), ..ticket.connect.clone() };
+        let connected = Connect { id: client, ..connected };
+        let state =
+            Client { data, control: ticket.sender.clone(), kept: VecDeque::new(), full: false };
+        if client as usize == self.clients.len() {
+            self.clients.push(Some(state));
+        } else {
+            self.clients[client as usize] = Some(state);
+        }
+        self.reply(&ticket.sender, &Control::new(client, kind::CONNECT, &connected.to_bytes()));
+        Ok(client)
+    }
+
+    /// Turns somebody away.
+    pub fn refuse(&mut self, ticket: &Ticket) {
+        self.reply(&ticket.sender, &Control::new(0, kind::ERROR, &[]));
+    }
+
+    /// Answers a client's control message.
+    pub fn answer(&mut self, client: u32, message: &Control) {
+        if let Some(Some(state)) = self.clients.get(client as usize) {
+            let sender = state.control.clone();
+            self.reply(&sender, message);
+        }
+    }
+
+    fn reply(&self, to: &Sender, message: &Control) {
+        // Who does not take the answer has gone, which the next look will find.
+        let _ = self.control.send(to, &message.to_bytes());
+    }
+
+    /// Hands a client a datagram; it leaves with [`Server::flush`] at the latest.
+    pub fn send(&mut self, client: u32, request: &Request) {
+        let Some(Some(state)) = self.clients.get_mut(client as usize) else { return };
+        if state.kept.len() >= MOST_KEPT {
+            self.refused.overflowed += 1;
+            return;
+        }
+        state.kept.push_back(request.to_bytes());
+        if state.kept.len() >= BATCH && !state.full {
+            self.push(client);
+        }
+    }
+
+    /// Sends what is kept, as far as the clients take it.
+    pub fn flush(&mut self) {
+        for client in 0..self.clients.len() as u32 {
+            self.push(client);
+        }
+    }
+
+    fn push(&mut self, client: u32) {
+        let Some(Some(state)) = self.clients.get_mut(client as usize) else { return };
+        while !state.kept.is_empty() && !state.full {
+            let (first, _) = state.kept.as_slices();
+            match send(state.data.as_fd(), first) {
+                Ok(0) => state.full = true,
+                Ok(sent) => drop(state.kept.drain(..sent)),
+                Err(_) => return self.forget(client),
+            }
+        }
+    }
+
+    /// Looks for clients that died without a word.
+    fn look(&mut self) {
+        self.looked = Instant::now();
+        let dead: Vec<u32> = (0..)
+            .zip(&self.clients)
+            .filter(|(_, client)| client.as_ref().is_some_and(|client| client.control.is_dead()))
+            .map(|(number, _)| number)
+            .collect();
+        for client in dead {
+            self.forget(client);
+        }
+    }
+
+    fn forget(&mut self, client: u32) {
+        let Some(state) = self.clients.get_mut(client as usize).and_then(Option::take) else {
+            return;
+        };
+        let source = state.data.as_fd().as_raw_fd();
+        // A socket that is about to be closed need not be watched; it cannot matter if it was not.
+        let _ = self.poll.registry().deregister(&mut SourceFd(&source));
+        self.inputs.push_back(Input::Gone { client });
+    }
+}
+
+#[cfg(test)]
+mod tests;

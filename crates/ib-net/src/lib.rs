@@ -1,0 +1,11 @@
+//! Everything of ibfabric that touches the outside: sockets and devices.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
+//! | `batch` | many datagrams with one system call |
+//!
+//! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
+
+mod batch;
+pub mod ibsim;
