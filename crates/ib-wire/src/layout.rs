@@ -4,7 +4,7 @@
 //! starts at one of its bits, counted from the most significant one, and is so many bits wide:
 //! `bits(34, 5, 3)` are the three lowest bits of byte 34.
 
-use ib_types::Guid;
+use ib_types::{Gid, Guid, PKey, Psn, QKey, Qpn, ServiceLevel, VirtualLane};
 
 /// A value that is some bits of a wire layout.
 pub trait Field: Copy {
@@ -102,15 +102,57 @@ impl Field for bool {
     }
 }
 
-impl Field for Guid {
+macro_rules! identifiers {
+    ($($name:ident($number:ty)),+) => {$(
+        impl Field for $name {
+            #[inline]
+            fn read(bytes: &[u8], at: Bits) -> Self {
+                Self(get(bytes, at) as $number)
+            }
+
+            #[inline]
+            fn write(self, bytes: &mut [u8], at: Bits) {
+                set(bytes, at, u64::from(self.0));
+            }
+        }
+    )+};
+}
+
+identifiers!(Guid(u64), PKey(u16), QKey(u32));
+
+macro_rules! narrow {
+    ($($name:ident: $width:literal = $read:expr),+ $(,)?) => {$(
+        impl Field for $name {
+            #[inline]
+            fn read(bytes: &[u8], at: Bits) -> Self {
+                debug_assert!(at.width == $width, concat!("a field of ", $width, " bits"));
+                $read(get(bytes, at))
+            }
+
+            #[inline]
+            fn write(self, bytes: &mut [u8], at: Bits) {
+                set(bytes, at, u64::from(self.get()));
+            }
+        }
+    )+};
+}
+
+narrow! {
+    Qpn: 24 = |value: u64| Self::truncated(value as u32),
+    Psn: 24 = |value: u64| Self::truncated(value as u32),
+    ServiceLevel: 4 = |value: u64| Self::new(value as u8 & 15).expect("four bits"),
+    VirtualLane: 4 = |value: u64| Self::new(value as u8 & 15).expect("four bits"),
+}
+
+impl Field for Gid {
     #[inline]
     fn read(bytes: &[u8], at: Bits) -> Self {
-        Self(get(bytes, at))
+        Self::from_bytes(<[u8; 16]>::read(bytes, at))
     }
 
     #[inline]
     fn write(self, bytes: &mut [u8], at: Bits) {
-        set(bytes, at, self.0);
+        self.to_bytes().write(bytes, at);
     }
 }
 
@@ -205,6 +247,7 @@ macro_rules! layout {
             ];
 
             /// Reads the fields. Any bytes are legal.
+            #[inline]
             #[must_use]
             pub fn parse(bytes: &[u8; $length]) -> Self {
                 Self {
@@ -218,6 +261,7 @@ macro_rules! layout {
             }
 
             /// Writes the fields and leaves all other bits alone.
+            #[inline]
             pub fn emit(&self, bytes: &mut [u8; $length]) {
                 $(
                     <$kind as $crate::layout::Field>::write(

@@ -17,7 +17,7 @@ impl Gid {
     /// The value zero, which is reserved and which files use for "not known".
     pub const ZERO: Self = Self(0);
 
-    /// The subnet prefix of a subnet that has not been given another, fe80::/64.
+    /// The subnet prefix of a subnet that has not been given another, `fe80::/64`.
     pub const DEFAULT_PREFIX: u64 = 0xfe80_0000_0000_0000;
 
     /// Makes a unicast GID of a subnet prefix and a port's GUID.
@@ -44,7 +44,7 @@ impl Gid {
         self.0 >> 120 == 0xff
     }
 
-    /// Returns the IPv4 address that the GID stands for under RoCEv2, when it is ::ffff:a.b.c.d.
+    /// Returns the IPv4 address that the GID stands for under RoCEv2, `::ffff:a.b.c.d`.
     #[must_use]
     pub const fn to_ipv4(self) -> Option<Ipv4Addr> {
         Ipv6Addr::from_bits(self.0).to_ipv4_mapped()
@@ -70,7 +70,7 @@ impl From<Ipv6Addr> for Gid {
 }
 
 impl From<Ipv4Addr> for Gid {
-    /// Maps a.b.c.d to ::ffff:a.b.c.d, the GID of a RoCEv2 port.
+    /// Maps a.b.c.d to `::ffff:a.b.c.d`, the GID of a RoCEv2 port.
     fn from(address: Ipv4Addr) -> Self {
         address.to_ipv6_mapped().into()
     }
