@@ -232,12 +232,13 @@ macro_rules! layout {
             )+
         }
 
+        #[allow(dead_code, reason = "a layout that is not public may need only some of them")]
         impl $name {
             /// The length on the wire in bytes.
-            pub const LENGTH: usize = $length;
+            $visible const LENGTH: usize = $length;
 
             /// The fields in the order of the wire.
-            pub const FIELDS: &'static [$crate::layout::FieldInfo] = &[
+            $visible const FIELDS: &'static [$crate::layout::FieldInfo] = &[
                 $(
                     $crate::layout::FieldInfo {
                         name: stringify!($field),
@@ -249,7 +250,7 @@ macro_rules! layout {
             /// Reads the fields. Any bytes are legal.
             #[inline]
             #[must_use]
-            pub fn parse(bytes: &[u8; $length]) -> Self {
+            $visible fn parse(bytes: &[u8; $length]) -> Self {
                 Self {
                     $(
                         $field: <$kind as $crate::layout::Field>::read(
@@ -262,7 +263,7 @@ macro_rules! layout {
 
             /// Writes the fields and leaves all other bits alone.
             #[inline]
-            pub fn emit(&self, bytes: &mut [u8; $length]) {
+            $visible fn emit(&self, bytes: &mut [u8; $length]) {
                 $(
                     <$kind as $crate::layout::Field>::write(
                         self.$field,
@@ -274,7 +275,7 @@ macro_rules! layout {
 
             /// Returns the fields as bytes, with zeros where the layout has none.
             #[must_use]
-            pub fn to_bytes(&self) -> [u8; $length] {
+            $visible fn to_bytes(self) -> [u8; $length] {
                 let mut bytes = [0; $length];
                 self.emit(&mut bytes);
                 bytes

@@ -129,7 +129,8 @@ proptest! {
             // Most bytes would stop at the LRH.
             bytes.truncate((bytes.len() - 2) / 4 * 4 + 2);
             bytes[0] &= 0xf0;
-            bytes[1] = bytes[1] & 0xf0 | 2 + (bytes[1] & 1);
+            bytes[1] &= 0xf1;
+            bytes[1] |= 2;
             let words = ((bytes.len() - 2) / 4) as u16;
             bytes[4..6].copy_from_slice(&words.to_be_bytes());
         }
