@@ -105,10 +105,7 @@ proptest! {
         prop_assert_eq!(events(&bytes).unwrap(), expected);
         // Cut anywhere, it is an error or fewer events, and never more memory than bytes.
         for end in 0..bytes.len() {
-            let mut reader = match Reader::new(&bytes[..end]) {
-                Ok(reader) => reader,
-                Err(_) => continue,
-            };
+            let Ok(mut reader) = Reader::new(&bytes[..end]) else { continue };
             while let Ok(Some(_)) = reader.next_event() {}
             prop_assert!(reader.offset() <= end as u64);
         }
