@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`packet`] | the headers of a packet, the checked view of one, the builder |
 //! | [`crc`] | ICRC and VCRC |
-//! | [`layout`] | how a wire layout is described once |
+//! | [`mod@layout`] | how a wire layout is described once |
 //!
 //! Nothing here does I/O or knows the time. `parse` takes bytes whose length was checked and never
 //! fails on what they say: codes that nobody has named survive.

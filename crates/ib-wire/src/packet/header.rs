@@ -118,8 +118,16 @@ impl HeaderSet {
     #[inline]
     #[must_use]
     pub fn offset(self, header: Header) -> Option<usize> {
-        self.contains(header)
-            .then(|| self.iter().take_while(|&other| other < header).map(Header::length).sum())
+        if !self.contains(header) {
+            return None;
+        }
+        let mut before = self.members & ((1 << header as u8) - 1);
+        let mut offset = 0;
+        while before != 0 {
+            offset += Header::ALL[before.trailing_zeros() as usize].length();
+            before &= before - 1;
+        }
+        Some(offset)
     }
 
     /// Returns the members in the order of the wire.
