@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`write`] | [`Writer`]: interfaces, packets and statistics become pcapng blocks |
+//! | [`mod@write`] | [`Writer`]: interfaces, packets and statistics become pcapng blocks |
 //! | [`read`] | [`Reader`]: pcapng or pcap become interfaces, packets and statistics |
 //! | [`model`] | what both speak: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
 //! | [`erf`] | the record header that carries native InfiniBand packets |
