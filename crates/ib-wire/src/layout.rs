@@ -13,6 +13,20 @@ pub trait Field: Copy {
 
     /// Writes the value into the bits and leaves those around them alone.
     fn write(self, bytes: &mut [u8], at: Bits);
+
+    /// Reads values that stand one after the other in `at`.
+    #[inline]
+    fn read_array<const N: usize>(bytes: &[u8], at: Bits) -> [Self; N] {
+        std::array::from_fn(|index| Self::read(bytes, at.part(index, N)))
+    }
+
+    /// Writes values one after the other.
+    #[inline]
+    fn write_array<const N: usize>(values: &[Self; N], bytes: &mut [u8], at: Bits) {
+        for (index, value) in values.iter().enumerate() {
+            value.write(bytes, at.part(index, N));
+        }
+    }
 }
 
 /// The place of a field.
@@ -88,7 +102,31 @@ macro_rules! numbers {
     )+};
 }
 
-numbers!(u8, u16, u32, u64);
+numbers!(u16, u32, u64);
+
+impl Field for u8 {
+    #[inline]
+    fn read(bytes: &[u8], at: Bits) -> Self {
+        get(bytes, at) as Self
+    }
+
+    #[inline]
+    fn write(self, bytes: &mut [u8], at: Bits) {
+        set(bytes, at, u64::from(self));
+    }
+
+    #[inline]
+    fn read_array<const N: usize>(bytes: &[u8], at: Bits) -> [Self; N] {
+        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
+        bytes[at.byte..at.byte + N].try_into().expect("the slice has N bytes")
+    }
+
+    #[inline]
+    fn write_array<const N: usize>(values: &[Self; N], bytes: &mut [u8], at: Bits) {
+        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
+        bytes[at.byte..at.byte + N].copy_from_slice(values);
+    }
+}
 
 impl Field for bool {
     #[inline]
@@ -156,19 +194,64 @@ impl Field for Gid {
     }
 }
 
-/// Whole bytes that start at bit 0.
-impl<const N: usize> Field for [u8; N] {
+/// Values of one width, one after the other: byte strings, tables of ports, of GUIDs, of nibbles.
+impl<F: Field, const N: usize> Field for [F; N] {
     #[inline]
     fn read(bytes: &[u8], at: Bits) -> Self {
-        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
-        bytes[at.byte..at.byte + N].try_into().expect("the slice has N bytes")
+        F::read_array(bytes, at)
     }
 
     #[inline]
     fn write(self, bytes: &mut [u8], at: Bits) {
-        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
-        bytes[at.byte..at.byte + N].copy_from_slice(&self);
+        F::write_array(&self, bytes, at);
     }
+}
+
+impl Bits {
+    /// Returns the place of one of `count` equal parts.
+    #[inline]
+    #[must_use]
+    pub const fn part(self, index: usize, count: usize) -> Self {
+        let width = self.width / count;
+        let first = self.bit + index * width;
+        Self { byte: self.byte + first / 8, bit: first % 8, width }
+    }
+
+    /// Returns the place as seen from `bytes` before the start of the layout.
+    #[must_use]
+    pub const fn after(self, bytes: usize) -> Self {
+        Self { byte: self.byte + bytes, ..self }
+    }
+}
+
+/// Returns the place of a field by its name.
+///
+/// # Panics
+/// Panics when the layout has no such field; in a constant that is an error of the compiler.
+#[must_use]
+pub const fn place(fields: &[FieldInfo], name: &str) -> Bits {
+    let mut index = 0;
+    while index < fields.len() {
+        if same(fields[index].name.as_bytes(), name.as_bytes()) {
+            return fields[index].at;
+        }
+        index += 1;
+    }
+    panic!("the layout has no field of this name")
+}
+
+const fn same(left: &[u8], right: &[u8]) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < left.len() {
+        if left[index] != right[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// Makes a newtype a [`Field`]: `field!(PortState(u8))`.
@@ -192,7 +275,8 @@ macro_rules! field {
 /// Defines a struct by its layout: its length in bytes and where each field stands.
 ///
 /// It gets `LENGTH`, `FIELDS`, `parse`, which reads any bytes, and `emit`, which leaves reserved bits
-/// as they are. Unknown codes survive because fields are numbers or newtypes of numbers.
+/// as they are. Unknown codes survive because fields are numbers or newtypes of numbers. A layout and
+/// an array of fields are fields themselves.
 ///
 /// ```
 /// ib_wire::layout! {
@@ -247,6 +331,12 @@ macro_rules! layout {
                 )+
             ];
 
+            /// Returns the layout with all fields zero.
+            #[must_use]
+            $visible fn zeroed() -> Self {
+                Self::parse(&[0; $length])
+            }
+
             /// Reads the fields. Any bytes are legal.
             #[inline]
             #[must_use]
@@ -279,6 +369,21 @@ macro_rules! layout {
                 let mut bytes = [0; $length];
                 self.emit(&mut bytes);
                 bytes
+            }
+        }
+
+        /// The layout as a part of a bigger one; it starts at bit 0 of a byte.
+        impl $crate::layout::Field for $name {
+            #[inline]
+            fn read(bytes: &[u8], at: $crate::layout::Bits) -> Self {
+                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the whole layout");
+                Self::parse(bytes[at.byte..].first_chunk().expect("the layout has room"))
+            }
+
+            #[inline]
+            fn write(self, bytes: &mut [u8], at: $crate::layout::Bits) {
+                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the whole layout");
+                self.emit(bytes[at.byte..].first_chunk_mut().expect("the layout has room"));
             }
         }
     };
