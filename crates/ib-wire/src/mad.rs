@@ -31,13 +31,17 @@
 use std::fmt;
 
 pub mod attribute_id;
+pub mod class_port_info;
 mod codes;
 mod dump;
 pub mod header;
+pub mod rmpp;
+pub mod sa;
 pub mod sm;
 pub mod smp;
 
 pub use attribute_id::AttributeId;
+pub use class_port_info::ClassPortInfo;
 pub use header::{MadHeader, MadStatus, Method, MgmtClass, TransactionId};
 
 /// The length of every management datagram in bytes.
