@@ -30,15 +30,19 @@
 
 use std::fmt;
 
+pub mod acm;
 pub mod attribute_id;
 pub mod class_port_info;
+pub mod cm;
 mod codes;
 mod dump;
 pub mod header;
+pub mod pm;
 pub mod rmpp;
 pub mod sa;
 pub mod sm;
 pub mod smp;
+pub mod vendor;
 
 pub use attribute_id::AttributeId;
 pub use class_port_info::ClassPortInfo;

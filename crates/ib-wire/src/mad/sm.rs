@@ -35,4 +35,6 @@ pub use switch::{LinearForwardingBlock, MulticastForwardingBlock, SwitchInfo};
 pub use tables::{PKeyTable, SlToVl, VlArbitration, VlArbitrationEntry};
 
 #[cfg(test)]
+mod goldens;
+#[cfg(test)]
 mod tests;
