@@ -1,3 +1,5 @@
+mod formats;
+
 use super::*;
 use crate::mad::sm::{NodeInfo, PortInfo};
 
