@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `docs.rs` | `man`, `completions`: made from the command line, and checked against what is committed |
 //! | `conformance.rs` | `conformance opensm`: the same question to OpenSM and to ibfabric |
+//! | `tshark.rs` | `conformance tshark`: capture files of every operation code, read by tshark |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked |
@@ -13,6 +14,7 @@ mod campaign;
 mod conformance;
 mod docs;
 mod paths;
+mod tshark;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,6 +62,8 @@ enum Chore {
 enum Peer {
     /// Routes the same fabrics with OpenSM on ibsim and compares every table.
     Opensm(conformance::Args),
+    /// Writes capture files of every operation code and compares what tshark reads in them.
+    Tshark(tshark::Args),
 }
 
 #[derive(Subcommand)]
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         Chore::Completions { check } => docs::completions(check),
         Chore::CheckPaths => paths::check(),
         Chore::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
+        Chore::Conformance { peer: Peer::Tshark(args) } => tshark::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
     };

@@ -1,7 +1,11 @@
-//! Names of nodes, ports and paths: GUIDs, LIDs and the LID mask control.
+//! Names of nodes, ports and paths: GUIDs, GIDs, LIDs and the LID mask control.
+
+mod gid;
 
 use std::fmt;
 use std::str::FromStr;
+
+pub use gid::{Gid, ParseGidError};
 
 /// A 64-bit globally unique identifier (EUI-64) of a node, port or system image.
 ///

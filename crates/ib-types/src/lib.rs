@@ -5,11 +5,12 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`address`] | [`Guid`], [`Lid`], [`Lmc`]: what a node, a port and a path are called |
+//! | [`address`] | [`Guid`], [`Gid`], [`Lid`], [`Lmc`]: what a node, a port and a path are called |
 //! | [`link`] | [`LinkWidth`], [`LinkSpeed`]: what a link can carry |
 //! | [`node`] | [`NodeKind`]: channel adapter, switch or router |
 //! | [`qos`] | [`ServiceLevel`], [`VirtualLane`]: how traffic is kept apart on a link |
 //! | [`time`] | [`Instant`]: a moment of a clock that may be virtual |
+//! | [`transport`] | [`Qpn`], [`Psn`], [`PKey`], [`QKey`]: queue pairs, sequence numbers and keys |
 //!
 //! ```
 //! use ib_types::{Guid, Lid, LinkSpeed, LinkWidth};
@@ -26,9 +27,11 @@ pub mod link;
 pub mod node;
 pub mod qos;
 pub mod time;
+pub mod transport;
 
-pub use address::{Guid, Lid, Lmc};
+pub use address::{Gid, Guid, Lid, Lmc};
 pub use link::{LinkSpeed, LinkWidth};
 pub use node::NodeKind;
 pub use qos::{ServiceLevel, VirtualLane};
 pub use time::Instant;
+pub use transport::{PKey, Psn, QKey, Qpn};

@@ -4,7 +4,7 @@
 //! starts at one of its bits, counted from the most significant one, and is so many bits wide:
 //! `bits(34, 5, 3)` are the three lowest bits of byte 34.
 
-use ib_types::Guid;
+use ib_types::{Gid, Guid, PKey, Psn, QKey, Qpn, ServiceLevel, VirtualLane};
 
 /// A value that is some bits of a wire layout.
 pub trait Field: Copy {
@@ -13,6 +13,20 @@ pub trait Field: Copy {
 
     /// Writes the value into the bits and leaves those around them alone.
     fn write(self, bytes: &mut [u8], at: Bits);
+
+    /// Reads values that stand one after the other in `at`.
+    #[inline]
+    fn read_array<const N: usize>(bytes: &[u8], at: Bits) -> [Self; N] {
+        std::array::from_fn(|index| Self::read(bytes, at.part(index, N)))
+    }
+
+    /// Writes values one after the other.
+    #[inline]
+    fn write_array<const N: usize>(values: &[Self; N], bytes: &mut [u8], at: Bits) {
+        for (index, value) in values.iter().enumerate() {
+            value.write(bytes, at.part(index, N));
+        }
+    }
 }
 
 /// The place of a field.
@@ -88,7 +102,31 @@ macro_rules! numbers {
     )+};
 }
 
-numbers!(u8, u16, u32, u64);
+numbers!(u16, u32, u64);
+
+impl Field for u8 {
+    #[inline]
+    fn read(bytes: &[u8], at: Bits) -> Self {
+        get(bytes, at) as Self
+    }
+
+    #[inline]
+    fn write(self, bytes: &mut [u8], at: Bits) {
+        set(bytes, at, u64::from(self));
+    }
+
+    #[inline]
+    fn read_array<const N: usize>(bytes: &[u8], at: Bits) -> [Self; N] {
+        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
+        bytes[at.byte..at.byte + N].try_into().expect("the slice has N bytes")
+    }
+
+    #[inline]
+    fn write_array<const N: usize>(values: &[Self; N], bytes: &mut [u8], at: Bits) {
+        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
+        bytes[at.byte..at.byte + N].copy_from_slice(values);
+    }
+}
 
 impl Field for bool {
     #[inline]
@@ -102,31 +140,118 @@ impl Field for bool {
     }
 }
 
-impl Field for Guid {
+macro_rules! identifiers {
+    ($($name:ident($number:ty)),+) => {$(
+        impl Field for $name {
+            #[inline]
+            fn read(bytes: &[u8], at: Bits) -> Self {
+                Self(get(bytes, at) as $number)
+            }
+
+            #[inline]
+            fn write(self, bytes: &mut [u8], at: Bits) {
+                set(bytes, at, u64::from(self.0));
+            }
+        }
+    )+};
+}
+
+identifiers!(Guid(u64), PKey(u16), QKey(u32));
+
+macro_rules! narrow {
+    ($($name:ident: $width:literal = $read:expr),+ $(,)?) => {$(
+        impl Field for $name {
+            #[inline]
+            fn read(bytes: &[u8], at: Bits) -> Self {
+                debug_assert!(at.width == $width, concat!("a field of ", $width, " bits"));
+                $read(get(bytes, at))
+            }
+
+            #[inline]
+            fn write(self, bytes: &mut [u8], at: Bits) {
+                set(bytes, at, u64::from(self.get()));
+            }
+        }
+    )+};
+}
+
+narrow! {
+    Qpn: 24 = |value: u64| Self::truncated(value as u32),
+    Psn: 24 = |value: u64| Self::truncated(value as u32),
+    ServiceLevel: 4 = |value: u64| Self::new(value as u8 & 15).expect("four bits"),
+    VirtualLane: 4 = |value: u64| Self::new(value as u8 & 15).expect("four bits"),
+}
+
+impl Field for Gid {
     #[inline]
     fn read(bytes: &[u8], at: Bits) -> Self {
-        Self(get(bytes, at))
+        Self::from_bytes(<[u8; 16]>::read(bytes, at))
     }
 
     #[inline]
     fn write(self, bytes: &mut [u8], at: Bits) {
-        set(bytes, at, self.0);
+        self.to_bytes().write(bytes, at);
     }
 }
 
-/// Whole bytes that start at bit 0.
-impl<const N: usize> Field for [u8; N] {
+/// Values of one width, one after the other: byte strings, tables of ports, of GUIDs, of nibbles.
+impl<F: Field, const N: usize> Field for [F; N] {
     #[inline]
     fn read(bytes: &[u8], at: Bits) -> Self {
-        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
-        bytes[at.byte..at.byte + N].try_into().expect("the slice has N bytes")
+        F::read_array(bytes, at)
     }
 
     #[inline]
     fn write(self, bytes: &mut [u8], at: Bits) {
-        debug_assert!(at.bit == 0 && at.width == 8 * N, "whole bytes");
-        bytes[at.byte..at.byte + N].copy_from_slice(&self);
+        F::write_array(&self, bytes, at);
     }
+}
+
+impl Bits {
+    /// Returns the place of one of `count` equal parts.
+    #[inline]
+    #[must_use]
+    pub const fn part(self, index: usize, count: usize) -> Self {
+        let width = self.width / count;
+        let first = self.bit + index * width;
+        Self { byte: self.byte + first / 8, bit: first % 8, width }
+    }
+
+    /// Returns the place as seen from `bytes` before the start of the layout.
+    #[must_use]
+    pub const fn after(self, bytes: usize) -> Self {
+        Self { byte: self.byte + bytes, ..self }
+    }
+}
+
+/// Returns the place of a field by its name.
+///
+/// # Panics
+/// Panics when the layout has no such field; in a constant that is an error of the compiler.
+#[must_use]
+pub const fn place(fields: &[FieldInfo], name: &str) -> Bits {
+    let mut index = 0;
+    while index < fields.len() {
+        if same(fields[index].name.as_bytes(), name.as_bytes()) {
+            return fields[index].at;
+        }
+        index += 1;
+    }
+    panic!("the layout has no field of this name")
+}
+
+const fn same(left: &[u8], right: &[u8]) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < left.len() {
+        if left[index] != right[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// Makes a newtype a [`Field`]: `field!(PortState(u8))`.
@@ -150,7 +275,8 @@ macro_rules! field {
 /// Defines a struct by its layout: its length in bytes and where each field stands.
 ///
 /// It gets `LENGTH`, `FIELDS`, `parse`, which reads any bytes, and `emit`, which leaves reserved bits
-/// as they are. Unknown codes survive because fields are numbers or newtypes of numbers.
+/// as they are. Unknown codes survive because fields are numbers or newtypes of numbers. A layout and
+/// an array of fields are fields themselves.
 ///
 /// ```
 /// ib_wire::layout! {
@@ -190,12 +316,13 @@ macro_rules! layout {
             )+
         }
 
+        #[allow(dead_code, reason = "a layout that is not public may need only some of them")]
         impl $name {
             /// The length on the wire in bytes.
-            pub const LENGTH: usize = $length;
+            $visible const LENGTH: usize = $length;
 
             /// The fields in the order of the wire.
-            pub const FIELDS: &'static [$crate::layout::FieldInfo] = &[
+            $visible const FIELDS: &'static [$crate::layout::FieldInfo] = &[
                 $(
                     $crate::layout::FieldInfo {
                         name: stringify!($field),
@@ -204,9 +331,16 @@ macro_rules! layout {
                 )+
             ];
 
-            /// Reads the fields. Any bytes are legal.
+            /// Returns the layout with all fields zero.
             #[must_use]
-            pub fn parse(bytes: &[u8; $length]) -> Self {
+            $visible fn zeroed() -> Self {
+                Self::parse(&[0; $length])
+            }
+
+            /// Reads the fields. Any bytes are legal.
+            #[inline]
+            #[must_use]
+            $visible fn parse(bytes: &[u8; $length]) -> Self {
                 Self {
                     $(
                         $field: <$kind as $crate::layout::Field>::read(
@@ -218,7 +352,8 @@ macro_rules! layout {
             }
 
             /// Writes the fields and leaves all other bits alone.
-            pub fn emit(&self, bytes: &mut [u8; $length]) {
+            #[inline]
+            $visible fn emit(&self, bytes: &mut [u8; $length]) {
                 $(
                     <$kind as $crate::layout::Field>::write(
                         self.$field,
@@ -230,10 +365,25 @@ macro_rules! layout {
 
             /// Returns the fields as bytes, with zeros where the layout has none.
             #[must_use]
-            pub fn to_bytes(&self) -> [u8; $length] {
+            $visible fn to_bytes(self) -> [u8; $length] {
                 let mut bytes = [0; $length];
                 self.emit(&mut bytes);
                 bytes
+            }
+        }
+
+        /// The layout as a part of a bigger one; it starts at bit 0 of a byte.
+        impl $crate::layout::Field for $name {
+            #[inline]
+            fn read(bytes: &[u8], at: $crate::layout::Bits) -> Self {
+                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the whole layout");
+                Self::parse(bytes[at.byte..].first_chunk().expect("the layout has room"))
+            }
+
+            #[inline]
+            fn write(self, bytes: &mut [u8], at: $crate::layout::Bits) {
+                debug_assert!(at.bit == 0 && at.width == 8 * $length, "the whole layout");
+                self.emit(bytes[at.byte..].first_chunk_mut().expect("the layout has room"));
             }
         }
     };

@@ -2,9 +2,15 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`layout`] | how a wire layout is described once |
+//! | [`packet`] | the headers of a packet, the checked view of one, the builder |
+//! | [`crc`] | ICRC and VCRC |
+//! | [`mad`] | management datagrams: SMPs, subnet administration, counters, connections, vendors |
+//! | [`mod@layout`] | how a wire layout is described once |
 //!
 //! Nothing here does I/O or knows the time. `parse` takes bytes whose length was checked and never
 //! fails on what they say: codes that nobody has named survive.
 
+pub mod crc;
 pub mod layout;
+pub mod mad;
+pub mod packet;

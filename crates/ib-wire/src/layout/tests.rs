@@ -33,6 +33,7 @@ fn fields_stand_where_the_layout_says() {
     let mut kept = [0xff; 16];
     odd.emit(&mut kept);
     assert_eq!(kept[..3], [0xfd, 0xfa, 0xbc]);
+    assert_eq!(Odd::zeroed().to_bytes(), [0; Odd::LENGTH]);
 }
 
 proptest! {

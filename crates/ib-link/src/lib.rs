@@ -1,0 +1,18 @@
+//! What joins engines to the world: the traits between them and the types that pass through.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`datagram`] | [`Datagram`]: a management datagram and who is at the other end |
+//! | [`link`] | [`MadLink`]: a port that sends and receives datagrams, whatever is behind it |
+//! | [`agent`] | [`NodeAgent`]: an engine that serves management classes of a node |
+//!
+//! An engine knows neither sockets nor the simulator: it is handed datagrams and the time, and is
+//! asked what it wants to send and when it wants to be called again.
+
+pub mod agent;
+pub mod datagram;
+pub mod link;
+
+pub use agent::{Arrival, NodeAgent};
+pub use datagram::{Datagram, Remote};
+pub use link::{Incoming, LinkError, LinkPort, MadLink};

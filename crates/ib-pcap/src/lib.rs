@@ -1,0 +1,42 @@
+//! Capture files: pcapng written and read, classic pcap read.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`mod@write`] | [`Writer`]: interfaces, packets and statistics become pcapng blocks |
+//! | [`read`] | [`Reader`]: pcapng or pcap become interfaces, packets and statistics |
+//! | [`model`] | what both speak: [`Section`], [`Interface`], [`Packet`], [`Statistics`] |
+//! | [`erf`] | the record header that carries native InfiniBand packets |
+//!
+//! A packet goes straight to or comes straight from a stream, so a file of any length takes the
+//! memory of one packet. Times are nanoseconds since 1970; nothing here reads a clock.
+//!
+//! ```
+//! use ib_pcap::{Event, Interface, LinkType, Packet, Reader, Section, Writer};
+//!
+//! let mut file = Vec::new();
+//! let mut writer = Writer::new(&mut file, &Section::default())?;
+//! let port = writer.interface(&Interface::new(LinkType::ETHERNET).named("eth0"))?;
+//! writer.packet(&Packet::new(port, 1_700_000_000_000_000_000, b"a frame").comment("the first"))?;
+//!
+//! let mut reader = Reader::new(&file[..])?;
+//! while let Some(event) = reader.next_event()? {
+//!     if let Event::Packet(packet) = event {
+//!         assert_eq!(packet.data, b"a frame");
+//!         assert_eq!(packet.comments, ["the first"]);
+//!     }
+//! }
+//! assert_eq!(reader.interfaces()[0].name.as_deref(), Some("eth0"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod erf;
+mod error;
+mod format;
+pub mod model;
+pub mod read;
+pub mod write;
+
+pub use error::{ReadError, WriteError};
+pub use model::{ByteOrder, Event, Interface, LinkType, Packet, PacketFlags, Section, Statistics};
+pub use read::Reader;
+pub use write::Writer;

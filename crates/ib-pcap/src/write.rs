@@ -1,0 +1,277 @@
+//! Writing pcapng.
+
+use std::io::Write;
+
+use crate::erf::ErfHeader;
+use crate::error::WriteError;
+use crate::format::{MAGIC, MAX_BLOCK, NANOSECONDS, block, option};
+use crate::model::{ByteOrder, Interface, Packet, PacketFlags, Section, Statistics};
+
+/// Writes a pcapng section block by block.
+///
+/// Every block goes to the stream with one `write_all`, so that a reader that follows the file
+/// never meets half a block for long; use a `BufWriter` for speed, and
+/// [`Writer::flush_every_packet`] where somebody watches. All times are nanoseconds.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+    order: ByteOrder,
+    /// The snap length of each interface.
+    interfaces: Vec<u32>,
+    flush: bool,
+    block: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts a section.
+    ///
+    /// # Errors
+    /// Returns an error of the stream, and one when the options are longer than a block can be.
+    pub fn new(out: W, section: &Section) -> Result<Self, WriteError> {
+        let order = section.byte_order;
+        let mut writer =
+            Self { out, order, interfaces: Vec::new(), flush: false, block: Vec::new() };
+        writer.begin(block::SECTION);
+        order.put_u32(&mut writer.block, MAGIC);
+        order.put_u16(&mut writer.block, 1);
+        order.put_u16(&mut writer.block, 0);
+        // The length of the section is not known.
+        order.put_u64(&mut writer.block, u64::MAX);
+        writer.texts(option::COMMENT, section.comments.iter())?;
+        writer.texts(option::SECTION_HARDWARE, section.hardware.iter())?;
+        writer.texts(option::SECTION_OS, section.os.iter())?;
+        writer.texts(option::SECTION_APPLICATION, section.application.iter())?;
+        writer.end()?;
+        Ok(writer)
+    }
+
+    /// Lets the stream be flushed after every packet, or not any more.
+    pub fn flush_every_packet(&mut self, flush: bool) {
+        self.flush = flush;
+    }
+
+    /// Adds an interface and returns its number, by which packets name it.
+    ///
+    /// # Errors
+    /// Returns an error of the stream, and one when the options are longer than a block can be.
+    pub fn interface(&mut self, interface: &Interface) -> Result<u32, WriteError> {
+        let order = self.order;
+        self.begin(block::INTERFACE);
+        order.put_u16(&mut self.block, interface.link_type.0);
+        order.put_u16(&mut self.block, 0);
+        order.put_u32(&mut self.block, interface.snap_length);
+        self.texts(option::COMMENT, interface.comments.iter())?;
+        self.texts(option::INTERFACE_NAME, interface.name.iter())?;
+        self.texts(option::INTERFACE_DESCRIPTION, interface.description.iter())?;
+        if let Some(speed) = interface.speed {
+            self.option_u64(option::INTERFACE_SPEED, speed);
+        }
+        self.option(option::INTERFACE_RESOLUTION, &[NANOSECONDS])?;
+        self.end()?;
+        let number = self.interfaces.len() as u32;
+        self.interfaces.push(interface.snap_length);
+        Ok(number)
+    }
+
+    /// Adds a packet, cut to the snap length of its interface. One without a time gets time 0.
+    ///
+    /// # Errors
+    /// Returns an error of the stream, and one when the packet's interface or length is not
+    /// possible; then nothing is written.
+    pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
+        self.record(&[], packet)
+    }
+
+    /// Adds a native InfiniBand packet, from the LRH to the VCRC, to an interface whose link type is
+    /// [`LinkType::ERF`](crate::LinkType::ERF), behind the record header that this needs.
+    ///
+    /// `port` is 0 to 3 and tells the ports of a capture card apart. The interface's snap length
+    /// counts the header; the lengths of the packet do not.
+    ///
+    /// # Errors
+    /// As [`Writer::packet`], and when the packet is longer than 65,535 bytes.
+    pub fn infiniband(&mut self, packet: &Packet<'_>, port: u8) -> Result<(), WriteError> {
+        let wire_length = u16::try_from(packet.original_length).map_err(|_| {
+            let (found, limit) = (packet.original_length as usize, u16::MAX.into());
+            WriteError::TooLong { what: "the InfiniBand packet", found, limit }
+        })?;
+        let room = match *self.known(packet.interface)? as usize {
+            0 => usize::MAX,
+            limit => limit.saturating_sub(ErfHeader::LENGTH),
+        };
+        let kept = packet.data.len().min(room);
+        let flags = packet.flags.unwrap_or_default().0;
+        let header = ErfHeader {
+            time: packet.time.unwrap_or(0),
+            kind: ErfHeader::INFINIBAND,
+            port,
+            truncated: kept < usize::from(wire_length),
+            receive_error: flags & PacketFlags::CRC_ERROR.0 != 0,
+            lost: packet.dropped.map_or(0, |count| count.try_into().unwrap_or(u16::MAX)),
+            wire_length,
+        };
+        self.record(&header.to_bytes(kept), packet)
+    }
+
+    /// Adds a packet behind a header that counts as a part of it.
+    fn record(&mut self, header: &[u8], packet: &Packet<'_>) -> Result<(), WriteError> {
+        let snap_length = *self.known(packet.interface)? as usize;
+        let (captured, original) = (packet.data.len(), packet.original_length);
+        if captured > original as usize {
+            return Err(WriteError::MoreThanAll { captured, original });
+        }
+        let whole = header.len() + captured;
+        let kept = if snap_length == 0 { whole } else { whole.min(snap_length) };
+        if kept > MAX_BLOCK - MARGIN {
+            let (what, limit) = ("the packet", MAX_BLOCK - MARGIN);
+            return Err(WriteError::TooLong { what, found: kept, limit });
+        }
+        let order = self.order;
+        self.begin(block::ENHANCED_PACKET);
+        order.put_u32(&mut self.block, packet.interface);
+        order.put_words(&mut self.block, packet.time.unwrap_or(0));
+        order.put_u32(&mut self.block, kept as u32);
+        order.put_u32(&mut self.block, original.saturating_add(header.len() as u32));
+        let of_header = kept.min(header.len());
+        self.block.extend(&header[..of_header]);
+        self.block.extend(&packet.data[..kept - of_header]);
+        self.pad();
+        self.texts(option::COMMENT, packet.comments.iter())?;
+        if let Some(flags) = packet.flags {
+            self.option_head(option::PACKET_FLAGS, 4);
+            order.put_u32(&mut self.block, flags.0);
+        }
+        if let Some(dropped) = packet.dropped {
+            self.option_u64(option::PACKET_DROPPED, dropped);
+        }
+        self.end()?;
+        if self.flush {
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Adds what an interface counted.
+    ///
+    /// # Errors
+    /// Returns an error of the stream, and one when the interface is not in the file.
+    pub fn statistics(&mut self, statistics: &Statistics) -> Result<(), WriteError> {
+        self.known(statistics.interface)?;
+        let order = self.order;
+        self.begin(block::STATISTICS);
+        order.put_u32(&mut self.block, statistics.interface);
+        order.put_words(&mut self.block, statistics.time);
+        self.texts(option::COMMENT, statistics.comments.iter())?;
+        let times = [
+            (option::STATISTICS_START, statistics.start),
+            (option::STATISTICS_END, statistics.end),
+        ];
+        for (code, time) in times {
+            if let Some(time) = time {
+                self.option_head(code, 8);
+                order.put_words(&mut self.block, time);
+            }
+        }
+        let counts = [
+            (option::STATISTICS_RECEIVED, statistics.received),
+            (option::STATISTICS_DROPPED, statistics.dropped),
+            (option::STATISTICS_ACCEPTED, statistics.accepted),
+            (option::STATISTICS_OS_DROPPED, statistics.os_dropped),
+            (option::STATISTICS_DELIVERED, statistics.delivered),
+        ];
+        for (code, count) in counts {
+            if let Some(count) = count {
+                self.option_u64(code, count);
+            }
+        }
+        self.end()
+    }
+
+    /// Flushes the stream.
+    ///
+    /// # Errors
+    /// Returns an error of the stream.
+    pub fn flush(&mut self) -> Result<(), WriteError> {
+        Ok(self.out.flush()?)
+    }
+
+    /// Flushes the stream and returns it.
+    ///
+    /// # Errors
+    /// Returns an error of the stream.
+    pub fn finish(mut self) -> Result<W, WriteError> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn known(&self, interface: u32) -> Result<&u32, WriteError> {
+        self.interfaces.get(interface as usize).ok_or(WriteError::NoSuchInterface {
+            found: interface,
+            count: self.interfaces.len() as u32,
+        })
+    }
+
+    /// Starts a block, whose length comes in `end`.
+    fn begin(&mut self, kind: u32) {
+        self.block.clear();
+        self.order.put_u32(&mut self.block, kind);
+        self.order.put_u32(&mut self.block, 0);
+    }
+
+    /// Ends the block and hands it to the stream.
+    fn end(&mut self) -> Result<(), WriteError> {
+        self.order.put_u32(&mut self.block, u32::from(option::END));
+        let length = self.block.len() + 4;
+        if length > MAX_BLOCK {
+            return Err(WriteError::TooLong { what: "the block", found: length, limit: MAX_BLOCK });
+        }
+        self.order.put_u32(&mut self.block, length as u32);
+        // The same four bytes stand at both ends of the block.
+        let end = self.block.len();
+        self.block.copy_within(end - 4..end, 4);
+        Ok(self.out.write_all(&self.block)?)
+    }
+
+    fn texts<T: AsRef<str>>(
+        &mut self,
+        code: u16,
+        texts: impl Iterator<Item = T>,
+    ) -> Result<(), WriteError> {
+        for text in texts {
+            self.option(code, text.as_ref().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) -> Result<(), WriteError> {
+        let limit = usize::from(u16::MAX);
+        if value.len() > limit {
+            return Err(WriteError::TooLong { what: "an option", found: value.len(), limit });
+        }
+        self.option_head(code, value.len() as u16);
+        self.block.extend(value);
+        self.pad();
+        Ok(())
+    }
+
+    fn option_u64(&mut self, code: u16, value: u64) {
+        self.option_head(code, 8);
+        self.order.put_u64(&mut self.block, value);
+    }
+
+    fn option_head(&mut self, code: u16, length: u16) {
+        self.order.put_u16(&mut self.block, code);
+        self.order.put_u16(&mut self.block, length);
+    }
+
+    /// Fills the block up to whole words.
+    fn pad(&mut self) {
+        self.block.resize(self.block.len().next_multiple_of(4), 0);
+    }
+}
+
+/// What a packet's block has beside the packet and its options, with room to spare.
+const MARGIN: usize = 64;
+
+#[cfg(test)]
+mod tests;

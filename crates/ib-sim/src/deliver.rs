@@ -1,0 +1,395 @@
+//! What becomes of a packet at the end port that it was for: the node's own agents, agents that it
+//! hosts, clients.
+
+use std::collections::VecDeque;
+
+use ib_link::{Arrival, Datagram, NodeAgent, Remote};
+use ib_topology::{NodeId, PortId};
+use ib_types::{NodeKind, PKey, Qpn};
+use ib_wire::mad::sm::{KeyDetails, NoticeDetails, NoticeType, SwitchKeyDetails, TrapNumber};
+use ib_wire::mad::smp::{self, PERMISSIVE_LID};
+use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass};
+use ib_wire::packet::{Bth, Deth, Opcode};
+
+use crate::event::{Event, Timer};
+use crate::fault::happens;
+use crate::link::Flight;
+use crate::log::{Entry, LogLevel};
+use crate::loss::Loss;
+use crate::packet::{MadPayload, Packet, Payload};
+use crate::sim::{AgentSlot, Sim};
+
+impl Sim {
+    /// Returns the end port of a node by which it would answer what arrived at a port.
+    pub(crate) fn end_port_of(&self, port: PortId) -> PortId {
+        let node = self.port(port).node;
+        if self.node(node).kind == NodeKind::Switch { self.port_id(node, 0) } else { port }
+    }
+
+    /// A packet of subnet management is for this node. `port` is where it arrived.
+    pub(crate) fn deliver_smp(&mut self, node: NodeId, port: PortId, key: u32) {
+        let Payload::Mad(payload) = &self.flight(key).packet.payload else {
+            // Queue pair 0 is spoken to with datagrams only.
+            return self.lose(port, key, Loss::NoReceiver);
+        };
+        let (method, id) = (payload.mad.method(), payload.mad.attribute_id());
+        let transaction = payload.mad.transaction_id().0;
+        let end = self.end_port_of(port);
+        if method == Method::TRAP_REPRESS && transaction >> 48 == 0 {
+            self.note_delivery(port, key);
+            let flight = self.land(key);
+            if let Some(mad) = flight.packet.mad() {
+                self.repress(node, mad);
+            }
+            if let Some(request) = flight.request {
+                self.requests.try_remove(request as usize);
+            }
+            return;
+        }
+        let for_manager = method.is_response()
+            || method == Method::TRAP
+            || id == AttributeId::SM_INFO
+            || !matches!(method, Method::GET | Method::SET);
+        if for_manager {
+            return self.hand_over(end, key);
+        }
+        if self.loses_request(port, id) {
+            return self.lose(port, key, Loss::Fault);
+        }
+        self.note_delivery(port, key);
+        let mut flight = self.land(key);
+        let Payload::Mad(payload) = &mut flight.packet.payload else {
+            unreachable!("seen above")
+        };
+        let slid = flight.packet.slid;
+        let Some(status) = self.subnet_management(port, slid, &mut payload.mad) else {
+            self.port_mut(port).dropped += 1;
+            self.stats.lose(Loss::MKey);
+            self.log(Entry::Lost { port, packet: flight.number, why: Loss::MKey });
+            if let Some(request) = flight.request {
+                self.fail(request);
+            }
+            return;
+        };
+        smp::answer(&mut payload.mad, status);
+        self.stats.answered += 1;
+        let directed = payload.mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE;
+        let packet = self.reply_packet(end, flight.packet);
+        if directed {
+            self.send_directed(end, packet, flight.request);
+        } else {
+            self.send_by_lid(end, packet, flight.request);
+        }
+    }
+
+    /// Returns true when a fault swallows a request that the port's agent should answer.
+    fn loses_request(&mut self, port: PortId, id: AttributeId) -> bool {
+        let Some(faults) = &self.ports[port.index()].faults else { return false };
+        let applies = faults.unanswered_attribute.is_none_or(|only| only == id);
+        applies && happens(&mut self.rng, faults.unanswered)
+    }
+
+    /// Turns a packet round: the answer takes the same ends.
+    fn reply_packet(&self, end: PortId, packet: Packet) -> Packet {
+        let info = &self.port(end).info;
+        let permissive = packet.dlid == PERMISSIVE_LID;
+        let slid = match packet.dlid {
+            PERMISSIVE_LID => PERMISSIVE_LID,
+            dlid if self.port(end).has_lid(dlid) => dlid,
+            _ => info.lid,
+        };
+        let dlid = packet.slid;
+        let grh = packet.grh.map(|grh| ib_wire::packet::Grh {
+            source: self.gid(end),
+            destination: grh.source,
+            ..grh
+        });
+        let Payload::Mad(payload) = packet.payload else {
+            unreachable!("only datagrams are answered")
+        };
+        let payload = MadPayload {
+            destination_qpn: payload.source_qpn,
+            source_qpn: payload.destination_qpn,
+            length: 256,
+            ..payload
+        };
+        debug_assert!(permissive || slid != PERMISSIVE_LID, "an answer has a source");
+        Packet { slid, dlid, sl: packet.sl, grh, payload: Payload::Mad(payload) }
+    }
+
+    pub(crate) fn gid(&self, port: PortId) -> ib_types::Gid {
+        let state = self.port(port);
+        ib_types::Gid::new(state.info.gid_prefix, state.guid)
+    }
+
+    /// A packet that is not subnet management has reached an end port.
+    pub(crate) fn arrive_data(&mut self, port: PortId, key: u32) {
+        let packet = &self.flight(key).packet;
+        if packet.is_smp() {
+            let node = self.port(port).node;
+            return self.deliver_smp(node, port, key);
+        }
+        let (dlid, p_key) = (packet.dlid, packet.p_key());
+        if !packet.is_multicast() && !self.port(port).has_lid(dlid) {
+            return self.lose(port, key, Loss::Misrouted(dlid));
+        }
+        if !self.port(port).admits(p_key) {
+            return self.refuse_key(port, key, p_key);
+        }
+        match &self.flight(key).packet.payload {
+            Payload::Transport(_) => self.deliver_transport(port, key),
+            Payload::Mad(payload) => {
+                let (class, method, transaction) = (
+                    payload.mad.class(),
+                    payload.mad.method(),
+                    payload.mad.transaction_id().0,
+                );
+                let node = self.port(port).node;
+                let agent = self.agents_of.get(&(node, class.0)).copied();
+                let for_agent = !method.is_response() || transaction >> 48 == 0;
+                match agent {
+                    Some(agent) if for_agent => self.deliver_to_agent(port, key, agent),
+                    _ if class == MgmtClass::PERFORMANCE && !method.is_response() => {
+                        self.deliver_performance(port, key);
+                    }
+                    _ => self.hand_over(port, key),
+                }
+            }
+        }
+    }
+
+    /// Refuses a packet whose partition the port is not in, and tells the manager.
+    fn refuse_key(&mut self, port: PortId, key: u32, p_key: PKey) {
+        let violations = &mut self.port_mut(port).info.p_key_violations;
+        *violations = violations.saturating_add(1);
+        let packet = &self.flight(key).packet;
+        let (destination, source) = packet.queue_pairs();
+        let mut details = KeyDetails::zeroed();
+        (details.lid1, details.lid2) = (packet.slid, packet.dlid);
+        details.key = ib_types::QKey(u32::from(p_key.0));
+        details.sl = packet.sl.get();
+        (details.qp1, details.qp2) = (source, destination);
+        if let Some(grh) = packet.grh {
+            (details.gid1, details.gid2) = (grh.source, grh.destination);
+        }
+        let what = (NoticeType::SECURITY, TrapNumber::BAD_P_KEY);
+        self.raise(port, what, &NoticeDetails::Key(details));
+        self.lose(port, key, Loss::Partition(p_key.0));
+    }
+
+    /// A switch refuses a packet whose partition one of its ports does not let pass.
+    pub(crate) fn refuse_partition(&mut self, node: NodeId, port: PortId, key: u32) {
+        let packet = &self.flight(key).packet;
+        let (p_key, number) = (packet.p_key(), self.port(port).number);
+        let (destination, source) = packet.queue_pairs();
+        let mut details = SwitchKeyDetails::zeroed();
+        // LIDs, P_Key, SL, queue pairs and port are given, GIDs are not.
+        details.valid = 0x01f3;
+        (details.lid1, details.lid2) = (packet.slid, packet.dlid);
+        details.p_key = p_key;
+        details.sl = packet.sl.get();
+        (details.qp1, details.qp2) = (source, destination);
+        let own = self.port_id(node, 0);
+        details.switch_lid = self.port(own).info.lid;
+        details.port = number;
+        let what = (NoticeType::SECURITY, TrapNumber::SWITCH_BAD_P_KEY);
+        self.raise(own, what, &NoticeDetails::SwitchKey(details));
+        self.lose(port, key, Loss::Partition(p_key.0));
+    }
+
+    fn deliver_performance(&mut self, port: PortId, key: u32) {
+        let id = self.flight(key).packet.mad().map_or(AttributeId(0), Mad::attribute_id);
+        if self.loses_request(port, id) {
+            return self.lose(port, key, Loss::Fault);
+        }
+        self.note_delivery(port, key);
+        let mut flight = self.land(key);
+        let Payload::Mad(payload) = &mut flight.packet.payload else {
+            unreachable!("performance is asked for by datagrams")
+        };
+        let status = self.performance(port, &mut payload.mad);
+        payload.mad.answer(status);
+        self.stats.answered += 1;
+        let packet = self.reply_packet(port, flight.packet);
+        self.send_by_lid(port, packet, flight.request);
+    }
+
+    /// Hosts an agent at a node: it is handed the datagrams of its classes.
+    ///
+    /// An agent that had one of the classes before loses it.
+    pub fn host(&mut self, node: NodeId, agent: Box<dyn NodeAgent>) {
+        let number = self.agents.len() as u32;
+        for class in agent.classes() {
+            self.agents_of.insert((node, class.0), number);
+        }
+        self.agents.push(AgentSlot { node, agent, wakes: None });
+        self.poll_agent(number);
+    }
+
+    fn deliver_to_agent(&mut self, port: PortId, key: u32, number: u32) {
+        self.note_delivery(port, key);
+        let flight = self.land(key);
+        let arrival = Arrival {
+            port: Some(flight.arrived_by),
+            lid: flight.packet.dlid,
+        };
+        let Payload::Mad(payload) = &flight.packet.payload else {
+            unreachable!("agents take datagrams")
+        };
+        let datagram = Datagram {
+            remote: Remote {
+                lid: flight.packet.slid,
+                qpn: payload.source_qpn,
+                q_key: payload.q_key,
+                sl: flight.packet.sl,
+                p_key: payload.p_key,
+                path_bits: (flight.packet.dlid.wrapping_sub(self.port(port).info.lid) & 0x7f) as u8,
+                grh: flight.packet.grh,
+            },
+            local_qpn: payload.destination_qpn,
+            length: payload.length,
+            mad: payload.mad,
+        };
+        let transaction = payload.mad.transaction_id().0;
+        if let Some(request) = flight.request.filter(|&key| self.requests.contains(key as usize)) {
+            self.await_answer(port, request, transaction);
+        }
+        let now = self.now();
+        self.agents[number as usize].agent.handle(now, arrival, &datagram);
+        self.poll_agent(number);
+    }
+
+    /// An agent wanted to be called now.
+    pub(crate) fn wake_agent(&mut self, number: u32) {
+        let now = self.now();
+        let slot = &mut self.agents[number as usize];
+        if slot.wakes.is_some_and(|at| at <= now) {
+            slot.wakes = None;
+            slot.agent.handle_timeout(now);
+            self.poll_agent(number);
+        }
+    }
+
+    /// Sends what an agent wants to send, and takes note of when it wants to be called.
+    fn poll_agent(&mut self, number: u32) {
+        let now = self.now();
+        let node = self.agents[number as usize].node;
+        while let Some(datagram) = self.agents[number as usize].agent.poll_transmit(now) {
+            let Some(port) = self.end_port(node) else { continue };
+            let request = if datagram.mad.method().is_response() {
+                self.handed.remove(&datagram.mad.transaction_id().0).map(|(request, _)| request)
+            } else {
+                None
+            };
+            let packet = self.datagram_packet(port, &datagram);
+            if datagram.mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {
+                self.send_directed(port, packet, request);
+            } else {
+                self.send_by_lid(port, packet, request);
+            }
+        }
+        let slot = &mut self.agents[number as usize];
+        if let Some(at) = slot.agent.poll_timeout()
+            && slot.wakes.is_none_or(|earlier| at < earlier)
+        {
+            slot.wakes = Some(at);
+            self.schedule(at, Event::Timer(Timer::Agent { agent: number }));
+        }
+    }
+
+    /// Returns the packet of a datagram that leaves an end port.
+    pub(crate) fn datagram_packet(&self, port: PortId, datagram: &Datagram) -> Packet {
+        let remote = &datagram.remote;
+        let slid = if remote.lid == PERMISSIVE_LID {
+            PERMISSIVE_LID
+        } else {
+            self.port(port).info.lid | u16::from(remote.path_bits)
+        };
+        Packet {
+            slid,
+            dlid: remote.lid,
+            sl: remote.sl,
+            grh: remote.grh,
+            payload: Payload::Mad(MadPayload {
+                destination_qpn: remote.qpn,
+                source_qpn: datagram.local_qpn,
+                q_key: remote.q_key,
+                p_key: remote.p_key,
+                length: datagram.length,
+                mad: datagram.mad,
+            }),
+        }
+    }
+
+    /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`].
+    pub fn open(&mut self, port: PortId) {
+        self.receivers.entry(port).or_default();
+    }
+
+    /// Has them dropped again.
+    pub fn close(&mut self, port: PortId) {
+        self.receivers.remove(&port);
+    }
+
+    /// Returns the next packet that arrived at an open port.
+    pub fn receive_packet(&mut self, port: PortId) -> Option<Packet> {
+        self.receivers.get_mut(&port).and_then(VecDeque::pop_front)
+    }
+
+    /// Sends a packet from an end port. A datagram to queue pair 1 in the form of bytes is taken for
+    /// what it is, so that the agents of the other side understand it.
+    pub fn send_packet(&mut self, port: PortId, packet: Packet) {
+        let packet = recognised(packet);
+        self.send_by_lid(port, packet, None);
+    }
+
+    fn deliver_transport(&mut self, port: PortId, key: u32) {
+        if self.receivers.contains_key(&port) {
+            let flight: Flight = self.land(key);
+            if let Some(queue) = self.receivers.get_mut(&port) {
+                queue.push_back(flight.packet);
+            }
+        } else {
+            self.lose(port, key, Loss::NoReceiver);
+        }
+    }
+
+    /// Writes down that a packet has been delivered.
+    pub(crate) fn note_delivery(&mut self, port: PortId, key: u32) {
+        self.stats.delivered += 1;
+        if self.log.level >= LogLevel::Datagrams {
+            let number = self.flight(key).number;
+            if let Some(&mad) = self.flight(key).packet.mad() {
+                self.log(Entry::Delivered { port, packet: number, mad: &mad });
+            }
+        }
+    }
+}
+
+/// Returns a packet with its datagram in the form of one, when that is what it carries.
+fn recognised(packet: Packet) -> Packet {
+    let Payload::Transport(bytes) = &packet.payload else { return packet };
+    let (Some(bth), Some(deth)) = (bytes.first_chunk(), bytes.get(Bth::LENGTH..)) else {
+        return packet;
+    };
+    let bth = Bth::parse(bth);
+    let is_datagram = bth.opcode == Opcode::UD_SEND_ONLY
+        && bth.destination == Qpn::GSI
+        && bth.pad_count == 0
+        && deth.len() == Deth::LENGTH + 256;
+    let (Some(header), true) = (deth.first_chunk(), is_datagram) else { return packet };
+    let deth_header = Deth::parse(header);
+    let mad = Mad(deth[Deth::LENGTH..].try_into().expect("256 bytes are left"));
+    let payload = MadPayload {
+        destination_qpn: bth.destination,
+        source_qpn: deth_header.source,
+        q_key: deth_header.q_key,
+        p_key: bth.p_key,
+        length: 256,
+        mad,
+    };
+    Packet { payload: Payload::Mad(payload), ..packet }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! A node: what it says of itself, and the tables of a switch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ib_types::{Guid, NodeKind};
+use ib_wire::mad::sm::{NodeDescription, NodeInfo, SwitchInfo};
+use ib_topology::NodeSpec;
+
+use crate::trap::Traps;
+
+/// The number of entries of a linear forwarding table.
+const LINEAR_CAPACITY: u16 = 49_152;
+/// The number of multicast groups that a switch can tell apart.
+const MULTICAST_CAPACITY: u16 = 1024;
+/// The revision of every simulated device that its file gives none for.
+const REVISION: u32 = 0xa1;
+
+/// A node of the simulated fabric.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: NodeKind,
+    pub(crate) name: String,
+    pub(crate) description: NodeDescription,
+    pub(crate) guid: Guid,
+    system_guid: Guid,
+    /// The number of external ports.
+    pub(crate) ports: u8,
+    /// The index of port 0.
+    pub(crate) first_port: u32,
+    vendor_id: u32,
+    device_id: u16,
+    revision: u32,
+    pub(crate) powered: bool,
+    pub(crate) switch: Option<Box<Switch>>,
+    pub(crate) traps: Traps,
+}
+
+/// What only a switch has.
+#[derive(Clone, Debug)]
+pub(crate) struct Switch {
+    pub(crate) info: SwitchInfo,
+    /// The port of each LID, as far as the table was written.
+    pub(crate) linear: Vec<u8>,
+    /// The ports of each multicast LID, by its distance from 0xc000.
+    pub(crate) multicast: BTreeMap<u16, [u16; 16]>,
+    pub(crate) lies: Lies,
+}
+
+/// How a switch betrays its manager.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lies {
+    /// LID-routed packets for one port leave by another, though the table reads well.
+    pub(crate) misrouted: BTreeMap<u8, u8>,
+    /// Blocks of the linear forwarding table whose Set is acknowledged and not done.
+    pub(crate) ignored_blocks: BTreeSet<u16>,
+    /// Whether that is so for all blocks.
+    pub(crate) ignores_all: bool,
+}
+
+impl Node {
+    pub(crate) fn new(spec: &NodeSpec, first_port: u32) -> Self {
+        let switch = spec.kind.is_switch().then(|| {
+            let mut info = SwitchInfo::zeroed();
+            info.linear_fdb_cap = LINEAR_CAPACITY;
+            info.multicast_fdb_cap = MULTICAST_CAPACITY;
+            info.port_state_change = true;
+            info.partition_enforcement_cap = crate::port::ENFORCED_P_KEYS;
+            info.inbound_enforcement_cap = true;
+            info.outbound_enforcement_cap = true;
+            info.filter_raw_inbound_cap = true;
+            info.filter_raw_outbound_cap = true;
+            info.enhanced_port0 = spec.enhanced_port0;
+            Box::new(Switch {
+                info,
+                linear: Vec::new(),
+                multicast: BTreeMap::new(),
+                lies: Lies::default(),
+            })
+        });
+        Self {
+            kind: spec.kind,
+            name: spec.name.clone(),
+            description: NodeDescription::new(&spec.description),
+            guid: spec.guid,
+            system_guid: spec.system_guid,
+            ports: spec.ports,
+            first_port,
+            vendor_id: spec.vendor_id,
+            device_id: spec.device_id,
+            revision: if spec.revision == 0 { REVISION } else { spec.revision },
+            powered: true,
+            switch,
+            traps: Traps::default(),
+        }
+    }
+
+    /// Returns what the node says of itself to a request that arrived by a port.
+    pub(crate) fn info(&self, arrival: u8, port_guid: Guid) -> NodeInfo {
+        NodeInfo {
+            base_version: 1,
+            class_version: 1,
+            node_type: self.kind.into(),
+            num_ports: self.ports,
+            system_image_guid: self.system_guid,
+            node_guid: self.guid,
+            port_guid,
+            partition_cap: if self.kind.is_switch() {
+                crate::port::SWITCH_P_KEYS
+            } else {
+                crate::port::ADAPTER_P_KEYS
+            },
+            device_id: self.device_id,
+            revision: self.revision,
+            local_port: arrival,
+            vendor_id: self.vendor_id,
+        }
+    }
+}
+
+impl Switch {
+    /// Returns the port that the table has for a LID; 0xff for none.
+    #[inline]
+    pub(crate) fn port_of(&self, lid: u16) -> u8 {
+        match self.linear.get(usize::from(lid)) {
+            Some(&port) if lid <= self.info.linear_fdb_top => port,
+            _ => 0xff,
+        }
+    }
+
+    /// Returns a block of 64 entries of the linear forwarding table.
+    pub(crate) fn linear_block(&self, block: u16) -> [u8; 64] {
+        let first = usize::from(block) * 64;
+        std::array::from_fn(|index| self.linear.get(first + index).copied().unwrap_or(0xff))
+    }
+
+    /// Writes a block of the linear forwarding table.
+    pub(crate) fn set_linear_block(&mut self, block: u16, ports: &[u8; 64]) {
+        let first = usize::from(block) * 64;
+        if self.linear.len() < first + 64 {
+            self.linear.resize(first + 64, 0xff);
+        }
+        self.linear[first..first + 64].copy_from_slice(ports);
+    }
+
+    /// Returns 32 masks of 16 ports each of the multicast forwarding table.
+    pub(crate) fn multicast_block(&self, block: u16, position: u8) -> [u16; 32] {
+        std::array::from_fn(|index| {
+            let group = block * 32 + index as u16;
+            self.multicast.get(&group).map_or(0, |masks| masks[usize::from(position)])
+        })
+    }
+
+    /// Writes 32 masks of 16 ports each.
+    pub(crate) fn set_multicast_block(&mut self, block: u16, position: u8, masks: &[u16; 32]) {
+        for (index, &mask) in (0u16..).zip(masks) {
+            let group = block * 32 + index;
+            if mask == 0 && !self.multicast.contains_key(&group) {
+                continue;
+            }
+            let all = self.multicast.entry(group).or_default();
+            all[usize::from(position)] = mask;
+            if all.iter().all(|&mask| mask == 0) {
+                self.multicast.remove(&group);
+            }
+        }
+    }
+
+    /// Returns the ports of a multicast LID.
+    pub(crate) fn multicast_ports(&self, lid: u16) -> impl Iterator<Item = u8> {
+        let masks = self.multicast.get(&(lid - 0xc000)).copied().unwrap_or_default();
+        (0..=255u8).filter(move |&port| masks[usize::from(port / 16)] >> (port % 16) & 1 == 1)
+    }
+}

@@ -1,0 +1,334 @@
+//! A port: what it says of itself, what it counts, and the queue behind its link.
+
+use std::collections::VecDeque;
+
+use ib_topology::{LinkRate, NodeId, PortId};
+use ib_types::{Guid, Instant, LinkSpeed, LinkWidth, NodeKind, PKey, VirtualLane};
+use ib_wire::mad::sm::{
+    CapabilityMask, CapabilityMask2, LinkWidthMask, MlnxExtPortInfo, MtuCode, PhysState, PortInfo,
+    PortState, SlToVl, SpeedSet, VlArbitration, VlArbitrationEntry, VlCap,
+};
+
+use crate::counters::Counters;
+use crate::fault::PortFaults;
+
+/// The number of a node's lanes for data, and the number of the one for subnet management.
+pub(crate) const MANAGEMENT_LANE: u8 = 15;
+
+/// The number of P_Keys of an adapter's port.
+pub(crate) const ADAPTER_P_KEYS: u16 = 64;
+/// The number of P_Keys of a switch's management port.
+pub(crate) const SWITCH_P_KEYS: u16 = 8;
+/// The number of P_Keys of a switch's external port.
+pub(crate) const ENFORCED_P_KEYS: u16 = 64;
+
+/// A port of a node; port 0 of an adapter exists and is never used.
+#[derive(Clone, Debug)]
+pub(crate) struct Port {
+    pub(crate) node: NodeId,
+    pub(crate) number: u8,
+    pub(crate) guid: Guid,
+    pub(crate) info: PortInfo,
+    /// What Mellanox' attribute says: FDR10.
+    pub(crate) mellanox: MlnxExtPortInfo,
+    /// The port at the other end of the cable.
+    pub(crate) cable: Option<PortId>,
+    /// What the link can carry when it is up.
+    pub(crate) rate: LinkRate,
+    /// How long a byte takes, in picoseconds.
+    pub(crate) picos_per_byte: u32,
+    /// Grows whenever the link comes up or goes down: what was under way is lost then.
+    pub(crate) epoch: u32,
+    pub(crate) counters: Counters,
+    /// Until when the port sends.
+    pub(crate) busy_until: Instant,
+    /// Whether an event tells when the port has sent.
+    pub(crate) armed: bool,
+    /// What waits to be sent; made when something has to wait for the first time.
+    pub(crate) queues: Option<Box<Queues>>,
+    /// The free blocks of the buffers at the other end, by lane; made when data is first sent.
+    pub(crate) credits: Option<Box<[u32; 15]>>,
+    /// The tables of the port, made when they are first written.
+    pub(crate) tables: Option<Box<Tables>>,
+    pub(crate) faults: Option<Box<PortFaults>>,
+    /// When the lease of the M_Key ends, once it was violated.
+    pub(crate) lease_ends: Option<Instant>,
+    /// What a Set of PortCounters has set to zero is not forgotten here: packets dropped in all.
+    pub(crate) dropped: u64,
+}
+
+/// What waits at a port, by lane.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues {
+    pub(crate) lanes: [VecDeque<u32>; 16],
+    /// The lanes whose queue is not empty, a bit each.
+    pub(crate) waiting: u16,
+    /// Since when the packet at the head is there, by lane.
+    pub(crate) head_since: [Instant; 16],
+    /// Since when there is something to send and no credit for it.
+    pub(crate) starved_since: Option<Instant>,
+    /// How many packets in sequence were dropped at the head, by lane.
+    pub(crate) dropped_in_sequence: [u8; 16],
+    /// Until when a lane drops everything, by lane.
+    pub(crate) stalled_until: [Instant; 16],
+    pub(crate) arbiter: crate::arbiter::State,
+}
+
+/// The tables of a port.
+#[derive(Clone, Debug)]
+pub(crate) struct Tables {
+    pub(crate) p_keys: Vec<PKey>,
+    /// By arrival port on a switch; one on an adapter.
+    pub(crate) sl_to_vl: Vec<SlToVl>,
+    pub(crate) arbitration: Arbitration,
+    /// The further GUIDs of a port, from the second one on.
+    pub(crate) guids: Vec<Guid>,
+}
+
+/// The tables of VL arbitration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arbitration {
+    /// The low-priority entries in two blocks, then the high-priority ones.
+    pub(crate) blocks: [VlArbitration; 4],
+}
+
+impl Default for Arbitration {
+    /// What ibsim starts with: lane 0 has high priority, lanes 1 to 7 share the rest.
+    fn default() -> Self {
+        let empty = VlArbitration::zeroed();
+        let (mut low, mut high) = (empty, empty);
+        for lane in 0..8u8 {
+            let number = VirtualLane::new(lane).expect("below 16");
+            let entry = |weight| VlArbitrationEntry { lane: number, weight };
+            low.entries[usize::from(lane)] = entry(if lane == 0 { 0 } else { 4 });
+            high.entries[usize::from(lane)] = entry(if lane == 0 { 4 } else { 0 });
+        }
+        Self { blocks: [low, empty, high, empty] }
+    }
+}
+
+/// Returns the table that ibsim starts with: every level has its own lane, level 15 lane 7.
+pub(crate) fn default_sl_to_vl() -> SlToVl {
+    let lane = |level| VirtualLane::new(if level == 15 { 7 } else { level as u8 });
+    SlToVl { lanes: std::array::from_fn(|level| lane(level).expect("below 16")) }
+}
+
+impl Tables {
+    /// Returns the tables as they are before anybody writes them.
+    pub(crate) fn new(kind: NodeKind, number: u8, node_ports: u8) -> Self {
+        let arrivals = if kind.is_switch() { usize::from(node_ports) + 1 } else { 1 };
+        let mut p_keys = vec![PKey(0); usize::from(p_key_capacity(kind, number))];
+        p_keys[0] = PKey::DEFAULT;
+        Self {
+            p_keys,
+            sl_to_vl: vec![default_sl_to_vl(); arrivals],
+            arbitration: Arbitration::default(),
+            guids: Vec::new(),
+        }
+    }
+}
+
+/// Returns the length of a port's P_Key table.
+pub(crate) const fn p_key_capacity(kind: NodeKind, number: u8) -> u16 {
+    match (kind.is_switch(), number) {
+        (true, 0) => SWITCH_P_KEYS,
+        (true, _) => ENFORCED_P_KEYS,
+        (false, _) => ADAPTER_P_KEYS,
+    }
+}
+
+impl Port {
+    pub(crate) fn new(
+        node: NodeId,
+        kind: NodeKind,
+        number: u8,
+        (guid, rate): (Guid, LinkRate),
+    ) -> Self {
+        let mut port = Self {
+            node,
+            number,
+            guid,
+            info: initial_info(kind, number),
+            mellanox: MlnxExtPortInfo::zeroed(),
+            cable: None,
+            rate,
+            picos_per_byte: 0,
+            epoch: 0,
+            counters: Counters::default(),
+            busy_until: Instant::ZERO,
+            armed: false,
+            queues: None,
+            credits: None,
+            tables: None,
+            faults: None,
+            lease_ends: None,
+            dropped: 0,
+        };
+        port.set_capabilities(rate);
+        port.set_active(rate);
+        port
+    }
+
+    /// Sets what the port supports and enables: everything up to a rate.
+    pub(crate) fn set_capabilities(&mut self, rate: LinkRate) {
+        let up_to = |most: LinkSpeed| {
+            LinkSpeed::ALL
+                .into_iter()
+                .filter(move |&speed| speed <= most && (speed != LinkSpeed::Fdr10 || most > speed || most == speed))
+                .collect::<SpeedSet>()
+        };
+        let enabled = up_to(rate.speed);
+        let supported = up_to(rate.speed.max(LinkSpeed::Qdr));
+        self.info.set_enabled_speeds(enabled);
+        self.info.set_supported_speeds(supported);
+        self.mellanox.link_speed_supported = supported.mellanox;
+        self.mellanox.link_speed_enabled = enabled.mellanox;
+        self.info.link_width_enabled = rate.width.into();
+        self.info.link_width_supported = LinkWidth::ALL.into_iter().collect();
+        if self.info.capability_mask.contains(CapabilityMask::CAPABILITY_MASK2)
+            && rate.speed >= LinkSpeed::Ndr
+        {
+            self.info.capability_mask2 =
+                self.info.capability_mask2 | CapabilityMask2::LINK_SPEED_NDR;
+        }
+    }
+
+    /// Sets the rate that the link has.
+    pub(crate) fn set_active(&mut self, rate: LinkRate) {
+        let active = SpeedSet::from_active(rate.speed);
+        self.info.set_active_speeds(active);
+        self.mellanox.link_speed_active = active.mellanox;
+        self.info.link_width_active = LinkWidthMask::from(rate.width);
+        self.rate = rate;
+        self.picos_per_byte = picos_per_byte(rate);
+    }
+
+    /// Returns true when the link is up in the sense of the physical layer: SMPs pass.
+    #[inline]
+    pub(crate) const fn is_up(&self) -> bool {
+        self.cable.is_some() && self.info.port_state.0 >= PortState::INIT.0
+    }
+
+    /// Returns true when the port may send data.
+    #[inline]
+    pub(crate) const fn sends_data(&self) -> bool {
+        self.cable.is_some() && self.info.port_state.0 >= PortState::ACTIVE.0
+    }
+
+    /// Returns true when the port may receive data.
+    #[inline]
+    pub(crate) const fn receives_data(&self) -> bool {
+        self.cable.is_some() && self.info.port_state.0 >= PortState::ARMED.0
+    }
+
+    /// Returns true when a LID is one of the port's.
+    #[inline]
+    pub(crate) const fn has_lid(&self, lid: u16) -> bool {
+        let mask = !((1u16 << self.info.lmc) - 1);
+        self.info.lid != 0 && lid & mask == self.info.lid & mask
+    }
+
+    /// Returns how long so many bytes take to be sent, in nanoseconds, rounded up.
+    #[inline]
+    pub(crate) const fn nanos(&self, bytes: usize) -> u64 {
+        (bytes as u64 * self.picos_per_byte as u64).div_ceil(1000)
+    }
+
+    /// Returns the number of lanes for data that are in use.
+    #[inline]
+    pub(crate) fn lanes(&self) -> u8 {
+        VlCap(self.info.operational_vls.0).lanes().unwrap_or(1)
+    }
+
+    /// Returns the tables, made if they are not there yet.
+    pub(crate) fn tables_mut(&mut self, kind: NodeKind, node_ports: u8) -> &mut Tables {
+        let number = self.number;
+        self.tables.get_or_insert_with(|| Box::new(Tables::new(kind, number, node_ports)))
+    }
+
+    /// Returns a P_Key of the table.
+    pub(crate) fn p_key(&self, index: usize) -> PKey {
+        match &self.tables {
+            Some(tables) => tables.p_keys.get(index).copied().unwrap_or(PKey(0)),
+            None if index == 0 => PKey::DEFAULT,
+            None => PKey(0),
+        }
+    }
+
+    /// Returns true when the port is in a packet's partition.
+    pub(crate) fn admits(&self, key: PKey) -> bool {
+        match &self.tables {
+            Some(tables) => tables.p_keys.iter().any(|&own| own.matches(key)),
+            None => PKey::DEFAULT.matches(key),
+        }
+    }
+
+    /// Returns the lane of a service level for packets that arrived by a port.
+    #[inline]
+    pub(crate) fn lane(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {
+        match &self.tables {
+            Some(tables) => {
+                let table = tables.sl_to_vl.get(usize::from(arrival));
+                table.or(tables.sl_to_vl.first()).map_or(MANAGEMENT_LANE, |t| t.lane(level).get())
+            }
+            None if level.get() == 15 => 7,
+            None => level.get(),
+        }
+    }
+}
+
+/// Returns the time of a byte at the data rate, which is the signalling rate less the line code.
+fn picos_per_byte(rate: LinkRate) -> u32 {
+    let signalling = u64::from(rate.megabits_per_second());
+    // 8b/10b up to QDR, 64b/66b beyond.
+    let (data, line) = if rate.speed <= LinkSpeed::Qdr { (8, 10) } else { (64, 66) };
+    (8_000_000 * line / (signalling * data)) as u32
+}
+
+/// Returns what a port says before a subnet manager has come, as ibsim has it.
+fn initial_info(kind: NodeKind, number: u8) -> PortInfo {
+    let mut info = PortInfo::zeroed();
+    info.link_down_default_state = PhysState::POLLING;
+    info.vl_cap = VlCap::VL0_7;
+    info.operational_vls = VlCap::VL0_7;
+    info.vl_arbitration_high_cap = 8;
+    info.vl_arbitration_low_cap = 8;
+    info.mtu_cap = MtuCode::MTU_2048;
+    info.neighbor_mtu = MtuCode::MTU_2048;
+    info.vl_stall_count = 7;
+    info.port_state = PortState::DOWN;
+    info.phys_state = PhysState::POLLING;
+    let end_port = CapabilityMask::TRAP
+        | CapabilityMask::SL_MAPPING
+        | CapabilityMask::EXTENDED_SPEEDS
+        | CapabilityMask::CAPABILITY_MASK2;
+    match (kind.is_switch(), number) {
+        (true, 0) => {
+            info.capability_mask = end_port;
+            info.m_key_lease_period = 4089;
+            info.neighbor_mtu = MtuCode::MTU_256;
+            info.mtu_cap = MtuCode::MTU_1024;
+            info.vl_stall_count = 0;
+            info.guid_cap = 1;
+            info.subnet_timeout = 31;
+            info.resp_time_value = 8;
+            info.port_state = PortState::ACTIVE;
+            info.phys_state = PhysState::LINK_UP;
+        }
+        (true, _) => {}
+        (false, _) => {
+            info.capability_mask =
+                end_port | CapabilityMask::VENDOR_CLASS | CapabilityMask::CAPABILITY_MASK_NOTICE;
+            info.m_key_lease_period = 4089;
+            info.guid_cap = 32;
+            info.subnet_timeout = 31;
+        }
+    }
+    if number == 0 || !kind.is_switch() {
+        info.capability_mask2 = CapabilityMask2::LINK_WIDTH_2X | CapabilityMask2::LINK_SPEED_HDR;
+    }
+    info
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,392 @@
+//! The fabric and its clock.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use ib_link::{Incoming, NodeAgent};
+use ib_topology::rng::Rng;
+use ib_topology::{Fabric, LinkRate, NodeId, PortId};
+use ib_types::{Instant, NodeKind};
+use ib_wire::mad::sm::{PhysState, PortInfo, PortState};
+use slab::Slab;
+
+use crate::client::{Client, Request};
+use crate::counters::Counters;
+use crate::event::{Event, EventQueue, Timer};
+use crate::link::Flight;
+use crate::log::{Entry, Log, LogLevel};
+use crate::node::Node;
+use crate::packet::Packet;
+use crate::port::Port;
+use crate::script::Script;
+use crate::stats::Stats;
+use crate::tap::Tap;
+
+/// How a fabric behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Seeds all that is random.
+    pub seed: u64,
+    /// How long a packet takes from the end of one port to that of the next, beside the time of its
+    /// bytes: cable and switch.
+    pub latency: Duration,
+    /// The buffer of each lane of a port in bytes, at least one packet of the greatest MTU.
+    pub lane_buffer: u32,
+    /// How many packets of subnet management may wait at a port.
+    pub management_buffer: usize,
+    /// How long a client has to answer a request that was handed to it.
+    pub answer_within: Duration,
+    /// How much is logged.
+    pub log: LogLevel,
+    /// Whether packets are kept for [`Sim::take_packets`].
+    pub tap: bool,
+}
+
+impl Default for Options {
+    /// Seed 0, 200 ns per hop, 16 KiB per lane, 4096 packets of subnet management, 30 s to answer,
+    /// no log.
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            latency: Duration::from_nanos(200),
+            lane_buffer: 16 * 1024,
+            management_buffer: 4096,
+            answer_within: Duration::from_secs(30),
+            log: LogLevel::Off,
+            tap: false,
+        }
+    }
+}
+
+/// A client's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u32);
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A fabric whose time runs when it is told to.
+pub struct Sim {
+    pub(crate) options: Options,
+    now: Instant,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) ports: Vec<Port>,
+    names: HashMap<String, NodeId>,
+    queue: EventQueue<Event>,
+    /// How many of the events are not timers.
+    in_transit: usize,
+    pub(crate) flights: Slab<Flight>,
+    /// The packets so far.
+    pub(crate) packets: u64,
+    pub(crate) clients: Vec<Option<Client>>,
+    pub(crate) clients_of: BTreeMap<PortId, Vec<ClientId>>,
+    pub(crate) requests: Slab<Request>,
+    /// The requests that clients were handed to answer, by the transaction under which they were.
+    pub(crate) handed: BTreeMap<u64, (u32, PortId)>,
+    /// The clients for which something has come.
+    pub(crate) woken: BTreeSet<ClientId>,
+    pub(crate) request_number: u32,
+    pub(crate) agents: Vec<AgentSlot>,
+    pub(crate) agents_of: BTreeMap<(NodeId, u8), u32>,
+    /// Packets for queue pairs that are neither of clients nor of agents, by end port.
+    pub(crate) receivers: BTreeMap<PortId, VecDeque<Packet>>,
+    pub(crate) rng: Rng,
+    pub(crate) log: Log,
+    pub(crate) tap: Option<Tap>,
+    pub(crate) stats: Stats,
+    pub(crate) script: Script,
+    pub(crate) unplugged: BTreeMap<PortId, PortId>,
+    pub(crate) latency: u64,
+}
+
+/// An agent of a node.
+pub(crate) struct AgentSlot {
+    pub(crate) node: NodeId,
+    pub(crate) agent: Box<dyn NodeAgent>,
+    /// When it wants to be called, as far as a timer is set.
+    pub(crate) wakes: Option<Instant>,
+}
+
+impl Sim {
+    /// Makes a fabric as a file describes it: all links up, no LIDs, nothing configured.
+    ///
+    /// # Panics
+    /// Panics when the buffer of a lane holds no packet of 4,096 bytes.
+    #[must_use]
+    pub fn new(fabric: &Fabric, options: Options) -> Self {
+        assert!(options.lane_buffer >= 4224, "a lane holds at least a packet of 4,096 bytes");
+        let mut nodes = Vec::with_capacity(fabric.node_count());
+        let mut ports = Vec::new();
+        for (id, node) in fabric.nodes() {
+            let fastest = fabric
+                .ports_of(id)
+                .filter(|(_, port)| port.peer.is_some())
+                .map(|(_, port)| port.rate)
+                .max_by_key(|rate| rate.megabits_per_second())
+                .unwrap_or(LinkRate::DEFAULT);
+            nodes.push(Node::new(node, ports.len() as u32));
+            for (_, port) in fabric.ports_of(id) {
+                let rate = if port.peer.is_some() { port.rate } else { fastest };
+                let mut made = Port::new(id, node.kind, port.number, (port.guid, rate));
+                made.cable = port.peer;
+                ports.push(made);
+            }
+        }
+        let names = fabric.nodes().map(|(id, node)| (node.name.clone(), id)).collect();
+        let mut sim = Self {
+            now: Instant::ZERO,
+            nodes,
+            ports,
+            names,
+            queue: EventQueue::new(),
+            in_transit: 0,
+            flights: Slab::new(),
+            packets: 0,
+            clients: Vec::new(),
+            clients_of: BTreeMap::new(),
+            requests: Slab::new(),
+            handed: BTreeMap::new(),
+            woken: BTreeSet::new(),
+            request_number: 0,
+            agents: Vec::new(),
+            agents_of: BTreeMap::new(),
+            receivers: BTreeMap::new(),
+            rng: Rng::stream(options.seed, 0x51_4d),
+            log: Log::default(),
+            tap: options.tap.then(Tap::default),
+            stats: Stats::default(),
+            script: Script::default(),
+            unplugged: BTreeMap::new(),
+            latency: options.latency.as_nanos() as u64,
+            options,
+        };
+        for (one, other) in fabric.links() {
+            for port in [one, other] {
+                let info = &mut sim.port_mut(port).info;
+                info.port_state = PortState::INIT;
+                info.phys_state = PhysState::LINK_UP;
+            }
+        }
+        sim.log.level = sim.options.log;
+        sim
+    }
+
+    /// Returns the time.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Returns when the next thing happens; `None` when nothing will until somebody does something.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.queue.next_at()
+    }
+
+    /// Lets everything happen that happens by a moment, which is the time afterwards.
+    pub fn run_until(&mut self, moment: Instant) {
+        while let Some((at, event)) = self.queue.pop_by(moment) {
+            self.step(at, event);
+        }
+        self.now = self.now.max(moment);
+    }
+
+    /// Lets the next thing happen that happens by a moment; returns false when there is none.
+    pub fn run_step(&mut self, moment: Instant) -> bool {
+        match self.queue.pop_by(moment) {
+            Some((at, event)) => {
+                self.step(at, event);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Lets everything happen that happens by a moment, and then lets the clock run ahead of it
+    /// until no packet is on its way any more.
+    ///
+    /// With that, a simulator that serves the real world answers at once: what takes microseconds
+    /// in the fabric is not waited for, but what waits for seconds is.
+    pub fn settle(&mut self, moment: Instant) {
+        self.now = self.now.max(moment);
+        loop {
+            let until = if self.in_transit > 0 { Instant::NEVER } else { self.now };
+            let Some((at, event)) = self.queue.pop_by(until) else { break };
+            self.step(at, event);
+        }
+    }
+
+    fn step(&mut self, at: Instant, event: Event) {
+        self.now = self.now.max(at);
+        match event {
+            Event::Arrive { port, flight, epoch } => {
+                self.in_transit -= 1;
+                self.arrive(port, flight, epoch);
+            }
+            Event::Sent { port, epoch } => {
+                self.in_transit -= 1;
+                self.sent(port, epoch);
+            }
+            Event::Credit { port, lane, blocks, epoch } => {
+                self.in_transit -= 1;
+                self.credit(port, (lane, blocks), epoch);
+            }
+            Event::Timer(timer) => self.timer(timer),
+        }
+    }
+
+    fn timer(&mut self, timer: Timer) {
+        match timer {
+            Timer::HeadOfQueue { port, lane, flight, number } => {
+                self.head_of_queue(port, lane, (flight, number));
+            }
+            Timer::Answer { request, number } => self.no_answer(request, number),
+            Timer::Trap { node, transaction } => self.send_trap(node, transaction),
+            Timer::Lease { port } => self.lease_ends(port),
+            Timer::Agent { agent } => self.wake_agent(agent),
+            Timer::Script { step } => self.script_step(step),
+            Timer::Flap { flap } => self.flap(flap),
+        }
+    }
+
+    /// Lets something happen at a moment.
+    #[inline]
+    pub(crate) fn schedule(&mut self, at: Instant, event: Event) {
+        if !matches!(event, Event::Timer(_)) {
+            self.in_transit += 1;
+        }
+        self.queue.push(at, event);
+    }
+
+    /// Returns the node of a name: the name in its file, or else its description.
+    #[must_use]
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied().or_else(|| {
+            let index = self.nodes.iter().position(|node| node.description.as_text() == name)?;
+            Some(NodeId(index as u32))
+        })
+    }
+
+    /// Returns a port by its number on a node.
+    #[must_use]
+    pub fn find_port(&self, node: NodeId, number: u8) -> Option<PortId> {
+        let node = self.nodes.get(node.index())?;
+        (number <= node.ports).then(|| PortId(node.first_port + u32::from(number)))
+    }
+
+    /// Returns the end port by which a node is reached: the management port of a switch, the first
+    /// port with a link of anything else, or its port 1.
+    #[must_use]
+    pub fn end_port(&self, node: NodeId) -> Option<PortId> {
+        let state = self.nodes.get(node.index())?;
+        if state.kind.is_switch() {
+            return self.find_port(node, 0);
+        }
+        (1..=state.ports)
+            .map(|number| self.port_id(node, number))
+            .find(|&port| self.port(port).cable.is_some())
+            .or_else(|| self.find_port(node, 1))
+    }
+
+    /// Returns the first end port of the fabric: that of the first node that is no switch, or else
+    /// of the first switch; `None` in an empty fabric.
+    #[must_use]
+    pub fn first_end_port(&self) -> Option<PortId> {
+        let nodes = || (0..self.nodes.len()).map(|index| NodeId(index as u32));
+        nodes()
+            .find(|&node| self.node(node).kind != NodeKind::Switch)
+            .or_else(|| nodes().next())
+            .and_then(|node| self.end_port(node))
+    }
+
+    /// Returns the node and the number of a port.
+    #[must_use]
+    pub fn place(&self, port: PortId) -> (NodeId, u8) {
+        (self.port(port).node, self.port(port).number)
+    }
+
+    /// Returns the name of a node in its file.
+    #[must_use]
+    pub fn node_name(&self, node: NodeId) -> &str {
+        &self.node(node).name
+    }
+
+    /// Returns what a port says of itself.
+    #[must_use]
+    pub fn port_info(&self, port: PortId) -> PortInfo {
+        self.port(port).info
+    }
+
+    /// Returns what a port has counted.
+    #[must_use]
+    pub fn counters(&self, port: PortId) -> Counters {
+        let port = self.port(port);
+        let mut counters = port.counters;
+        if let Some(since) = port.queues.as_ref().and_then(|queues| queues.starved_since) {
+            counters.xmit_wait += crate::counters::ticks(self.now.since(since));
+        }
+        counters
+    }
+
+    /// Returns the other end of a port's cable.
+    #[must_use]
+    pub fn peer(&self, port: PortId) -> Option<PortId> {
+        self.port(port).cable
+    }
+
+    /// Returns what happened since this was last asked, one line each; empty unless
+    /// [`Options::log`] asks for it.
+    pub fn take_log(&mut self) -> String {
+        self.log.take()
+    }
+
+    /// Returns the totals of the whole fabric.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Returns the next thing that came for a client.
+    pub fn receive(&mut self, client: ClientId) -> Option<Incoming> {
+        self.client_mut(client)?.inbox.pop_front()
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    #[inline]
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.index()]
+    }
+
+    #[inline]
+    pub(crate) fn port(&self, id: PortId) -> &Port {
+        &self.ports[id.index()]
+    }
+
+    #[inline]
+    pub(crate) fn port_mut(&mut self, id: PortId) -> &mut Port {
+        &mut self.ports[id.index()]
+    }
+
+    /// Returns a port that is known to exist.
+    #[inline]
+    pub(crate) fn port_id(&self, node: NodeId, number: u8) -> PortId {
+        PortId(self.node(node).first_port + u32::from(number))
+    }
+
+    /// Sets the state of a port and says so.
+    pub(crate) fn set_state(&mut self, port: PortId, to: PortState) {
+        let from = self.port(port).info.port_state;
+        if from != to {
+            self.port_mut(port).info.port_state = to;
+            self.log(Entry::State { port, from, to });
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Traps: what a node tells its subnet manager unasked, again and again until it is repressed.
+
+use std::time::Duration;
+
+use ib_topology::{NodeId, PortId};
+use ib_wire::mad::sm::{
+    LinkStateDetails, LocalChangeDetails, Notice, NoticeDetails, NoticeType, TrapNumber,
+};
+use ib_wire::mad::{Mad, Method, TransactionId, smp};
+
+use crate::event::{Event, Timer};
+use crate::log::Entry;
+use crate::sim::Sim;
+
+/// How long a node waits for a trap to be repressed.
+const REPEAT_AFTER: Duration = Duration::from_secs(1);
+/// How often a trap is sent at most.
+const MOST_TIMES: u8 = 10;
+
+/// The traps of a node that were not repressed yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traps {
+    pending: Vec<Pending>,
+    /// The transactions of traps so far.
+    transactions: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Pending {
+    transaction: u32,
+    /// The end port that sends it.
+    port: PortId,
+    notice: Notice,
+    sent: u8,
+}
+
+impl Sim {
+    /// Sends trap 128: the state of a link of the switch has changed.
+    pub(crate) fn trap_link_state(&mut self, node: NodeId) {
+        let port = self.port_id(node, 0);
+        let details = LinkStateDetails { lid: self.port(port).info.lid };
+        self.raise(
+            port,
+            (NoticeType::URGENT, TrapNumber::LINK_STATE_CHANGE),
+            &NoticeDetails::LinkState(details),
+        );
+    }
+
+    /// Sends trap 144: the capabilities of an end port have changed.
+    pub(crate) fn trap_capabilities(&mut self, port: PortId) {
+        let info = &self.port(port).info;
+        let mut details = LocalChangeDetails::zeroed();
+        details.lid = info.lid;
+        details.capability_mask = info.capability_mask;
+        self.raise(
+            port,
+            (NoticeType::INFORMATIONAL, TrapNumber::LOCAL_CHANGES),
+            &NoticeDetails::LocalChange(details),
+        );
+    }
+
+    /// Sends a trap from an end port, if it has a LID and knows that of its subnet manager.
+    pub(crate) fn raise(
+        &mut self,
+        port: PortId,
+        (kind, trap): (NoticeType, TrapNumber),
+        details: &NoticeDetails,
+    ) {
+        let (node, info) = (self.port(port).node, &self.port(port).info);
+        if info.lid == 0 || info.master_sm_lid == 0 || !self.node(node).powered {
+            return;
+        }
+        let mut notice = Notice::zeroed();
+        notice.is_generic = true;
+        notice.notice_type = kind;
+        notice.producer = match self.node(node).kind {
+            ib_types::NodeKind::ChannelAdapter => 1,
+            ib_types::NodeKind::Switch => 2,
+            ib_types::NodeKind::Router => 3,
+        };
+        notice.trap = trap;
+        notice.issuer_lid = info.lid;
+        notice.set_details(details);
+        let traps = &mut self.node_mut(node).traps;
+        if traps.pending.iter().any(|pending| pending.notice == notice) {
+            return;
+        }
+        traps.transactions += 1;
+        let transaction = traps.transactions;
+        traps.pending.push(Pending { transaction, port, notice, sent: 0 });
+        self.send_trap(node, transaction);
+    }
+
+    /// Sends a trap that is not repressed yet, unless that was done often enough.
+    pub(crate) fn send_trap(&mut self, node: NodeId, transaction: u32) {
+        let traps = &mut self.node_mut(node).traps;
+        let Some(index) = traps.pending.iter().position(|p| p.transaction == transaction) else {
+            return;
+        };
+        let pending = &mut traps.pending[index];
+        pending.sent += 1;
+        let (port, notice, sent) = (pending.port, pending.notice, pending.sent);
+        if sent == MOST_TIMES {
+            traps.pending.remove(index);
+        } else {
+            let at = self.now() + REPEAT_AFTER;
+            self.schedule(at, Event::Timer(Timer::Trap { node, transaction }));
+        }
+        let mut mad = smp::lid_request(
+            Method::TRAP,
+            TransactionId(u64::from(transaction)),
+            (ib_wire::mad::AttributeId::NOTICE, 0),
+        );
+        let info = &self.port(port).info;
+        let (dlid, key) = (info.master_sm_lid, info.m_key);
+        let level = ib_types::ServiceLevel::new(info.master_sm_sl).unwrap_or_default();
+        mad.set_m_key(key);
+        mad.set_attribute(&notice);
+        self.log(Entry::Trap { port, number: notice.trap, count: sent });
+        let packet = self.management_packet(port, dlid, level, mad);
+        self.send_by_lid(port, packet, None);
+    }
+
+    /// Takes the manager's word that it has heard a trap.
+    pub(crate) fn repress(&mut self, node: NodeId, mad: &Mad) {
+        let transaction = mad.transaction_id().0;
+        let traps = &mut self.node_mut(node).traps;
+        traps.pending.retain(|pending| u64::from(pending.transaction) != transaction);
+    }
+
+    /// Forgets the traps of a node that lost its power.
+    pub(crate) fn forget_traps(&mut self, node: NodeId) {
+        self.node_mut(node).traps.pending.clear();
+    }
+}

@@ -1,0 +1,108 @@
+//! The multicast address resolution of IB ACM: 256 bytes over a UD queue pair.
+//!
+//! It borrows the header of a datagram, but puts types and lengths of addresses where attribute and
+//! modifier stand elsewhere:
+//!
+//! ```text
+//!   0 BaseVersion, class 0x2c, ClassVersion 1, method
+//!   4 status (2)    6 control (2)    8 transaction (8)
+//!  16 destination type, length     18 source type, length
+//!  20 GID count, responder resources, initiator depth, reserved
+//!  24 destination (64)             88 source (64)
+//! 152 GIDs of groups (6 × 16), the least wanted first
+//! ```
+
+use ib_types::{Gid, PKey};
+
+use super::sa::RateCode;
+use super::sm::MtuCode;
+use crate::mad::codes::codes;
+use crate::mad::{MadStatus, Method, MgmtClass, TransactionId};
+
+codes! {
+    /// What an address is.
+    AddressType(u8) {
+        /// None.
+        NONE = 0 "none",
+        /// A name.
+        NAME = 1 "name",
+        /// An IPv4 address.
+        IPV4 = 2 "IPv4",
+        /// An IPv6 address.
+        IPV6 = 3 "IPv6",
+        /// A GID.
+        GID = 4 "GID",
+        /// A LID.
+        LID = 5 "LID",
+    }
+}
+
+crate::layout! {
+    /// A question or an answer.
+    pub struct AcmMessage: 256 {
+        /// The version of the header: 1.
+        pub base_version: u8 = bits(0, 0, 8),
+        /// The class.
+        pub class: MgmtClass = bits(1, 0, 8),
+        /// The version of the class: 1.
+        pub class_version: u8 = bits(2, 0, 8),
+        /// Get asks, GetResp answers.
+        pub method: Method = bits(3, 0, 8),
+        /// Zero.
+        pub status: MadStatus = bits(4, 0, 16),
+        /// What is asked: [`AcmMessage::RESOLVE`].
+        pub control: u16 = bits(6, 0, 16),
+        /// Ties the answer to the question.
+        pub transaction_id: TransactionId = bits(8, 0, 64),
+        /// What the destination's address is.
+        pub destination_type: AddressType = bits(16, 0, 8),
+        /// The length of the destination's field: 64.
+        pub destination_length: u8 = bits(17, 0, 8),
+        /// What the source's address is.
+        pub source_type: AddressType = bits(18, 0, 8),
+        /// The length of the source's field: 64.
+        pub source_length: u8 = bits(19, 0, 8),
+        /// The number of GIDs.
+        pub gid_count: u8 = bits(20, 0, 8),
+        /// Reads that the responder can serve at once; zero.
+        pub responder_resources: u8 = bits(21, 0, 8),
+        /// Reads that the initiator can have at once; zero.
+        pub initiator_depth: u8 = bits(22, 0, 8),
+        /// The address that is looked for, padded with zeros.
+        pub destination: [u8; 64] = bits(24, 0, 512),
+        /// The address of who asks, padded with zeros.
+        pub source: [u8; 64] = bits(88, 0, 512),
+        /// The groups of who asks, or the one that the answer picks; the least wanted first.
+        pub gids: [Gid; 6] = bits(152, 0, 768),
+    }
+}
+
+impl AcmMessage {
+    /// The control word of a question for an address and of its answer.
+    pub const RESOLVE: u16 = 1;
+
+    /// Returns the GIDs that the message counts, six at most.
+    #[must_use]
+    pub fn groups(&self) -> &[Gid] {
+        &self.gids[..usize::from(self.gid_count).min(6)]
+    }
+}
+
+/// Returns the GID of the group for a partition, a type of service, a rate and an MTU.
+///
+/// The partition's key is made that of a full member.
+#[must_use]
+pub const fn group_gid(p_key: PKey, type_of_service: u8, rate: RateCode, mtu: MtuCode) -> Gid {
+    let [high, low] = (p_key.0 | 0x8000).to_be_bytes();
+    let start = [0xff, 0x15, 0x40, 0x01, high, low, type_of_service, rate.0, mtu.0];
+    let mut bytes = [0; 16];
+    let mut index = 0;
+    while index < start.len() {
+        bytes[index] = start[index];
+        index += 1;
+    }
+    Gid::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests;

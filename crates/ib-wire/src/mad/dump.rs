@@ -1,0 +1,62 @@
+//! The lines that infiniband-diags prints of an attribute: a name, dots to column 33, a value.
+
+use std::fmt;
+
+/// Writes one line.
+pub(crate) fn line(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    value: impl fmt::Display,
+) -> fmt::Result {
+    writeln!(f, "{name}:{:.>dots$}{value}", "", dots = 32usize.saturating_sub(name.len()))
+}
+
+/// A number in hexadecimal with a fixed number of digits.
+pub(crate) struct Hex(pub(crate) u64, pub(crate) usize);
+
+impl fmt::Display for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:0digits$x}", self.0, digits = self.1)
+    }
+}
+
+/// The names of set bits with " or " between them and `undefined (VALUE)` for bits that have none.
+pub(crate) struct OneOf<'a> {
+    pub(crate) value: u8,
+    pub(crate) names: &'a [&'a str],
+    /// What stands for zero.
+    pub(crate) zero: &'a str,
+}
+
+impl fmt::Display for OneOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.value == 0 {
+            return f.write_str(self.zero);
+        }
+        let mut between = "";
+        for (bit, name) in self.names.iter().enumerate() {
+            if self.value >> bit & 1 != 0 {
+                write!(f, "{between}{name}")?;
+                between = " or ";
+            }
+        }
+        if u32::from(self.value) >> self.names.len() == 0 {
+            return Ok(());
+        }
+        write!(f, "{between}undefined ({})", self.value)
+    }
+}
+
+/// Writes a mask and, indented below it, the names of its bits.
+pub(crate) fn mask_line<'a>(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    value: u32,
+    names: impl Iterator<Item = (u32, &'a str)>,
+) -> fmt::Result {
+    line(f, name, format_args!("0x{value:x}"))?;
+    for (_, name) in names.filter(|(bit, _)| value & bit != 0) {
+        writeln!(f, "\t\t\t\t{name}")?;
+    }
+    Ok(())
+}

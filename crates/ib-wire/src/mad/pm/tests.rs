@@ -1,0 +1,37 @@
+use super::*;
+
+#[test]
+fn a_set_writes_what_it_selects() {
+    for bit in 0..16 {
+        let mut counters = PortCounters::parse(&[0xff; 44]);
+        let mut request = PortCounters::zeroed();
+        request.counter_select = CounterSelect(1 << bit);
+        counters.write_selected(&request);
+        let zeros: u32 = counters.to_bytes()[4..].iter().map(|byte| byte.count_zeros()).sum();
+        // counter_select2, where the layout has bits too, stays.
+        let expected = match bit {
+            1 | 2 | 7 | 8 => 8,
+            9 | 10 => 4,
+            12..=15 => 32,
+            _ => 16,
+        };
+        assert_eq!(zeros, expected, "bit {bit}");
+    }
+    let mut counters = PortCounters::parse(&[0xff; 44]);
+    counters.write_selected(&PortCounters { counter_select2: 1, ..PortCounters::zeroed() });
+    assert_eq!((counters.xmit_wait, counters.xmit_data), (0, u32::MAX));
+}
+
+#[test]
+fn a_set_of_the_wide_counters_writes_what_it_selects() {
+    for bit in 0..22 {
+        let mut counters = PortCountersExtended::parse(&[0xff; 184]);
+        let mut request = PortCountersExtended::zeroed();
+        request.counter_select = ExtendedSelect(if bit < 8 { 1 << bit } else { 0 });
+        request.counter_select2 = if bit < 8 { 0 } else { 1 << (bit - 8) };
+        counters.write_selected(&request);
+        let bytes = counters.to_bytes();
+        let zeros: Vec<_> = (0..22).filter(|at| bytes[8 + at * 8] == 0).collect();
+        assert_eq!(zeros, [bit]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Multicast groups; IBTA volume 1, chapter 15.2.5.17.
+
+use ib_types::{Gid, PKey, QKey};
+
+use super::{LifeTimeCode, RateCode, Selector, record};
+use crate::mad::codes::masks;
+use crate::mad::sm::MtuCode;
+
+masks! {
+    /// How a port takes part in a group.
+    JoinState(u8) {
+        /// It sends and receives, and keeps the group alive.
+        FULL_MEMBER = 0 "FullMember",
+        /// It sends and receives.
+        NON_MEMBER = 1 "NonMember",
+        /// It sends.
+        SEND_ONLY_NON_MEMBER = 2 "SendOnlyNonMember",
+        /// It sends, and keeps the group alive.
+        SEND_ONLY_FULL_MEMBER = 3 "SendOnlyFullMember",
+    }
+}
+
+crate::layout! {
+    /// A port's membership in a group.
+    ///
+    /// ```text
+    ///  0 MGID (16)              16 PortGID (16)
+    /// 32 Q_Key (4)              36 MLID (2)
+    /// 38 MTU: selector 2 | value 6                      39 TClass
+    /// 40 P_Key (2)              42 Rate, 43 PacketLifeTime: selector 2 | value 6
+    /// 44 SL 4 | FlowLabel 20 | HopLimit 8
+    /// 48 Scope 4 | JoinState 4  49 ProxyJoin 1          50 reserved (2)
+    /// ```
+    pub struct MCMemberRecord: 52 {
+        /// The group's GID; zero asks for a new one.
+        pub mgid: Gid = bits(0, 0, 128),
+        /// The port's GID.
+        pub port_gid: Gid = bits(16, 0, 128),
+        /// The group's Q_Key.
+        pub q_key: QKey = bits(32, 0, 32),
+        /// The group's LID, from 0xc000.
+        pub mlid: u16 = bits(36, 0, 16),
+        /// How the MTU is compared.
+        pub mtu_selector: Selector = bits(38, 0, 2),
+        /// The MTU.
+        pub mtu: MtuCode = bits(38, 2, 6),
+        /// The traffic class of the global route header.
+        pub traffic_class: u8 = bits(39, 0, 8),
+        /// The partition.
+        pub p_key: PKey = bits(40, 0, 16),
+        /// How the rate is compared.
+        pub rate_selector: Selector = bits(42, 0, 2),
+        /// The rate.
+        pub rate: RateCode = bits(42, 2, 6),
+        /// How the life time is compared.
+        pub life_time_selector: Selector = bits(43, 0, 2),
+        /// The life time of packets.
+        pub life_time: LifeTimeCode = bits(43, 2, 6),
+        /// The service level.
+        pub sl: u8 = bits(44, 0, 4),
+        /// The flow label of the global route header.
+        pub flow_label: u32 = bits(44, 4, 20),
+        /// The hop limit of the global route header.
+        pub hop_limit: u8 = bits(47, 0, 8),
+        /// How far the group reaches: 2 link, 5 site, 8 organisation, 14 global.
+        pub scope: u8 = bits(48, 0, 4),
+        /// How the port takes part.
+        pub join_state: JoinState = bits(48, 4, 4),
+        /// Another port joined for this one.
+        pub proxy_join: bool = bits(49, 0, 1),
+    }
+}
+
+record!(MCMemberRecord = MC_MEMBER_RECORD, stride 56 {
+    0: mgid,
+    1: port_gid,
+    2: q_key,
+    3: mlid,
+    4: mtu_selector,
+    5: mtu,
+    6: traffic_class,
+    7: p_key,
+    8: rate_selector,
+    9: rate,
+    10: life_time_selector,
+    11: life_time,
+    12: sl,
+    13: flow_label,
+    14: hop_limit,
+    15: scope,
+    16: join_state,
+    17: proxy_join,
+});

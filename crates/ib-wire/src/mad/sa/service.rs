@@ -1,0 +1,140 @@
+//! Subscriptions, services and forwarded notices; IBTA volume 1, chapters 13.4.8.3, 15.2.5.14 and
+//! 15.2.5.15.
+
+use ib_types::{Gid, PKey, Qpn};
+
+use super::record;
+use crate::mad::attribute;
+use crate::mad::sm::Notice;
+
+crate::layout! {
+    /// A subscription to notices.
+    pub struct InformInfo: 36 {
+        /// Notices about this GID only; zero for LIDs to tell.
+        pub gid: Gid = bits(0, 0, 128),
+        /// The first LID that notices are wanted about; 0xffff for all.
+        pub lid_range_begin: u16 = bits(16, 0, 16),
+        /// The last LID; 0 when there is only the first.
+        pub lid_range_end: u16 = bits(18, 0, 16),
+        /// 1 for traps of the specification, 0 for a vendor's.
+        pub is_generic: u8 = bits(22, 0, 8),
+        /// 1 to subscribe, 0 to unsubscribe.
+        pub subscribe: u8 = bits(23, 0, 8),
+        /// The type of notices; 0xffff for all.
+        pub notice_type: u16 = bits(24, 0, 16),
+        /// The trap, or the vendor's device; 0xffff for all.
+        pub trap: u16 = bits(26, 0, 16),
+        /// The queue pair that reports go to; of the one to remove when unsubscribing.
+        pub qpn: Qpn = bits(28, 0, 24),
+        /// The longest time until the subscriber responds: 4.096 µs × 2^value.
+        pub resp_time_value: u8 = bits(31, 3, 5),
+        /// The kind of producer, or the vendor; 0xffffff for all.
+        pub producer: u32 = bits(33, 0, 24),
+    }
+}
+
+attribute!(InformInfo = INFORM_INFO in SUBN_ADM);
+
+crate::layout! {
+    /// A subscription and who has it.
+    pub struct InformInfoRecord: 64 {
+        /// The subscriber's GID.
+        pub subscriber_gid: Gid = bits(0, 0, 128),
+        /// The number of the subscription among the subscriber's.
+        pub inform_enum: u16 = bits(16, 0, 16),
+        /// The subscription.
+        pub inform_info: InformInfo = bits(24, 0, 288),
+    }
+}
+
+record!(InformInfoRecord = INFORM_INFO_RECORD, stride 64 {
+    0: subscriber_gid,
+    1: inform_enum,
+    3: [inform_info InformInfo gid],
+    4: [inform_info InformInfo lid_range_begin],
+    5: [inform_info InformInfo lid_range_end],
+    7: [inform_info InformInfo is_generic],
+    8: [inform_info InformInfo subscribe],
+    9: [inform_info InformInfo notice_type],
+    10: [inform_info InformInfo trap],
+    11: [inform_info InformInfo qpn],
+    13: [inform_info InformInfo resp_time_value],
+    15: [inform_info InformInfo producer],
+});
+
+crate::layout! {
+    /// A notice that subnet administration forwards: with the GID of the port that issued it.
+    pub struct SaNotice: 80 {
+        /// The notice.
+        pub notice: Notice = bits(0, 0, 512),
+        /// The issuer's GID.
+        pub issuer_gid: Gid = bits(64, 0, 128),
+    }
+}
+
+attribute!(SaNotice = NOTICE in SUBN_ADM);
+
+crate::layout! {
+    /// A service that a port offers.
+    pub struct ServiceRecord: 176 {
+        /// The service.
+        pub service_id: u64 = bits(0, 0, 64),
+        /// The port's GID.
+        pub service_gid: Gid = bits(8, 0, 128),
+        /// The partition.
+        pub p_key: PKey = bits(24, 0, 16),
+        /// Seconds until the record is forgotten; 0xffffffff for never.
+        pub lease: u32 = bits(28, 0, 32),
+        /// What a port must know to change the record.
+        pub key: [u8; 16] = bits(32, 0, 128),
+        /// The service's name, UTF-8 padded with zeros.
+        pub name: [u8; 64] = bits(48, 0, 512),
+        /// Data of the service.
+        pub data8: [u8; 16] = bits(112, 0, 128),
+        /// Data of the service.
+        pub data16: [u16; 8] = bits(128, 0, 128),
+        /// Data of the service.
+        pub data32: [u32; 4] = bits(144, 0, 128),
+        /// Data of the service.
+        pub data64: [u64; 2] = bits(160, 0, 128),
+    }
+}
+
+record!(ServiceRecord = SERVICE_RECORD, stride 176 {
+    0: service_id,
+    1: service_gid,
+    2: p_key,
+    4: lease,
+    5: key,
+    6: name,
+    7: (112 0 8),
+    8: (113 0 8),
+    9: (114 0 8),
+    10: (115 0 8),
+    11: (116 0 8),
+    12: (117 0 8),
+    13: (118 0 8),
+    14: (119 0 8),
+    15: (120 0 8),
+    16: (121 0 8),
+    17: (122 0 8),
+    18: (123 0 8),
+    19: (124 0 8),
+    20: (125 0 8),
+    21: (126 0 8),
+    22: (127 0 8),
+    23: (128 0 16),
+    24: (130 0 16),
+    25: (132 0 16),
+    26: (134 0 16),
+    27: (136 0 16),
+    28: (138 0 16),
+    29: (140 0 16),
+    30: (142 0 16),
+    31: (144 0 32),
+    32: (148 0 32),
+    33: (152 0 32),
+    34: (156 0 32),
+    35: (160 0 64),
+    36: (168 0 64),
+});

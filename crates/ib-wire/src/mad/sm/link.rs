@@ -1,0 +1,284 @@
+//! Codes and masks of a link: state, MTU, width and speed; PortInfo of IBTA volume 1, chapter
+//! 14.2.5.6.
+
+use ib_types::{LinkSpeed, LinkWidth};
+
+use crate::mad::codes::{codes, masks};
+
+codes! {
+    /// The state of a port.
+    PortState(u8) {
+        /// Leave it as it is; only written.
+        NO_CHANGE = 0 "NoChange",
+        /// No link.
+        DOWN = 1 "Down",
+        /// The link is up; only SMPs pass.
+        INIT = 2 "Initialize",
+        /// Configured, not yet in use.
+        ARMED = 3 "Armed",
+        /// In use.
+        ACTIVE = 4 "Active",
+        /// In use, the physical link is being retrained.
+        ACTIVE_DEFER = 5 "ActiveDefer",
+    }
+}
+
+codes! {
+    /// The state of a port's physical layer.
+    PhysState(u8) {
+        /// Leave it as it is; only written.
+        NO_CHANGE = 0 "NoChange",
+        /// Asleep.
+        SLEEP = 1 "Sleep",
+        /// Looking for the other end.
+        POLLING = 2 "Polling",
+        /// Switched off.
+        DISABLED = 3 "Disabled",
+        /// Agreeing on width and speed.
+        TRAINING = 4 "PortConfigurationTraining",
+        /// Up.
+        LINK_UP = 5 "LinkUp",
+        /// Recovering from errors.
+        ERROR_RECOVERY = 6 "LinkErrorRecovery",
+        /// Under test.
+        PHY_TEST = 7 "PhyTest",
+    }
+}
+
+codes! {
+    /// A maximum of a packet's payload.
+    MtuCode(u8) {
+        /// 256 bytes.
+        MTU_256 = 1 "256",
+        /// 512 bytes.
+        MTU_512 = 2 "512",
+        /// 1024 bytes.
+        MTU_1024 = 3 "1024",
+        /// 2048 bytes.
+        MTU_2048 = 4 "2048",
+        /// 4096 bytes.
+        MTU_4096 = 5 "4096",
+    }
+}
+
+impl MtuCode {
+    /// Returns the bytes; `None` for a code that means nothing.
+    #[must_use]
+    pub const fn bytes(self) -> Option<u16> {
+        if matches!(self.0, 1..=5) { Some(128 << self.0) } else { None }
+    }
+
+    /// Returns the code of so many bytes, 256 to 4096.
+    #[must_use]
+    pub const fn from_bytes(bytes: u16) -> Option<Self> {
+        match bytes {
+            256 => Some(Self::MTU_256),
+            512 => Some(Self::MTU_512),
+            1024 => Some(Self::MTU_1024),
+            2048 => Some(Self::MTU_2048),
+            4096 => Some(Self::MTU_4096),
+            _ => None,
+        }
+    }
+}
+
+codes! {
+    /// The data lanes of a port.
+    VlCap(u8) {
+        /// Lane 0.
+        VL0 = 1 "VL0",
+        /// Lanes 0 and 1.
+        VL0_1 = 2 "VL0-1",
+        /// Lanes 0 to 3.
+        VL0_3 = 3 "VL0-3",
+        /// Lanes 0 to 7.
+        VL0_7 = 4 "VL0-7",
+        /// Lanes 0 to 14.
+        VL0_14 = 5 "VL0-14",
+    }
+}
+
+impl VlCap {
+    /// Returns the number of data lanes; `None` for a code that means nothing.
+    #[must_use]
+    pub const fn lanes(self) -> Option<u8> {
+        match self.0 {
+            1..=4 => Some(1 << (self.0 - 1)),
+            5 => Some(15),
+            _ => None,
+        }
+    }
+}
+
+masks! {
+    /// Link widths; an active width has one bit, 255 enables all supported ones.
+    LinkWidthMask(u8) {
+        /// One lane.
+        X1 = 0 "1X",
+        /// Four lanes.
+        X4 = 1 "4X",
+        /// Eight lanes.
+        X8 = 2 "8X",
+        /// Twelve lanes.
+        X12 = 3 "12X",
+        /// Two lanes.
+        X2 = 4 "2X",
+    }
+}
+
+impl LinkWidthMask {
+    /// Written as enabled widths: all supported ones.
+    pub const ALL_SUPPORTED: Self = Self(255);
+
+    /// Returns the width when exactly one known bit is set.
+    #[must_use]
+    pub const fn active(self) -> Option<LinkWidth> {
+        match self {
+            Self::X1 => Some(LinkWidth::X1),
+            Self::X2 => Some(LinkWidth::X2),
+            Self::X4 => Some(LinkWidth::X4),
+            Self::X8 => Some(LinkWidth::X8),
+            Self::X12 => Some(LinkWidth::X12),
+            _ => None,
+        }
+    }
+
+    /// Returns the widths of the mask, narrowest first.
+    pub fn widths(self) -> impl Iterator<Item = LinkWidth> {
+        LinkWidth::ALL.into_iter().filter(move |&width| self.contains(width.into()))
+    }
+}
+
+impl From<LinkWidth> for LinkWidthMask {
+    fn from(width: LinkWidth) -> Self {
+        match width {
+            LinkWidth::X1 => Self::X1,
+            LinkWidth::X2 => Self::X2,
+            LinkWidth::X4 => Self::X4,
+            LinkWidth::X8 => Self::X8,
+            LinkWidth::X12 => Self::X12,
+        }
+    }
+}
+
+impl FromIterator<LinkWidth> for LinkWidthMask {
+    fn from_iter<I: IntoIterator<Item = LinkWidth>>(widths: I) -> Self {
+        widths.into_iter().fold(Self(0), |mask, width| mask | width.into())
+    }
+}
+
+masks! {
+    /// Speeds of SDR to QDR; 15 enables all supported ones.
+    LinkSpeedMask(u8) {
+        /// 2.5 Gbit/s per lane.
+        SDR = 0 "2.5 Gbps",
+        /// 5 Gbit/s per lane.
+        DDR = 1 "5.0 Gbps",
+        /// 10 Gbit/s per lane.
+        QDR = 2 "10.0 Gbps",
+    }
+}
+
+masks! {
+    /// Speeds of FDR to NDR; of enabled ones 30 switches all off and 31 enables all supported ones.
+    LinkSpeedExtMask(u8) {
+        /// 14.0625 Gbit/s per lane.
+        FDR = 0 "14.0625 Gbps",
+        /// 25.78125 Gbit/s per lane.
+        EDR = 1 "25.78125 Gbps",
+        /// 53.125 Gbit/s per lane.
+        HDR = 2 "53.125 Gbps",
+        /// 106.25 Gbit/s per lane.
+        NDR = 3 "106.25 Gbps",
+    }
+}
+
+masks! {
+    /// Speeds of XDR and beyond.
+    LinkSpeedExt2Mask(u8) {
+        /// 212.5 Gbit/s per lane.
+        XDR = 0 "212.5 Gbps",
+    }
+}
+
+masks! {
+    /// Speeds of Mellanox' own attribute.
+    MlnxSpeedMask(u8) {
+        /// 10.3125 Gbit/s per lane.
+        FDR10 = 0 "FDR10",
+    }
+}
+
+/// Speeds as the four masks that they are spread over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SpeedSet {
+    /// SDR, DDR and QDR, in PortInfo.
+    pub speed: LinkSpeedMask,
+    /// FDR, EDR, HDR and NDR, in PortInfo.
+    pub extended: LinkSpeedExtMask,
+    /// XDR, in PortInfo.
+    pub extended2: LinkSpeedExt2Mask,
+    /// FDR10, in [`MlnxExtPortInfo`](super::MlnxExtPortInfo).
+    pub mellanox: MlnxSpeedMask,
+}
+
+impl SpeedSet {
+    /// Returns true when the speed is in one of the masks.
+    #[must_use]
+    pub const fn contains(self, speed: LinkSpeed) -> bool {
+        match speed {
+            LinkSpeed::Sdr => self.speed.contains(LinkSpeedMask::SDR),
+            LinkSpeed::Ddr => self.speed.contains(LinkSpeedMask::DDR),
+            LinkSpeed::Qdr => self.speed.contains(LinkSpeedMask::QDR),
+            LinkSpeed::Fdr10 => self.mellanox.contains(MlnxSpeedMask::FDR10),
+            LinkSpeed::Fdr => self.extended.contains(LinkSpeedExtMask::FDR),
+            LinkSpeed::Edr => self.extended.contains(LinkSpeedExtMask::EDR),
+            LinkSpeed::Hdr => self.extended.contains(LinkSpeedExtMask::HDR),
+            LinkSpeed::Ndr => self.extended.contains(LinkSpeedExtMask::NDR),
+            LinkSpeed::Xdr => self.extended2.contains(LinkSpeedExt2Mask::XDR),
+        }
+    }
+
+    /// Returns the speeds, slowest first.
+    pub fn speeds(self) -> impl Iterator<Item = LinkSpeed> {
+        LinkSpeed::ALL.into_iter().filter(move |&speed| self.contains(speed))
+    }
+
+    /// Returns the active speed: the fastest one, because the masks of slower ones stay set.
+    #[must_use]
+    pub fn active(self) -> Option<LinkSpeed> {
+        self.speeds().last()
+    }
+
+    /// Returns the masks of an active speed.
+    ///
+    /// A link faster than QDR shows QDR in the oldest mask, as adapters and ibsim do.
+    #[must_use]
+    pub fn from_active(speed: LinkSpeed) -> Self {
+        let mut set: Self = [speed].into_iter().collect();
+        if speed > LinkSpeed::Qdr {
+            set.speed = LinkSpeedMask::QDR;
+        }
+        set
+    }
+}
+
+impl FromIterator<LinkSpeed> for SpeedSet {
+    fn from_iter<I: IntoIterator<Item = LinkSpeed>>(speeds: I) -> Self {
+        let mut set = Self::default();
+        for speed in speeds {
+            match speed {
+                LinkSpeed::Sdr => set.speed = set.speed | LinkSpeedMask::SDR,
+                LinkSpeed::Ddr => set.speed = set.speed | LinkSpeedMask::DDR,
+                LinkSpeed::Qdr => set.speed = set.speed | LinkSpeedMask::QDR,
+                LinkSpeed::Fdr10 => set.mellanox = MlnxSpeedMask::FDR10,
+                LinkSpeed::Fdr => set.extended = set.extended | LinkSpeedExtMask::FDR,
+                LinkSpeed::Edr => set.extended = set.extended | LinkSpeedExtMask::EDR,
+                LinkSpeed::Hdr => set.extended = set.extended | LinkSpeedExtMask::HDR,
+                LinkSpeed::Ndr => set.extended = set.extended | LinkSpeedExtMask::NDR,
+                LinkSpeed::Xdr => set.extended2 = LinkSpeedExt2Mask::XDR,
+            }
+        }
+        set
+    }
+}

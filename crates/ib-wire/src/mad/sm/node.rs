@@ -1,0 +1,146 @@
+//! Who a node is: NodeDescription, NodeInfo and `GUIDInfo`; IBTA volume 1, chapters 14.2.5.2, 14.2.5.3
+//! and 14.2.5.5.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use ib_types::{Guid, NodeKind};
+
+use crate::mad::attribute;
+use crate::mad::codes::codes;
+use crate::mad::dump::{Hex, line};
+
+crate::layout! {
+    /// The node's name.
+    pub struct NodeDescription: 64 {
+        /// UTF-8, padded with zeros; without one when it fills the field.
+        pub text: [u8; 64] = bits(0, 0, 512),
+    }
+}
+
+attribute!(NodeDescription = NODE_DESCRIPTION in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
+
+impl NodeDescription {
+    /// Returns a description; what is beyond 64 bytes is cut at the end of a character.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut end = text.len().min(64);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut bytes = [0; 64];
+        bytes[..end].copy_from_slice(&text.as_bytes()[..end]);
+        Self { text: bytes }
+    }
+
+    /// Returns the text up to the first zero; bytes that are not UTF-8 are replaced.
+    #[must_use]
+    pub fn as_text(&self) -> Cow<'_, str> {
+        let end = self.text.iter().position(|&byte| byte == 0).unwrap_or(64);
+        String::from_utf8_lossy(&self.text[..end])
+    }
+}
+
+impl fmt::Display for NodeDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_text())
+    }
+}
+
+codes! {
+    /// The kind of a node.
+    NodeType(u8) {
+        /// A channel adapter.
+        CHANNEL_ADAPTER = 1 "Channel Adapter",
+        /// A switch.
+        SWITCH = 2 "Switch",
+        /// A router.
+        ROUTER = 3 "Router",
+    }
+}
+
+impl NodeType {
+    /// Returns the kind; `None` for a number that means nothing.
+    #[must_use]
+    pub const fn kind(self) -> Option<NodeKind> {
+        match self {
+            Self::CHANNEL_ADAPTER => Some(NodeKind::ChannelAdapter),
+            Self::SWITCH => Some(NodeKind::Switch),
+            Self::ROUTER => Some(NodeKind::Router),
+            _ => None,
+        }
+    }
+}
+
+impl From<NodeKind> for NodeType {
+    fn from(kind: NodeKind) -> Self {
+        match kind {
+            NodeKind::ChannelAdapter => Self::CHANNEL_ADAPTER,
+            NodeKind::Switch => Self::SWITCH,
+            NodeKind::Router => Self::ROUTER,
+        }
+    }
+}
+
+crate::layout! {
+    /// What a node is, and the port that answered.
+    pub struct NodeInfo: 40 {
+        /// The version of the datagrams' header: 1.
+        pub base_version: u8 = bits(0, 0, 8),
+        /// The version of the subnet management class: 1.
+        pub class_version: u8 = bits(1, 0, 8),
+        /// The kind of the node.
+        pub node_type: NodeType = bits(2, 0, 8),
+        /// The number of ports without port 0 of a switch.
+        pub num_ports: u8 = bits(3, 0, 8),
+        /// The GUID that the nodes of one system share; zero when unknown.
+        pub system_image_guid: Guid = bits(4, 0, 64),
+        /// The node's GUID.
+        pub node_guid: Guid = bits(12, 0, 64),
+        /// The GUID of the port that answered; of port 0 for a switch.
+        pub port_guid: Guid = bits(20, 0, 64),
+        /// The number of entries of a port's P_Key table.
+        pub partition_cap: u16 = bits(28, 0, 16),
+        /// The device, as the vendor numbers it.
+        pub device_id: u16 = bits(30, 0, 16),
+        /// The device's revision.
+        pub revision: u32 = bits(32, 0, 32),
+        /// The port that the request arrived on.
+        pub local_port: u8 = bits(36, 0, 8),
+        /// The vendor's IEEE number.
+        pub vendor_id: u32 = bits(37, 0, 24),
+    }
+}
+
+attribute!(NodeInfo = NODE_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
+
+impl fmt::Display for NodeInfo {
+    /// Writes the lines of `smpquery nodeinfo`, each with its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line(f, "BaseVers", self.base_version)?;
+        line(f, "ClassVers", self.class_version)?;
+        match self.node_type.name() {
+            Some(name) => line(f, "NodeType", name)?,
+            None => line(f, "NodeType", format_args!("?({})?", self.node_type.0))?,
+        }
+        line(f, "NumPorts", self.num_ports)?;
+        line(f, "SystemGuid", self.system_image_guid)?;
+        line(f, "Guid", self.node_guid)?;
+        line(f, "PortGuid", self.port_guid)?;
+        line(f, "PartCap", self.partition_cap)?;
+        line(f, "DevId", Hex(self.device_id.into(), 4))?;
+        line(f, "Revision", Hex(self.revision.into(), 8))?;
+        line(f, "LocalPort", self.local_port)?;
+        line(f, "VendorId", Hex(self.vendor_id.into(), 6))
+    }
+}
+
+crate::layout! {
+    /// One block of a port's GUIDs; the attribute modifier counts blocks from 0.
+    pub struct GuidInfo: 64 {
+        /// Eight GUIDs; entry 0 of block 0 is the port's own and cannot be written.
+        pub guids: [Guid; 8] = bits(0, 0, 512),
+    }
+}
+
+attribute!(GuidInfo = GUID_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);

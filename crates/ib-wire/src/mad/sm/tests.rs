@@ -1,0 +1,89 @@
+use ib_types::{Guid, LinkSpeed, LinkWidth};
+
+use super::*;
+
+#[test]
+fn widths_and_speeds_of_masks_and_back() {
+    for width in LinkWidth::ALL {
+        assert_eq!(LinkWidthMask::from(width).active(), Some(width));
+    }
+    let all: LinkWidthMask = LinkWidth::ALL.into_iter().collect();
+    assert_eq!(all, LinkWidthMask(0x1f));
+    assert!(all.widths().eq(LinkWidth::ALL));
+    assert_eq!(all.active(), None);
+    for speed in LinkSpeed::ALL {
+        assert_eq!(SpeedSet::from_active(speed).active(), Some(speed));
+        let set: SpeedSet = [speed].into_iter().collect();
+        assert!(set.speeds().eq([speed]));
+    }
+    let all: SpeedSet = LinkSpeed::ALL.into_iter().collect();
+    assert!(all.speeds().eq(LinkSpeed::ALL));
+}
+
+#[test]
+fn xdr_stands_in_byte_56() {
+    let mut bytes = [0; 64];
+    bytes[56] = 0b0010_1001;
+    let info = PortInfo::parse(&bytes);
+    assert_eq!(info.active_speeds(None).active(), Some(LinkSpeed::Xdr));
+    assert_eq!(info.supported_speeds(None).active(), Some(LinkSpeed::Xdr));
+    assert_eq!(info.enabled_speeds(None).active(), Some(LinkSpeed::Xdr));
+    assert_eq!(info.to_bytes(), bytes);
+}
+
+#[test]
+fn fdr10_shows_with_the_mellanox_attribute_only() {
+    let set = SpeedSet::from_active(LinkSpeed::Fdr10);
+    let mut info = PortInfo::zeroed();
+    info.set_active_speeds(set);
+    let mellanox = MlnxExtPortInfo { link_speed_active: set.mellanox, ..MlnxExtPortInfo::zeroed() };
+    assert_eq!(info.active_speeds(None).active(), Some(LinkSpeed::Qdr));
+    assert_eq!(info.active_speeds(Some(&mellanox)).active(), Some(LinkSpeed::Fdr10));
+}
+
+#[test]
+fn a_manager_with_higher_priority_or_lower_guid_wins() {
+    let one = SmInfo { priority: 5, guid: Guid(9), ..SmInfo::zeroed() };
+    assert!(SmInfo { priority: 6, guid: Guid(10), ..one }.beats(&one));
+    assert!(SmInfo { guid: Guid(8), ..one }.beats(&one));
+    assert!(!one.beats(&one));
+    assert_eq!(
+        SmInfo { state: SmState::MASTER, act_count: 3, ..one }.to_string(),
+        "sm guid 0x9, activity count 3 priority 5 state 3 SMINFO_MASTER"
+    );
+}
+
+#[test]
+fn notices_have_details_by_trap() {
+    let mut notice = Notice::zeroed();
+    notice.is_generic = true;
+    notice.trap = TrapNumber::LOCAL_CHANGES;
+    notice.data[2..14].copy_from_slice(&[0, 7, 0, 1, 0, 0, 0, 2, 0, 8, 0, 0x20]);
+    let NoticeDetails::LocalChange(details) = notice.details() else { panic!("{notice:?}") };
+    assert_eq!((details.lid, details.other_changes), (7, true));
+    assert_eq!(details.capability_mask, CapabilityMask::SM);
+    assert_eq!(details.changes.to_string(), "SMPriority");
+    assert_eq!(details.capability_mask2, CapabilityMask2::LINK_SPEED_HDR);
+    for trap in 0..300 {
+        notice.trap = TrapNumber(trap);
+        let mut copy = notice;
+        copy.set_details(&notice.details());
+        assert_eq!(copy, notice, "trap {trap}");
+    }
+    notice.is_generic = false;
+    assert_eq!(notice.details(), NoticeDetails::Raw(notice.data));
+}
+
+#[test]
+fn service_levels_stand_in_nibbles() {
+    let table = SlToVl::parse(&[0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
+    assert!(table.lanes.iter().map(|lane| lane.get()).eq(0..16));
+    assert_eq!(SlToVl::modifier(3, 7), 0x307);
+}
+
+#[test]
+fn a_description_is_cut_at_a_character() {
+    let text = "ä".repeat(40);
+    assert_eq!(NodeDescription::new(&text).to_string(), "ä".repeat(32));
+    assert_eq!(NodeDescription::new(&format!("x{text}")).to_string().len(), 63);
+}

@@ -1,0 +1,97 @@
+mod formats;
+
+use super::*;
+use crate::mad::sm::{NodeInfo, PortInfo};
+
+#[test]
+fn accessors_agree_with_the_layout_of_the_header() {
+    let mut mad =
+        Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0x1122_3344_5566_7788));
+    mad.set_status(MadStatus::BAD_FIELD);
+    mad.set_attribute_id(AttributeId::PORT_COUNTERS);
+    mad.set_attribute_modifier(0x0a0b_0c0d);
+    let header = mad.header();
+    assert_eq!(header.base_version, mad.base_version());
+    assert_eq!(header.class, mad.class());
+    assert_eq!(header.class_version, mad.class_version());
+    assert_eq!(header.method, mad.method());
+    assert_eq!(header.status, mad.status());
+    assert_eq!(header.transaction_id, mad.transaction_id());
+    assert_eq!(header.attribute_id, mad.attribute_id());
+    assert_eq!(header.attribute_modifier, mad.attribute_modifier());
+    assert_eq!(mad.0[..24], header.to_bytes());
+    assert_eq!(
+        mad.to_string(),
+        "Perf Set PortCounters mod 0xa0b0c0d tid 0x1122334455667788 0x001c (bad field)"
+    );
+}
+
+#[test]
+fn methods_know_their_responses() {
+    for (request, response) in [
+        (Method::GET, Some(Method::GET_RESP)),
+        (Method::SET, Some(Method::GET_RESP)),
+        (Method::SEND, None),
+        (Method::TRAP, Some(Method::TRAP_REPRESS)),
+        (Method::REPORT, Some(Method::REPORT_RESP)),
+        (Method::TRAP_REPRESS, None),
+        (Method::GET_TABLE, Some(Method::GET_TABLE_RESP)),
+        (Method::GET_TRACE_TABLE, Some(Method::GET_TRACE_TABLE_RESP)),
+        (Method::GET_MULTI, Some(Method::GET_MULTI_RESP)),
+        (Method::DELETE, Some(Method::DELETE_RESP)),
+        (Method::GET_RESP, None),
+        (Method(0x42), Some(Method(0xc2))),
+    ] {
+        assert_eq!(request.response(), response, "{request}");
+        assert!(response.is_none_or(Method::is_response), "{request}");
+    }
+}
+
+#[test]
+fn data_stands_where_the_class_has_it() {
+    for (class, offset, length) in [
+        (MgmtClass::SUBN_LID_ROUTED, 64, 64),
+        (MgmtClass::SUBN_DIRECTED_ROUTE, 64, 64),
+        (MgmtClass::SUBN_ADM, 56, 200),
+        (MgmtClass::PERFORMANCE, 64, 192),
+        (MgmtClass::COMMUNICATION, 24, 232),
+        (MgmtClass(0x09), 24, 232),
+        (MgmtClass::ACM, 24, 232),
+        (MgmtClass::TRACER, 40, 216),
+    ] {
+        let mad = Mad::new(class, Method::GET, TransactionId(0));
+        assert_eq!((class.data_offset(), mad.data().len()), (offset, length), "{class}");
+    }
+}
+
+#[test]
+fn an_attribute_is_read_only_where_it_stands() {
+    let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET_RESP, TransactionId(1));
+    mad.set_attribute(&NodeInfo { num_ports: 36, ..NodeInfo::zeroed() });
+    assert_eq!(mad.attribute::<NodeInfo>().map(|info| info.num_ports), Some(36));
+    assert_eq!(mad.attribute::<PortInfo>(), None);
+    // The number of NodeInfo means something else in other classes.
+    mad.0[1] = MgmtClass::SUBN_ADM.0;
+    assert_eq!(mad.attribute::<NodeInfo>(), None);
+}
+
+#[test]
+fn the_direction_bit_is_no_status() {
+    let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET, TransactionId(1));
+    mad.set_returning(true);
+    assert_eq!(mad.status(), MadStatus::OK);
+    mad.set_status(MadStatus::BAD_FIELD);
+    assert!(mad.is_returning());
+    assert_eq!(mad.status(), MadStatus::BAD_FIELD);
+    assert_eq!(mad.0[4..6], [0x80, 0x1c]);
+}
+
+#[test]
+fn unknown_codes_show_their_number() {
+    let mad = Mad([0xee; 256]);
+    assert_eq!(
+        mad.to_string(),
+        "0xee 0xee 0xeeee mod 0xeeeeeeee tid 0xeeeeeeeeeeeeeeee \
+         0xeeee (redirect, bad method for attribute, class specific)"
+    );
+}

@@ -1,0 +1,52 @@
+//! Packets: their headers, a checked view of a whole one, and a builder.
+//!
+//! ```text
+//! native    LRH [GRH] BTH [extended headers] payload pad ICRC VCRC
+//! RoCEv2     IP  UDP  BTH [extended headers] payload pad ICRC
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`view`] | [`Packet`]: bytes whose lengths and versions were checked once |
+//! | [`build`] | [`Builder`]: headers and a payload become bytes |
+//! | [`roce`] | [`RoceNetwork`]: the IP and UDP fields that a RoCEv2 packet's ICRC covers |
+//! | [`opcode`] | [`Opcode`]: transport service, operation, position in the message |
+//! | [`header`] | [`Header`], [`HeaderSet`]: which headers follow a BTH |
+//! | [`route`], [`transport`] | the layouts |
+//! | [`aeth`] | [`Syndrome`]: acknowledgements, credits, times and reasons |
+//!
+//! ```
+//! use ib_types::Qpn;
+//! use ib_wire::packet::{Bth, Builder, Lrh, Opcode, Packet};
+//!
+//! let bth = Bth { destination: Qpn::truncated(17), ..Bth::default() };
+//! let lrh = Lrh { slid: 1, dlid: 4, ..Lrh::default() };
+//! let mut bytes = [0; 64];
+//! let length = Builder::new(bth).lrh(lrh).payload(b"hello").emit(&mut bytes)?;
+//!
+//! let packet = Packet::parse(&bytes[..length])?;
+//! assert_eq!(packet.bth().opcode, Opcode::RC_SEND_ONLY);
+//! assert_eq!(packet.payload(), b"hello");
+//! assert_eq!((packet.check_icrc(), packet.check_vcrc()), (Ok(()), Ok(())));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod aeth;
+pub mod build;
+mod error;
+pub mod header;
+pub mod opcode;
+pub mod roce;
+pub mod route;
+pub mod transport;
+pub mod view;
+
+pub use aeth::{Acknowledgement, Credits, NakCode, RnrTimer, Syndrome};
+pub use build::Builder;
+pub use error::{BuildError, PacketError};
+pub use header::{Header, HeaderSet};
+pub use opcode::{Opcode, Operation, Position, Transport};
+pub use roce::{RoceAddresses, RoceNetwork};
+pub use route::{Grh, LinkNextHeader, Lrh};
+pub use transport::{Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Rdeth, Reth, XrcEth};
+pub use view::Packet;

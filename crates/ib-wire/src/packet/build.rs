@@ -1,0 +1,237 @@
+//! Headers and a payload become a packet in the caller's buffer.
+
+use super::error::BuildError;
+use super::header::Header;
+use super::roce::RoceNetwork;
+use super::route::{Grh, LinkNextHeader, Lrh};
+use super::transport::{
+    Aeth, AtomicAckEth, AtomicEth, Bth, Deth, Ieth, ImmDt, Rdeth, Reth, XrcEth,
+};
+use super::view::{ICRC, Packet, VCRC};
+use crate::crc;
+
+/// The parts of a packet to be.
+///
+/// It fills in what follows from the rest: pad, lengths, next headers and checksums. So the fields
+/// `pad_count` of the BTH, `length` and `next_header` of the LRH and `payload_length` and
+/// `next_header` of the GRH may have any value.
+#[derive(Clone, Copy, Debug)]
+pub struct Builder<'a> {
+    bth: Bth,
+    lrh: Option<Lrh>,
+    grh: Option<Grh>,
+    extended: Extended,
+    payload: &'a [u8],
+}
+
+impl<'a> Builder<'a> {
+    /// The length of the longest packet in bytes, from the LRH to the VCRC: what the LRH can tell.
+    pub const MAX_NATIVE: usize = 2047 * 4 + VCRC;
+
+    /// The length of the longest RoCEv2 packet in bytes, from the BTH to the ICRC.
+    pub const MAX_ROCE: usize = 65_000;
+
+    /// Starts with the BTH.
+    #[must_use]
+    pub fn new(bth: Bth) -> Self {
+        Self { bth, lrh: None, grh: None, extended: Extended::default(), payload: &[] }
+    }
+
+    /// Takes the parts of a packet, so that some of them may be replaced.
+    #[must_use]
+    pub fn from_packet(packet: &Packet<'a>) -> Self {
+        Self {
+            bth: packet.bth(),
+            lrh: packet.lrh(),
+            grh: packet.grh(),
+            extended: Extended::of(packet),
+            payload: packet.payload(),
+        }
+    }
+
+    /// Sets the LRH, which makes the packet a native one.
+    #[must_use]
+    pub fn lrh(mut self, lrh: Lrh) -> Self {
+        self.lrh = Some(lrh);
+        self
+    }
+
+    /// Sets the GRH.
+    #[must_use]
+    pub fn grh(mut self, grh: Grh) -> Self {
+        self.grh = Some(grh);
+        self
+    }
+
+    /// Sets the payload.
+    #[must_use]
+    pub fn payload(mut self, payload: &'a [u8]) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    /// Returns the length of the packet in bytes: from the LRH to the VCRC when there is an LRH, and
+    /// from the BTH to the ICRC otherwise.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        let vcrc = if self.lrh.is_some() { VCRC } else { 0 };
+        self.bth_at() + self.transport_length() + ICRC + vcrc
+    }
+
+    /// Writes a native packet to the start of the buffer and returns its length.
+    ///
+    /// # Errors
+    /// Returns an error when the LRH is missing, when the headers are not those of the operation
+    /// code, and when the packet does not fit its length fields or the buffer. Then the buffer is as
+    /// it was.
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<usize, BuildError> {
+        let Some(mut lrh) = self.lrh else {
+            let (found, expected) = ("no LRH was given", "one for a native packet");
+            return Err(BuildError::Framing { found, expected });
+        };
+        let length = self.check(Self::MAX_NATIVE, buffer)?;
+        let buffer = &mut buffer[..length];
+        let icrc_at = length - VCRC - ICRC;
+        lrh.length = ((length - VCRC) / 4) as u16;
+        lrh.next_header =
+            if self.grh.is_some() { LinkNextHeader::GLOBAL } else { LinkNextHeader::LOCAL };
+        write(buffer, 0, lrh.to_bytes());
+        if let Some(mut grh) = self.grh {
+            grh.payload_length = (icrc_at + ICRC - Lrh::LENGTH - Grh::LENGTH) as u16;
+            grh.next_header = Grh::NEXT_IS_BTH;
+            write(buffer, Lrh::LENGTH, grh.to_bytes());
+        }
+        self.emit_transport(&mut buffer[self.bth_at()..icrc_at]);
+        let icrc = crc::icrc_native(&buffer[..icrc_at]);
+        write(buffer, icrc_at, icrc.to_be_bytes());
+        let vcrc = crc::vcrc(&buffer[..icrc_at + ICRC]);
+        write(buffer, icrc_at + ICRC, vcrc.to_be_bytes());
+        Ok(length)
+    }
+
+    /// Writes the payload of a RoCEv2 UDP datagram, from the BTH to the ICRC, to the start of the
+    /// buffer and returns its length.
+    ///
+    /// # Errors
+    /// Returns an error when an LRH or a GRH was given, when the headers are not those of the
+    /// operation code, and when the packet is too long or does not fit the buffer. Then the buffer
+    /// is as it was.
+    pub fn emit_roce(&self, network: &RoceNetwork, buffer: &mut [u8]) -> Result<usize, BuildError> {
+        if self.lrh.is_some() || self.grh.is_some() {
+            let (found, expected) = ("an LRH or a GRH was given", "none for a RoCEv2 packet");
+            return Err(BuildError::Framing { found, expected });
+        }
+        let length = self.check(Self::MAX_ROCE, buffer)?;
+        let icrc_at = length - ICRC;
+        self.emit_transport(&mut buffer[..icrc_at]);
+        let icrc = network.icrc(&buffer[..icrc_at]);
+        write(buffer, icrc_at, icrc.to_be_bytes());
+        Ok(length)
+    }
+
+    fn check(&self, limit: usize, buffer: &[u8]) -> Result<usize, BuildError> {
+        let opcode = self.bth.opcode;
+        let needed = opcode.headers().unwrap_or_default();
+        for header in Header::ALL {
+            let name = header.name();
+            match (needed.contains(header), self.extended.has(header)) {
+                (true, false) => return Err(BuildError::MissingHeader { opcode, header: name }),
+                (false, true) => return Err(BuildError::ExtraHeader { opcode, header: name }),
+                _ => {}
+            }
+        }
+        let (length, found) = (self.length(), buffer.len());
+        if length > limit {
+            return Err(BuildError::TooLong { found: length, limit });
+        }
+        if length > found {
+            return Err(BuildError::Buffer { expected: length, found });
+        }
+        Ok(length)
+    }
+
+    fn bth_at(&self) -> usize {
+        let lrh = if self.lrh.is_some() { Lrh::LENGTH } else { 0 };
+        lrh + if self.grh.is_some() { Grh::LENGTH } else { 0 }
+    }
+
+    /// Returns the length from the BTH to the end of the pad.
+    fn transport_length(&self) -> usize {
+        let headers = self.bth.opcode.headers().unwrap_or_default();
+        Bth::LENGTH + headers.length() + self.payload.len().next_multiple_of(4)
+    }
+
+    /// Writes everything from the BTH to the end of the pad, which fills the bytes.
+    fn emit_transport(&self, bytes: &mut [u8]) {
+        let pad_count = self.payload.len().wrapping_neg() & 3;
+        let bth = Bth { pad_count: pad_count as u8, ..self.bth };
+        write(bytes, 0, bth.to_bytes());
+        let at = self.extended.emit(bytes, Bth::LENGTH);
+        let end = at + self.payload.len();
+        bytes[at..end].copy_from_slice(self.payload);
+        bytes[end..].fill(0);
+    }
+}
+
+fn write<const N: usize>(buffer: &mut [u8], at: usize, bytes: [u8; N]) {
+    buffer[at..at + N].copy_from_slice(&bytes);
+}
+
+/// The extended headers in the order of the wire.
+macro_rules! extended {
+    ($($name:ident: $kind:ident = $header:ident),+ $(,)?) => {
+        #[derive(Clone, Copy, Debug, Default)]
+        struct Extended {
+            $($name: Option<$kind>,)+
+        }
+
+        impl Extended {
+            fn of(packet: &Packet<'_>) -> Self {
+                Self { $($name: packet.$name(),)+ }
+            }
+
+            fn has(&self, header: Header) -> bool {
+                match header {
+                    $(Header::$header => self.$name.is_some(),)+
+                }
+            }
+
+            /// Writes all that there are and returns where the last one ends.
+            fn emit(&self, bytes: &mut [u8], mut at: usize) -> usize {
+                $(
+                    if let Some(header) = self.$name {
+                        write(bytes, at, header.to_bytes());
+                        at += $kind::LENGTH;
+                    }
+                )+
+                at
+            }
+        }
+
+        impl Builder<'_> {
+            $(
+                #[doc = concat!("Sets the [`", stringify!($kind), "`].")]
+                #[must_use]
+                pub fn $name(mut self, header: $kind) -> Self {
+                    self.extended.$name = Some(header);
+                    self
+                }
+            )+
+        }
+    };
+}
+
+extended! {
+    rdeth: Rdeth = Rdeth,
+    deth: Deth = Deth,
+    xrceth: XrcEth = XrcEth,
+    reth: Reth = Reth,
+    atomic_eth: AtomicEth = AtomicEth,
+    aeth: Aeth = Aeth,
+    atomic_ack_eth: AtomicAckEth = AtomicAckEth,
+    immdt: ImmDt = ImmDt,
+    ieth: Ieth = Ieth,
+}
+
+#[cfg(test)]
+mod tests;

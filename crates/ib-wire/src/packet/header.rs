@@ -1,0 +1,137 @@
+//! The extended transport headers that an operation code announces.
+
+/// A header between the BTH and the payload, in the order of the wire.
+///
+/// IBTA volume 1, chapter 9.2.1 for the order and 9.3 for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Header {
+    /// Reliable datagram extended transport header.
+    Rdeth,
+    /// Datagram extended transport header.
+    Deth,
+    /// Extended reliable connection extended transport header.
+    XrcEth,
+    /// RDMA extended transport header.
+    Reth,
+    /// Atomic extended transport header.
+    AtomicEth,
+    /// ACK extended transport header.
+    Aeth,
+    /// Atomic ACK extended transport header.
+    AtomicAckEth,
+    /// Immediate data.
+    ImmDt,
+    /// Invalidate extended transport header.
+    Ieth,
+}
+
+impl Header {
+    /// All headers in the order of the wire.
+    pub const ALL: [Self; 9] = [
+        Self::Rdeth,
+        Self::Deth,
+        Self::XrcEth,
+        Self::Reth,
+        Self::AtomicEth,
+        Self::Aeth,
+        Self::AtomicAckEth,
+        Self::ImmDt,
+        Self::Ieth,
+    ];
+
+    /// Returns the length in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn length(self) -> usize {
+        match self {
+            Self::Rdeth | Self::XrcEth | Self::Aeth | Self::ImmDt | Self::Ieth => 4,
+            Self::Deth | Self::AtomicAckEth => 8,
+            Self::Reth => 16,
+            Self::AtomicEth => 28,
+        }
+    }
+
+    /// Returns the name by which the specification calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rdeth => "RDETH",
+            Self::Deth => "DETH",
+            Self::XrcEth => "XRCETH",
+            Self::Reth => "RETH",
+            Self::AtomicEth => "AtomicETH",
+            Self::Aeth => "AETH",
+            Self::AtomicAckEth => "AtomicAckETH",
+            Self::ImmDt => "ImmDt",
+            Self::Ieth => "IETH",
+        }
+    }
+}
+
+/// Some of the nine headers, none of them twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct HeaderSet {
+    members: u16,
+    length: u8,
+}
+
+impl HeaderSet {
+    /// No header.
+    pub const EMPTY: Self = Self { members: 0, length: 0 };
+
+    pub(super) const fn of(headers: &[Header]) -> Self {
+        let mut set = Self::EMPTY;
+        let mut index = 0;
+        while index < headers.len() {
+            set = set.with(headers[index]);
+            index += 1;
+        }
+        set
+    }
+
+    /// Returns the set with one more member.
+    #[must_use]
+    pub const fn with(self, header: Header) -> Self {
+        if self.contains(header) {
+            return self;
+        }
+        let members = self.members | 1 << header as u8;
+        Self { members, length: self.length + header.length() as u8 }
+    }
+
+    /// Returns true for a member.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, header: Header) -> bool {
+        self.members >> header as u8 & 1 == 1
+    }
+
+    /// Returns the length of all members in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn length(self) -> usize {
+        self.length as usize
+    }
+
+    /// Returns how many bytes after the BTH a member starts; `None` when it is none.
+    #[inline]
+    #[must_use]
+    pub fn offset(self, header: Header) -> Option<usize> {
+        if !self.contains(header) {
+            return None;
+        }
+        let mut before = self.members & ((1 << header as u8) - 1);
+        let mut offset = 0;
+        while before != 0 {
+            offset += Header::ALL[before.trailing_zeros() as usize].length();
+            before &= before - 1;
+        }
+        Some(offset)
+    }
+
+    /// Returns the members in the order of the wire.
+    pub fn iter(self) -> impl Iterator<Item = Header> {
+        Header::ALL.into_iter().filter(move |&header| self.contains(header))
+    }
+}

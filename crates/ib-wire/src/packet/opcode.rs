@@ -1,0 +1,363 @@
+//! The operation code of a packet: the first byte of the BTH, which says what follows it.
+//!
+//! The upper three bits are the transport service, the lower five the operation; IBTA volume 1,
+//! chapter 9.2.2.
+
+use std::fmt;
+
+use super::header::{Header, HeaderSet};
+
+/// An operation code, known or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Opcode(pub u8);
+
+/// The transport service of a packet: the upper three bits of its [`Opcode`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Transport {
+    /// Reliable connection, 0.
+    Rc,
+    /// Unreliable connection, 1.
+    Uc,
+    /// Reliable datagram, 2.
+    Rd,
+    /// Unreliable datagram, 3.
+    Ud,
+    /// Congestion notification, 4.
+    Cnp,
+    /// Extended reliable connection, 5.
+    Xrc,
+    /// A manufacturer's own, 6.
+    Vendor6,
+    /// A manufacturer's own, 7.
+    Vendor7,
+}
+
+/// What a packet does, whatever its transport service.
+///
+/// The numbers are those of the lower five bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Operation {
+    /// The first of several packets of a SEND.
+    SendFirst = 0x00,
+    /// One between the first and the last.
+    SendMiddle = 0x01,
+    /// The last.
+    SendLast = 0x02,
+    /// The last, with immediate data.
+    SendLastImmediate = 0x03,
+    /// The only packet of a SEND.
+    SendOnly = 0x04,
+    /// The only one, with immediate data.
+    SendOnlyImmediate = 0x05,
+    /// The first of several packets of an RDMA WRITE.
+    WriteFirst = 0x06,
+    /// One between the first and the last.
+    WriteMiddle = 0x07,
+    /// The last.
+    WriteLast = 0x08,
+    /// The last, with immediate data.
+    WriteLastImmediate = 0x09,
+    /// The only packet of an RDMA WRITE.
+    WriteOnly = 0x0a,
+    /// The only one, with immediate data.
+    WriteOnlyImmediate = 0x0b,
+    /// The request of an RDMA READ.
+    ReadRequest = 0x0c,
+    /// The first of several packets of what was read.
+    ReadResponseFirst = 0x0d,
+    /// One between the first and the last.
+    ReadResponseMiddle = 0x0e,
+    /// The last.
+    ReadResponseLast = 0x0f,
+    /// The only packet of what was read.
+    ReadResponseOnly = 0x10,
+    /// ACK, RNR NAK or NAK.
+    Acknowledge = 0x11,
+    /// The answer to an atomic operation.
+    AtomicAcknowledge = 0x12,
+    /// Compare and swap.
+    CompareSwap = 0x13,
+    /// Fetch and add.
+    FetchAdd = 0x14,
+    /// The resynchronisation of a reliable datagram.
+    Resync = 0x15,
+    /// The last packet of a SEND that invalidates a remote key.
+    SendLastInvalidate = 0x16,
+    /// The only packet of a SEND that invalidates a remote key.
+    SendOnlyInvalidate = 0x17,
+}
+
+/// The place of a packet in its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Position {
+    /// The first of several.
+    First,
+    /// Neither the first nor the last.
+    Middle,
+    /// The last of several.
+    Last,
+    /// The only one.
+    Only,
+}
+
+impl Transport {
+    /// All services in the order of their numbers.
+    pub const ALL: [Self; 8] = [
+        Self::Rc,
+        Self::Uc,
+        Self::Rd,
+        Self::Ud,
+        Self::Cnp,
+        Self::Xrc,
+        Self::Vendor6,
+        Self::Vendor7,
+    ];
+
+    /// Returns true when the service has the operation.
+    ///
+    /// Of congestion notification and of manufacturers' services nothing but the number is known.
+    #[must_use]
+    pub const fn has(self, operation: Operation) -> bool {
+        let number = operation as u8;
+        match self {
+            Self::Rc | Self::Xrc => number != Operation::Resync as u8,
+            Self::Uc => number <= Operation::WriteOnlyImmediate as u8,
+            Self::Rd => number <= Operation::Resync as u8,
+            Self::Ud => matches!(operation, Operation::SendOnly | Operation::SendOnlyImmediate),
+            Self::Cnp | Self::Vendor6 | Self::Vendor7 => false,
+        }
+    }
+}
+
+impl Operation {
+    /// All operations in the order of their numbers, 0 to 0x17.
+    pub const ALL: [Self; 24] = [
+        Self::SendFirst,
+        Self::SendMiddle,
+        Self::SendLast,
+        Self::SendLastImmediate,
+        Self::SendOnly,
+        Self::SendOnlyImmediate,
+        Self::WriteFirst,
+        Self::WriteMiddle,
+        Self::WriteLast,
+        Self::WriteLastImmediate,
+        Self::WriteOnly,
+        Self::WriteOnlyImmediate,
+        Self::ReadRequest,
+        Self::ReadResponseFirst,
+        Self::ReadResponseMiddle,
+        Self::ReadResponseLast,
+        Self::ReadResponseOnly,
+        Self::Acknowledge,
+        Self::AtomicAcknowledge,
+        Self::CompareSwap,
+        Self::FetchAdd,
+        Self::Resync,
+        Self::SendLastInvalidate,
+        Self::SendOnlyInvalidate,
+    ];
+
+    /// Returns the place of the packet in its message; requests, acknowledgements and atomic
+    /// operations are the only one.
+    #[must_use]
+    pub const fn position(self) -> Position {
+        match self {
+            Self::SendFirst | Self::WriteFirst | Self::ReadResponseFirst => Position::First,
+            Self::SendMiddle | Self::WriteMiddle | Self::ReadResponseMiddle => Position::Middle,
+            Self::SendLast
+            | Self::SendLastImmediate
+            | Self::SendLastInvalidate
+            | Self::WriteLast
+            | Self::WriteLastImmediate
+            | Self::ReadResponseLast => Position::Last,
+            _ => Position::Only,
+        }
+    }
+
+    /// Returns true for what a responder sends: data that was read and acknowledgements.
+    #[must_use]
+    pub const fn is_response(self) -> bool {
+        let number = self as u8;
+        number >= Self::ReadResponseFirst as u8 && number <= Self::AtomicAcknowledge as u8
+    }
+
+    /// Returns the headers after the BTH that the operation has on a reliable connection.
+    const fn headers(self) -> HeaderSet {
+        match self {
+            Self::SendLastImmediate | Self::SendOnlyImmediate | Self::WriteLastImmediate => {
+                HeaderSet::of(&[Header::ImmDt])
+            }
+            Self::WriteFirst | Self::WriteOnly | Self::ReadRequest => {
+                HeaderSet::of(&[Header::Reth])
+            }
+            Self::WriteOnlyImmediate => HeaderSet::of(&[Header::Reth, Header::ImmDt]),
+            Self::ReadResponseFirst
+            | Self::ReadResponseLast
+            | Self::ReadResponseOnly
+            | Self::Acknowledge => HeaderSet::of(&[Header::Aeth]),
+            Self::AtomicAcknowledge => HeaderSet::of(&[Header::Aeth, Header::AtomicAckEth]),
+            Self::CompareSwap | Self::FetchAdd => HeaderSet::of(&[Header::AtomicEth]),
+            Self::SendLastInvalidate | Self::SendOnlyInvalidate => HeaderSet::of(&[Header::Ieth]),
+            _ => HeaderSet::EMPTY,
+        }
+    }
+}
+
+macro_rules! named {
+    ($($(#[$doc:meta])* $name:ident = $value:literal),+ $(,)?) => {
+        $($(#[$doc])* pub const $name: Self = Self($value);)+
+    };
+}
+
+impl Opcode {
+    named! {
+        /// RC SEND only.
+        RC_SEND_ONLY = 0x04,
+        /// RC RDMA WRITE only.
+        RC_WRITE_ONLY = 0x0a,
+        /// RC RDMA WRITE only with immediate data.
+        RC_WRITE_ONLY_IMMEDIATE = 0x0b,
+        /// RC RDMA READ request.
+        RC_READ_REQUEST = 0x0c,
+        /// RC RDMA READ response only.
+        RC_READ_RESPONSE_ONLY = 0x10,
+        /// RC acknowledgement.
+        RC_ACKNOWLEDGE = 0x11,
+        /// UD SEND only, which also carries every MAD.
+        UD_SEND_ONLY = 0x64,
+        /// UD SEND only with immediate data.
+        UD_SEND_ONLY_IMMEDIATE = 0x65,
+        /// The congestion notification packet of RoCEv2, whose payload is 16 reserved bytes; IBTA
+        /// volume 1, annex A17.
+        CNP = 0x81,
+    }
+
+    /// Makes the code of an operation; `None` when the service does not have it.
+    #[must_use]
+    pub const fn new(transport: Transport, operation: Operation) -> Option<Self> {
+        if transport.has(operation) {
+            Some(Self((transport as u8) << 5 | operation as u8))
+        } else {
+            None
+        }
+    }
+
+    /// Returns the transport service.
+    #[must_use]
+    pub const fn transport(self) -> Transport {
+        Transport::ALL[(self.0 >> 5) as usize]
+    }
+
+    /// Returns the operation; `None` when the service has none of that number, and for congestion
+    /// notifications.
+    #[must_use]
+    pub const fn operation(self) -> Option<Operation> {
+        let number = (self.0 & 0x1f) as usize;
+        if number >= Operation::ALL.len() || !self.transport().has(Operation::ALL[number]) {
+            return None;
+        }
+        Some(Operation::ALL[number])
+    }
+
+    /// Returns true when it is known what follows the BTH.
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.0 == Self::CNP.0 || self.operation().is_some()
+    }
+
+    /// Returns the headers between the BTH and the payload; `None` when the code is unknown.
+    #[inline]
+    #[must_use]
+    pub const fn headers(self) -> Option<HeaderSet> {
+        HEADERS[self.0 as usize]
+    }
+
+    const fn find_headers(self) -> Option<HeaderSet> {
+        if self.0 == Self::CNP.0 {
+            return Some(HeaderSet::EMPTY);
+        }
+        let Some(operation) = self.operation() else { return None };
+        let headers = operation.headers();
+        let response = operation.is_response();
+        Some(match self.transport() {
+            Transport::Rd if response => headers.with(Header::Rdeth),
+            Transport::Rd => headers.with(Header::Rdeth).with(Header::Deth),
+            Transport::Ud => headers.with(Header::Deth),
+            Transport::Xrc if !response => headers.with(Header::XrcEth),
+            _ => headers,
+        })
+    }
+}
+
+/// The headers of every code, so that a packet costs one look.
+static HEADERS: [Option<HeaderSet>; 256] = {
+    let mut table = [None; 256];
+    let mut code = 0;
+    while code < 256 {
+        table[code] = Opcode(code as u8).find_headers();
+        code += 1;
+    }
+    table
+};
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rc => "RC",
+            Self::Uc => "UC",
+            Self::Rd => "RD",
+            Self::Ud => "UD",
+            Self::Cnp => "CNP",
+            Self::Xrc => "XRC",
+            Self::Vendor6 => "vendor 6",
+            Self::Vendor7 => "vendor 7",
+        })
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SendFirst => "SEND first",
+            Self::SendMiddle => "SEND middle",
+            Self::SendLast => "SEND last",
+            Self::SendLastImmediate => "SEND last with immediate",
+            Self::SendOnly => "SEND only",
+            Self::SendOnlyImmediate => "SEND only with immediate",
+            Self::WriteFirst => "RDMA WRITE first",
+            Self::WriteMiddle => "RDMA WRITE middle",
+            Self::WriteLast => "RDMA WRITE last",
+            Self::WriteLastImmediate => "RDMA WRITE last with immediate",
+            Self::WriteOnly => "RDMA WRITE only",
+            Self::WriteOnlyImmediate => "RDMA WRITE only with immediate",
+            Self::ReadRequest => "RDMA READ request",
+            Self::ReadResponseFirst => "RDMA READ response first",
+            Self::ReadResponseMiddle => "RDMA READ response middle",
+            Self::ReadResponseLast => "RDMA READ response last",
+            Self::ReadResponseOnly => "RDMA READ response only",
+            Self::Acknowledge => "acknowledge",
+            Self::AtomicAcknowledge => "atomic acknowledge",
+            Self::CompareSwap => "compare and swap",
+            Self::FetchAdd => "fetch and add",
+            Self::Resync => "RESYNC",
+            Self::SendLastInvalidate => "SEND last with invalidate",
+            Self::SendOnlyInvalidate => "SEND only with invalidate",
+        })
+    }
+}
+
+impl fmt::Display for Opcode {
+    /// Writes the service and the operation, or the number of an unknown code.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.operation() {
+            Some(operation) => write!(f, "{} {operation}", self.transport()),
+            None if *self == Self::CNP => f.write_str("CNP"),
+            None => write!(f, "opcode 0x{:02x}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

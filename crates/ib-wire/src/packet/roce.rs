@@ -1,0 +1,246 @@
+//! IP and UDP around a RoCEv2 packet.
+//!
+//! The ICRC of a RoCEv2 packet covers them: eight bytes of ones in place of the LRH, then the IP
+//! header with its traffic class, flow label, hop limit and checksum as ones, then the UDP header
+//! with its checksum as ones; IBTA volume 1, annex A17.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::error::PacketError;
+use super::view::ICRC;
+use crate::crc::Icrc;
+
+/// The fields of IP and UDP that the ICRC of a RoCEv2 packet covers.
+///
+/// The lengths follow from the packet. An ordinary UDP socket does not tell the IPv4
+/// identification of what it receives, so that there the ICRC of an IPv4 packet can only be checked
+/// when the sender's choice is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoceNetwork {
+    /// Source, destination and what else the IP header says.
+    pub addresses: RoceAddresses,
+    /// The UDP source port, which is to spread flows.
+    pub source_port: u16,
+    /// The UDP destination port, [`RoceNetwork::PORT`].
+    pub destination_port: u16,
+}
+
+/// The part of a [`RoceNetwork`] that IPv4 and IPv6 do not share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RoceAddresses {
+    /// IPv4 without options.
+    V4 {
+        /// The source.
+        source: Ipv4Addr,
+        /// The destination.
+        destination: Ipv4Addr,
+        /// The identification.
+        identification: u16,
+        /// Flags and fragment offset; 0x4000 is "don't fragment".
+        fragment: u16,
+    },
+    /// IPv6 without extension headers.
+    V6 {
+        /// The source.
+        source: Ipv6Addr,
+        /// The destination.
+        destination: Ipv6Addr,
+    },
+}
+
+/// What the IP header says beside what the ICRC covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoceHop {
+    /// The type of service or traffic class.
+    pub traffic_class: u8,
+    /// The time to live or hop limit.
+    pub hop_limit: u8,
+    /// The flow label of IPv6, 20 bits.
+    pub flow_label: u32,
+}
+
+impl Default for RoceHop {
+    /// Traffic class 0, hop limit 64, flow label 0.
+    fn default() -> Self {
+        Self { traffic_class: 0, hop_limit: 64, flow_label: 0 }
+    }
+}
+
+impl RoceNetwork {
+    /// The UDP port of RoCEv2.
+    pub const PORT: u16 = 4791;
+
+    /// The length of the longest IP and UDP headers in bytes.
+    pub const MAX_LENGTH: usize = 48;
+
+    const UDP: usize = 8;
+    const UDP_PROTOCOL: u8 = 17;
+
+    /// Reads the IP and UDP headers at the start of an IP packet, and returns the UDP payload.
+    ///
+    /// Bytes after the IP packet, as short Ethernet frames have them, are ignored. No checksum is
+    /// compared and any UDP port is taken.
+    ///
+    /// # Errors
+    /// Returns the first field that is not IPv4 without options or IPv6 without extension headers,
+    /// unfragmented, with UDP in it, or whose length does not fit.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), PacketError> {
+        let truncated = |what, offset, expected| PacketError::Truncated {
+            what,
+            offset,
+            expected,
+            found: bytes.len(),
+        };
+        let value = |what, offset, expected, found: u8| {
+            Err(PacketError::Value { what, offset, expected, found: found.into() })
+        };
+        let first = *bytes.first().ok_or(truncated("the IP header", 0, 20))?;
+        let (addresses, header, length, protocol_at) = match first >> 4 {
+            4 => {
+                let ip: &[u8; 20] =
+                    bytes.first_chunk().ok_or(truncated("the IPv4 header", 0, 20))?;
+                if first != 0x45 {
+                    return value("IHL of the IPv4 header", 0, "5", first & 15);
+                }
+                let fragment = u16::from_be_bytes([ip[6], ip[7]]);
+                if fragment & 0x3fff != 0 {
+                    let (what, expected) = ("fragment field", "no fragment");
+                    let found = fragment.into();
+                    return Err(PacketError::Value { what, offset: 6, expected, found });
+                }
+                let addresses = RoceAddresses::V4 {
+                    source: Ipv4Addr::new(ip[12], ip[13], ip[14], ip[15]),
+                    destination: Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]),
+                    identification: u16::from_be_bytes([ip[4], ip[5]]),
+                    fragment,
+                };
+                (addresses, 20, usize::from(u16::from_be_bytes([ip[2], ip[3]])), 9)
+            }
+            6 => {
+                let ip: &[u8; 40] =
+                    bytes.first_chunk().ok_or(truncated("the IPv6 header", 0, 40))?;
+                let address = |at: usize| {
+                    Ipv6Addr::from(*ip[at..].first_chunk::<16>().expect("a whole header"))
+                };
+                let addresses = RoceAddresses::V6 { source: address(8), destination: address(24) };
+                (addresses, 40, 40 + usize::from(u16::from_be_bytes([ip[4], ip[5]])), 6)
+            }
+            other => return value("IP version", 0, "4 or 6", other),
+        };
+        if bytes[protocol_at] != Self::UDP_PROTOCOL {
+            return value("protocol of the IP header", protocol_at, "17 (UDP)", bytes[protocol_at]);
+        }
+        let whole = bytes.get(..length).ok_or(truncated("the IP packet", 0, length))?;
+        let udp: &[u8; 8] =
+            whole.get(header..).and_then(<[u8]>::first_chunk).ok_or(PacketError::Truncated {
+                what: "the UDP header",
+                offset: header,
+                expected: header + Self::UDP,
+                found: length,
+            })?;
+        let (expected, found) = (length - header, u16::from_be_bytes([udp[4], udp[5]]).into());
+        if expected != found {
+            let (what, offset) = ("length of the UDP header", header + 4);
+            return Err(PacketError::Length { what, offset, expected, found });
+        }
+        let network = Self {
+            addresses,
+            source_port: u16::from_be_bytes([udp[0], udp[1]]),
+            destination_port: u16::from_be_bytes([udp[2], udp[3]]),
+        };
+        Ok((network, &whole[header + Self::UDP..]))
+    }
+
+    /// Returns the length of the IP and UDP headers in bytes, 28 or 48.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        match self.addresses {
+            RoceAddresses::V4 { .. } => 20 + Self::UDP,
+            RoceAddresses::V6 { .. } => 40 + Self::UDP,
+        }
+    }
+
+    /// Writes the IP and UDP headers of a UDP payload of `payload` bytes to the start of the
+    /// buffer, with the checksum of IPv4 and without that of UDP, and returns their length.
+    ///
+    /// # Panics
+    /// Panics when the buffer is shorter than [`RoceNetwork::length`] or the payload longer than
+    /// 65,000 bytes.
+    pub fn emit(&self, hop: RoceHop, payload: usize, buffer: &mut [u8]) -> usize {
+        assert!(payload <= 65_000, "the length fields have no room for {payload} bytes");
+        let length = self.length();
+        let headers = &mut buffer[..length];
+        self.fill(hop, payload, headers);
+        if let RoceAddresses::V4 { .. } = self.addresses {
+            let sum: u32 = headers[..20]
+                .chunks_exact(2)
+                .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+                .sum();
+            let folded = (sum & 0xffff) + (sum >> 16);
+            let folded = (folded & 0xffff) + (folded >> 16);
+            headers[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+        }
+        length
+    }
+
+    /// Returns the ICRC of a packet: of its bytes from the BTH to the end of the pad.
+    ///
+    /// # Panics
+    /// Panics when there are fewer than 12 bytes.
+    #[must_use]
+    pub fn icrc(&self, bytes: &[u8]) -> u32 {
+        const BTH: usize = 12;
+        let mut masked = [0; Self::MAX_LENGTH + BTH];
+        let length = self.length();
+        let ones = RoceHop { traffic_class: 0xff, hop_limit: 0xff, flow_label: 0xf_ffff };
+        self.fill(ones, bytes.len() + ICRC, &mut masked[..length]);
+        if let RoceAddresses::V4 { .. } = self.addresses {
+            masked[10..12].fill(0xff);
+        }
+        masked[length - 2..length].fill(0xff);
+        masked[length..length + BTH].copy_from_slice(&bytes[..BTH]);
+        masked[length + 4] = 0xff;
+        let mut icrc = Icrc::after_lrh_of_ones();
+        icrc.update(&masked[..length + BTH]);
+        icrc.update(&bytes[BTH..]);
+        icrc.finish()
+    }
+
+    /// Writes both headers with their checksums zero.
+    fn fill(&self, hop: RoceHop, payload: usize, headers: &mut [u8]) {
+        let datagram = (Self::UDP + payload) as u16;
+        let udp = match self.addresses {
+            RoceAddresses::V4 { source, destination, identification, fragment } => {
+                headers[0] = 0x45;
+                headers[1] = hop.traffic_class;
+                headers[2..4].copy_from_slice(&datagram.wrapping_add(20).to_be_bytes());
+                headers[4..6].copy_from_slice(&identification.to_be_bytes());
+                headers[6..8].copy_from_slice(&fragment.to_be_bytes());
+                headers[8] = hop.hop_limit;
+                headers[9] = Self::UDP_PROTOCOL;
+                headers[10..12].fill(0);
+                headers[12..16].copy_from_slice(&source.octets());
+                headers[16..20].copy_from_slice(&destination.octets());
+                20
+            }
+            RoceAddresses::V6 { source, destination } => {
+                let word =
+                    6 << 28 | u32::from(hop.traffic_class) << 20 | (hop.flow_label & 0xf_ffff);
+                headers[..4].copy_from_slice(&word.to_be_bytes());
+                headers[4..6].copy_from_slice(&datagram.to_be_bytes());
+                headers[6] = Self::UDP_PROTOCOL;
+                headers[7] = hop.hop_limit;
+                headers[8..24].copy_from_slice(&source.octets());
+                headers[24..40].copy_from_slice(&destination.octets());
+                40
+            }
+        };
+        headers[udp..udp + 2].copy_from_slice(&self.source_port.to_be_bytes());
+        headers[udp + 2..udp + 4].copy_from_slice(&self.destination_port.to_be_bytes());
+        headers[udp + 4..udp + 6].copy_from_slice(&datagram.to_be_bytes());
+        headers[udp + 6..udp + 8].fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests;
