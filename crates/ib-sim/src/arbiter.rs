@@ -116,6 +116,3 @@ impl Turn {
         Some(chosen.lane.get())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -371,6 +371,3 @@ fn expects_answer(mad: &Mad) -> bool {
     // ACK, STOP and ABORT of a message of several segments.
     !mad.is_rmpp() || mad.rmpp().rmpp_type == RmppType::DATA
 }
-
-#[cfg(test)]
-mod tests;

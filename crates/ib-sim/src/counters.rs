@@ -1,5 +1,8 @@
 //! What a port counts.
 
+use ib_wire::mad::Mad;
+use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
+
 /// The counters of a port, at their full width; PortCounters and PortCountersExtended of IBTA
 /// volume 1, chapter 16.1.3. They are cut to what an attribute has room for when they are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +47,18 @@ pub struct Counters {
     pub vl15_dropped: u64,
     /// Management packets to queue pair 1 that were dropped.
     pub qp1_dropped: u64,
+    /// Those of `rcv_switch_relay_errors` that have no route.
+    pub dlid_mapping_errors: u64,
+    /// Those of `rcv_switch_relay_errors` whose service level has no lane.
+    pub vl_mapping_errors: u64,
+    /// Those of `rcv_switch_relay_errors` that would leave by the port of arrival.
+    pub looping_errors: u64,
+    /// Those of `xmit_discards` whose link was down or not active.
+    pub inactive_discards: u64,
+    /// Those of `xmit_discards` that were longer than the MTU.
+    pub neighbor_mtu_discards: u64,
+    /// Those of `xmit_discards` that waited at the head of their queue for too long.
+    pub hoq_life_discards: u64,
 }
 
 impl Counters {
@@ -68,4 +83,124 @@ pub const TICK_NANOS: u64 = 8;
 /// Returns a time in ticks.
 pub(crate) const fn ticks(time: std::time::Duration) -> u64 {
     time.as_nanos() as u64 / TICK_NANOS
+}
+
+/// Counters of the fabric and what each is called in the two attributes: by the name of its own, the
+/// bit that selects it for writing, and the most that it can tell in the shorter one.
+macro_rules! shared {
+    ($apply:ident) => {
+        $apply! {
+            symbol_errors: symbol_errors 0 0xffff,
+            link_recoveries: link_error_recoveries 1 0xff,
+            link_downed: link_downed 2 0xff,
+            rcv_errors: rcv_errors 3 0xffff,
+            rcv_remote_physical_errors: rcv_remote_physical_errors 4 0xffff,
+            rcv_switch_relay_errors: rcv_switch_relay_errors 5 0xffff,
+            xmit_discards: xmit_discards 6 0xffff,
+            xmit_constraint_errors: xmit_constraint_errors 7 0xff,
+            rcv_constraint_errors: rcv_constraint_errors 8 0xff,
+            local_link_integrity_errors: local_link_integrity_errors 9 0xf,
+            excessive_buffer_overruns: excessive_buffer_overrun_errors 10 0xf,
+            vl15_dropped: vl15_dropped 11 0xffff,
+            xmit_data: xmit_data 12 0xffff_ffff,
+            rcv_data: rcv_data 13 0xffff_ffff,
+            xmit_packets: xmit_packets 14 0xffff_ffff,
+            rcv_packets: rcv_packets 15 0xffff_ffff,
+        }
+    };
+}
+
+impl Counters {
+    /// Adds the counters of another port.
+    pub(crate) const fn add(&mut self, other: &Self) {
+        macro_rules! add {
+            ($($name:ident)+) => { $( self.$name = self.$name.saturating_add(other.$name); )+ };
+        }
+        add!(xmit_data rcv_data xmit_packets rcv_packets multicast_xmit_packets
+            multicast_rcv_packets xmit_wait rcv_errors rcv_remote_physical_errors
+            rcv_switch_relay_errors xmit_discards xmit_constraint_errors rcv_constraint_errors
+            symbol_errors link_recoveries link_downed local_link_integrity_errors
+            excessive_buffer_overruns vl15_dropped qp1_dropped dlid_mapping_errors
+            vl_mapping_errors looping_errors inactive_discards neighbor_mtu_discards
+            hoq_life_discards);
+    }
+
+    /// Shows the counters in the attribute of 32 bits and less; they stop at what it can tell.
+    pub(crate) fn show(&self, shown: &mut PortCounters) {
+        macro_rules! show {
+            ($($own:ident: $name:ident $bit:literal $most:literal),+ $(,)?) => {
+                $( shown.$name = self.$own.min($most) as _; )+
+            };
+        }
+        shared!(show);
+        shown.qp1_dropped = self.qp1_dropped.min(0xffff) as u16;
+        shown.xmit_wait = self.xmit_wait.min(0xffff_ffff) as u32;
+    }
+
+    /// Shows the counters in the attribute of 64 bits.
+    pub(crate) const fn show_extended(&self, shown: &mut PortCountersExtended) {
+        macro_rules! show {
+            ($($own:ident: $name:ident $bit:literal $most:literal),+ $(,)?) => {
+                $( shown.$name = self.$own; )+
+            };
+        }
+        shared!(show);
+        shown.qp1_dropped = self.qp1_dropped;
+        shown.xmit_wait = self.xmit_wait;
+        shown.multicast_xmit_packets = self.multicast_xmit_packets;
+        shown.multicast_rcv_packets = self.multicast_rcv_packets;
+        shown.unicast_xmit_packets = self.xmit_packets - self.multicast_xmit_packets;
+        shown.unicast_rcv_packets = self.rcv_packets - self.multicast_rcv_packets;
+    }
+
+    /// Does what a Set of one of the attributes asks for: writes the counters that it selects.
+    pub(crate) fn write(&mut self, mad: &Mad) {
+        if let Some(request) = mad.attribute::<PortCounters>() {
+            let mut shown = PortCounters::zeroed();
+            self.show(&mut shown);
+            shown.write_selected(&request);
+            macro_rules! write {
+                ($($own:ident: $name:ident $bit:literal $most:literal),+ $(,)?) => {
+                    $(
+                        if request.counter_select.0 >> $bit & 1 == 1 {
+                            self.$own = u64::from(shown.$name);
+                        }
+                    )+
+                };
+            }
+            shared!(write);
+            if request.counter_select2 & 1 == 1 {
+                self.xmit_wait = u64::from(shown.xmit_wait);
+            }
+            self.forget_details();
+        } else if let Some(request) = mad.attribute::<PortCountersExtended>() {
+            let mut shown = PortCountersExtended::zeroed();
+            self.show_extended(&mut shown);
+            shown.write_selected(&request);
+            macro_rules! write {
+                ($($own:ident: $name:ident $bit:literal $most:literal),+ $(,)?) => {
+                    $( self.$own = shown.$name; )+
+                };
+            }
+            shared!(write);
+            (self.xmit_wait, self.qp1_dropped) = (shown.xmit_wait, shown.qp1_dropped);
+            self.multicast_xmit_packets = shown.multicast_xmit_packets.min(self.xmit_packets);
+            self.multicast_rcv_packets = shown.multicast_rcv_packets.min(self.rcv_packets);
+            self.forget_details();
+        }
+    }
+
+    /// Keeps the parts of a counter from exceeding it after it was written.
+    fn forget_details(&mut self) {
+        self.multicast_xmit_packets = self.multicast_xmit_packets.min(self.xmit_packets);
+        self.multicast_rcv_packets = self.multicast_rcv_packets.min(self.rcv_packets);
+        if self.rcv_switch_relay_errors == 0 {
+            (self.dlid_mapping_errors, self.vl_mapping_errors, self.looping_errors) = (0, 0, 0);
+        }
+        if self.xmit_discards == 0 {
+            self.inactive_discards = 0;
+            self.neighbor_mtu_discards = 0;
+            self.hoq_life_discards = 0;
+        }
+    }
 }

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use ib_link::{Arrival, Datagram, NodeAgent, Remote};
 use ib_topology::{NodeId, PortId};
 use ib_types::{NodeKind, PKey, Qpn};
-use ib_wire::mad::sm::{KeyDetails, NoticeDetails, NoticeType, SwitchKeyDetails, TrapNumber};
+use ib_wire::mad::sm::notice::{KeyDetails, NoticeType, SwitchKeyDetails};
+use ib_wire::mad::sm::{NoticeDetails, TrapNumber};
 use ib_wire::mad::smp::{self, PERMISSIVE_LID};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass};
 use ib_wire::packet::{Bth, Deth, Opcode};
@@ -390,6 +391,3 @@ fn recognised(packet: Packet) -> Packet {
     };
     Packet { payload: Payload::Mad(payload), ..packet }
 }
-
-#[cfg(test)]
-mod tests;

@@ -161,7 +161,13 @@ impl Sim {
 
     /// Drops a packet that a switch cannot pass on.
     fn relay_error(&mut self, arrival: PortId, key: u32, why: Loss) {
-        self.port_mut(arrival).counters.rcv_switch_relay_errors += 1;
+        let counters = &mut self.port_mut(arrival).counters;
+        counters.rcv_switch_relay_errors += 1;
+        match why {
+            Loss::NoLane(_) => counters.vl_mapping_errors += 1,
+            Loss::TurnsBack(_) | Loss::TooManyHops(_) => counters.looping_errors += 1,
+            _ => counters.dlid_mapping_errors += 1,
+        }
         self.lose(arrival, key, why);
     }
 
@@ -202,10 +208,19 @@ impl Sim {
         let state = self.node(node);
         let switch = state.switch.as_ref().expect("only a switch relays");
         let from = self.port(arrival).number;
-        let ports: Vec<u8> = switch
+        let mut ports: Vec<u8> = switch
             .multicast_ports(dlid)
             .filter(|&number| number != from && number <= state.ports)
             .collect();
+        if ports.is_empty() && switch.multicast_ports(dlid).next().is_none() {
+            // A group without an entry goes to the default ports, if the manager has set any.
+            let primary = switch.info.default_multicast_primary_port;
+            let other = switch.info.default_multicast_not_primary_port;
+            let default = if from == primary { other } else { primary };
+            if (1..=state.ports).contains(&default) && default != from {
+                ports.push(default);
+            }
+        }
         if ports.is_empty() {
             return self.relay_error(arrival, key, Loss::NoRoute(dlid));
         }
@@ -323,6 +338,3 @@ impl Sim {
         key
     }
 }
-
-#[cfg(test)]
-mod tests;

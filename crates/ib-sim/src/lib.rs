@@ -44,3 +44,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod addresses;
+mod arbiter;
+pub mod client;
+pub mod command;
+pub mod counters;
+mod deliver;
+mod event;
+mod fault;
+mod forward;
+mod link;
+pub mod log;
+pub mod loss;
+mod node;
+pub mod packet;
+mod pma;
+mod port;
+pub mod script;
+pub mod sim;
+mod sma;
+pub mod stats;
+pub mod tap;
+mod trap;
+
+pub use addresses::Addresses;
+pub use client::ClientOptions;
+pub use command::{Command, CommandError, Target};
+pub use counters::Counters;
+pub use log::LogLevel;
+pub use loss::Loss;
+pub use packet::{MadPayload, Packet, Payload};
+pub use script::{Step, random_faults, read_script};
+pub use sim::{ClientId, Options, Sim};
+pub use stats::Stats;
+pub use tap::Tapped;

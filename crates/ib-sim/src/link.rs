@@ -163,7 +163,16 @@ impl Sim {
 
     /// Drops a packet that cannot leave by a port.
     pub(crate) fn discard(&mut self, port: PortId, key: u32, why: Loss) {
-        self.port_mut(port).counters.xmit_discards += 1;
+        let counters = &mut self.port_mut(port).counters;
+        counters.xmit_discards += 1;
+        match why {
+            Loss::LinkDown | Loss::LinkWentDown | Loss::NotActive => {
+                counters.inactive_discards += 1;
+            }
+            Loss::TooLong => counters.neighbor_mtu_discards += 1,
+            Loss::HeadOfQueue(_) => counters.hoq_life_discards += 1,
+            _ => {}
+        }
         self.lose(port, key, why);
     }
 
@@ -420,7 +429,14 @@ impl Sim {
             self.node(state.node).powered && state.info.phys_state != PhysState::DISABLED
         });
         let is_up = self.port(port).is_up();
+        let rate = self.negotiate(port, peer);
+        let wanted = wanted && rate.is_some();
         if wanted != is_up {
+            if let Some(rate) = rate.filter(|_| wanted) {
+                for end in [port, peer] {
+                    self.port_mut(end).set_active(rate);
+                }
+            }
             for end in [port, peer] {
                 self.switch_link(end, wanted);
             }
@@ -507,6 +523,3 @@ impl Sim {
 fn hoq_life(life: u8) -> Duration {
     Duration::from_nanos(4096 << life.min(19))
 }
-
-#[cfg(test)]
-mod tests;

@@ -154,6 +154,3 @@ impl Packet {
         bytes
     }
 }
-
-#[cfg(test)]
-mod tests;

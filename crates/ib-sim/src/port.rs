@@ -174,7 +174,7 @@ impl Port {
         let up_to = |most: LinkSpeed| {
             LinkSpeed::ALL
                 .into_iter()
-                .filter(move |&speed| speed <= most && (speed != LinkSpeed::Fdr10 || most > speed || most == speed))
+                .filter(move |&speed| speed <= most)
                 .collect::<SpeedSet>()
         };
         let enabled = up_to(rate.speed);
@@ -191,6 +191,22 @@ impl Port {
             self.info.capability_mask2 =
                 self.info.capability_mask2 | CapabilityMask2::LINK_SPEED_NDR;
         }
+    }
+
+    /// Forgets what a manager has told the port.
+    pub(crate) fn reset(&mut self, kind: NodeKind) {
+        let (rate, state, phys) = (self.rate, self.info.port_state, self.info.phys_state);
+        let fresh = initial_info(kind, self.number);
+        let capability = self.info.capability_mask;
+        self.info = fresh;
+        self.info.capability_mask = capability;
+        self.set_capabilities(rate);
+        self.set_active(rate);
+        if !(kind.is_switch() && self.number == 0) {
+            (self.info.port_state, self.info.phys_state) = (state, phys);
+        }
+        self.tables = None;
+        self.lease_ends = None;
     }
 
     /// Sets the rate that the link has.
@@ -329,6 +345,3 @@ fn initial_info(kind: NodeKind, number: u8) -> PortInfo {
     }
     info
 }
-
-#[cfg(test)]
-mod tests;

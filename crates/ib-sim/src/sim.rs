@@ -381,6 +381,12 @@ impl Sim {
         PortId(self.node(node).first_port + u32::from(number))
     }
 
+    /// Forgets what a manager has told a port.
+    pub(crate) fn reset_port(&mut self, port: PortId) {
+        let kind = self.node(self.port(port).node).kind;
+        self.port_mut(port).reset(kind);
+    }
+
     /// Sets the state of a port and says so.
     pub(crate) fn set_state(&mut self, port: PortId, to: PortState) {
         let from = self.port(port).info.port_state;

@@ -13,6 +13,8 @@ pub struct Stats {
     pub delivered: u64,
     /// Requests that agents of nodes have answered.
     pub answered: u64,
+    /// Steps of scripts that could not be done.
+    pub failed_steps: u64,
     /// Lost packets by reason.
     pub lost: BTreeMap<&'static str, u64>,
 }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use ib_topology::{NodeId, PortId};
-use ib_wire::mad::sm::{
-    LinkStateDetails, LocalChangeDetails, Notice, NoticeDetails, NoticeType, TrapNumber,
-};
+use ib_wire::mad::sm::notice::{LinkStateDetails, LocalChangeDetails, NoticeType};
+use ib_wire::mad::sm::{Notice, NoticeDetails, TrapNumber};
 use ib_wire::mad::{Mad, Method, TransactionId, smp};
 
 use crate::event::{Event, Timer};

@@ -1,0 +1,222 @@
+//! What a console or a script can tell a fabric to do.
+//!
+//! ibsim's commands keep their names and meaning; those below the line are new. A port is written
+//! `"name"[number]`, a node `"name"`; the quotes can be left out where the name has no blank. Words
+//! are read without regard to case.
+//!
+//! | command | effect |
+//! |---|---|
+//! | `Link "a"[n] "b"[m]` | plugs a cable into two free ports |
+//! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port |
+//! | `ReLink "a"`, `ReLink "a"[n]` | plugs what was pulled back in |
+//! | `Clear "a"`, `Clear "a"[n]` | unlinks, for good, and sets LID and counters to zero |
+//! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a node or a port |
+//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses so many per cent of requests that the port should answer; without an attribute also of packets that it sends |
+//! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter |
+//! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
+//! |---|---|
+//! | `Fault "a"[n] what=value …`, `Fault "a"[n] none` | `loss`, `corrupt`, `duplicate`, `reorder` with probabilities, `held` and `delay` with times, for packets that the port sends |
+//! | `Flap "a"[n] down up times` | takes the link down and up again and again |
+//! | `Power "a" on\|off` | a node without power neither answers nor forwards, and forgets what it was told |
+//! | `MKey "a"[n] key [protect]` | sets a key that the manager does not know |
+//! | `Misroute "a" p q`, `Misroute "a" none` | the switch sends by q what its table has for p |
+//! | `IgnoreLft "a" all\|none\|block …` | the switch acknowledges writes of its table and does nothing |
+//! | `Swap "a"[n] "b"[m]` | exchanges two cables |
+
+use std::time::Duration;
+
+use ib_topology::{NodeId, PortId};
+use ib_types::Guid;
+use ib_wire::mad::AttributeId;
+
+use crate::sim::Sim;
+
+mod parse;
+mod run;
+
+pub use parse::ParseCommandError;
+pub(crate) use parse::duration as parse_duration;
+
+/// A node, or one of its ports, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The name of the node.
+    pub node: String,
+    /// The number of the port; `None` where the node is meant.
+    pub port: Option<u8>,
+}
+
+/// A command.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Command {
+    /// Plugs a cable in.
+    Link(Target, Target),
+    /// Pulls cables.
+    Unlink(Target),
+    /// Plugs pulled cables back in.
+    Relink(Target),
+    /// Pulls cables for good, and resets the ports.
+    Clear(Target),
+    /// Changes a GUID.
+    Guid(Target, Guid),
+    /// Loses a part of requests: per cent, and the attribute that is meant.
+    Error(Target, f64, Option<AttributeId>),
+    /// Sets a counter by its name in `PortCounters`.
+    PerformanceSet(Target, String, u64),
+    /// Changes LID and LMC.
+    BaseLid(Target, u16, u8),
+    /// Sets the faults of a port; those not named stay as they are, none at all clears them.
+    Fault(Target, Vec<Fault>),
+    /// Takes a link down and up: for how long each, how often.
+    Flap(Target, Duration, Duration, u32),
+    /// Switches a node on or off.
+    Power(Target, bool),
+    /// Sets an M_Key and how much it protects.
+    MKey(Target, u64, u8),
+    /// Has a switch send by the second port what its table has for the first; `None` has it obey.
+    Misroute(Target, Option<(u8, u8)>),
+    /// Has a switch ignore writes of its linear forwarding table.
+    IgnoreLft(Target, Ignored),
+    /// Exchanges the cables of two ports.
+    Swap(Target, Target),
+}
+
+/// A fault of a port and its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The probability that a packet vanishes.
+    Loss(f64),
+    /// The probability that a bit flips.
+    Corruption(f64),
+    /// The probability that a packet arrives twice.
+    Duplication(f64),
+    /// The probability that a packet is held back.
+    Reordering(f64),
+    /// How long packets are held back at most.
+    HeldBack(Duration),
+    /// How much longer every packet takes.
+    Delay(Duration),
+}
+
+/// Which blocks of a table are not written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// All.
+    All,
+    /// None.
+    None,
+    /// These.
+    Blocks(Vec<u16>),
+}
+
+/// Why a command could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// There is no such node.
+    #[error("there is no node {0:?}")]
+    NoSuchNode(String),
+    /// The node has no such port.
+    #[error("node {node:?} has no port {port}: expected {first} to {last}")]
+    NoSuchPort {
+        /// The node.
+        node: String,
+        /// The port.
+        port: u8,
+        /// The lowest number.
+        first: u8,
+        /// The highest number.
+        last: u8,
+    },
+    /// A port is needed and only a node was named.
+    #[error("expected a port: {0:?}[number]")]
+    NeedsPort(String),
+    /// A switch is needed.
+    #[error("node {0:?} is no switch")]
+    NotASwitch(String),
+    /// The port has a cable already.
+    #[error("port {node:?}[{port}] has a cable already")]
+    Linked {
+        /// The node.
+        node: String,
+        /// The port.
+        port: u8,
+    },
+    /// The port has no cable.
+    #[error("port {node:?}[{port}] has no cable")]
+    NotLinked {
+        /// The node.
+        node: String,
+        /// The port.
+        port: u8,
+    },
+    /// A value does not fit.
+    #[error("found {found}, expected {expected}")]
+    Value {
+        /// What was given.
+        found: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+}
+
+impl Command {
+    /// Returns the nodes and ports that the command names.
+    #[must_use]
+    pub fn targets(&self) -> Vec<&Target> {
+        match self {
+            Self::Link(one, other) | Self::Swap(one, other) => vec![one, other],
+            Self::Unlink(target)
+            | Self::Relink(target)
+            | Self::Clear(target)
+            | Self::Guid(target, _)
+            | Self::Error(target, ..)
+            | Self::PerformanceSet(target, ..)
+            | Self::BaseLid(target, ..)
+            | Self::Fault(target, _)
+            | Self::Flap(target, ..)
+            | Self::Power(target, _)
+            | Self::MKey(target, ..)
+            | Self::Misroute(target, _)
+            | Self::IgnoreLft(target, _) => vec![target],
+        }
+    }
+}
+
+impl Sim {
+    pub(crate) fn target_node(&self, target: &Target) -> Result<NodeId, CommandError> {
+        self.find_node(&target.node).ok_or_else(|| CommandError::NoSuchNode(target.node.clone()))
+    }
+
+    /// Returns the port of a target that has to name one.
+    ///
+    /// # Errors
+    /// Fails when there is no such node or port.
+    pub fn target_port(&self, target: &Target) -> Result<PortId, CommandError> {
+        let node = self.target_node(target)?;
+        let Some(number) = target.port else {
+            return Err(CommandError::NeedsPort(target.node.clone()));
+        };
+        let state = self.node(node);
+        let first = u8::from(!state.kind.is_switch());
+        self.find_port(node, number).filter(|_| number >= first).ok_or_else(|| {
+            CommandError::NoSuchPort {
+                node: target.node.clone(),
+                port: number,
+                first,
+                last: state.ports,
+            }
+        })
+    }
+
+    /// Returns the port of a target, or all external ports of the node that it names.
+    pub(crate) fn target_ports(&self, target: &Target) -> Result<Vec<PortId>, CommandError> {
+        if target.port.is_some() {
+            return Ok(vec![self.target_port(target)?]);
+        }
+        let node = self.target_node(target)?;
+        Ok((1..=self.node(node).ports).map(|number| self.port_id(node, number)).collect())
+    }
+}

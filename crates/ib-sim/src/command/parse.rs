@@ -1,0 +1,335 @@
+//! Commands from words.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ib_types::Guid;
+use ib_wire::mad::AttributeId;
+
+use super::{Command, Fault, Ignored, Target};
+
+/// Why a line is no command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column}: found {found}, expected {expected}")]
+pub struct ParseCommandError {
+    /// Where, from 1.
+    pub column: usize,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.node)?;
+        self.port.map_or(Ok(()), |port| write!(f, "[{port}]"))
+    }
+}
+
+impl FromStr for Target {
+    type Err = ParseCommandError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut words = Words::new(text);
+        let target = words.target("a node or a port")?;
+        words.end()?;
+        Ok(target)
+    }
+}
+
+impl FromStr for Command {
+    type Err = ParseCommandError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut words = Words::new(text);
+        let name = words.word(NAMES)?.to_ascii_lowercase();
+        let command = match name.as_str() {
+            "link" => Self::Link(words.port()?, words.port()?),
+            "unlink" => Self::Unlink(words.target(NODE_OR_PORT)?),
+            "relink" => Self::Relink(words.target(NODE_OR_PORT)?),
+            "clear" => Self::Clear(words.target(NODE_OR_PORT)?),
+            "guid" => {
+                let target = words.target(NODE_OR_PORT)?;
+                Self::Guid(target, Guid(words.number("a GUID")?))
+            }
+            "error" => words.error()?,
+            "performanceset" => words.performance_set()?,
+            "baselid" => {
+                let target = words.target(NODE_OR_PORT)?;
+                let lid = words.at_most(49_151, "a LID, 0 to 49151")? as u16;
+                let lmc = if words.is_over() { 0 } else { words.at_most(7, "an LMC, 0 to 7")? };
+                Self::BaseLid(target, lid, lmc as u8)
+            }
+            "fault" => words.fault()?,
+            "flap" => Self::Flap(
+                words.port()?,
+                words.duration("how long the link is down")?,
+                words.duration("how long it is up")?,
+                words.at_most(u64::from(u32::MAX), "how often")? as u32,
+            ),
+            "power" => {
+                let target = words.target("a node")?;
+                let on = match words.word("on or off")? {
+                    word if word.eq_ignore_ascii_case("on") => true,
+                    word if word.eq_ignore_ascii_case("off") => false,
+                    _ => return Err(words.wrong("on or off")),
+                };
+                Self::Power(target, on)
+            }
+            "mkey" => {
+                let target = words.target(NODE_OR_PORT)?;
+                let key = words.number("a key")?;
+                let protection = "a protection, 0 to 3";
+                let protect = if words.is_over() { 1 } else { words.at_most(3, protection)? };
+                Self::MKey(target, key, protect as u8)
+            }
+            "misroute" => words.misroute()?,
+            "ignorelft" => words.ignore_lft()?,
+            "swap" => Self::Swap(words.port()?, words.port()?),
+            _ => return Err(words.wrong(NAMES)),
+        };
+        words.end()?;
+        Ok(command)
+    }
+}
+
+const NODE_OR_PORT: &str = "\"node\" or \"node\"[port]";
+const NAMES: &str = "Link, Unlink, ReLink, Clear, Guid, Error, PerformanceSet, Baselid, Fault, \
+                     Flap, Power, MKey, Misroute, IgnoreLft or Swap";
+
+/// Reads a time such as `250us`, `10ms` or `1.5s`.
+#[must_use]
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+    let (number, unit) = text.split_at(digits);
+    let nanos = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    };
+    let number: f64 = number.parse().ok()?;
+    let nanos = number * nanos;
+    (nanos.is_finite() && nanos < 1e18).then(|| Duration::from_nanos(nanos.round() as u64))
+}
+
+/// The words of a line, with where the last one stood.
+struct Words<'a> {
+    text: &'a str,
+    at: usize,
+    last: usize,
+}
+
+impl<'a> Words<'a> {
+    const fn new(text: &'a str) -> Self {
+        Self { text, at: 0, last: 0 }
+    }
+
+    fn skip_blanks(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        self.last = self.at;
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.skip_blanks();
+        self.at == self.text.len()
+    }
+
+    fn end(&mut self) -> Result<(), ParseCommandError> {
+        if self.is_over() { Ok(()) } else { Err(self.wrong("the end of the line")) }
+    }
+
+    /// Returns an error about the last word.
+    fn wrong(&self, expected: &str) -> ParseCommandError {
+        let rest = &self.text[self.last..];
+        let word = rest.split_whitespace().next();
+        ParseCommandError {
+            column: self.text[..self.last].chars().count() + 1,
+            found: word.map_or_else(|| "the end of the line".to_owned(), |w| format!("{w:?}")),
+            expected: expected.to_owned(),
+        }
+    }
+
+    fn word(&mut self, expected: &str) -> Result<&'a str, ParseCommandError> {
+        if self.is_over() {
+            return Err(self.wrong(expected));
+        }
+        let rest = &self.text[self.at..];
+        let word = rest.split_whitespace().next().expect("something is left");
+        self.at += word.len();
+        Ok(word)
+    }
+
+    fn number(&mut self, expected: &str) -> Result<u64, ParseCommandError> {
+        let word = self.word(expected)?;
+        parse_number(word).ok_or_else(|| self.wrong(expected))
+    }
+
+    fn at_most(&mut self, most: u64, expected: &str) -> Result<u64, ParseCommandError> {
+        let number = self.number(expected)?;
+        if number > most { Err(self.wrong(expected)) } else { Ok(number) }
+    }
+
+    fn duration(&mut self, expected: &str) -> Result<Duration, ParseCommandError> {
+        let word = self.word(expected)?;
+        duration(word)
+            .ok_or_else(|| self.wrong(&format!("{expected}: a number and ns, us, ms or s")))
+    }
+
+    fn port(&mut self) -> Result<Target, ParseCommandError> {
+        const EXPECTED: &str = "a port: \"node\"[port]";
+        let target = self.target(EXPECTED)?;
+        if target.port.is_none() {
+            return Err(self.wrong(EXPECTED));
+        }
+        Ok(target)
+    }
+
+    fn target(&mut self, expected: &str) -> Result<Target, ParseCommandError> {
+        if self.is_over() {
+            return Err(self.wrong(expected));
+        }
+        let rest = &self.text[self.at..];
+        let (node, after) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let end = quoted.find('"').ok_or_else(|| self.wrong("a closing quote"))?;
+                (&quoted[..end], end + 2)
+            }
+            None => {
+                let end = rest.find(|c: char| c.is_whitespace() || c == '[').unwrap_or(rest.len());
+                (&rest[..end], end)
+            }
+        };
+        if node.is_empty() {
+            return Err(self.wrong(expected));
+        }
+        self.at += after;
+        let rest = &self.text[self.at..];
+        let mut port = None;
+        if let Some(inner) = rest.strip_prefix('[') {
+            let end = inner.find(']').ok_or_else(|| self.wrong("a closing bracket"))?;
+            let number = inner[..end].trim().parse().map_err(|_| self.wrong(expected))?;
+            port = Some(number);
+            self.at += end + 2;
+        }
+        if !self.text[self.at..].is_empty() && !self.text[self.at..].starts_with(char::is_whitespace)
+        {
+            return Err(self.wrong(expected));
+        }
+        Ok(Target { node: node.to_owned(), port })
+    }
+
+    fn error(&mut self) -> Result<Command, ParseCommandError> {
+        const RATE: &str = "a rate in per cent, 0 to 100";
+        let target = self.target(NODE_OR_PORT)?;
+        let rate: f64 = self.word(RATE)?.parse().map_err(|_| self.wrong(RATE))?;
+        if !(0.0..=100.0).contains(&rate) {
+            return Err(self.wrong(RATE));
+        }
+        let attribute = if self.is_over() {
+            None
+        } else {
+            let id = self.number("the number of an attribute")?;
+            Some(AttributeId(
+                u16::try_from(id).map_err(|_| self.wrong("the number of an attribute"))?,
+            ))
+        };
+        Ok(Command::Error(target, rate, attribute))
+    }
+
+    fn performance_set(&mut self) -> Result<Command, ParseCommandError> {
+        const WHAT: &str = "PortCounters.field=value";
+        let target = self.port()?;
+        let word = self.word(WHAT)?;
+        let (name, value) = word.split_once('=').ok_or_else(|| self.wrong(WHAT))?;
+        let (attribute, field) = name.split_once('.').ok_or_else(|| self.wrong(WHAT))?;
+        if !["PortCounters", "PortCountersExtended"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(attribute))
+        {
+            return Err(self.wrong("PortCounters or PortCountersExtended"));
+        }
+        let value = parse_number(value).ok_or_else(|| self.wrong(WHAT))?;
+        Ok(Command::PerformanceSet(target, field.to_owned(), value))
+    }
+
+    fn fault(&mut self) -> Result<Command, ParseCommandError> {
+        const WHAT: &str =
+            "loss=P, corrupt=P, duplicate=P, reorder=P, held=TIME, delay=TIME or none";
+        let target = self.target(NODE_OR_PORT)?;
+        let mut faults = Vec::new();
+        loop {
+            let word = self.word(WHAT)?;
+            if word.eq_ignore_ascii_case("none") && faults.is_empty() {
+                break;
+            }
+            let (name, value) = word.split_once('=').ok_or_else(|| self.wrong(WHAT))?;
+            let probability = || {
+                let value: f64 = value.parse().ok()?;
+                (0.0..=1.0).contains(&value).then_some(value)
+            };
+            let fault = match name.to_ascii_lowercase().as_str() {
+                "loss" => probability().map(Fault::Loss),
+                "corrupt" => probability().map(Fault::Corruption),
+                "duplicate" => probability().map(Fault::Duplication),
+                "reorder" => probability().map(Fault::Reordering),
+                "held" => duration(value).map(Fault::HeldBack),
+                "delay" => duration(value).map(Fault::Delay),
+                _ => return Err(self.wrong(WHAT)),
+            };
+            faults.push(fault.ok_or_else(|| {
+                self.wrong("a probability from 0 to 1, or a time such as 10us")
+            })?);
+            if self.is_over() {
+                break;
+            }
+        }
+        Ok(Command::Fault(target, faults))
+    }
+
+    fn misroute(&mut self) -> Result<Command, ParseCommandError> {
+        const PORTS: &str = "two ports, or none";
+        let target = self.target("a switch")?;
+        let word = self.word(PORTS)?;
+        if word.eq_ignore_ascii_case("none") {
+            return Ok(Command::Misroute(target, None));
+        }
+        let from = word.parse().map_err(|_| self.wrong(PORTS))?;
+        let to = self.word(PORTS)?.parse().map_err(|_| self.wrong(PORTS))?;
+        Ok(Command::Misroute(target, Some((from, to))))
+    }
+
+    fn ignore_lft(&mut self) -> Result<Command, ParseCommandError> {
+        const BLOCKS: &str = "all, none or numbers of blocks";
+        let target = self.target("a switch")?;
+        let mut blocks = Vec::new();
+        loop {
+            let word = self.word(BLOCKS)?;
+            match word.to_ascii_lowercase().as_str() {
+                "all" if blocks.is_empty() => {
+                    return Ok(Command::IgnoreLft(target, Ignored::All));
+                }
+                "none" if blocks.is_empty() => {
+                    return Ok(Command::IgnoreLft(target, Ignored::None));
+                }
+                _ => blocks.push(word.parse().map_err(|_| self.wrong(BLOCKS))?),
+            }
+            if self.is_over() {
+                return Ok(Command::IgnoreLft(target, Ignored::Blocks(blocks)));
+            }
+        }
+    }
+}
+
+/// Reads a decimal number, or one in hexadecimal after `0x`.
+fn parse_number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None => text.parse().ok(),
+    }
+}

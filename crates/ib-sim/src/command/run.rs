@@ -1,0 +1,406 @@
+//! Doing what a command says.
+
+use std::time::Duration;
+
+use ib_topology::PortId;
+use ib_types::NodeKind;
+use ib_wire::mad::pm::PortCountersExtended;
+use ib_wire::mad::sm::PhysState;
+use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+
+use super::{Command, CommandError, Fault, Ignored, Target};
+use crate::counters::Counters;
+use crate::event::{Event, Timer};
+use crate::fault::{PortFaults, parts};
+use crate::log::Entry;
+use crate::node::Switch;
+use crate::script::Flap;
+use crate::sim::Sim;
+
+impl Sim {
+    /// Does what a command says, at once.
+    ///
+    /// # Errors
+    /// Fails without doing anything when the command names what is not there or a value is out of
+    /// range.
+    pub fn run(&mut self, command: &Command) -> Result<(), CommandError> {
+        self.log(Entry::Command { text: &format!("{command:?}") });
+        match command {
+            Command::Link(one, other) => self.run_link(one, other),
+            Command::Unlink(target) => {
+                for port in self.target_ports(target)? {
+                    self.unplug_for_now(port);
+                }
+                Ok(())
+            }
+            Command::Relink(target) => {
+                for port in self.target_ports(target)? {
+                    self.plug_back(port);
+                }
+                Ok(())
+            }
+            Command::Clear(target) => {
+                for port in self.target_ports(target)? {
+                    self.clear(port);
+                }
+                Ok(())
+            }
+            Command::Guid(target, guid) => self.run_guid(target, *guid),
+            Command::Error(target, rate, attribute) => {
+                let ports = self.target_ports_with_management(target)?;
+                for port in ports {
+                    let faults = self.port_mut(port).faults.get_or_insert_default();
+                    faults.unanswered = parts(rate / 100.0);
+                    faults.unanswered_attribute = *attribute;
+                    if attribute.is_none() {
+                        faults.loss = parts(rate / 100.0);
+                    }
+                    self.drop_empty_faults(port);
+                }
+                Ok(())
+            }
+            Command::PerformanceSet(target, field, value) => {
+                let port = self.target_port(target)?;
+                self.set_counter(port, field, *value)
+            }
+            Command::BaseLid(target, lid, lmc) => {
+                let port = self.target_end_port(target)?;
+                let info = &mut self.port_mut(port).info;
+                (info.lid, info.lmc) = (*lid, *lmc);
+                Ok(())
+            }
+            Command::Fault(target, faults) => {
+                for port in self.target_ports(target)? {
+                    self.set_faults(port, faults);
+                }
+                Ok(())
+            }
+            Command::Flap(target, down, up, times) => {
+                let port = self.target_port(target)?;
+                self.start_flap(port, (*down, *up), *times)
+            }
+            Command::Power(target, on) => self.run_power(target, *on),
+            Command::MKey(target, key, protect) => {
+                let port = self.target_end_port(target)?;
+                let info = &mut self.port_mut(port).info;
+                (info.m_key, info.m_key_protect) = (*key, *protect);
+                Ok(())
+            }
+            Command::Misroute(target, ports) => self.run_misroute(target, *ports),
+            Command::IgnoreLft(target, ignored) => {
+                let switch = self.target_switch(target)?;
+                switch.lies.ignores_all = *ignored == Ignored::All;
+                switch.lies.ignored_blocks = match ignored {
+                    Ignored::Blocks(blocks) => blocks.iter().copied().collect(),
+                    Ignored::All | Ignored::None => std::collections::BTreeSet::new(),
+                };
+                Ok(())
+            }
+            Command::Swap(one, other) => self.run_swap(one, other),
+        }
+    }
+
+    fn target_switch(&mut self, target: &Target) -> Result<&mut Switch, CommandError> {
+        let node = self.target_node(target)?;
+        let no_switch = || CommandError::NotASwitch(target.node.clone());
+        self.node_mut(node).switch.as_deref_mut().ok_or_else(no_switch)
+    }
+
+    /// Returns the end port of a target: that of the node where only a node is named.
+    fn target_end_port(&self, target: &Target) -> Result<PortId, CommandError> {
+        if target.port.is_some() {
+            let port = self.target_port(target)?;
+            return Ok(self.end_port_of(port));
+        }
+        let node = self.target_node(target)?;
+        self.end_port(node).ok_or_else(|| CommandError::NeedsPort(target.node.clone()))
+    }
+
+    fn target_ports_with_management(&self, target: &Target) -> Result<Vec<PortId>, CommandError> {
+        let mut ports = self.target_ports(target)?;
+        let node = self.target_node(target)?;
+        if target.port.is_none() && self.node(node).kind == NodeKind::Switch {
+            ports.push(self.port_id(node, 0));
+        }
+        Ok(ports)
+    }
+
+    fn linked(&self, port: PortId) -> CommandError {
+        let (node, number) = self.place(port);
+        CommandError::Linked { node: self.node_name(node).to_owned(), port: number }
+    }
+
+    fn run_link(&mut self, one: &Target, other: &Target) -> Result<(), CommandError> {
+        let ends = [self.target_external_port(one)?, self.target_external_port(other)?];
+        for end in ends {
+            if self.port(end).cable.is_some() {
+                return Err(self.linked(end));
+            }
+        }
+        if ends[0] == ends[1] {
+            return Err(CommandError::Value {
+                found: other.to_string(),
+                expected: "another port than the first one",
+            });
+        }
+        for end in ends {
+            if let Some(peer) = self.unplugged.remove(&end) {
+                self.unplugged.remove(&peer);
+            }
+        }
+        self.plug(ends[0], ends[1]);
+        Ok(())
+    }
+
+    fn target_external_port(&self, target: &Target) -> Result<PortId, CommandError> {
+        let port = self.target_port(target)?;
+        let (node, number) = self.place(port);
+        if number == 0 {
+            return Err(CommandError::NoSuchPort {
+                node: target.node.clone(),
+                port: 0,
+                first: 1,
+                last: self.node(node).ports,
+            });
+        }
+        Ok(port)
+    }
+
+    fn unplug_for_now(&mut self, port: PortId) {
+        if let Some(peer) = self.unplug(port) {
+            self.unplugged.insert(port, peer);
+            self.unplugged.insert(peer, port);
+        }
+    }
+
+    fn plug_back(&mut self, port: PortId) {
+        let Some(peer) = self.unplugged.remove(&port) else { return };
+        self.unplugged.remove(&peer);
+        self.plug(port, peer);
+    }
+
+    fn clear(&mut self, port: PortId) {
+        self.unplug(port);
+        if let Some(peer) = self.unplugged.remove(&port) {
+            self.unplugged.remove(&peer);
+        }
+        let state = self.port_mut(port);
+        state.counters = Counters::default();
+        state.faults = None;
+        state.tables = None;
+        (state.info.lid, state.info.lmc, state.info.master_sm_lid) = (0, 0, 0);
+    }
+
+    fn run_guid(&mut self, target: &Target, guid: ib_types::Guid) -> Result<(), CommandError> {
+        if target.port.is_some() {
+            let port = self.target_port(target)?;
+            self.port_mut(port).guid = guid;
+            return Ok(());
+        }
+        let node = self.target_node(target)?;
+        self.node_mut(node).guid = guid;
+        if self.node(node).kind == NodeKind::Switch {
+            for number in 0..=self.node(node).ports {
+                let port = self.port_id(node, number);
+                self.port_mut(port).guid = guid;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_counter(
+        &mut self,
+        port: PortId,
+        field: &str,
+        value: u64,
+    ) -> Result<(), CommandError> {
+        let wanted = plain(field);
+        let names = PortCountersExtended::FIELDS;
+        let Some(known) = names.iter().find(|known| {
+            plain(known.name) == wanted || spelled(known.name) == wanted
+        }) else {
+            return Err(CommandError::Value {
+                found: field.to_owned(),
+                expected: "the name of a counter, such as SymbolErrorCounter or PortXmitData",
+            });
+        };
+        let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));
+        let mut shown = PortCountersExtended::zeroed();
+        self.counters(port).show_extended(&mut shown);
+        shown.counter_select.0 = 0xffff;
+        shown.counter_select2 = u32::MAX;
+        mad.set_attribute(&shown);
+        ib_wire::layout::set(mad.data_mut(), known.at, value);
+        let mut counters = self.counters(port);
+        counters.write(&mad);
+        self.port_mut(port).counters = counters;
+        Ok(())
+    }
+
+    fn set_faults(&mut self, port: PortId, faults: &[Fault]) {
+        if faults.is_empty() {
+            self.port_mut(port).faults = None;
+            return;
+        }
+        let own: &mut PortFaults = self.port_mut(port).faults.get_or_insert_default();
+        for fault in faults {
+            match *fault {
+                Fault::Loss(probability) => own.loss = parts(probability),
+                Fault::Corruption(probability) => own.corruption = parts(probability),
+                Fault::Duplication(probability) => own.duplication = parts(probability),
+                Fault::Reordering(probability) => own.reordering = parts(probability),
+                Fault::HeldBack(time) => own.held_back = time,
+                Fault::Delay(time) => own.delay = time,
+            }
+        }
+        self.drop_empty_faults(port);
+    }
+
+    fn drop_empty_faults(&mut self, port: PortId) {
+        let faults = &mut self.port_mut(port).faults;
+        if faults.as_ref().is_some_and(|faults| faults.is_empty()) {
+            *faults = None;
+        }
+    }
+
+    fn run_power(&mut self, target: &Target, on: bool) -> Result<(), CommandError> {
+        let node = self.target_node(target)?;
+        if self.node(node).powered == on {
+            return Ok(());
+        }
+        self.log(Entry::Power { node, on });
+        self.node_mut(node).powered = on;
+        let ports = self.node(node).ports;
+        let external: Vec<PortId> = (1..=ports).map(|number| self.port_id(node, number)).collect();
+        if !on {
+            self.forget_traps(node);
+        }
+        for &port in &external {
+            self.update_link(port);
+        }
+        if !on {
+            self.forget_settings(node);
+        }
+        Ok(())
+    }
+
+    /// Brings a node that lost its power to where it was before any manager had come.
+    fn forget_settings(&mut self, node: ib_topology::NodeId) {
+        let ports = self.node(node).ports;
+        for number in 0..=ports {
+            let port = self.port_id(node, number);
+            self.reset_port(port);
+        }
+        if let Some(switch) = &mut self.node_mut(node).switch {
+            switch.linear.clear();
+            switch.multicast.clear();
+            switch.info.linear_fdb_top = 0;
+            switch.info.port_state_change = true;
+        }
+    }
+
+    fn run_misroute(
+        &mut self,
+        target: &Target,
+        ports: Option<(u8, u8)>,
+    ) -> Result<(), CommandError> {
+        let last = {
+            let node = self.target_node(target)?;
+            self.node(node).ports
+        };
+        let switch = self.target_switch(target)?;
+        match ports {
+            None => switch.lies.misrouted.clear(),
+            Some((from, to)) => {
+                if let Some(port) = [from, to].into_iter().find(|port| *port == 0 || *port > last) {
+                    let node = target.node.clone();
+                    return Err(CommandError::NoSuchPort { node, port, first: 1, last });
+                }
+                switch.lies.misrouted.insert(from, to);
+            }
+        }
+        Ok(())
+    }
+
+    fn run_swap(&mut self, one: &Target, other: &Target) -> Result<(), CommandError> {
+        let ends = [self.target_external_port(one)?, self.target_external_port(other)?];
+        let mut peers = [ends[0]; 2];
+        for (peer, end) in peers.iter_mut().zip(ends) {
+            *peer = self.port(end).cable.ok_or_else(|| {
+                let (node, number) = self.place(end);
+                CommandError::NotLinked { node: self.node_name(node).to_owned(), port: number }
+            })?;
+        }
+        if peers[0] == ends[1] || ends[0] == ends[1] {
+            return Err(CommandError::Value {
+                found: other.to_string(),
+                expected: "a port of another cable",
+            });
+        }
+        for end in ends {
+            self.unplug(end);
+        }
+        self.plug(ends[0], peers[1]);
+        self.plug(ends[1], peers[0]);
+        Ok(())
+    }
+
+    fn start_flap(
+        &mut self,
+        port: PortId,
+        (down, up): (Duration, Duration),
+        times: u32,
+    ) -> Result<(), CommandError> {
+        if self.port(port).cable.is_none() {
+            let (node, number) = self.place(port);
+            let node = self.node_name(node).to_owned();
+            return Err(CommandError::NotLinked { node, port: number });
+        }
+        let flap = self.script.flaps.len() as u32;
+        self.script.flaps.push(Flap { port, down, up, left: times, is_down: false });
+        let now = self.now();
+        self.schedule(now, Event::Timer(Timer::Flap { flap }));
+        Ok(())
+    }
+
+    /// A link that flaps goes up or down.
+    pub(crate) fn flap(&mut self, index: u32) {
+        let flap = self.script.flaps[index as usize];
+        let (port, is_down) = (flap.port, flap.is_down);
+        if !is_down && flap.left == 0 {
+            return;
+        }
+        let state = if is_down { PhysState::POLLING } else { PhysState::DISABLED };
+        self.port_mut(port).info.phys_state = state;
+        self.update_link(port);
+        let flap = &mut self.script.flaps[index as usize];
+        flap.is_down = !is_down;
+        if !is_down {
+            flap.left -= 1;
+        }
+        let pause = if is_down { flap.up } else { flap.down };
+        let at = self.now() + pause;
+        self.schedule(at, Event::Timer(Timer::Flap { flap: index }));
+    }
+}
+
+/// Returns a name in lower case without what does not count.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
+}
+
+/// Returns the field's name as perfquery and ibsim spell it, in the form of [`plain`].
+fn spelled(field: &str) -> String {
+    let known = match field {
+        "symbol_errors" => "SymbolErrorCounter",
+        "link_error_recoveries" => "LinkErrorRecoveryCounter",
+        "link_downed" => "LinkDownedCounter",
+        "local_link_integrity_errors" => "LocalLinkIntegrityErrors",
+        "excessive_buffer_overrun_errors" => "ExcessiveBufferOverrunErrors",
+        "vl15_dropped" => "VL15Dropped",
+        "xmit_packets" => "PortXmitPkts",
+        "rcv_packets" => "PortRcvPkts",
+        other => return format!("port{}", plain(other)),
+    };
+    plain(known)
+}

@@ -1,0 +1,125 @@
+//! The performance management agent of a node: its counters, read and written.
+
+use ib_topology::PortId;
+use ib_types::NodeKind;
+use ib_wire::mad::pm::{
+    ALL_PORTS, PortCounters, PortCountersExtended, PortRcvErrorDetails, PortXmitDiscardDetails,
+};
+use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method};
+
+use crate::counters::Counters;
+use crate::sim::Sim;
+
+/// All ports can be selected, counters of 64 bits, `PortXmitWait`, `QP1Dropped`; IBTA volume 1, table of
+/// PerfMgt ClassPortInfo:CapabilityMask.
+const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 12 | 1 << 15;
+
+impl Sim {
+    /// Answers a request of performance management that was sent to an end port.
+    pub(crate) fn performance(&mut self, port: PortId, mad: &mut Mad) -> MadStatus {
+        if mad.base_version() != 1 || mad.0[2] != 1 {
+            return MadStatus::BAD_VERSION;
+        }
+        let set = match mad.method() {
+            Method::GET => false,
+            Method::SET => true,
+            _ => return MadStatus::BAD_METHOD,
+        };
+        match mad.attribute_id() {
+            AttributeId::CLASS_PORT_INFO if !set => {
+                let mut info = ClassPortInfo::zeroed();
+                (info.base_version, info.class_version) = (1, 1);
+                info.capability_mask = CAPABILITIES;
+                mad.set_attribute(&info);
+                MadStatus::OK
+            }
+            AttributeId::PORT_COUNTERS
+            | AttributeId::PORT_COUNTERS_EXTENDED
+            | AttributeId::PORT_RCV_ERROR_DETAILS
+            | AttributeId::PORT_XMIT_DISCARD_DETAILS => {
+                let Some(ports) = self.selected_ports(port, mad.data()[1]) else {
+                    return MadStatus::BAD_FIELD;
+                };
+                if set {
+                    for &port in &ports {
+                        self.write_counters(port, mad);
+                    }
+                }
+                let mut total = Counters::default();
+                for port in ports {
+                    total.add(&self.counters(port));
+                }
+                show(&total, mad);
+                MadStatus::OK
+            }
+            _ => MadStatus::BAD_METHOD_ATTRIBUTE,
+        }
+    }
+
+    /// Returns the ports that a request is about; `None` when there is no such port.
+    fn selected_ports(&self, port: PortId, select: u8) -> Option<Vec<PortId>> {
+        let id = self.port(port).node;
+        let node = self.node(id);
+        let first = u8::from(node.kind != NodeKind::Switch);
+        let ports: Vec<u8> = match select {
+            ALL_PORTS => (first..=node.ports).collect(),
+            number => (first..=node.ports).filter(|&known| known == number).collect(),
+        };
+        (!ports.is_empty())
+            .then(|| ports.into_iter().map(|number| self.port_id(id, number)).collect())
+    }
+
+    fn write_counters(&mut self, port: PortId, mad: &Mad) {
+        let mut own = self.counters(port);
+        own.write(mad);
+        let now = self.now();
+        let state = self.port_mut(port);
+        state.counters = own;
+        // What has been waited for up to now is part of what was written.
+        if let Some(queues) = &mut state.queues
+            && queues.starved_since.is_some()
+        {
+            queues.starved_since = Some(now);
+        }
+    }
+}
+
+/// Writes the counters into the attribute that was asked for.
+fn show(counters: &Counters, mad: &mut Mad) {
+    let port_select = mad.data()[1];
+    match mad.attribute_id() {
+        AttributeId::PORT_COUNTERS => {
+            let mut shown = mad.attribute::<PortCounters>().expect("it was looked at");
+            counters.show(&mut shown);
+            mad.set_attribute(&shown);
+        }
+        AttributeId::PORT_COUNTERS_EXTENDED => {
+            let mut shown = mad.attribute::<PortCountersExtended>().expect("it was looked at");
+            counters.show_extended(&mut shown);
+            mad.set_attribute(&shown);
+        }
+        AttributeId::PORT_RCV_ERROR_DETAILS => mad.set_attribute(&PortRcvErrorDetails {
+            port_select,
+            counter_select: 0,
+            local_physical_errors: saturated(counters.rcv_errors),
+            malformed_packet_errors: 0,
+            buffer_overrun_errors: saturated(counters.vl15_dropped),
+            dlid_mapping_errors: saturated(counters.dlid_mapping_errors),
+            vl_mapping_errors: saturated(counters.vl_mapping_errors),
+            looping_errors: saturated(counters.looping_errors),
+        }),
+        _ => mad.set_attribute(&PortXmitDiscardDetails {
+            port_select,
+            counter_select: 0,
+            inactive_discards: saturated(counters.inactive_discards),
+            neighbor_mtu_discards: saturated(counters.neighbor_mtu_discards),
+            switch_lifetime_discards: 0,
+            switch_hoq_lifetime_discards: saturated(counters.hoq_life_discards),
+        }),
+    }
+}
+
+/// Returns a counter as far as 16 bits can tell it.
+fn saturated(value: u64) -> u16 {
+    u16::try_from(value).unwrap_or(u16::MAX)
+}

@@ -1,0 +1,213 @@
+//! Commands that wait for their time.
+//!
+//! A script has one command per line after the moment at which it is run, counted from the start:
+//!
+//! ```text
+//! # A link fails for a while.
+//! at 10ms unlink "S-0002c90300a1b2c0"[3]
+//! at 1.5s relink "S-0002c90300a1b2c0"[3]
+//! ```
+//!
+//! Empty lines, and what follows a `#` at the start of a line, say nothing.
+
+use std::time::Duration;
+
+use ib_topology::rng::Rng;
+use ib_topology::{Fabric, PortId};
+use ib_types::Instant;
+
+use crate::command::{Command, CommandError, Fault, Ignored, Target, parse_duration};
+use crate::event::{Event, Timer};
+use crate::log::Entry;
+use crate::sim::Sim;
+
+/// A moment and what is to be done then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// When, from the start.
+    pub at: Duration,
+    /// What.
+    pub command: Command,
+}
+
+/// The steps that a fabric was told of, and the links that flap.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script {
+    steps: Vec<Step>,
+    pub(crate) flaps: Vec<Flap>,
+}
+
+/// A link that goes down and up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flap {
+    pub(crate) port: PortId,
+    pub(crate) down: Duration,
+    pub(crate) up: Duration,
+    /// How often it still goes down.
+    pub(crate) left: u32,
+    pub(crate) is_down: bool,
+}
+
+/// Why a script cannot be read or run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}:{line}:{column}: found {found}, expected {expected}")]
+pub struct ScriptError {
+    /// The file.
+    pub name: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1.
+    pub column: usize,
+    /// What stands there.
+    pub found: String,
+    /// What should.
+    pub expected: String,
+}
+
+/// Reads a script; `name` is what errors call it.
+///
+/// # Errors
+/// Fails at the first line that is no step.
+pub fn read_script(name: &str, text: &str) -> Result<Vec<Step>, ScriptError> {
+    let mut steps = Vec::new();
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        let start = line.len() - line.trim_start().len();
+        let failed = |column: usize, found: String, expected: &str| ScriptError {
+            name: name.to_owned(),
+            line: index + 1,
+            column,
+            found,
+            expected: expected.to_owned(),
+        };
+        let column_at = |byte: usize| line[..byte].chars().count() + 1;
+        let mut words = trimmed.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if !first.eq_ignore_ascii_case("at") {
+            return Err(failed(column_at(start), format!("{first:?}"), "at TIME COMMAND"));
+        }
+        const TIME: &str = "a time such as 250us, 10ms or 1.5s";
+        let after = start + first.len();
+        let blanks = line[after..].len() - line[after..].trim_start().len();
+        let at_byte = after + blanks;
+        let Some(word) = words.next() else {
+            return Err(failed(column_at(line.len()), "the end of the line".into(), TIME));
+        };
+        let Some(at) = parse_duration(word) else {
+            return Err(failed(column_at(at_byte), format!("{word:?}"), TIME));
+        };
+        let rest = at_byte + word.len();
+        let command = line[rest..].trim_end().parse::<Command>().map_err(|error| {
+            failed(column_at(rest) + error.column - 1, error.found, &error.expected)
+        })?;
+        steps.push(Step { at, command });
+    }
+    Ok(steps)
+}
+
+impl Sim {
+    /// Has steps run at their moments; those of the past are run at once.
+    ///
+    /// # Errors
+    /// Fails at the first step that names a node or port that does not exist, and takes none then.
+    pub fn load_script(&mut self, steps: &[Step]) -> Result<(), CommandError> {
+        for step in steps {
+            for target in step.command.targets() {
+                if target.port.is_some() {
+                    self.target_port(target)?;
+                } else {
+                    self.target_node(target)?;
+                }
+            }
+        }
+        for step in steps {
+            let number = self.script.steps.len() as u32;
+            self.script.steps.push(step.clone());
+            let at = (Instant::ZERO + step.at).max(self.now());
+            self.schedule(at, Event::Timer(Timer::Script { step: number }));
+        }
+        Ok(())
+    }
+
+    /// A step of the script is due.
+    pub(crate) fn script_step(&mut self, step: u32) {
+        let command = self.script.steps[step as usize].command.clone();
+        if let Err(error) = self.run(&command) {
+            self.stats.failed_steps += 1;
+            self.log(Entry::Command { text: &format!("failed: {error}") });
+        }
+    }
+}
+
+/// Returns faults at random moments of a time: links that fail and come back or flap, nodes without
+/// power, packets that are lost, late, doubled or damaged, keys that nobody knows, switches that lie.
+///
+/// The same seed gives the same faults for the same fabric. The first host is left alone, so that
+/// there is somebody to look at what is left. Everything is mended at the end of the time but what
+/// switches lie about, and keys.
+#[must_use]
+pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize)) -> Vec<Step> {
+    let mut rng = Rng::stream(seed, 0xfa_17);
+    let links: Vec<_> = fabric.links().map(|(port, _)| port).collect();
+    let first = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
+    let switches: Vec<_> = fabric.nodes().filter(|(_, node)| node.kind.is_switch()).collect();
+    let target = |port: PortId| {
+        let port = fabric.port(port);
+        Target { node: fabric.node(port.node).name.clone(), port: Some(port.number) }
+    };
+    let node_target = |name: &str| Target { node: name.to_owned(), port: None };
+    let mut steps = Vec::new();
+    if links.is_empty() {
+        return steps;
+    }
+    let nanos = time.as_nanos().max(1) as usize;
+    for _ in 0..count {
+        let at = Duration::from_nanos(rng.below(nanos) as u64);
+        let port = links[rng.below(links.len())];
+        let link = target(port);
+        let probability = (rng.below(50) + 1) as f64 / 100.0;
+        let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
+        let others = !switches.is_empty();
+        let (command, mended) = match rng.below(if others { 10 } else { 7 }) {
+            0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
+            1 => (Command::Flap(link, short, short, 3), None),
+            2 => {
+                let (id, node) = (fabric.port(port).node, fabric.node(fabric.port(port).node));
+                if Some(id) == first {
+                    continue;
+                }
+                let node = node_target(&node.name);
+                (Command::Power(node.clone(), false), Some(Command::Power(node, true)))
+            }
+            kind @ 3..=6 => {
+                let fault = match kind {
+                    3 => vec![Fault::Loss(probability)],
+                    4 => vec![Fault::Corruption(probability)],
+                    5 => vec![Fault::Duplication(probability)],
+                    _ => vec![Fault::Reordering(probability), Fault::HeldBack(short), Fault::Delay(short)],
+                };
+                (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
+            }
+            kind => {
+                let (_, switch) = &switches[rng.below(switches.len())];
+                let node = node_target(&switch.name);
+                let ports = usize::from(switch.ports);
+                let number = |rng: &mut Rng| (rng.below(ports) + 1) as u8;
+                match kind {
+                    7 => (Command::MKey(node, rng.next_u64() | 1, rng.below(4) as u8), None),
+                    8 => {
+                        let pair = (number(&mut rng), number(&mut rng));
+                        (Command::Misroute(node, Some(pair)), None)
+                    }
+                    _ => (Command::IgnoreLft(node, Ignored::Blocks(vec![0])), None),
+                }
+            }
+        };
+        steps.push(Step { at, command });
+        steps.extend(mended.map(|command| Step { at: time, command }));
+    }
+    steps
+}

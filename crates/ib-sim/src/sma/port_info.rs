@@ -1,0 +1,195 @@
+//! What a Set of PortInfo does; IBTA volume 1, chapter 14.2.5.6.
+
+use ib_topology::{LinkRate, PortId};
+use ib_types::{LinkSpeed, LinkWidth, NodeKind};
+use ib_wire::mad::MadStatus;
+use ib_wire::mad::sm::{
+    LinkSpeedExt2Mask, LinkSpeedExtMask, LinkSpeedMask, LinkWidthMask, MlnxExtPortInfo, PhysState,
+    PortInfo, PortState, VlCap,
+};
+
+use crate::sim::Sim;
+
+impl Sim {
+    /// Writes what can be written of a port, or nothing when a value is out of range.
+    pub(super) fn set_port_info(&mut self, port: PortId, to: &PortInfo) -> Result<(), MadStatus> {
+        let state = self.port(port);
+        let (number, now) = (state.number, state.info);
+        let is_switch = self.node(state.node).kind == NodeKind::Switch;
+        let is_end = number == 0 || !is_switch;
+        check_values(&now, to, is_end)?;
+        // The management port of a switch has no link whose state could change.
+        let has_link = !(is_switch && number == 0);
+        if has_link {
+            check_states(&now, to)?;
+        }
+        let state = self.port_mut(port);
+        let info = &mut state.info;
+        if is_end {
+            info.m_key = to.m_key;
+            info.gid_prefix = to.gid_prefix;
+            info.lid = to.lid;
+            info.lmc = to.lmc;
+            info.master_sm_lid = to.master_sm_lid;
+            info.master_sm_sl = to.master_sm_sl;
+            info.m_key_lease_period = to.m_key_lease_period;
+            info.m_key_protect = to.m_key_protect;
+            info.subnet_timeout = to.subnet_timeout;
+            info.client_reregister = false;
+            // Writing zero clears what was counted.
+            info.m_key_violations = kept(info.m_key_violations, to.m_key_violations);
+            info.q_key_violations = kept(info.q_key_violations, to.q_key_violations);
+        }
+        info.p_key_violations = kept(info.p_key_violations, to.p_key_violations);
+        info.vl_high_limit = to.vl_high_limit;
+        info.init_type_reply = to.init_type_reply;
+        if to.neighbor_mtu.0 != 0 {
+            info.neighbor_mtu = to.neighbor_mtu;
+        }
+        if to.operational_vls.0 != 0 {
+            info.operational_vls = to.operational_vls;
+        }
+        info.vl_stall_count = to.vl_stall_count;
+        info.hoq_life = to.hoq_life;
+        info.partition_enforcement_inbound = to.partition_enforcement_inbound;
+        info.partition_enforcement_outbound = to.partition_enforcement_outbound;
+        info.filter_raw_inbound = to.filter_raw_inbound;
+        info.filter_raw_outbound = to.filter_raw_outbound;
+        info.local_phy_errors = to.local_phy_errors;
+        info.overrun_errors = to.overrun_errors;
+        if to.link_down_default_state != PhysState::NO_CHANGE {
+            info.link_down_default_state = to.link_down_default_state;
+        }
+        set_enabled(info, to);
+        if has_link {
+            self.set_states(port, to);
+        }
+        Ok(())
+    }
+
+    fn set_states(&mut self, port: PortId, to: &PortInfo) {
+        match to.phys_state {
+            PhysState::DISABLED => {
+                self.port_mut(port).info.phys_state = PhysState::DISABLED;
+                self.update_link(port);
+            }
+            PhysState::POLLING | PhysState::SLEEP => {
+                if self.port(port).info.phys_state == PhysState::DISABLED {
+                    self.port_mut(port).info.phys_state = PhysState::POLLING;
+                }
+                self.retrain(port);
+            }
+            _ => {}
+        }
+        match to.port_state {
+            PortState::DOWN => self.retrain(port),
+            PortState::ARMED | PortState::ACTIVE if self.port(port).is_up() => {
+                self.set_state(port, to.port_state);
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes which of Mellanox' speeds are enabled.
+    pub(super) fn set_mellanox(&mut self, port: PortId, to: &MlnxExtPortInfo) {
+        let own = &mut self.port_mut(port).mellanox;
+        // Bit 0 of the enable mask stands for the speed.
+        if to.state_change_enable & 1 != 0 {
+            own.link_speed_enabled = to.link_speed_enabled;
+        }
+    }
+
+    /// Returns what two ports agree on when their link is trained; `None` when they have nothing in
+    /// common.
+    pub(crate) fn negotiate(&self, one: PortId, other: PortId) -> Option<LinkRate> {
+        let [one, other] = [one, other].map(|port| self.port(port));
+        let width = LinkWidth::ALL
+            .into_iter()
+            .filter(|&width| {
+                [one, other].iter().all(|p| p.info.link_width_enabled.contains(width.into()))
+            })
+            .max_by_key(|width| width.lanes())?;
+        let speed = LinkSpeed::ALL
+            .into_iter()
+            .filter(|&speed| {
+                [one, other].iter().all(|port| {
+                    port.info.enabled_speeds(Some(&port.mellanox)).contains(speed)
+                })
+            })
+            .max()?;
+        Some(LinkRate { width, speed })
+    }
+}
+
+/// Returns a counter after a write: what is not larger than the old value is taken.
+const fn kept(old: u16, new: u16) -> u16 {
+    if new <= old { new } else { old }
+}
+
+/// Checks what does not depend on the state of the link.
+fn check_values(now: &PortInfo, to: &PortInfo, is_end: bool) -> Result<(), MadStatus> {
+    let lanes = |cap: VlCap| cap.lanes().unwrap_or(0);
+    let bad = is_end && (to.lid >= 0xc000 || to.master_sm_lid >= 0xc000)
+        || to.neighbor_mtu.0 > 5
+        || to.operational_vls.0 != 0
+            && !(1..=lanes(now.vl_cap)).contains(&lanes(to.operational_vls))
+        || !matches!(
+            to.link_down_default_state,
+            PhysState::NO_CHANGE | PhysState::SLEEP | PhysState::POLLING
+        )
+        || !is_enabled(
+            (to.link_width_enabled.0, LinkWidthMask::ALL_SUPPORTED.0),
+            now.link_width_supported.0,
+        )
+        || !is_enabled((to.link_speed_enabled.0, 15), now.link_speed_supported.0)
+        || to.link_speed_ext_enabled.0 != 30
+            && !is_enabled((to.link_speed_ext_enabled.0, 31), now.link_speed_ext_supported.0);
+    if bad { Err(MadStatus::BAD_FIELD) } else { Ok(()) }
+}
+
+/// Returns true when a mask of enabled things is "no change", "all", or part of what is supported.
+const fn is_enabled((mask, all): (u8, u8), supported: u8) -> bool {
+    mask == 0 || mask == all || mask & !supported == 0
+}
+
+/// Checks that the states can be reached from those that the port is in.
+fn check_states(now: &PortInfo, to: &PortInfo) -> Result<(), MadStatus> {
+    let phys_fits = matches!(
+        to.phys_state,
+        PhysState::NO_CHANGE | PhysState::SLEEP | PhysState::POLLING | PhysState::DISABLED
+    );
+    let state_fits = match to.port_state {
+        PortState::NO_CHANGE | PortState::DOWN => true,
+        PortState::ARMED => matches!(now.port_state, PortState::INIT | PortState::ARMED),
+        PortState::ACTIVE => matches!(now.port_state, PortState::ARMED | PortState::ACTIVE),
+        _ => false,
+    };
+    // The physical state is changed together with Down only.
+    let together = to.phys_state == PhysState::NO_CHANGE
+        || matches!(to.port_state, PortState::NO_CHANGE | PortState::DOWN);
+    if phys_fits && state_fits && together { Ok(()) } else { Err(MadStatus::BAD_FIELD) }
+}
+
+/// Writes which widths and speeds the link may take when it is trained next.
+fn set_enabled(info: &mut PortInfo, to: &PortInfo) {
+    info.link_width_enabled = match to.link_width_enabled {
+        LinkWidthMask(0) => info.link_width_enabled,
+        LinkWidthMask::ALL_SUPPORTED => info.link_width_supported,
+        mask => mask,
+    };
+    info.link_speed_enabled = match to.link_speed_enabled {
+        LinkSpeedMask(0) => info.link_speed_enabled,
+        LinkSpeedMask(15) => info.link_speed_supported,
+        mask => mask,
+    };
+    info.link_speed_ext_enabled = match to.link_speed_ext_enabled {
+        LinkSpeedExtMask(0) => info.link_speed_ext_enabled,
+        LinkSpeedExtMask(30) => LinkSpeedExtMask(0),
+        LinkSpeedExtMask(31) => info.link_speed_ext_supported,
+        mask => mask,
+    };
+    info.link_speed_ext2_enabled = match to.link_speed_ext2_enabled {
+        LinkSpeedExt2Mask(0) => info.link_speed_ext2_enabled,
+        mask => LinkSpeedExt2Mask(mask.0 & info.link_speed_ext2_supported.0),
+    };
+}
