@@ -2,10 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`console`] | lines of text over a private Unix socket |
+//! | [`signals`] | being asked to end |
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
 //! | `batch` | many datagrams with one system call |
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
 mod batch;
+pub mod console;
 pub mod ibsim;
+pub mod signals;

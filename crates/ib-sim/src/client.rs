@@ -47,6 +47,19 @@ pub(crate) struct Client {
     pub(crate) lost: u64,
 }
 
+/// What a client did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientReport {
+    /// Whether it has the duty of a subnet manager.
+    pub is_sm: bool,
+    /// Datagrams that it sent.
+    pub sent: u64,
+    /// Datagrams that were handed to it.
+    pub received: u64,
+    /// Datagrams of its own that were lost, or whose answers were.
+    pub lost: u64,
+}
+
 /// What a client has asked and still waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -163,6 +176,17 @@ impl Sim {
 
     pub(crate) fn client_mut(&mut self, id: ClientId) -> Option<&mut Client> {
         self.clients.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    /// Returns what a client did so far; all zero for one that has gone.
+    #[must_use]
+    pub fn client_report(&self, id: ClientId) -> ClientReport {
+        self.client(id).map_or_else(ClientReport::default, |client| ClientReport {
+            is_sm: client.options.is_sm,
+            sent: client.sent,
+            received: client.received,
+            lost: client.lost,
+        })
     }
 
     /// Returns the port that a client is attached to.

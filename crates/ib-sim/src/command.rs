@@ -35,7 +35,7 @@ mod parse;
 mod run;
 
 pub use parse::ParseCommandError;
-pub(crate) use parse::duration as parse_duration;
+pub use parse::duration as parse_duration;
 
 /// A node, or one of its ports, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]

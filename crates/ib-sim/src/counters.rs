@@ -110,19 +110,36 @@ macro_rules! shared {
     };
 }
 
+/// All counters.
+macro_rules! all {
+    ($apply:ident) => {
+        $apply!(xmit_data rcv_data xmit_packets rcv_packets multicast_xmit_packets
+            multicast_rcv_packets xmit_wait symbol_errors link_recoveries link_downed rcv_errors
+            rcv_remote_physical_errors rcv_switch_relay_errors dlid_mapping_errors
+            vl_mapping_errors looping_errors xmit_discards inactive_discards
+            neighbor_mtu_discards hoq_life_discards xmit_constraint_errors rcv_constraint_errors
+            local_link_integrity_errors excessive_buffer_overruns vl15_dropped qp1_dropped)
+    };
+}
+
 impl Counters {
     /// Adds the counters of another port.
     pub(crate) const fn add(&mut self, other: &Self) {
         macro_rules! add {
-            ($($name:ident)+) => { $( self.$name = self.$name.saturating_add(other.$name); )+ };
+            ($($name:ident)+) => {{
+                $( self.$name = self.$name.saturating_add(other.$name); )+
+            }};
         }
-        add!(xmit_data rcv_data xmit_packets rcv_packets multicast_xmit_packets
-            multicast_rcv_packets xmit_wait rcv_errors rcv_remote_physical_errors
-            rcv_switch_relay_errors xmit_discards xmit_constraint_errors rcv_constraint_errors
-            symbol_errors link_recoveries link_downed local_link_integrity_errors
-            excessive_buffer_overruns vl15_dropped qp1_dropped dlid_mapping_errors
-            vl_mapping_errors looping_errors inactive_discards neighbor_mtu_discards
-            hoq_life_discards);
+        all!(add);
+    }
+
+    /// Returns all counters by name.
+    #[must_use]
+    pub fn named(&self) -> Vec<(&'static str, u64)> {
+        macro_rules! named {
+            ($($name:ident)+) => { vec![$( (stringify!($name), self.$name) ),+] };
+        }
+        all!(named)
     }
 
     /// Shows the counters in the attribute of 32 bits and less; they stop at what it can tell.

@@ -16,7 +16,8 @@ use ib_topology::rng::Rng;
 use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
 
-use crate::command::{Command, CommandError, Fault, Ignored, Target, parse_duration};
+pub use crate::command::parse_duration;
+use crate::command::{Command, CommandError, Fault, Ignored, Target};
 use crate::event::{Event, Timer};
 use crate::log::Entry;
 use crate::sim::Sim;

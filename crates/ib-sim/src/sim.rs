@@ -7,8 +7,8 @@ use std::time::Duration;
 use ib_link::{Incoming, NodeAgent};
 use ib_topology::rng::Rng;
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
-use ib_types::{Instant, NodeKind};
-use ib_wire::mad::sm::{PhysState, PortInfo, PortState};
+use ib_types::{Instant, NodeKind, PKey};
+use ib_wire::mad::sm::{NodeInfo, PhysState, PortInfo, PortState};
 use slab::Slab;
 
 use crate::client::{Client, Request};
@@ -16,6 +16,7 @@ use crate::counters::Counters;
 use crate::event::{Event, EventQueue, Timer};
 use crate::link::Flight;
 use crate::log::{Entry, Log, LogLevel};
+use crate::loss::Loss;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::port::Port;
@@ -212,12 +213,12 @@ impl Sim {
     /// With that, a simulator that serves the real world answers at once: what takes microseconds
     /// in the fabric is not waited for, but what waits for seconds is.
     pub fn settle(&mut self, moment: Instant) {
-        self.now = self.now.max(moment);
         loop {
-            let until = if self.in_transit > 0 { Instant::NEVER } else { self.now };
+            let until = if self.in_transit > 0 { Instant::NEVER } else { self.now.max(moment) };
             let Some((at, event)) = self.queue.pop_by(until) else { break };
             self.step(at, event);
         }
+        self.now = self.now.max(moment);
     }
 
     fn step(&mut self, at: Instant, event: Event) {
@@ -303,6 +304,12 @@ impl Sim {
             .and_then(|node| self.end_port(node))
     }
 
+    /// Returns true when there is a port of this number.
+    #[must_use]
+    pub fn has_port(&self, port: PortId) -> bool {
+        port.index() < self.ports.len()
+    }
+
     /// Returns the node and the number of a port.
     #[must_use]
     pub fn place(&self, port: PortId) -> (NodeId, u8) {
@@ -315,10 +322,88 @@ impl Sim {
         &self.node(node).name
     }
 
+    /// Returns all nodes in the order of the fabric's file.
+    pub fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len()).map(|index| NodeId(index as u32))
+    }
+
+    /// Returns whether a node is a switch, whose ports start with the management port 0.
+    #[must_use]
+    pub fn is_switch(&self, node: NodeId) -> bool {
+        self.node(node).kind.is_switch()
+    }
+
+    /// Returns the ports that a packet from one LID to another leaves and enters by, as far as the
+    /// tables lead it, and why it does not arrive if it does not.
+    ///
+    /// # Errors
+    /// Returns the LID that no end port has when the packet could not even start.
+    pub fn route(&self, from: u16, to: u16) -> Result<(Vec<PortId>, Option<Loss>), u16> {
+        let has = |port: PortId, lid| {
+            let state = self.port(port);
+            (state.number == 0) == self.is_switch(state.node) && state.has_lid(lid)
+        };
+        let ports = || (0..self.ports.len()).map(|index| PortId(index as u32));
+        let mut at = ports().find(|&port| has(port, from)).ok_or(from)?;
+        let mut steps = vec![at];
+        if has(at, to) {
+            return Ok((steps, None));
+        }
+        let mut node = self.port(at).node;
+        let mut out = if self.is_switch(node) { None } else { Some(at) };
+        for _ in 0..=Loss::MOST_HOPS {
+            let leaves = match out.take() {
+                Some(port) => port,
+                None => {
+                    let switch = self.node(node).switch.as_ref();
+                    let Some(switch) = switch else { return Ok((steps, Some(Loss::Misrouted(to)))) };
+                    let number = switch.port_of(to);
+                    if number == 0xff {
+                        return Ok((steps, Some(Loss::NoRoute(to))));
+                    }
+                    let Some(port) = self.find_port(node, number).filter(|_| number > 0) else {
+                        let why = Loss::NoSuchPort { lid: to, port: number };
+                        return Ok((steps, Some(why)));
+                    };
+                    if port == at {
+                        return Ok((steps, Some(Loss::TurnsBack(to))));
+                    }
+                    steps.push(port);
+                    port
+                }
+            };
+            let Some(peer) = self.port(leaves).cable.filter(|_| self.port(leaves).is_up()) else {
+                return Ok((steps, Some(Loss::LinkDown)));
+            };
+            at = peer;
+            node = self.port(at).node;
+            steps.push(at);
+            let end = if self.is_switch(node) { self.port_id(node, 0) } else { at };
+            if has(end, to) {
+                return Ok((steps, None));
+            }
+        }
+        Ok((steps, Some(Loss::TooManyHops(to))))
+    }
+
     /// Returns what a port says of itself.
     #[must_use]
     pub fn port_info(&self, port: PortId) -> PortInfo {
         self.port(port).info
+    }
+
+    /// Returns what a node says of itself to a request that arrives by a port.
+    #[must_use]
+    pub fn node_info(&self, port: PortId) -> NodeInfo {
+        let state = self.port(port);
+        let guid = self.port(self.end_port_of(port)).guid;
+        self.node(state.node).info(state.number, guid)
+    }
+
+    /// Returns the first 32 P_Keys of a port.
+    #[must_use]
+    pub fn p_keys(&self, port: PortId) -> [PKey; 32] {
+        std::array::from_fn(|index| self.port(port).p_key(index))
     }
 
     /// Returns what a port has counted.

@@ -7,6 +7,8 @@ use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 
+pub mod sim;
+
 use crate::input::number;
 use crate::output::Format;
 
@@ -63,6 +65,14 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             "Check what a running OpenSM has dumped:",
             "ibnetdiscover | ibfabric check - --lfts /var/log/opensm-lfts.dump",
         )],
+        "sim" => &[
+            (
+                "A fabric for unmodified tools, and one of them:",
+                "ibfabric sim tree.net --socket lab &
+    LD_PRELOAD=/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so IBSIM_SOCKNAME=lab ibnetdiscover",
+            ),
+            ("Pulls a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
+        ],
         _ => &[],
     }
 }
@@ -98,6 +108,9 @@ pub enum Command {
     /// Checks anybody's forwarding tables.
     #[command(after_long_help = examples_text("check"))]
     Check(Box<CheckArgs>),
+    /// Simulates a fabric that ibsim's clients attach to.
+    #[command(after_long_help = examples_text("sim"))]
+    Sim(Box<sim::SimArgs>),
 }
 
 /// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal

@@ -40,11 +40,15 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
+/// Reads a fabric file, and what it includes.
+pub(crate) fn fabric_file(path: &Path) -> Result<Fabric, Failure> {
+    let name = path.display().to_string();
+    read_with(&name, &bytes(path)?, &mut beside).map_err(Failure::unusable)
+}
+
 /// Reads the fabric, and the names for its nodes.
 pub(crate) fn fabric(args: &SubnetArgs) -> Result<Fabric, Failure> {
-    let name = args.fabric.display().to_string();
-    let mut fabric =
-        read_with(&name, &bytes(&args.fabric)?, &mut beside).map_err(Failure::unusable)?;
+    let mut fabric = fabric_file(&args.fabric)?;
     if let Some(path) = &args.node_name_map {
         let names = name_map::parse(&path.display().to_string(), &bytes(path)?)
             .map_err(Failure::unusable)?;

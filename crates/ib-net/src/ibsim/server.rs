@@ -350,6 +350,17 @@ impl Server {
         let _ = self.control.send(to, &message.to_bytes());
     }
 
+    /// Sends a client away: [`Input::Gone`] follows.
+    pub fn disconnect(&mut self, client: u32) {
+        self.forget(client);
+    }
+
+    /// Returns how many clients are attached.
+    #[must_use]
+    pub fn client_count(&self) -> usize {
+        self.clients.iter().flatten().count()
+    }
+
     /// Hands a client a datagram; it leaves with [`Server::flush`] at the latest.
     pub fn send(&mut self, client: u32, request: &Request) {
         let Some(Some(state)) = self.clients.get_mut(client as usize) else { return };

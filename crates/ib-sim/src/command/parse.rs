@@ -101,7 +101,7 @@ const NAMES: &str = "Link, Unlink, ReLink, Clear, Guid, Error, PerformanceSet, B
 
 /// Reads a time such as `250us`, `10ms` or `1.5s`.
 #[must_use]
-pub(crate) fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
     let (number, unit) = text.split_at(digits);
     let nanos = match unit {

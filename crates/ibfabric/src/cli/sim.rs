@@ -1,0 +1,128 @@
+//! The arguments of `sim`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use ib_sim::LogLevel;
+
+use crate::output::Format;
+
+/// Arguments of `sim`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct SimArgs {
+    /// What to do with a simulator that runs.
+    #[command(subcommand)]
+    pub action: Option<SimAction>,
+    /// The fabric to simulate.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+}
+
+/// What can be done with a simulator that runs.
+#[derive(Debug, Subcommand)]
+pub enum SimAction {
+    /// Tells a running simulator what to do, or asks it.
+    ///
+    /// Without a command it reads commands from standard input, one per line. `help` lists them.
+    Ctl(CtlArgs),
+}
+
+/// Arguments of `sim FABRIC`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The fabric: ibnetdiscover output, an ibsim net file or an opensm-subnet.lst; - for standard
+    /// input.
+    #[arg(required = true)]
+    pub fabric: Option<PathBuf>,
+    /// The name of the sockets: what clients find in `IBSIM_SOCKNAME`.
+    #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME")]
+    pub socket: String,
+    /// Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in
+    /// `IBSIM_SERVER_PORT`. Client n has the n-th port behind it.
+    #[arg(long, value_name = "N")]
+    pub port: Option<u16>,
+    /// The seed of everything random.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Commands and the moments at which they are run: lines of `at TIME COMMAND`.
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Makes so many random faults within the time of --random-time, and mends them at its end.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub random_faults: usize,
+    /// The time in which random faults happen, such as 30s.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    pub random_time: Duration,
+    /// IP addresses of ports that are not the derived ones: lines of `GUID ADDRESS …`.
+    #[arg(long, value_name = "FILE")]
+    pub addresses: Option<PathBuf>,
+    /// Writes every packet that is sent or lost to a pcapng file; - for standard output.
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Writes what happens to a file; - for standard error.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// How much is logged.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "events")]
+    pub log_level: LevelArg,
+    /// Writes everything that clients and consoles send to a file, for --replay.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+    /// Runs what was recorded again, without sockets and as fast as it goes, and ends. With the same
+    /// fabric, seed and script it logs the same.
+    #[arg(long, value_name = "FILE")]
+    pub replay: Option<PathBuf>,
+    /// How long a packet takes from port to port beside the time of its bytes.
+    #[arg(long, value_name = "TIME", default_value = "200ns", value_parser = time)]
+    pub latency: Duration,
+    /// The buffer of each lane of a port in bytes, at least 4224.
+    #[arg(long, value_name = "BYTES", default_value_t = 16_384,
+        value_parser = clap::value_parser!(u32).range(4224..))]
+    pub lane_buffer: u32,
+    /// How long a client has to answer a request that was handed to it before whoever asked is told
+    /// that it failed.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    pub answer_within: Duration,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LevelArg {
+    /// Clients, links, states, traps, commands and lost packets.
+    Events,
+    /// Datagrams that are sent and delivered, too.
+    Datagrams,
+    /// Every packet at every port.
+    Hops,
+}
+
+impl From<LevelArg> for LogLevel {
+    fn from(level: LevelArg) -> Self {
+        match level {
+            LevelArg::Events => Self::Events,
+            LevelArg::Datagrams => Self::Datagrams,
+            LevelArg::Hops => Self::Hops,
+        }
+    }
+}
+
+/// Arguments of `sim ctl`.
+#[derive(Debug, Args)]
+pub struct CtlArgs {
+    /// The name of the simulator's sockets.
+    #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME")]
+    pub socket: String,
+    /// How the answer is printed.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// The command, such as `unlink '"node"[1]'`, `stats` or `help`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    ib_sim::script::parse_duration(text)
+        .ok_or_else(|| "expected a time such as 250us, 10ms or 1.5s".to_owned())
+}

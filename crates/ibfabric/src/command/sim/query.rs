@@ -1,0 +1,308 @@
+//! What a console can ask, beside the commands that change the fabric.
+
+use std::fmt::Write as _;
+
+use ib_sim::{Command, CommandError, Sim, Target};
+use ib_topology::PortId;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::serve::Serving;
+
+/// The answer to a line.
+#[derive(Debug, Serialize)]
+pub(super) struct Reply {
+    ok: bool,
+    text: String,
+    data: Value,
+}
+
+impl Reply {
+    fn good(text: impl Into<String>, data: Value) -> Self {
+        Self { ok: true, text: text.into(), data }
+    }
+
+    fn bad(error: impl std::fmt::Display) -> Self {
+        Self { ok: false, text: error.to_string(), data: Value::Null }
+    }
+}
+
+const HELP: &str = "\
+Link \"node\"[port] \"node\"[port]      plugs a cable in
+Unlink \"node\"[[port]]               pulls cables
+ReLink \"node\"[[port]]               plugs pulled cables back in
+Clear \"node\"[[port]]                pulls cables for good and resets the ports
+Guid \"node\"[[port]] GUID            changes a GUID
+Error \"node\"[[port]] RATE [ATTR]    loses so many per cent of what the port answers and sends
+PerformanceSet \"node\"[port] PortCounters.NAME=VALUE
+Baselid \"node\"[[port]] LID [LMC]    changes a LID
+Fault \"node\"[[port]] loss=P corrupt=P duplicate=P reorder=P held=TIME delay=TIME | none
+Flap \"node\"[port] DOWN UP TIMES     takes a link down and up
+Power \"node\" on|off
+MKey \"node\"[[port]] KEY [PROTECT]   sets a key that the manager does not know
+Misroute \"node\" PORT PORT | none    sends by the second what the table has for the first
+IgnoreLft \"node\" all | none | BLOCK ...
+Swap \"node\"[port] \"node\"[port]      exchanges two cables
+Dump [\"node\"]                       what nodes and ports say of themselves
+Route LID LID                       the way of a packet by the tables
+Counters \"node\"[port]               the counters of a port
+Attached                            who is attached
+X CLIENT                            sends a client away
+Addresses [\"node\"[[port]]]          the IP addresses of ports
+Stats                               totals
+Quit                                ends the simulator
+Names need quotes only where they hold blanks. See ibfabric-sim(1).
+";
+
+/// Does what a line says. Returns the answer, and the command if it changed the fabric.
+pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<String>) {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let reply = match word.to_ascii_lowercase().as_str() {
+        "help" | "?" => Reply::good(HELP, Value::Null),
+        "start" => Reply::good("the simulator is running already", Value::Null),
+        "quit" => {
+            serving.ends = true;
+            Reply::good("", Value::Null)
+        }
+        "stats" => stats(serving),
+        "attached" => attached(serving),
+        "x" => match rest.parse() {
+            Ok(number) if serving.drop_client(number) => Reply::good("", Value::Null),
+            _ => Reply::bad(format!("found {rest:?}, expected the number of a client")),
+        },
+        "addresses" => addresses(serving, rest),
+        "counters" => with_port(&serving.sim, rest, counters),
+        "dump" => dump(&serving.sim, rest),
+        "route" => route(&serving.sim, rest),
+        "verbose" | "wait" => Reply::bad(format!(
+            "{word} is ibsim's: use the option --log-level, or a script's `at TIME`"
+        )),
+        _ => return run(&mut serving.sim, line),
+    };
+    (reply, None)
+}
+
+fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
+    let command: Command = match line.parse() {
+        Ok(command) => command,
+        Err(error) => return (Reply::bad(error), None),
+    };
+    match sim.run(&command) {
+        Ok(()) => (Reply::good("", Value::Null), Some(line.to_owned())),
+        Err(error) => (Reply::bad(error), None),
+    }
+}
+
+fn stats(serving: &Serving) -> Reply {
+    let stats = serving.sim.stats();
+    let refused = serving.server.refused();
+    let data = json!({
+        "time": serving.sim.now().to_string(),
+        "clients": serving.server.client_count(),
+        "hops": stats.hops,
+        "delivered": stats.delivered,
+        "answered": stats.answered,
+        "failed_steps": stats.failed_steps,
+        "lost": stats.lost,
+        "refused": {
+            "malformed": refused.malformed,
+            "forged": refused.forged,
+            "overflowed": refused.overflowed,
+        },
+    });
+    let mut text = String::new();
+    for (name, value) in data.as_object().into_iter().flatten() {
+        match value.as_object() {
+            Some(parts) => {
+                for (part, count) in parts {
+                    writeln!(text, "{name}.{part} {count}").expect("a string takes everything");
+                }
+            }
+            None => {
+                let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                writeln!(text, "{name} {shown}").expect("a string takes everything");
+            }
+        }
+    }
+    Reply::good(text, data)
+}
+
+fn attached(serving: &Serving) -> Reply {
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for (&number, &id) in &serving.clients {
+        let Some(port) = serving.sim.client_port(id) else { continue };
+        let (node, port_number) = serving.sim.place(port);
+        let name = serving.sim.node_name(node);
+        let report = serving.sim.client_report(id);
+        writeln!(
+            text,
+            "client {number} at \"{name}\"[{port_number}]{}: sent {}, received {}, lost {}",
+            if report.is_sm { ", subnet manager" } else { "" },
+            report.sent,
+            report.received,
+            report.lost
+        )
+        .expect("a string takes everything");
+        list.push(json!({
+            "client": number, "node": name, "port": port_number, "is_sm": report.is_sm,
+            "sent": report.sent, "received": report.received, "lost": report.lost,
+        }));
+    }
+    Reply::good(text, Value::Array(list))
+}
+
+fn addresses(serving: &Serving, rest: &str) -> Reply {
+    let only = if rest.is_empty() {
+        None
+    } else {
+        match rest.parse::<Target>() {
+            Ok(target) => Some(target),
+            Err(error) => return Reply::bad(error),
+        }
+    };
+    let sim = &serving.sim;
+    if let Some(target) = &only
+        && sim.find_node(&target.node).is_none()
+    {
+        return Reply::bad(CommandError::NoSuchNode(target.node.clone()));
+    }
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for (port, addresses) in serving.addresses.iter() {
+        let (node, number) = sim.place(port);
+        let name = sim.node_name(node);
+        let wanted = only.as_ref().is_none_or(|target| {
+            sim.find_node(&target.node) == Some(node)
+                && target.port.is_none_or(|port| port == number)
+        });
+        if !wanted {
+            continue;
+        }
+        let guid = sim.link_port(port).port_guid;
+        let shown: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+        writeln!(text, "{guid} \"{name}\"[{number}] {}", shown.join(" "))
+            .expect("a string takes everything");
+        list.push(json!({
+            "guid": guid.to_string(), "node": name, "port": number, "addresses": shown,
+        }));
+    }
+    Reply::good(text, Value::Array(list))
+}
+
+fn with_port(sim: &Sim, text: &str, show: fn(&Sim, PortId) -> Reply) -> Reply {
+    match text.parse::<Target>() {
+        Ok(target) => match sim.target_port(&target) {
+            Ok(port) => show(sim, port),
+            Err(error) => Reply::bad(error),
+        },
+        Err(error) => Reply::bad(error),
+    }
+}
+
+fn counters(sim: &Sim, port: PortId) -> Reply {
+    let counters = sim.counters(port);
+    let data: serde_json::Map<String, Value> = counters
+        .named()
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    let mut text = String::new();
+    for (name, value) in counters.named() {
+        writeln!(text, "{name} {value}").expect("a string takes everything");
+    }
+    Reply::good(text, Value::Object(data))
+}
+
+fn dump(sim: &Sim, rest: &str) -> Reply {
+    let nodes: Vec<_> = if rest.is_empty() {
+        sim.node_ids().collect()
+    } else {
+        match rest.parse::<Target>() {
+            Ok(target) => match sim.find_node(&target.node) {
+                Some(node) => vec![node],
+                None => return Reply::bad(CommandError::NoSuchNode(target.node)),
+            },
+            Err(error) => return Reply::bad(error),
+        }
+    };
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for node in nodes {
+        let first = sim.find_port(node, 0).expect("every node has a port 0");
+        let info = sim.node_info(first);
+        writeln!(
+            text,
+            "{} {} \"{}\" {}",
+            info.node_type,
+            info.num_ports,
+            sim.node_name(node),
+            info.node_guid
+        )
+        .expect("a string takes everything");
+        let mut ports = Vec::new();
+        for number in u8::from(!sim.is_switch(node))..=info.num_ports {
+            let port = sim.find_port(node, number).expect("the node has the port");
+            let port_info = sim.port_info(port);
+            let peer = sim.peer(port).map(|peer| {
+                let (other, number) = sim.place(peer);
+                (sim.node_name(other).to_owned(), number)
+            });
+            let to = peer
+                .as_ref()
+                .map_or_else(String::new, |(name, number)| format!(" to \"{name}\"[{number}]"));
+            writeln!(
+                text,
+                "  [{number}] {} {} lid {} lmc {} sm lid {}{to}",
+                port_info.port_state,
+                port_info.phys_state,
+                port_info.lid,
+                port_info.lmc,
+                port_info.master_sm_lid
+            )
+            .expect("a string takes everything");
+            ports.push(json!({
+                "port": number,
+                "state": port_info.port_state.to_string(),
+                "phys_state": port_info.phys_state.to_string(),
+                "lid": port_info.lid,
+                "lmc": port_info.lmc,
+                "sm_lid": port_info.master_sm_lid,
+                "peer": peer.map(|(node, port)| json!({"node": node, "port": port})),
+            }));
+        }
+        list.push(json!({
+            "node": sim.node_name(node),
+            "guid": info.node_guid.to_string(),
+            "type": info.node_type.to_string(),
+            "ports": ports,
+        }));
+    }
+    Reply::good(text, Value::Array(list))
+}
+
+fn route(sim: &Sim, rest: &str) -> Reply {
+    let mut lids = rest.split_whitespace().map(str::parse::<u16>);
+    let (Some(Ok(from)), Some(Ok(to)), None) = (lids.next(), lids.next(), lids.next()) else {
+        return Reply::bad(format!("found {rest:?}, expected two LIDs"));
+    };
+    let (steps, end) = match sim.route(from, to) {
+        Ok(route) => route,
+        Err(lid) => return Reply::bad(format!("no end port has LID {lid}")),
+    };
+    let mut text = String::new();
+    let mut list = Vec::new();
+    for port in steps {
+        let (node, number) = sim.place(port);
+        let name = sim.node_name(node);
+        writeln!(text, "\"{name}\"[{number}]").expect("a string takes everything");
+        list.push(json!({"node": name, "port": number}));
+    }
+    let data = json!({"ports": list, "arrives": end.is_none(), "why": end.map(|e| e.to_string())});
+    match end {
+        None => Reply::good(text, data),
+        Some(why) => Reply { ok: false, text: format!("{text}{why}"), data },
+    }
+}

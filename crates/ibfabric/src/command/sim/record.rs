@@ -1,0 +1,260 @@
+//! `--record` and `--replay`: what a fabric was told, and when; `--log`.
+//!
+//! ```text
+//! ibfabric record 1
+//! @ 1234567               what follows happened at this moment, in nanoseconds
+//! attach 0 17 1 0         client, port, is a subnet manager, queue pair
+//! mad 0 4 0 0 256 0101…   client, LID, queue pairs (theirs, own), length, datagram
+//! sm 0 1                  client, is a subnet manager
+//! detach 0
+//! run unlink "S"[1]       a command of the console
+//! ```
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use ib_link::{Datagram, Remote};
+use ib_sim::{ClientId, ClientOptions, Command, Sim};
+use ib_topology::PortId;
+use ib_types::{Instant, QKey, Qpn};
+use ib_wire::mad::Mad;
+
+use super::capture::Capture;
+use crate::cli::sim::ServeArgs;
+use crate::failure::{Failure, Verdict};
+
+const FIRST_LINE: &str = "ibfabric record 1";
+
+/// A file that grows line by line.
+struct Lines {
+    out: Box<dyn Write>,
+    path: PathBuf,
+}
+
+impl Lines {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let out: Box<dyn Write> = if path == Path::new("-") {
+            Box::new(std::io::stderr())
+        } else {
+            let file = File::create(path).map_err(|error| {
+                Failure::Unusable(format!("cannot write {}: {error}", path.display()))
+            })?;
+            Box::new(BufWriter::new(file))
+        };
+        Ok(Self { out, path: path.to_owned() })
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.done(|out| out.write_all(text.as_bytes()))
+    }
+
+    fn done(
+        &mut self,
+        act: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    ) -> Result<(), Failure> {
+        act(&mut *self.out).map_err(|error| {
+            Failure::Unusable(format!("cannot write {}: {error}", self.path.display()))
+        })
+    }
+}
+
+/// The file of `--log`.
+pub(super) struct Log(Lines);
+
+impl Log {
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        Lines::create(path).map(Self)
+    }
+
+    pub(super) fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.0.write(text)?;
+        self.0.done(|out| out.flush())
+    }
+}
+
+/// The file of `--record`.
+pub(super) struct Recorder {
+    lines: Lines,
+    /// The moment of what comes next, until it was written.
+    moment: Option<Instant>,
+}
+
+impl Recorder {
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        let mut lines = Lines::create(path)?;
+        lines.write(&format!("{FIRST_LINE}\n"))?;
+        Ok(Self { lines, moment: None })
+    }
+
+    /// What comes next happens at a moment.
+    pub(super) const fn begin(&mut self, moment: Instant) {
+        self.moment = Some(moment);
+    }
+
+    fn line(&mut self, text: &str) -> Result<(), Failure> {
+        if let Some(moment) = self.moment.take() {
+            self.lines.write(&format!("@ {}\n", moment.as_nanos()))?;
+        }
+        self.lines.write(text)?;
+        self.lines.write("\n")
+    }
+
+    pub(super) fn attach(
+        &mut self,
+        client: ClientId,
+        port: PortId,
+        options: ClientOptions,
+    ) -> Result<(), Failure> {
+        let (is_sm, queue_pair) = (u8::from(options.is_sm), options.queue_pair);
+        self.line(&format!("attach {client} {} {is_sm} {queue_pair}", port.0))
+    }
+
+    pub(super) fn detach(&mut self, client: ClientId) -> Result<(), Failure> {
+        self.line(&format!("detach {client}"))
+    }
+
+    pub(super) fn set_is_sm(&mut self, client: ClientId, is_sm: bool) -> Result<(), Failure> {
+        self.line(&format!("sm {client} {}", u8::from(is_sm)))
+    }
+
+    pub(super) fn submit(&mut self, client: ClientId, datagram: &Datagram) -> Result<(), Failure> {
+        let Datagram { remote, local_qpn, length, mad } = datagram;
+        let mut text = format!(
+            "mad {client} {} {} {} {length} ",
+            remote.lid,
+            remote.qpn.get(),
+            local_qpn.get()
+        );
+        for byte in mad.0 {
+            write!(text, "{byte:02x}").expect("a string takes everything");
+        }
+        self.line(&text)
+    }
+
+    pub(super) fn command(&mut self, command: &str) -> Result<(), Failure> {
+        self.line(&format!("run {command}"))
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        self.lines.done(|out| out.flush())
+    }
+
+    /// Writes when the run ended, so that a replay lasts as long.
+    pub(super) fn finish(mut self, moment: Instant) -> Result<(), Failure> {
+        self.lines.write(&format!("@ {}\n", moment.as_nanos()))?;
+        self.flush()
+    }
+}
+
+/// Runs a record on a fabric.
+pub(super) fn replay(sim: &mut Sim, args: &ServeArgs, path: &Path) -> Result<Verdict, Failure> {
+    let text = super::text(path)?;
+    let mut log = args.log.as_deref().map(Log::create).transpose()?;
+    let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
+    let mut lines = text.lines().enumerate();
+    let wrong = |line: usize, found: &str, expected: &str| {
+        let place = path.display();
+        Failure::Unusable(format!("{place}:{}: found {found:?}, expected {expected}", line + 1))
+    };
+    let first = lines.next().map_or("", |(_, line)| line);
+    if first != FIRST_LINE {
+        return Err(wrong(0, first, FIRST_LINE));
+    }
+    let mut moment = Instant::ZERO;
+    for (number, line) in lines {
+        if let Some(time) = line.strip_prefix("@ ") {
+            let time = time.parse().map_err(|_| wrong(number, time, "nanoseconds"))?;
+            sim.settle(moment);
+            moment = Instant::from_nanos(time);
+            sim.settle(moment);
+            drain(sim);
+        } else {
+            replay_line(sim, line).map_err(|expected| {
+                wrong(number, line.split(' ').next().unwrap_or_default(), expected)
+            })?;
+        }
+        if let Some(log) = &mut log {
+            log.write(&sim.take_log())?;
+        }
+        if let Some(capture) = &mut capture {
+            capture.write(sim)?;
+        }
+    }
+    sim.settle(moment);
+    drain(sim);
+    if let Some(log) = &mut log {
+        log.write(&sim.take_log())?;
+    }
+    if let Some(mut capture) = capture {
+        capture.write(sim)?;
+        capture.finish()?;
+    }
+    Ok(Verdict::Good)
+}
+
+/// Takes what came for clients that are not there.
+fn drain(sim: &mut Sim) {
+    for client in sim.take_woken() {
+        while sim.receive(client).is_some() {}
+    }
+}
+
+fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
+    const KNOWN: &str = "attach, detach, sm, mad, run or @ with what belongs to it";
+    let (word, rest) = line.split_once(' ').ok_or(KNOWN)?;
+    if word == "run" {
+        let command: Command = rest.parse().map_err(|_| "a command of the console")?;
+        // What failed when it was recorded fails again.
+        let _ = sim.run(&command);
+        return Ok(());
+    }
+    let mut words = rest.split(' ');
+    let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).ok_or(KNOWN);
+    let client = ClientId(number()?);
+    match word {
+        "attach" => {
+            let port = PortId(number()?);
+            let (is_sm, queue_pair) = (number()? != 0, number()?);
+            let options = ClientOptions { is_sm, queue_pair, told_of_losses: true };
+            if !sim.has_port(port) {
+                return Err("a port of this fabric");
+            }
+            if sim.attach(port, options) != client {
+                return Err("the next free number of a client");
+            }
+        }
+        "detach" => sim.detach(client),
+        "sm" => {
+            let is_sm = number()? != 0;
+            sim.set_is_sm(client, is_sm);
+        }
+        "mad" => {
+            let lid = number()?.try_into().map_err(|_| "a LID")?;
+            let (theirs, own) = (Qpn::truncated(number()?), Qpn::truncated(number()?));
+            let length = number()?.try_into().map_err(|_| "a length")?;
+            let mad = words.next().and_then(bytes).ok_or("256 bytes in hexadecimal")?;
+            let remote = if theirs.get() == 0 { Remote::smi(lid) } else { Remote::gsi(lid) };
+            let q_key = if theirs.get() == 0 { QKey(0) } else { QKey::GSI };
+            let remote = Remote { qpn: theirs, q_key, ..remote };
+            sim.submit(client, &Datagram { remote, local_qpn: own, length, mad: Mad(mad) });
+        }
+        _ => return Err(KNOWN),
+    }
+    Ok(())
+}
+
+fn bytes(text: &str) -> Option<[u8; 256]> {
+    let mut bytes = [0; 256];
+    if text.len() != 512 || !text.is_ascii() {
+        return None;
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
