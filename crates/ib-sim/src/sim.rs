@@ -435,6 +435,12 @@ impl Sim {
         &self.stats
     }
 
+    /// Returns true when something has come for a client.
+    #[must_use]
+    pub fn has_incoming(&self, client: ClientId) -> bool {
+        self.client(client).is_some_and(|client| !client.inbox.is_empty())
+    }
+
     /// Returns the next thing that came for a client.
     pub fn receive(&mut self, client: ClientId) -> Option<Incoming> {
         self.client_mut(client)?.inbox.pop_front()
