@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// How many datagrams one call moves at most.
-pub(crate) const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 16;
 
 /// Buffers for datagrams of one size.
 pub(crate) struct Batch<const SIZE: usize> {

@@ -202,10 +202,13 @@ impl Server {
             }
         }
         for client in writable {
-            if let Some(Some(state)) = self.clients.get_mut(client as usize) {
+            if let Some(Some(state)) = self.clients.get_mut(client as usize)
+                && state.full
+            {
                 state.full = false;
+                self.push(client);
+                self.watch_client(client);
             }
-            self.push(client);
         }
         if self.looked.elapsed() >= LOOK_EVERY {
             self.look();
@@ -289,11 +292,25 @@ impl Server {
                 Some(Err(_)) | None => self.refused.malformed += 1,
             }
         }
+        // Fewer than were asked for means that the socket was empty, and what comes later is told
+        // anew.
         if count == BATCH {
             self.ready.push_back(client);
-        } else if count > 0 {
-            // Readiness is only told anew when more comes, so the socket has to be seen empty.
-            self.ready.push_back(client);
+        }
+    }
+
+    /// Has it told when a client takes something again, while it takes nothing.
+    fn watch_client(&mut self, client: u32) {
+        let Some(Some(state)) = self.clients.get(client as usize) else { return };
+        let source = state.data.as_fd().as_raw_fd();
+        let token = Token(client as usize + 1);
+        let interest = if state.full {
+            Interest::READABLE | Interest::WRITABLE
+        } else {
+            Interest::READABLE
+        };
+        if self.poll.registry().reregister(&mut SourceFd(&source), token, interest).is_err() {
+            self.forget(client);
         }
     }
 
@@ -308,8 +325,7 @@ impl Server {
         let data = DataSocket::open(&self.address, client, ticket.connect.id).and_then(|data| {
             let source = data.as_fd().as_raw_fd();
             let token = Token(client as usize + 1);
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut SourceFd(&source), token, interest)?;
+            self.poll.registry().register(&mut SourceFd(&source), token, Interest::READABLE)?;
             Ok(data)
         });
         let data = match data {
@@ -386,7 +402,10 @@ impl Server {
         while !state.kept.is_empty() && !state.full {
             let (first, _) = state.kept.as_slices();
             match send(state.data.as_fd(), first) {
-                Ok(0) => state.full = true,
+                Ok(0) => {
+                    state.full = true;
+                    return self.watch_client(client);
+                }
                 Ok(sent) => drop(state.kept.drain(..sent)),
                 Err(_) => return self.forget(client),
             }

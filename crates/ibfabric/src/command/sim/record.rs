@@ -163,7 +163,7 @@ pub(super) fn replay(sim: &mut Sim, args: &ServeArgs, path: &Path) -> Result<Ver
     };
     let first = lines.next().map_or("", |(_, line)| line);
     if first != FIRST_LINE {
-        return Err(wrong(0, first, FIRST_LINE));
+        return Err(wrong(0, first, &format!("{FIRST_LINE:?}")));
     }
     let mut moment = Instant::ZERO;
     for (number, line) in lines {

@@ -1,0 +1,316 @@
+//! `ibfabric sim` from outside: its console, its files and its end.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use ib_net::ibsim::message::{Connect, Control, Request, TIMED_OUT, kind};
+use ib_wire::mad::sm::NodeInfo;
+use ib_wire::mad::{AttributeId, Mad, Method, TransactionId, smp};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
+
+/// A simulator that is killed when the test ends.
+struct Simulator {
+    child: Child,
+    socket: String,
+    place: tempfile::TempDir,
+}
+
+impl Simulator {
+    /// Starts a simulator of a mesh of 2 by 2 switches, each with a host.
+    fn start(options: &[&str]) -> Self {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let net = place.path().join("net");
+        let gen_words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+        assert!(Command::new(PROGRAM).args(gen_words).status().expect("it runs").success());
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let socket = format!("ibfabric-test-{}-{number}", std::process::id());
+        let mut child = Command::new(PROGRAM)
+            .arg("sim")
+            .arg(&net)
+            .args(["--socket", &socket])
+            .args(options)
+            .current_dir(place.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        assert_eq!(line, "READY\n");
+        Self { child, socket, place }
+    }
+
+    fn ctl(&self, words: &[&str]) -> Output {
+        Command::new(PROGRAM)
+            .args(["sim", "ctl", "--socket", &self.socket])
+            .args(words)
+            .output()
+            .expect("it runs")
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let output = self.ctl(&[&["--format", "json"], words].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Asks the simulator to end, and returns its exit status and what it said.
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let process = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().expect("kill").success());
+        let status = self.child.wait().expect("it ends");
+        let mut said = String::new();
+        let stderr = self.child.stderr.as_mut().expect("piped");
+        stderr.read_to_string(&mut said).expect("UTF-8");
+        (status.code(), said)
+    }
+
+    fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.place.path().join(name)).expect("the file is there")
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client that speaks ibsim's protocol byte by byte.
+struct Client {
+    control: UnixDatagram,
+    data: UnixDatagram,
+    number: u32,
+}
+
+impl Client {
+    fn attach(socket: &str, id: u32) -> Option<Self> {
+        let address = |what: &str| {
+            SocketAddr::from_abstract_name(format!("{socket}:{what}\0")).expect("a legal name")
+        };
+        let open = |what: &str| {
+            let socket = UnixDatagram::bind_addr(&address(&format!("{what}{id}"))).expect("free");
+            socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a legal time");
+            socket
+        };
+        let (control, data) = (open("ctl"), open("in"));
+        control.connect_addr(&address("ctl")).expect("the simulator listens");
+        let connect = Connect { id, queue_pair: 0, is_sm: false, node: String::new() };
+        let mut client = Self { control, data, number: 0 };
+        let answer = client.ask(kind::CONNECT, &connect.to_bytes());
+        if answer.kind == kind::ERROR {
+            return None;
+        }
+        client.number = Connect::parse(&answer.payload).id;
+        client.data.connect_addr(&address(&format!("out{}", client.number))).expect("it listens");
+        Some(client)
+    }
+
+    fn ask(&self, kind: u32, payload: &[u8]) -> Control {
+        self.control.send(&Control::new(self.number, kind, payload).to_bytes()).expect("sent");
+        let mut bytes = [0; Control::LENGTH];
+        assert_eq!(self.control.recv(&mut bytes).expect("an answer"), bytes.len());
+        Control::parse(&bytes).expect("a control message")
+    }
+
+    fn send(&self, mad: &Mad, lid: u16) {
+        let request = Request {
+            dlid: lid,
+            slid: 0,
+            destination_queue_pair: 0,
+            source_queue_pair: 0,
+            status: 0,
+            length: 256,
+            mad: mad.0,
+        };
+        self.data.send(&request.to_bytes()).expect("sent");
+    }
+
+    fn receive(&self) -> Request {
+        let mut bytes = [0; Request::LENGTH];
+        assert_eq!(self.data.recv(&mut bytes).expect("an answer"), bytes.len());
+        Request::parse(&bytes).expect("a request")
+    }
+}
+
+fn node_info(transaction: u64, path: &[u8]) -> Mad {
+    let what = (AttributeId::NODE_INFO, 0);
+    smp::directed_request(Method::GET, TransactionId(transaction), what, path)
+}
+
+#[test]
+fn a_client_is_answered_and_told_of_losses() {
+    let simulator = Simulator::start(&[]);
+    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    client.send(&node_info(0xffff_1234_5678, &[1]), 0xffff);
+    let answer = client.receive();
+    let mad = Mad(answer.mad);
+    assert_eq!((answer.status, mad.transaction_id()), (0, TransactionId(0xffff_1234_5678)));
+    let info: NodeInfo = mad.attribute().expect("NodeInfo");
+    assert_eq!((info.num_ports, info.local_port), (5, mad.return_path()[1]));
+    // Port 200 of the switch does not exist.
+    client.send(&node_info(7, &[1, 200]), 0xffff);
+    let lost = client.receive();
+    assert_eq!((lost.status, Mad(lost.mad)), (TIMED_OUT, node_info(7, &[1, 200])));
+    assert_eq!(client.ask(kind::GET_GUID, &[]).kind, kind::GET_GUID);
+    assert_eq!(client.ask(77, &[]).kind, kind::ERROR);
+    assert_eq!(client.ask(kind::DISCONNECT, &[]).kind, kind::DISCONNECT);
+}
+
+#[test]
+fn two_hundred_clients_are_served_and_rubbish_is_counted() {
+    let simulator = Simulator::start(&[]);
+    let clients: Vec<Client> = (1..=210)
+        .map(|id| Client::attach(&simulator.socket, id).expect("it may attach"))
+        .collect();
+    for (number, client) in clients.iter().enumerate() {
+        client.send(&node_info(number as u64, &[1]), 0xffff);
+        client.data.send(&[0; 7]).expect("sent");
+    }
+    for (number, client) in clients.iter().enumerate() {
+        let answer = client.receive();
+        assert_eq!(Mad(answer.mad).transaction_id(), TransactionId(number as u64));
+    }
+    clients[0].control.send(&[1; 80]).expect("sent");
+    // Somebody else's number.
+    let forged = Control::new(clients[1].number, kind::GET_PORT, &[]);
+    clients[0].control.send(&forged.to_bytes()).expect("sent");
+    let mut bytes = [0; Control::LENGTH];
+    clients[0].control.recv(&mut bytes).expect("an answer");
+    assert_eq!(Control::parse(&bytes).expect("a message").kind, kind::ERROR);
+    let stats = simulator.json(&["stats"]);
+    assert_eq!(stats["data"]["clients"], 210);
+    assert_eq!(stats["data"]["refused"]["malformed"], 211);
+    assert_eq!(stats["data"]["refused"]["forged"], 1);
+    assert_eq!(simulator.json(&["attached"])["data"].as_array().map(Vec::len), Some(210));
+}
+
+#[test]
+fn the_console_changes_the_fabric_and_tells_of_it() {
+    let simulator = Simulator::start(&[]);
+    let port = |number: usize| {
+        let dump = simulator.json(&["dump", "switch-0-0"]);
+        dump["data"][0]["ports"][number].clone()
+    };
+    assert_eq!(port(1)["state"], "Initialize");
+    let peer = format!("\"{}\"", port(1)["peer"]["node"].as_str().expect("a name"));
+    let output = simulator.ctl(&["unlink", "switch-0-0[1]"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!((port(1)["state"].clone(), port(1)["peer"].is_null()), ("Down".into(), true));
+    assert_eq!(simulator.ctl(&["relink", "switch-0-0[1]"]).status.code(), Some(0));
+    assert_eq!(port(1)["state"], "Initialize");
+    let counters = simulator.json(&["counters", "switch-0-0[1]"]);
+    assert_eq!(counters["data"]["link_downed"], 1);
+    let addresses = simulator.json(&["addresses"]);
+    assert_eq!(addresses["data"].as_array().map(Vec::len), Some(4));
+    for (words, expected) in [
+        (&["unlink", "nobody[1]"][..], "there is no node \"nobody\""),
+        (&["unlink", "switch-0-0[9]"], "has no port 9: expected 0 to 5"),
+        (&["frobnicate"], "found \"frobnicate\", expected Link, Unlink"),
+        (&["link", "switch-0-0[1]", &format!("{peer}[1]")], "has a cable already"),
+        (&["route", "1", "2"], "no end port has LID 1"),
+    ] {
+        let output = simulator.ctl(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+    }
+    let quit = simulator.ctl(&["quit"]);
+    assert_eq!(quit.status.code(), Some(0));
+}
+
+#[test]
+fn a_replay_logs_what_the_run_has_logged() {
+    let options = [
+        "--seed", "5", "--log", "log", "--log-level", "hops", "--record", "record", "--pcap",
+        "pcap", "--random-faults", "30", "--random-time", "400ms",
+    ];
+    let simulator = Simulator::start(&options);
+    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    for transaction in 0..200 {
+        client.send(&node_info(transaction, &[1, transaction as u8 % 6]), 0xffff);
+        client.receive();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(simulator.ctl(&["unlink", "switch-0-1"]).status.code(), Some(0));
+    drop(client);
+    let place = simulator.place.path().to_owned();
+    let process = simulator.child.id().to_string();
+    assert!(Command::new("kill").arg(&process).status().expect("kill").success());
+    let mut simulator = simulator;
+    assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
+    let words = [
+        "sim", "net", "--seed", "5", "--log", "again", "--log-level", "hops", "--replay",
+        "record", "--random-faults", "30", "--random-time", "400ms",
+    ];
+    let output = Command::new(PROGRAM).args(words).current_dir(&place).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let log = simulator.file("log");
+    assert!(log.contains("link down") && log.contains("arrives"), "something has happened");
+    assert_eq!(log, simulator.file("again"));
+    let capture = fs::read(place.join("pcap")).expect("the file is there");
+    let mut reader = ib_pcap::Reader::new(&capture[..]).expect("a capture");
+    let mut packets = 0;
+    while let Some(event) = reader.next_event().expect("a whole capture") {
+        packets += u32::from(matches!(event, ib_pcap::Event::Packet(_)));
+    }
+    assert!(packets >= 400, "{packets} packets");
+}
+
+#[test]
+fn it_ends_when_it_is_asked_to_and_its_name_is_its_own() {
+    for signal in ["-TERM", "-INT"] {
+        let simulator = Simulator::start(&[]);
+        let again = Command::new(PROGRAM)
+            .args(["sim", "net", "--socket", &simulator.socket])
+            .current_dir(simulator.place.path())
+            .output()
+            .expect("it runs");
+        assert_eq!(again.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert!(said.contains("cannot listen on"), "{said}");
+        assert_eq!(simulator.end(signal), (Some(0), String::new()));
+    }
+    let nobody = Command::new(PROGRAM)
+        .args(["sim", "ctl", "--socket", "nobody-listens-here", "stats"])
+        .output()
+        .expect("it runs");
+    assert_eq!(nobody.status.code(), Some(2));
+}
+
+#[test]
+fn unusable_input_is_refused_with_its_place() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let net = place.path().join("net");
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    let cases = [
+        ("script", "at 1ms unlink switch-0-0[1]\nat 2 relink x\n", "bad:2:4: found \"2\", expected a time"),
+        ("script", "at 1ms unlink nobody\n", "bad: there is no node \"nobody\""),
+        ("script", "at 1ms fault switch-0-0[1] loss=2\n", "bad:1:27:"),
+        ("addresses", "0x1 10.0.0.1\n", "bad:1:1: found \"0x1\", expected the GUID"),
+        ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 1\""),
+        ("replay", "ibfabric record 1\nmad 0 1\n", "bad:2:"),
+    ];
+    for (option, content, expected) in cases {
+        fs::write(place.path().join("bad"), content).expect("written");
+        let output = Command::new(PROGRAM)
+            .args(["sim", "net", &format!("--{option}"), "bad", "--socket", "never-opened"])
+            .current_dir(place.path())
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{content:?}: {said}");
+        assert!(said.contains(expected), "{content:?}: {said}");
+    }
+}
