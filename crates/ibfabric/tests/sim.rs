@@ -199,25 +199,25 @@ fn two_hundred_clients_are_served_and_rubbish_is_counted() {
 fn the_console_changes_the_fabric_and_tells_of_it() {
     let simulator = Simulator::start(&[]);
     let port = |number: usize| {
-        let dump = simulator.json(&["dump", "switch-0-0"]);
+        let dump = simulator.json(&["dump", "sw-x0y0"]);
         dump["data"][0]["ports"][number].clone()
     };
     assert_eq!(port(1)["state"], "Initialize");
     let peer = format!("\"{}\"", port(1)["peer"]["node"].as_str().expect("a name"));
-    let output = simulator.ctl(&["unlink", "switch-0-0[1]"]);
+    let output = simulator.ctl(&["unlink", "sw-x0y0[1]"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!((port(1)["state"].clone(), port(1)["peer"].is_null()), ("Down".into(), true));
-    assert_eq!(simulator.ctl(&["relink", "switch-0-0[1]"]).status.code(), Some(0));
+    assert_eq!(simulator.ctl(&["relink", "sw-x0y0[1]"]).status.code(), Some(0));
     assert_eq!(port(1)["state"], "Initialize");
-    let counters = simulator.json(&["counters", "switch-0-0[1]"]);
+    let counters = simulator.json(&["counters", "sw-x0y0[1]"]);
     assert_eq!(counters["data"]["link_downed"], 1);
     let addresses = simulator.json(&["addresses"]);
     assert_eq!(addresses["data"].as_array().map(Vec::len), Some(4));
     for (words, expected) in [
         (&["unlink", "nobody[1]"][..], "there is no node \"nobody\""),
-        (&["unlink", "switch-0-0[9]"], "has no port 9: expected 0 to 5"),
+        (&["unlink", "sw-x0y0[9]"], "has no port 9: expected 0 to 5"),
         (&["frobnicate"], "found \"frobnicate\", expected Link, Unlink"),
-        (&["link", "switch-0-0[1]", &format!("{peer}[1]")], "has a cable already"),
+        (&["link", "sw-x0y0[1]", &format!("{peer}[1]")], "has a cable already"),
         (&["route", "1", "2"], "no end port has LID 1"),
     ] {
         let output = simulator.ctl(words);
@@ -242,7 +242,7 @@ fn a_replay_logs_what_the_run_has_logged() {
         client.receive();
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert_eq!(simulator.ctl(&["unlink", "switch-0-1"]).status.code(), Some(0));
+    assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(0));
     drop(client);
     let place = simulator.place.path().to_owned();
     let process = simulator.child.id().to_string();
@@ -295,9 +295,9 @@ fn unusable_input_is_refused_with_its_place() {
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
     assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
     let cases = [
-        ("script", "at 1ms unlink switch-0-0[1]\nat 2 relink x\n", "bad:2:4: found \"2\", expected a time"),
+        ("script", "at 1ms unlink sw-x0y0[1]\nat 2 relink x\n", "bad:2:4: found \"2\", expected a time"),
         ("script", "at 1ms unlink nobody\n", "bad: there is no node \"nobody\""),
-        ("script", "at 1ms fault switch-0-0[1] loss=2\n", "bad:1:27:"),
+        ("script", "at 1ms fault sw-x0y0[1] loss=2\n", "bad:1:25:"),
         ("addresses", "0x1 10.0.0.1\n", "bad:1:1: found \"0x1\", expected the GUID"),
         ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 1\""),
         ("replay", "ibfabric record 1\nmad 0 1\n", "bad:2:"),
