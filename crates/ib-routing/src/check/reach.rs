@@ -1,5 +1,7 @@
 //! Which LIDs can be reached from where, and why not.
 
+use std::collections::BTreeSet;
+
 use super::tree::{Fate, Tree};
 use super::wiring::{Hop, Wiring};
 use crate::lft::NO_PATH;
@@ -20,6 +22,8 @@ pub struct Reachability {
     pub unreachable: u64,
     /// The first of these, by LID and then by switch.
     pub first: Vec<Unreachable>,
+    /// The switches that drop the packets of failing pairs, or pass them round, ascending.
+    pub faulty: BTreeSet<SwitchId>,
     /// The other pairs that fail: the switch has no entry for the LID, and one end of the path
     /// could only be a switch's own port 0.
     ///
@@ -94,6 +98,20 @@ pub struct ForwardingLoop {
     pub steps: Vec<(SwitchId, u8)>,
 }
 
+impl Cause {
+    /// Returns the switch at which the packets are lost.
+    #[must_use]
+    pub const fn at(self) -> SwitchId {
+        match self {
+            Self::NoEntry { at }
+            | Self::NoSuchPort { at, .. }
+            | Self::Unlinked { at, .. }
+            | Self::WrongEndPort { at, .. }
+            | Self::Loop { at } => at,
+        }
+    }
+}
+
 impl Unreachable {
     /// Says in one line what happens where.
     #[must_use]
@@ -156,7 +174,11 @@ impl Reachability {
             let from = SwitchId(switch as u16);
             // To its own port 0 every switch has a way.
             let managed_only = own.map_or(hosts == 0, |own| own != from);
-            let (count, first) = if managed_only && cause == (Cause::NoEntry { at: from }) {
+            let tolerated = managed_only && cause == (Cause::NoEntry { at: from });
+            if !tolerated {
+                self.faulty.insert(cause.at());
+            }
+            let (count, first) = if tolerated {
                 (&mut self.unreachable_switch_pairs, &mut self.first_switch_pairs)
             } else {
                 (&mut self.unreachable, &mut self.first)
@@ -191,6 +213,7 @@ impl Reachability {
         self.unreachable += later.unreachable;
         self.unreachable_switch_pairs += later.unreachable_switch_pairs;
         self.looping_lids += later.looping_lids;
+        self.faulty.extend(later.faulty);
         self.first.extend(later.first);
         self.first.truncate(samples);
         self.first_switch_pairs.extend(later.first_switch_pairs);

@@ -33,20 +33,28 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::R
 /// Reads such a file for a subnet; pairs that it does not name have SL 0.
 ///
 /// # Errors
-/// Fails on the first line that is malformed.
+/// Fails on the first line that is malformed, and when no pair is of this subnet.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Layers>, ParseError> {
     let text = checked(file, bytes)?;
     let switches = subnet.switches().len();
     let mut levels = vec![0; switches * switches];
-    let mut skipped = 0;
+    let (mut skipped, mut any) = (0, false);
     for line in Lines::new(text, 0, 1) {
         let Some((from, to, level)) = entry(line).map_err(|fault| fault.at(file))? else {
             continue;
         };
         match (subnet.find_switch(from), subnet.find_switch(to)) {
-            (Some(from), Some(to)) => levels[from.index() * switches + to.index()] = level,
+            (Some(from), Some(to)) => {
+                levels[from.index() * switches + to.index()] = level;
+                any = true;
+            }
             _ => skipped += 1,
         }
+    }
+    if skipped > 0 && !any {
+        let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
+        let message = "found only switches of another fabric, expected pairs of this one's";
+        return Err(place.fault(message).at(file));
     }
     let note =
         format!("pairs with a switch that is not in the subnet: {skipped}; they are skipped");
