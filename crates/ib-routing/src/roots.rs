@@ -56,7 +56,7 @@ pub(crate) struct Detected {
 const BARS: usize = 64;
 
 /// How many groups of switches the histogram lists before it sums up.
-const GROUPS_SHOWN: usize = 12;
+const GROUPS_SHOWN: usize = 6;
 
 /// Finds the switches that see nearly all channel adapters and routers at one distance.
 ///

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use ib_types::ServiceLevel;
+
 use super::tree::{Fate, Tree};
 use super::wiring::{Hop, Wiring};
 use crate::lft::NO_PATH;
@@ -17,7 +19,8 @@ pub struct Reachability {
     /// The pairs that fail and should not; zero when the tables are sound.
     ///
     /// That is every pair of a switch that has a channel adapter or router and a LID of a channel
-    /// adapter or router, every switch without an entry for its own LID, and every pair at all
+    /// adapter or router, every switch whose SL-to-VL table discards packets to a LID that come
+    /// to it, every switch without an entry for its own LID, and every pair at all
     /// whose packets are sent somewhere and then get lost.
     pub unreachable: u64,
     /// The first of these, by LID and then by switch.
@@ -82,6 +85,15 @@ pub enum Cause {
         /// The end port that gets the packet.
         arrives_at: EndPortId,
     },
+    /// This switch's SL-to-VL table gives the packet no lane.
+    Discarded {
+        /// The switch that drops the packet.
+        at: SwitchId,
+        /// The ports by which it came in and was to leave.
+        ports: (u8, u8),
+        /// Its service level.
+        level: ServiceLevel,
+    },
     /// The packet goes round for ever.
     Loop {
         /// A switch that it comes by again and again.
@@ -107,6 +119,7 @@ impl Cause {
             | Self::NoSuchPort { at, .. }
             | Self::Unlinked { at, .. }
             | Self::WrongEndPort { at, .. }
+            | Self::Discarded { at, .. }
             | Self::Loop { at } => at,
         }
     }
@@ -138,6 +151,9 @@ impl Unreachable {
                     end.base_lid,
                     subnet.end_port_node(arrives_at).description
                 )
+            }
+            Cause::Discarded { at, ports: (from, out), level } => {
+                format!("{} discards SL {} from port {from} to port {out}", name(at), level.get())
             }
             Cause::Loop { at } => format!("packets loop through {}", name(at)),
         };
@@ -187,6 +203,15 @@ impl Reachability {
             if first.len() < samples {
                 first.push(Unreachable { from, lid, cause });
             }
+        }
+    }
+
+    /// Counts packets from a switch on that another rule than the tables drops.
+    pub(super) fn add_lost(&mut self, from: SwitchId, lid: u16, cause: Cause, samples: usize) {
+        self.unreachable += 1;
+        self.faulty.insert(cause.at());
+        if self.first.len() < samples {
+            self.first.push(Unreachable { from, lid, cause });
         }
     }
 

@@ -97,8 +97,12 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         say!("routed with {} instead", routing.engine);
     }
 
-    for option in input::unused_options(&args.engines, routing.engine) {
-        say!("{} does not look at {option}", routing.engine);
+    let mut engines = args.engine.engines().to_vec();
+    engines.push(routing.engine);
+    engines.dedup();
+    for option in input::unused_options(&args.engines, &engines) {
+        let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+        say!("{option} changes nothing with {}", names.join(" and "));
     }
 
     progress.next("checking");

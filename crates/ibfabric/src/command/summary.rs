@@ -190,16 +190,18 @@ impl Summary {
         let load = &self.link_load;
         writeln!(
             out,
-            "link load    {} routes at most, {:.1} on average, coefficient of variation {:.3}",
-            load.max, load.mean, load.cv
+            "link load    at most {}, {:.1} on average, coefficient of variation {:.3}",
+            counted(load.max, "route"),
+            load.mean,
+            load.cv
         )?;
         if let Some(metrics) = &self.metrics {
             writeln!(
                 out,
-                "metrics      {:.1} % effective bisection bandwidth; shift pattern: {} flows on a \
-                 link at most, {:.2} on average",
+                "metrics      {:.1} % effective bisection bandwidth; shift pattern: at most {} on \
+                 a link, {:.2} on average",
                 metrics.effective_bisection * 100.0,
-                metrics.shift_contention,
+                counted(metrics.shift_contention, "flow"),
                 metrics.shift_contention_mean
             )?;
         }
@@ -243,6 +245,7 @@ impl Summary {
             if self.cut_off.len() > CUT_OFF_SHOWN {
                 writeln!(out, "  and {} more", self.cut_off.len() - CUT_OFF_SHOWN)?;
             }
+            writeln!(out, "a subnet of its own is routed with --sm-port and one of its ports")?;
         }
         let Reachability { unreachable, first, looping_lids, loops, .. } = &report.reach;
         if *unreachable > 0 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_routing::check::{Cause, CheckReport, LinkLoad};
+use ib_routing::check::{CheckReport, LinkLoad};
 use ib_routing::{Attachment, Subnet, SwitchId};
 use serde::Serialize;
 
