@@ -77,9 +77,11 @@ struct Expected {
     worst_excess: usize,
     load: BTreeMap<(SwitchId, u8), u32>,
     turns: BTreeSet<(Channel, Channel)>,
-    /// Where packets have no lane: LID, switch, and the switch and port that they came from.
-    discards: BTreeSet<(u16, SwitchId, Option<(SwitchId, u8)>)>,
+    discards: BTreeSet<Discard>,
 }
+
+/// Where packets have no lane: LID, switch, and the switch and port that they came from.
+type Discard = (u16, SwitchId, Option<(SwitchId, u8)>);
 
 type LaneOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
 

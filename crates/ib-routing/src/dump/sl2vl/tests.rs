@@ -47,7 +47,7 @@ fn pairs_of_ports_have_their_own_lanes() {
     assert_eq!(lane(map, 1, 2, 9), 9);
     assert_eq!(loaded.notes, [""; 0]);
     let cut = tables.rfind("2 2 :").expect("a pair of linked ports");
-    let error = read("f", tables[..cut].as_bytes(), &subnet).expect_err("cut").to_string();
+    let error = read("f", &tables.as_bytes()[..cut], &subnet).expect_err("cut").to_string();
     assert!(
         error.contains("expected a line for input port 2 and output port 2 of switch"),
         "{error}"
