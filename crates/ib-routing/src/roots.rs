@@ -115,7 +115,8 @@ fn describe(groups: BTreeMap<Vec<u32>, (usize, bool)>, total: u32) -> Vec<String
     }
     if groups.len() > GROUPS_SHOWN {
         let more: usize = groups[GROUPS_SHOWN..].iter().map(|(_, (switches, _))| switches).sum();
-        lines.push(format!("  {more} more switches, with other distances"));
+        let switches = if more == 1 { "switch" } else { "switches" };
+        lines.push(format!("  {more} more {switches}, with other distances"));
     }
     lines
 }

@@ -170,7 +170,8 @@ pub struct GenArgs {
     #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
         allow_negative_numbers = true)]
     pub drop_links: f64,
-    /// The fraction of the switches to leave out, 0 to 1.
+    /// The fraction of the switches to leave out, 0 to 1, and with them the hosts that have no link
+    /// left.
     #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
         allow_negative_numbers = true)]
     pub drop_switches: f64,
