@@ -63,7 +63,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s w -l hop-wei
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s m -l ids-guids -d 'Identifiers that break ties of rank: a switch GUID and a number per line (updn)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scatter-ports -d 'Draws among least used ports by this seed; 0 for none' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lash-start-vl -d 'The lowest virtual lane to use (lash)' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l virtual-lanes -d 'The number of data virtual lanes of every link (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l virtual-lanes -d 'The number of data virtual lanes of every link; 8 without it (lash)' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s U -l lfts -l lfts_file -d 'Forwarding tables to load (file)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s M -l lid-matrix -l lid_matrix_file -d 'Lid matrix to load (file)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l keep-lfts -d 'Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop, updn, dor)' -r -F

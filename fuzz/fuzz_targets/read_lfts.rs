@@ -3,15 +3,16 @@
 #![no_main]
 
 use ib_fuzz::subnet;
-use ib_routing::dump::lfts::{read, write};
+use ib_routing::dump::lfts::{Follow, read, write};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let subnet = subnet();
-    let Ok(loaded) = read("fuzz", bytes, subnet) else { return };
+    let Ok(loaded) = read("fuzz", bytes, subnet, Follow::AllGuids) else { return };
     let mut written = Vec::new();
     write(&mut written, subnet, &loaded.value).expect("memory can be written");
-    let again = read("fuzz", &written, subnet).expect("what was written reads back");
+    let again =
+        read("fuzz", &written, subnet, Follow::AllGuids).expect("what was written reads back");
     let mut rewritten = Vec::new();
     write(&mut rewritten, subnet, &again.value).expect("memory can be written");
     assert!(written == rewritten, "a second round changes nothing");

@@ -12,7 +12,9 @@ fuzz_target!(|bytes: &[u8]| {
     let subnet = subnet();
     let Ok(loaded) = read("fuzz", bytes, subnet) else { return };
     for (id, switch) in subnet.switch_ids().zip(subnet.switches()) {
-        for (from, out) in (0..=switch.ports).flat_map(|from| (0..=switch.ports).map(move |out| (from, out))) {
+        for (from, out) in
+            (0..=switch.ports).flat_map(|from| (0..=switch.ports).map(move |out| (from, out)))
+        {
             for level in 0..16 {
                 let level = ServiceLevel::new(level).expect("one of 16");
                 assert!(loaded.value.lane(id, from, out, level).get() < 16);

@@ -18,7 +18,5 @@ pub fn fabric() -> &'static Fabric {
 /// Returns its subnet.
 pub fn subnet() -> &'static Subnet<'static> {
     static SUBNET: OnceLock<Subnet<'static>> = OnceLock::new();
-    SUBNET.get_or_init(|| {
-        Subnet::discover(fabric(), &SubnetOptions::default()).expect("a subnet")
-    })
+    SUBNET.get_or_init(|| Subnet::discover(fabric(), &SubnetOptions::default()).expect("a subnet"))
 }

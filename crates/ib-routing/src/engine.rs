@@ -78,22 +78,29 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// The error of reading an [`EngineKind`].
+/// The error of reading an [`EngineKind`] or an [`EngineList`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a routing engine: expected minhop, updn, ftree, lash, dor, file or \
-         no_fallback"
-)]
-pub struct UnknownEngine(String);
+#[non_exhaustive]
+pub enum ParseEngineError {
+    /// A word is no engine.
+    #[error(
+        "`{0}` is not a routing engine: expected minhop, updn, ftree, lash, dor or file, and \
+         no_fallback in a list"
+    )]
+    Unknown(String),
+    /// A list has no engine.
+    #[error("`{0}` names no routing engine: expected minhop, updn, ftree, lash, dor or file in it")]
+    None(String),
+}
 
 impl FromStr for EngineKind {
-    type Err = UnknownEngine;
+    type Err = ParseEngineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
             .into_iter()
             .find(|kind| kind.name() == text)
-            .ok_or_else(|| UnknownEngine(text.to_owned()))
+            .ok_or_else(|| ParseEngineError::Unknown(text.to_owned()))
     }
 }
 
@@ -166,7 +173,8 @@ pub struct RoutingOptions {
     pub listed_unscattered: bool,
     /// The lowest virtual lane that lash uses.
     pub lash_start_vl: u8,
-    /// The number of data virtual lanes that every link has, 1 to 15; what lash may use.
+    /// The number of data virtual lanes that every link has, 1 to 15, 0 for the usual 8; what lash
+    /// may use.
     pub virtual_lanes: u8,
     /// Tables to keep wherever an entry is still a least-hop port.
     pub existing: Option<Lfts>,

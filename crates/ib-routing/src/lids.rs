@@ -29,8 +29,8 @@ pub struct LidOptions {
 pub enum LidError {
     /// The unicast LIDs ran out.
     #[error(
-        "out of LIDs at port GUID {guid}: {ports} end ports with LMC {lmc} need more than the \
-         49151 unicast LIDs"
+        "out of LIDs at port GUID {guid}: the LIDs of {ports} end ports with LMC {lmc}, in ranges \
+         that start at multiples of their length, do not fit into the 49151 unicast LIDs"
     )]
     Exhausted {
         /// The first port that got none.

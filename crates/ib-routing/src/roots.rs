@@ -56,7 +56,7 @@ pub(crate) struct Detected {
 const BARS: usize = 64;
 
 /// How many groups of switches the histogram lists before it sums up.
-const GROUPS_SHOWN: usize = 12;
+const GROUPS_SHOWN: usize = 6;
 
 /// Finds the switches that see nearly all channel adapters and routers at one distance.
 ///
@@ -97,7 +97,8 @@ pub(crate) fn detect(subnet: &Subnet<'_>, hops: &HopMatrix) -> Detected {
 fn describe(groups: BTreeMap<Vec<u32>, (usize, bool)>, total: u32) -> Vec<String> {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, (switches, is_root))| (!is_root, std::cmp::Reverse(*switches)));
-    let mut lines = vec![format!("hops to the {total} channel adapters and routers:")];
+    let mut lines =
+        vec![format!("how many of the {total} hosts the switches see at how many hops:")];
     for (bars, (switches, is_root)) in groups.iter().take(GROUPS_SHOWN) {
         let bars: Vec<String> = bars
             .iter()
@@ -105,15 +106,17 @@ fn describe(groups: BTreeMap<Vec<u32>, (usize, bool)>, total: u32) -> Vec<String
             .filter(|&(_, &bar)| bar > 0)
             .map(|(hops, &bar)| {
                 let percent = f64::from(bar) * 100.0 / f64::from(total.max(1));
-                format!("{hops} hops: {bar} ({percent:.1} %)")
+                format!("{bar} ({percent:.1} %) at {hops}")
             })
             .collect();
         let verdict = if *is_root { "root" } else { "not a root" };
-        lines.push(format!("{switches} switches, {verdict}: {}", bars.join(", ")));
+        let switches = if *switches == 1 { "1 switch" } else { &format!("{switches} switches") };
+        lines.push(format!("  {switches}, {verdict}: {}", bars.join(", ")));
     }
     if groups.len() > GROUPS_SHOWN {
         let more: usize = groups[GROUPS_SHOWN..].iter().map(|(_, (switches, _))| switches).sum();
-        lines.push(format!("{more} switches with other distances, none a root"));
+        let switches = if more == 1 { "switch" } else { "switches" };
+        lines.push(format!("  {more} more {switches}, with other distances"));
     }
     lines
 }

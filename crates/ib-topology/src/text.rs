@@ -50,7 +50,8 @@ pub fn checked<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, ParseErr
             }
         }
     }
-    Ok(text)
+    // Editors put a byte order mark before text; it is no part of it.
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 /// How many bytes [`checked`] tests at once.
@@ -264,6 +265,16 @@ impl<'a> Line<'a> {
     /// Reads 1 to 16 hexadecimal digits.
     pub fn hexadecimal(&mut self, what: &str, max: u64) -> Result<u64, Fault> {
         self.digits(16, what, 0, max)
+    }
+
+    /// Reads exactly 16 hexadecimal digits, as tools print a GUID.
+    pub fn whole_guid(&mut self, what: &str) -> Result<Guid, Fault> {
+        let start = *self;
+        let value = self.hexadecimal(what, u64::MAX)?;
+        if self.at - start.at != 16 {
+            return Err(start.expected(&format!("{what} of 16 hexadecimal digits")));
+        }
+        Ok(Guid(value))
     }
 
     fn digits(&mut self, radix: u32, what: &str, min: u64, max: u64) -> Result<u64, Fault> {

@@ -183,7 +183,8 @@ pub struct GenArgs {
     #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
         allow_negative_numbers = true)]
     pub drop_links: f64,
-    /// The fraction of the switches to leave out, 0 to 1.
+    /// The fraction of the switches to leave out, 0 to 1, and with them the hosts that have no link
+    /// left.
     #[arg(long, value_name = "F", default_value_t = 0.0, value_parser = fraction,
         allow_negative_numbers = true)]
     pub drop_switches: f64,
@@ -325,10 +326,9 @@ pub struct EngineArgs {
     #[arg(long, alias = "lash_start_vl", value_name = "VL", default_value_t = 0,
         value_parser = in_range(0, 14))]
     pub lash_start_vl: u64,
-    /// The number of data virtual lanes of every link (lash).
-    #[arg(long, value_name = "N", default_value_t = 8,
-        value_parser = in_range(1, 15))]
-    pub virtual_lanes: u64,
+    /// The number of data virtual lanes of every link; 8 without it (lash).
+    #[arg(long, value_name = "N", value_parser = in_range(1, 15))]
+    pub virtual_lanes: Option<u64>,
     /// Forwarding tables to load (file).
     #[arg(short = 'U', long, visible_alias = "lfts_file", value_name = "FILE")]
     pub lfts: Option<PathBuf>,

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ib_routing::check::{CheckOptions, CheckReport, Scope, VlMap, check_with};
+use ib_routing::dump::lfts::Follow;
 use ib_routing::{
     EngineKind, Layers, Lfts, LidOptions, RoutingOptions, Subnet, SubnetOptions, dump,
 };
@@ -83,7 +84,10 @@ pub(crate) fn subnet<'f>(fabric: &'f Fabric, args: &SubnetArgs) -> Result<Subnet
     let subnet = Subnet::discover(fabric, &SubnetOptions { sm_port: args.sm_port, lids })
         .map_err(Failure::unusable)?;
     for note in subnet.lid_notes() {
-        say!("{note}");
+        match (note.strip_prefix("guid2lid: "), &args.guid2lid) {
+            (Some(note), Some(path)) => say!("{}: {note}", path.display()),
+            _ => say!("{note}"),
+        }
     }
     Ok(subnet)
 }
@@ -115,8 +119,17 @@ pub(crate) fn check(
     Ok(check_with(subnet, lfts, layers, &options))
 }
 
-/// Names the options that are set and that an engine does not look at.
-pub(crate) fn unused_options(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
+/// Names the options that are set and that none of some engines looks at.
+pub(crate) fn unused_options(args: &EngineArgs, engines: &[EngineKind]) -> Vec<&'static str> {
+    let mut unused = unused_by(args, engines[0]);
+    for &engine in &engines[1..] {
+        let also = unused_by(args, engine);
+        unused.retain(|option| also.contains(option));
+    }
+    unused
+}
+
+fn unused_by(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
     use EngineKind::{Dor, FatTree, File, Lash, MinHop, UpDown};
     // The file engine fills tables as minhop does when it is given none.
     let fills = match engine {
@@ -147,6 +160,7 @@ pub(crate) fn unused_options(args: &EngineArgs, engine: EngineKind) -> Vec<&'sta
             fills && args.scatter_ports > 0 && args.guid_routing_order.is_some(),
         ),
         ("--lash-start-vl", args.lash_start_vl > 0, engine == Lash),
+        ("--virtual-lanes", args.virtual_lanes.is_some(), engine == Lash),
         ("--lfts", args.lfts.is_some(), engine == File),
         ("--lid-matrix", args.lid_matrix.is_some(), engine == File),
         ("--keep-lfts", args.keep_lfts.is_some(), fills),
@@ -161,13 +175,21 @@ pub(crate) fn routing_options(
     args: &EngineArgs,
 ) -> Result<RoutingOptions, Failure> {
     let lfts = |path: &Option<PathBuf>| {
-        load(path.as_deref(), |name, bytes| dump::lfts::read(name, bytes, subnet))
+        load(path.as_deref(), |name, bytes| dump::lfts::read(name, bytes, subnet, Follow::AllGuids))
+    };
+    let port_of_subnet = |guid| match subnet.find_end_port(guid) {
+        Some(_) => Ok(()),
+        None => Err("the GUID of a port of the subnet"),
     };
     let small = |value: u64| u8::try_from(value).expect("the command line admits small numbers");
     Ok(RoutingOptions {
-        root_guids: guids(args.root_guids.as_deref())?,
-        cn_guids: guids(args.cn_guids.as_deref())?,
-        io_guids: guids(args.io_guids.as_deref())?,
+        root_guids: guids(args.root_guids.as_deref(), |guid| {
+            let known =
+                subnet.fabric().find_guid(guid).is_some() || subnet.find_end_port(guid).is_some();
+            known.then_some(()).ok_or("the GUID of a switch, host or port of the subnet")
+        })?,
+        cn_guids: guids(args.cn_guids.as_deref(), port_of_subnet)?,
+        io_guids: guids(args.io_guids.as_deref(), port_of_subnet)?,
         max_reverse_hops: small(args.max_reverse_hops),
         quasi_ftree_indexing: args.quasi_ftree_indexing,
         ignored_ports: lines(args.ignore_guids.as_deref(), |entry| ignored_port(subnet, entry))?,
@@ -212,7 +234,7 @@ pub(crate) fn routing_options(
         scatter_ports: u32::try_from(args.scatter_ports).expect("the command line admits 32 bits"),
         listed_unscattered: args.guid_routing_order_no_scatter,
         lash_start_vl: small(args.lash_start_vl),
-        virtual_lanes: small(args.virtual_lanes),
+        virtual_lanes: args.virtual_lanes.map_or(0, small),
         existing: lfts(&args.keep_lfts)?,
         file_lfts: lfts(&args.lfts)?,
         file_hops: load(args.lid_matrix.as_deref(), |name, bytes| {
@@ -235,9 +257,17 @@ pub(crate) fn load<T>(
     Ok(Some(loaded.value))
 }
 
-/// Reads a file of GUIDs; lines that are none are named and discarded.
-fn guids(path: Option<&Path>) -> Result<Option<Vec<Guid>>, Failure> {
-    path.map(|path| lines(Some(path), |entry| Ok(entry.guid))).transpose()
+/// Reads a file of GUIDs; lines that are none, or not those that are looked for, are named and
+/// discarded.
+fn guids(
+    path: Option<&Path>,
+    check: impl Fn(Guid) -> Result<(), &'static str>,
+) -> Result<Option<Vec<Guid>>, Failure> {
+    let parse = |entry: &GuidEntry| match check(entry.guid) {
+        Ok(()) => Ok(entry.guid),
+        Err(wanted) => Err(format!("found {}, expected {wanted}", entry.guid)),
+    };
+    path.map(|path| lines(Some(path), parse)).transpose()
 }
 
 /// Reads a file of GUIDs with something behind each; lines that cannot be used are named and

@@ -38,9 +38,11 @@ const PAGE: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = concat!(include_str!("report/fabric.js"), include_str!("report/explore.js"));
 
-/// What the engines' choice came to: the list that was asked for, and who refused.
+/// What was routed, the list of engines that was asked for, and who refused.
 #[derive(Clone, Copy)]
 pub(crate) struct Choice<'a> {
+    /// The name of the fabric file.
+    pub(crate) fabric: &'a str,
     /// The list of engines as the command line has it.
     pub(crate) requested: &'a str,
     /// The engines that were tried before the one that served.
@@ -61,7 +63,8 @@ pub(crate) fn page(
     html::fill(
         PAGE,
         &[
-            ("title", &findings::title(routing, summary)),
+            ("title", &findings::title(routing, summary, choice)),
+            ("heading", &findings::heading(choice)),
             ("style", STYLE),
             ("verdict", &findings::verdict(routing, summary, choice)),
             ("figures", &findings::figures(subnet, routing, summary, choice)),
@@ -70,6 +73,7 @@ pub(crate) fn page(
             ("charts", &charts::both(subnet, report, &scale)),
             ("worst", &worst::section(subnet, report, &scale)),
             ("notes", &findings::notes(subnet, routing, summary, choice)),
+            ("version", env!("CARGO_PKG_VERSION")),
             ("script", &drawing.script()),
         ],
     )

@@ -16,6 +16,8 @@ pub struct CreditLoops {
     /// The number of loops: strongly connected components, with a cycle, of the channel
     /// dependency graph over all virtual lanes. Zero proves the routes free of deadlock.
     pub loops: usize,
+    /// The links and lanes that are in one of them.
+    pub channels: usize,
     /// The first of them, by their lowest switch.
     pub first: Vec<CreditLoop>,
 }
@@ -57,7 +59,8 @@ impl CreditLoops {
             });
             CreditLoop { channels: component.len(), cycle: held.collect() }
         });
-        Self { loops: components.len(), first: first.collect() }
+        let channels = components.iter().map(Vec::len).sum();
+        Self { loops: components.len(), channels, first: first.collect() }
     }
 }
 

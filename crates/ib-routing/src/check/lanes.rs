@@ -13,7 +13,7 @@ pub trait VlMap: Sync {
     /// Returns the lane on which a switch sends packets of a level that came in by one port and
     /// go out by another; port 0 as `in_port` is the switch itself.
     ///
-    /// Lane 15 makes the switch discard them.
+    /// Lane 15 makes the switch discard them, which the check counts as unreachable.
     fn lane(&self, switch: SwitchId, in_port: u8, out_port: u8, level: ServiceLevel)
     -> VirtualLane;
 }
@@ -43,18 +43,30 @@ pub(super) trait Lanes: Sync {
     /// The levels and lanes of the packets that leave a switch for one LID.
     type Set: Copy + Default + PartialEq + Send;
 
-    /// Adds packets of a level that start at a switch, by the ports that they come in by.
-    fn start(&self, set: &mut Self::Set, at: SwitchId, ins: &[u8], out: u8, level: ServiceLevel);
+    /// Whether packets on their way can be discarded.
+    const DISCARDS: bool;
+
+    /// Adds packets of a level that start at a switch, by the ports that they come in by; returns
+    /// a port by which they come in to be discarded, when there is one.
+    fn start(
+        &self,
+        set: &mut Self::Set,
+        at: SwitchId,
+        ins: &[u8],
+        out: u8,
+        level: ServiceLevel,
+    ) -> Option<u8>;
 
     /// Adds to the packets that leave a switch by a port those that came to it over a channel, and
-    /// reports the lanes before and after.
+    /// reports the lanes before and after; returns a level whose packets are discarded, when there
+    /// is one.
     fn pass(
         &self,
         set: &mut Self::Set,
         arrived: Self::Set,
         turn_at: (Channel, u8),
         turn: impl FnMut(u8, u8),
-    );
+    ) -> Option<ServiceLevel>;
 }
 
 /// SL n on VL n: a bit per level.
@@ -63,15 +75,35 @@ pub(super) struct SameNumber;
 impl Lanes for SameNumber {
     type Set = u16;
 
-    fn start(&self, set: &mut u16, _: SwitchId, ins: &[u8], _: u8, level: ServiceLevel) {
+    const DISCARDS: bool = false;
+
+    fn start(
+        &self,
+        set: &mut u16,
+        _: SwitchId,
+        ins: &[u8],
+        _: u8,
+        level: ServiceLevel,
+    ) -> Option<u8> {
+        if level.get() == DISCARDS {
+            return ins.first().copied();
+        }
         *set |= u16::from(!ins.is_empty()) << level.get();
+        None
     }
 
-    fn pass(&self, set: &mut u16, arrived: u16, _: (Channel, u8), mut turn: impl FnMut(u8, u8)) {
+    fn pass(
+        &self,
+        set: &mut u16,
+        arrived: u16,
+        _: (Channel, u8),
+        mut turn: impl FnMut(u8, u8),
+    ) -> Option<ServiceLevel> {
         *set |= arrived;
         for lane in bits(u64::from(arrived)) {
             turn(lane, lane);
         }
+        None
     }
 }
 
@@ -91,12 +123,24 @@ impl Mapped<'_> {
 impl Lanes for Mapped<'_> {
     type Set = [u16; LANES];
 
-    fn start(&self, set: &mut Self::Set, at: SwitchId, ins: &[u8], out: u8, level: ServiceLevel) {
+    const DISCARDS: bool = true;
+
+    fn start(
+        &self,
+        set: &mut Self::Set,
+        at: SwitchId,
+        ins: &[u8],
+        out: u8,
+        level: ServiceLevel,
+    ) -> Option<u8> {
+        let mut discarded = None;
         for &from in ins {
-            if let Some(lane) = self.lane(at, (from, out), level) {
-                set[usize::from(level.get())] |= 1 << lane;
+            match self.lane(at, (from, out), level) {
+                Some(lane) => set[usize::from(level.get())] |= 1 << lane,
+                None => discarded = discarded.or(Some(from)),
             }
         }
+        discarded
     }
 
     fn pass(
@@ -105,20 +149,24 @@ impl Lanes for Mapped<'_> {
         arrived: Self::Set,
         (channel, out): (Channel, u8),
         mut turn: impl FnMut(u8, u8),
-    ) {
-        let Hop::Switch(at, from) = self.wiring.hop(channel) else { return };
+    ) -> Option<ServiceLevel> {
+        let Hop::Switch(at, from) = self.wiring.hop(channel) else { return None };
+        let mut discarded = None;
         for (number, &before) in (0u8..).zip(&arrived) {
             if before == 0 {
                 continue;
             }
             let level = ServiceLevel::new(number).expect("one of 16");
-            if let Some(after) = self.lane(SwitchId(at), (from, out), level) {
-                set[usize::from(number)] |= 1 << after;
-                for lane in bits(u64::from(before)) {
-                    turn(lane, after);
-                }
+            let Some(after) = self.lane(SwitchId(at), (from, out), level) else {
+                discarded = discarded.or(Some(level));
+                continue;
+            };
+            set[usize::from(number)] |= 1 << after;
+            for lane in bits(u64::from(before)) {
+                turn(lane, after);
             }
         }
+        discarded
     }
 }
 

@@ -12,9 +12,9 @@ use super::dependency::Turns;
 use super::distance::{Distances, MAX_DESTINATIONS, NO_COLUMN};
 use super::hops::HopStats;
 use super::lanes::Lanes;
-use super::reach::Reachability;
+use super::reach::{Cause, Reachability};
 use super::tree::{Fate, Tree};
-use super::wiring::Wiring;
+use super::wiring::{Hop, Wiring};
 use crate::hops::Graph;
 use crate::layers::Layers;
 use crate::lft::{Lfts, NO_PATH};
@@ -229,13 +229,13 @@ impl<'p, L: Lanes> Worker<'p, L> {
         }
         if self.pass.scope.hosts_send_to(to.port.is_switch()) {
             self.start_packets(to, column);
-            self.push_packets(column);
+            self.push_packets(to.lid, column);
         }
     }
 
     /// Puts at each switch what its hosts and, depending on the scope, its port 0 send.
     fn start_packets(&mut self, to: Destination<'_>, column: usize) {
-        let Self { pass, tree, table, sources, sets, .. } = self;
+        let Self { pass, found, tree, table, sources, sets, .. } = self;
         let entries = &table[column * sets.len()..][..sets.len()];
         sets.fill(L::Set::default());
         let is_switch = to.port.is_switch();
@@ -248,16 +248,25 @@ impl<'p, L: Lanes> Worker<'p, L> {
         }
         let with_port_0 = pass.scope.switches_send_to(is_switch);
         let mut start = |switch: usize| {
-            if tree.next(switch).is_some() {
+            let to_host = tree.arrives(switch) && entries[switch] != 0;
+            if tree.next(switch).is_some() || to_host {
                 let id = SwitchId(switch as u16);
                 let ins = &pass.ins[switch][usize::from(!with_port_0)..];
                 let level = pass.layers.level(id, to.switch);
-                if id == to.switch {
+                let (set, out) = (&mut sets[switch], entries[switch]);
+                let discarded = if id == to.switch {
                     let others = ins.iter().copied().filter(|&port| port != to.number());
                     let others: Vec<u8> = others.collect();
-                    pass.lanes.start(&mut sets[switch], id, &others, entries[switch], level);
+                    pass.lanes.start(set, id, &others, out, level)
                 } else {
-                    pass.lanes.start(&mut sets[switch], id, ins, entries[switch], level);
+                    pass.lanes.start(set, id, ins, out, level)
+                };
+                // What goes round in circles has been counted.
+                if let (Some(from), false) =
+                    (discarded, matches!(tree.fate(switch), Fate::Loops(_)))
+                {
+                    let cause = Cause::Discarded { at: id, ports: (from, out), level };
+                    found.reach.add_lost(id, to.lid, cause, pass.samples);
                 }
             }
         };
@@ -269,7 +278,7 @@ impl<'p, L: Lanes> Worker<'p, L> {
     }
 
     /// Moves everything from switch to switch down to the roots.
-    fn push_packets(&mut self, column: usize) {
+    fn push_packets(&mut self, lid: u16, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
         let entries = &table[column * sets.len()..][..sets.len()];
         for switch in tree.towards_roots() {
@@ -283,11 +292,21 @@ impl<'p, L: Lanes> Worker<'p, L> {
             }
             let Some(next) = tree.next(switch).map(usize::from) else { continue };
             sources[next] += count;
-            if tree.next(next).is_some() {
+            let onward = tree.next(next).is_some();
+            let to_host = L::DISCARDS && !onward && tree.arrives(next) && entries[next] != 0;
+            if onward || to_host {
                 let turn_at = (channel, entries[next]);
-                pass.lanes.pass(&mut sets[next], set, turn_at, |before, after| {
-                    found.turns.add((before, after), channel, entries[next]);
+                let turns = &mut found.turns;
+                let discarded = pass.lanes.pass(&mut sets[next], set, turn_at, |before, after| {
+                    if onward {
+                        turns.add((before, after), channel, entries[next]);
+                    }
                 });
+                if let (Some(level), Hop::Switch(_, from)) = (discarded, pass.wiring.hop(channel)) {
+                    let at = SwitchId(next as u16);
+                    let cause = Cause::Discarded { at, ports: (from, entries[next]), level };
+                    found.reach.add_lost(at, lid, cause, pass.samples);
+                }
             }
         }
     }

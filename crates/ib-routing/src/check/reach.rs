@@ -1,5 +1,9 @@
 //! Which LIDs can be reached from where, and why not.
 
+use std::collections::BTreeSet;
+
+use ib_types::ServiceLevel;
+
 use super::tree::{Fate, Tree};
 use super::wiring::{Hop, Wiring};
 use crate::lft::NO_PATH;
@@ -15,11 +19,14 @@ pub struct Reachability {
     /// The pairs that fail and should not; zero when the tables are sound.
     ///
     /// That is every pair of a switch that has a channel adapter or router and a LID of a channel
-    /// adapter or router, every switch without an entry for its own LID, and every pair at all
+    /// adapter or router, every switch whose SL-to-VL table discards packets to a LID that come
+    /// to it, every switch without an entry for its own LID, and every pair at all
     /// whose packets are sent somewhere and then get lost.
     pub unreachable: u64,
     /// The first of these, by LID and then by switch.
     pub first: Vec<Unreachable>,
+    /// The switches that drop the packets of failing pairs, or pass them round, ascending.
+    pub faulty: BTreeSet<SwitchId>,
     /// The other pairs that fail: the switch has no entry for the LID, and one end of the path
     /// could only be a switch's own port 0.
     ///
@@ -78,6 +85,15 @@ pub enum Cause {
         /// The end port that gets the packet.
         arrives_at: EndPortId,
     },
+    /// This switch's SL-to-VL table gives the packet no lane.
+    Discarded {
+        /// The switch that drops the packet.
+        at: SwitchId,
+        /// The ports by which it came in and was to leave.
+        ports: (u8, u8),
+        /// Its service level.
+        level: ServiceLevel,
+    },
     /// The packet goes round for ever.
     Loop {
         /// A switch that it comes by again and again.
@@ -92,6 +108,21 @@ pub struct ForwardingLoop {
     pub lid: u16,
     /// Its switches with their output ports, the lowest switch first.
     pub steps: Vec<(SwitchId, u8)>,
+}
+
+impl Cause {
+    /// Returns the switch at which the packets are lost.
+    #[must_use]
+    pub const fn at(self) -> SwitchId {
+        match self {
+            Self::NoEntry { at }
+            | Self::NoSuchPort { at, .. }
+            | Self::Unlinked { at, .. }
+            | Self::WrongEndPort { at, .. }
+            | Self::Discarded { at, .. }
+            | Self::Loop { at } => at,
+        }
+    }
 }
 
 impl Unreachable {
@@ -120,6 +151,9 @@ impl Unreachable {
                     end.base_lid,
                     subnet.end_port_node(arrives_at).description
                 )
+            }
+            Cause::Discarded { at, ports: (from, out), level } => {
+                format!("{} discards SL {} from port {from} to port {out}", name(at), level.get())
             }
             Cause::Loop { at } => format!("packets loop through {}", name(at)),
         };
@@ -156,7 +190,11 @@ impl Reachability {
             let from = SwitchId(switch as u16);
             // To its own port 0 every switch has a way.
             let managed_only = own.map_or(hosts == 0, |own| own != from);
-            let (count, first) = if managed_only && cause == (Cause::NoEntry { at: from }) {
+            let tolerated = managed_only && cause == (Cause::NoEntry { at: from });
+            if !tolerated {
+                self.faulty.insert(cause.at());
+            }
+            let (count, first) = if tolerated {
                 (&mut self.unreachable_switch_pairs, &mut self.first_switch_pairs)
             } else {
                 (&mut self.unreachable, &mut self.first)
@@ -165,6 +203,15 @@ impl Reachability {
             if first.len() < samples {
                 first.push(Unreachable { from, lid, cause });
             }
+        }
+    }
+
+    /// Counts packets from a switch on that another rule than the tables drops.
+    pub(super) fn add_lost(&mut self, from: SwitchId, lid: u16, cause: Cause, samples: usize) {
+        self.unreachable += 1;
+        self.faulty.insert(cause.at());
+        if self.first.len() < samples {
+            self.first.push(Unreachable { from, lid, cause });
         }
     }
 
@@ -191,6 +238,7 @@ impl Reachability {
         self.unreachable += later.unreachable;
         self.unreachable_switch_pairs += later.unreachable_switch_pairs;
         self.looping_lids += later.looping_lids;
+        self.faulty.extend(later.faulty);
         self.first.extend(later.first);
         self.first.truncate(samples);
         self.first_switch_pairs.extend(later.first_switch_pairs);

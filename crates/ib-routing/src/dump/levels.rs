@@ -30,23 +30,37 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, layers: &Layers) -> io::R
     Ok(())
 }
 
-/// Reads such a file for a subnet; pairs that it does not name have SL 0.
+/// Reads such a file for a subnet. Pairs of a switch with itself may be missing and have SL 0 then.
 ///
 /// # Errors
-/// Fails on the first line that is malformed.
+/// Fails on the first line that is malformed, and when a pair of switches of this subnet is missing.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Layers>, ParseError> {
     let text = checked(file, bytes)?;
     let switches = subnet.switches().len();
     let mut levels = vec![0; switches * switches];
+    let mut known = vec![false; switches * switches];
     let mut skipped = 0;
     for line in Lines::new(text, 0, 1) {
         let Some((from, to, level)) = entry(line).map_err(|fault| fault.at(file))? else {
             continue;
         };
         match (subnet.find_switch(from), subnet.find_switch(to)) {
-            (Some(from), Some(to)) => levels[from.index() * switches + to.index()] = level,
+            (Some(from), Some(to)) => {
+                levels[from.index() * switches + to.index()] = level;
+                known[from.index() * switches + to.index()] = true;
+            }
             _ => skipped += 1,
         }
+    }
+    let missing = known.iter().filter(|&&known| !known).count().saturating_sub(switches);
+    if missing > 0 {
+        let line = text.lines().count() as u32 + 1;
+        let place = ib_topology::text::Place { source: 0, line, column: 1 };
+        let message = format!(
+            "found the end of the file, expected the levels of {missing} more pairs of switches of \
+             this subnet"
+        );
+        return Err(place.fault(message).at(file));
     }
     let note =
         format!("pairs with a switch that is not in the subnet: {skipped}; they are skipped");
@@ -61,9 +75,9 @@ fn entry(mut line: Line<'_>) -> Result<Option<(Guid, Guid, u8)>, Fault> {
     }
     let mut guid = || -> Result<Guid, Fault> {
         line.demand("0x")?;
-        let guid = line.hexadecimal("the GUID of a switch", u64::MAX)?;
+        let guid = line.whole_guid("the GUID of a switch")?;
         line.skip_blanks();
-        Ok(Guid(guid))
+        Ok(guid)
     };
     let (from, to) = (guid()?, guid()?);
     let level = line.decimal("a service level", 0, 15)? as u8;

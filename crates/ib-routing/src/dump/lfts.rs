@@ -45,25 +45,46 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, lfts: &Lfts) -> io::Resul
     Ok(())
 }
 
+/// Which entries belong to the port whose GUID they name, whatever LID it has in this subnet: they
+/// move to its LID with the same lowest bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// All: how tables are loaded to be used, as OpenSM does.
+    AllGuids,
+    /// Those of ports for which the fabric file records no LID: how tables are judged. Where it
+    /// records one, the tables have to serve just that.
+    UnrecordedLids,
+}
+
 /// Reads such a file, or what `ibroute` prints of several switches, for a subnet.
 ///
-/// A LID whose port GUID is given but which has other LIDs in this subnet becomes that port's
-/// LID with the same lowest bits. Blocks of switches that are not in the subnet are skipped, and
-/// switches without a block get empty tables; both are noted.
+/// Where entries name port GUIDs, [`Follow`] says which LIDs give way to them. Blocks of switches
+/// that are not in the subnet are skipped, and switches without a block get empty tables; both are
+/// noted, and so are entries that moved to another LID.
 ///
 /// # Errors
-/// Fails on the first line that is malformed, on a switch that has two blocks, and on a block that
-/// breaks off.
-pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Lfts>, ParseError> {
+/// Fails on the first line that is malformed or names another port GUID for a LID than a line
+/// above, on a LID that stands twice in a block or moves to where another one is, on a switch that
+/// has two blocks, on a block that breaks off, and when no block is of this subnet.
+pub fn read(
+    file: &str,
+    bytes: &[u8],
+    subnet: &Subnet<'_>,
+    follow: Follow,
+) -> Result<Loaded<Lfts>, ParseError> {
     let text = checked(file, bytes)?;
     let mut reader = Reader {
         subnet,
         lfts: Lfts::new(subnet),
         seen: vec![false; subnet.switches().len()],
         known: vec![(Guid::ZERO, 0); usize::from(Lid::MAX_UNICAST) + 1],
+        follow,
         block: None,
+        blocks: 0,
+        block_of_lid: vec![0; usize::from(Lid::MAX_UNICAST) + 1],
         skipped: 0,
         strangers: 0,
+        moved: 0,
     };
     for line in Lines::new(text, 0, 1) {
         reader.line(line).map_err(|fault| fault.at(file))?;
@@ -75,6 +96,15 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Lfts
             "found the end of the file, expected `lids dumped`, the end of the block of line {}",
             block.line
         );
+        return Err(place.fault(message).at(file));
+    }
+    if !reader.seen.contains(&true) {
+        let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
+        let found = match reader.skipped {
+            0 => "no `Unicast lids`".to_owned(),
+            skipped => format!("only blocks of switches that are not in the subnet, {skipped}"),
+        };
+        let message = format!("found {found}, expected the tables of this subnet");
         return Err(place.fault(message).at(file));
     }
     Ok(reader.finish())
@@ -93,9 +123,14 @@ struct Reader<'a> {
     seen: Vec<bool>,
     /// By LID of the file: the port GUID last seen with it, and the LID that it has here.
     known: Vec<(Guid, u16)>,
+    follow: Follow,
     block: Option<Block>,
+    blocks: u32,
+    /// By LID of the file: the number of the block that it last stood in.
+    block_of_lid: Vec<u32>,
     skipped: usize,
     strangers: usize,
+    moved: usize,
 }
 
 impl Reader<'_> {
@@ -127,7 +162,8 @@ impl Reader<'_> {
         };
         line.seek(line.position() + at + " guid 0x".len());
         let place = line.place();
-        let guid = Guid(line.hexadecimal("the GUID of a switch", u64::MAX)?);
+        let guid = line.whole_guid("the GUID of a switch")?;
+        self.blocks += 1;
         let switch = self.subnet.find_switch(guid);
         match switch {
             Some(id) if std::mem::replace(&mut self.seen[id.index()], true) => {
@@ -172,8 +208,19 @@ impl Reader<'_> {
             return Err(line.expected("a blank or the end of the line"));
         }
         let Some(switch) = block.switch.filter(|_| lid != 0) else { return Ok(()) };
+        let last = std::mem::replace(&mut self.block_of_lid[usize::from(lid)], self.blocks);
+        if last == self.blocks {
+            let message =
+                format!("found LID {lid:#06x} again, expected one line for it in a block");
+            return Err(start.fault(message));
+        }
         let guid = port_guid(&mut line)?;
-        let here = self.map(lid, guid);
+        let here = self.map(lid, guid).map_err(|known| {
+            line.place().fault(format!(
+                "found port GUID {guid} for LID {lid:#06x}, expected {known} as in a block above"
+            ))
+        })?;
+        self.moved += usize::from(here != lid);
         match self.lfts.table_mut(switch).get_mut(usize::from(here)) {
             Some(slot) if *slot == NO_PATH || *slot == port => *slot = port,
             Some(slot) => {
@@ -194,24 +241,30 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the LID that a port has in this subnet.
-    fn map(&mut self, lid: u16, guid: Guid) -> u16 {
+    /// Returns the LID that an entry belongs to; fails with the port GUID that the LID had before.
+    fn map(&mut self, lid: u16, guid: Guid) -> Result<u16, Guid> {
         if guid.is_zero() {
-            return lid;
+            return Ok(lid);
         }
         let slot = &mut self.known[usize::from(lid)];
-        if slot.0 != guid {
-            let here = self.subnet.find_end_port(guid).map_or(lid, |id| {
-                let end_port = self.subnet.end_port(id);
-                if end_port.lid_range().contains(&lid) {
-                    lid
-                } else {
-                    end_port.base_lid.get() + lid % end_port.lids
-                }
-            });
-            *slot = (guid, here);
+        if slot.0 == guid {
+            return Ok(slot.1);
         }
-        slot.1
+        if !slot.0.is_zero() {
+            return Err(slot.0);
+        }
+        let owner = self.subnet.find_end_port(guid).map(|id| self.subnet.end_port(id));
+        let recorded = |port| self.subnet.fabric().port(port).lid.is_some();
+        let followed =
+            owner.filter(|end_port| self.follow == Follow::AllGuids || !recorded(end_port.port));
+        let here = match followed {
+            Some(end_port) if !end_port.lid_range().contains(&lid) => {
+                end_port.base_lid.get() + lid % end_port.lids
+            }
+            _ => lid,
+        };
+        *slot = (guid, here);
+        Ok(here)
     }
 
     fn finish(self) -> Loaded<Lfts> {
@@ -226,6 +279,12 @@ impl Reader<'_> {
             notes.push(format!(
                 "entries for LIDs that nobody has: {}; they are skipped",
                 self.strangers
+            ));
+        }
+        if self.moved > 0 {
+            notes.push(format!(
+                "entries for ports that have another LID in this subnet: {}; they count for that",
+                self.moved
             ));
         }
         let empty = self.seen.iter().filter(|&&seen| !seen).count();
@@ -250,5 +309,5 @@ fn port_guid(line: &mut Line<'_>) -> Result<Guid, Fault> {
     const KEY: &str = " portguid 0x";
     let Some(at) = line.rest().find(KEY) else { return Ok(Guid::ZERO) };
     line.seek(line.position() + at + KEY.len());
-    Ok(Guid(line.hexadecimal("a port GUID", u64::MAX)?))
+    line.whole_guid("a port GUID")
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use ib_topology::ParseError;
 use ib_topology::text::{Fault, Line, Lines, checked};
-use ib_types::{Guid, Lid};
+use ib_types::Lid;
 
 use super::Loaded;
 use crate::hops::{HopMatrix, NO_HOPS};
@@ -42,11 +42,12 @@ pub fn write(out: &mut dyn Write, subnet: &Subnet<'_>, hops: &HopMatrix) -> io::
 /// Reads such a file for a subnet.
 ///
 /// A row belongs to the switch whose port GUID it gives or, without one, to that which has the
-/// LID. Rows of other LIDs and switches that are not in the subnet are skipped and noted.
+/// LID. Rows of other LIDs and switches that are not in the subnet are skipped, and what has no row is unreachable; skipped
+/// lines and switches without any row are noted.
 ///
 /// # Errors
 /// Fails on the first line that is malformed or gives hops for another number of ports than the
-/// switch has.
+/// switch has, and when no row is of this subnet.
 pub fn read(
     file: &str,
     bytes: &[u8],
@@ -58,19 +59,35 @@ pub fn read(
         .iter()
         .map(|switch| vec![NO_HOPS; (usize::from(switch.ports) + 1) * subnet.switches().len()])
         .collect();
-    let mut reader = Reader { subnet, blocks, at: None, opened: false, skipped: 0 };
+    let rows = vec![false; subnet.switches().len().pow(2)];
+    let mut reader = Reader { subnet, blocks, rows, at: None, opened: false, skipped: 0 };
     for line in Lines::new(text, 0, 1) {
         reader.line(line).map_err(|fault| fault.at(file))?;
     }
-    let notes = (reader.skipped > 0)
-        .then(|| format!("{} lines for what is not in the subnet are skipped", reader.skipped));
-    let value = HopMatrix::explicit(subnet, reader.blocks);
-    Ok(Loaded { value, notes: notes.into_iter().collect() })
+    if !reader.rows.contains(&true) {
+        let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
+        let message =
+            "found no hops between switches of this subnet, expected `Switch: guid` and rows";
+        return Err(place.fault(message).at(file));
+    }
+    let mut notes = Vec::new();
+    if reader.skipped > 0 {
+        let skipped = reader.skipped;
+        notes.push(format!("lines for what is not in the subnet: {skipped}; they are skipped"));
+    }
+    let rows = reader.rows.chunks(subnet.switches().len());
+    let empty = rows.filter(|rows| !rows.contains(&true)).count();
+    if empty > 0 {
+        notes.push(format!("switches of the subnet without a row in the file: {empty}"));
+    }
+    Ok(Loaded { value: HopMatrix::explicit(subnet, reader.blocks), notes })
 }
 
 struct Reader<'a> {
     subnet: &'a Subnet<'a>,
     blocks: Vec<Vec<u8>>,
+    /// `[switch][switch]`: whether the file has a row for them.
+    rows: Vec<bool>,
     at: Option<SwitchId>,
     opened: bool,
     skipped: usize,
@@ -84,7 +101,7 @@ impl Reader<'_> {
             Some(b'S') if line.eat("Switch:") => {
                 line.skip_blanks();
                 line.demand("guid 0x")?;
-                let guid = Guid(line.hexadecimal("the GUID of a switch", u64::MAX)?);
+                let guid = line.whole_guid("the GUID of a switch")?;
                 self.at = self.subnet.find_switch(guid);
                 self.opened = true;
                 self.skipped += usize::from(self.at.is_none());
@@ -128,6 +145,7 @@ impl Reader<'_> {
             Some(to) => {
                 let block = &mut self.blocks[from.index()];
                 block[to.index() * stride..][..stride].copy_from_slice(&row);
+                self.rows[from.index() * self.subnet.switches().len() + to.index()] = true;
             }
             None => self.skipped += 1,
         }
@@ -139,7 +157,7 @@ impl Reader<'_> {
         let owner = match line.rest().find(KEY) {
             Some(at) => {
                 line.seek(line.position() + at + KEY.len());
-                let guid = Guid(line.hexadecimal("a port GUID", u64::MAX)?);
+                let guid = line.whole_guid("a port GUID")?;
                 self.subnet.find_end_port(guid)
             }
             None => self.subnet.lid_owner(lid),

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 
 use ib_topology::ParseError;
 use ib_topology::text::{Fault, Line, Lines, checked};
-use ib_types::{Guid, ServiceLevel, VirtualLane};
+use ib_types::{ServiceLevel, VirtualLane};
 
 use super::Loaded;
 use crate::check::VlMap;
-use crate::subnet::{Subnet, SwitchId};
+use crate::subnet::{Peer, Subnet, SwitchId};
 
 /// The lane of every service level.
 type Lanes = [u8; 16];
@@ -27,7 +27,7 @@ const SAME_NUMBER: Lanes = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 
 /// The SL-to-VL tables of the switches of a subnet, read from a file.
 ///
-/// Pairs of ports that the file does not name send SL n on VL n.
+/// Pairs of ports that the file need not name, since no link leads out, send SL n on VL n.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sl2Vl {
     /// The different tables; the first is [`SAME_NUMBER`].
@@ -55,7 +55,8 @@ impl VlMap for Sl2Vl {
 ///
 /// # Errors
 /// Fails on the first line that is malformed, on a port that the switch does not have, on a lane
-/// above 15, on a switch that has two blocks and on a pair of ports that stands twice.
+/// above 15, on a switch that has two blocks, on a pair of ports that stands twice, and when a
+/// switch or a pair of ports with a link at the output is missing.
 pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2Vl>, ParseError> {
     let text = checked(file, bytes)?;
     let mut reader = Reader {
@@ -77,9 +78,10 @@ pub fn read(file: &str, bytes: &[u8], subnet: &Subnet<'_>) -> Result<Loaded<Sl2V
         let skipped = reader.skipped;
         notes.push(format!("the tables of {skipped} switches not in the subnet are skipped"));
     }
-    let missing = reader.map.switches.iter().filter(|tables| tables.is_empty()).count();
-    if missing > 0 {
-        notes.push(format!("switches without a table: {missing}; there SL n travels on VL n"));
+    if let Some(message) = reader.gap() {
+        let line = text.lines().count() as u32 + 1;
+        let place = ib_topology::text::Place { source: 0, line, column: 1 };
+        return Err(place.fault(message).at(file));
     }
     for tables in &mut reader.map.switches {
         for table in tables.iter_mut().filter(|table| **table == UNSET) {
@@ -108,6 +110,30 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Says what the file should have had besides, when something is missing.
+    fn gap(&self) -> Option<String> {
+        for id in self.subnet.switch_ids() {
+            let tables = &self.map.switches[id.index()];
+            let guid = self.subnet.switch(id).guid;
+            if tables.is_empty() {
+                return Some(format!(
+                    "found the end of the file, expected a block for switch {guid}"
+                ));
+            }
+            let ports = self.map.ports[id.index()];
+            for (out, peer) in self.subnet.peers(id).iter().enumerate().skip(1) {
+                let missing = (0..ports).find(|from| tables[from * ports + out] == UNSET);
+                if let (false, Some(from)) = (*peer == Peer::None, missing) {
+                    return Some(format!(
+                        "found the end of the file, expected a line for input port {from} and \
+                         output port {out} of switch {guid}"
+                    ));
+                }
+            }
+        }
+        None
+    }
+
     fn line(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
         line.skip_blanks();
         match line.peek() {
@@ -132,7 +158,7 @@ impl Reader<'_> {
         line.skip_blanks();
         line.demand("0x")?;
         let place = line.place();
-        let guid = Guid(line.hexadecimal("a port GUID", u64::MAX)?);
+        let guid = line.whole_guid("a port GUID")?;
         self.block = Some(match self.subnet.find_switch(guid).filter(|_| switch) {
             Some(id) => {
                 let tables = &mut self.map.switches[id.index()];

@@ -2,6 +2,7 @@ use ib_topology::Fabric;
 use ib_topology::generate::{Kind, Options, generate};
 use ib_types::ServiceLevel;
 
+use super::lfts::Follow;
 use super::*;
 use crate::engine::{Engine, RoutingOptions, minhop::MinHop, updn::UpDown};
 use crate::layers::Layers;
@@ -31,7 +32,7 @@ fn what_is_written_reads_back() {
         let subnet = subnet(&fabric, lmc);
         let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");
         let dump = text(|out| lfts::write(out, &subnet, &routing.lfts));
-        let read = lfts::read("x", dump.as_bytes(), &subnet).expect("our own");
+        let read = lfts::read("x", dump.as_bytes(), &subnet, Follow::AllGuids).expect("our own");
         assert_eq!(read, Loaded { value: routing.lfts, notes: Vec::new() });
 
         let dump = text(|out| lid_matrix::write(out, &subnet, &routing.hops));
@@ -57,7 +58,7 @@ fn tables_follow_a_port_to_its_new_lid() {
     let (old, new) = (subnet(&fabric, 0), subnet(&fabric, 3));
     let routing = MinHop.route(&old, &RoutingOptions::default()).expect("minhop always does");
     let dump = text(|out| lfts::write(out, &old, &routing.lfts));
-    let read = lfts::read("x", dump.as_bytes(), &new).expect("our own").value;
+    let read = lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids).expect("our own").value;
     for (before, after) in old.end_ports().iter().zip(new.end_ports()) {
         for switch in old.switch_ids() {
             let lid = after.base_lid.get() + before.base_lid.get() % after.lids;
@@ -80,7 +81,8 @@ fn what_ibroute_prints_is_read() {
          Port     Info \n0x0001 002 : (Channel Adapter portguid 0x0002c90000100001: 'host-00')\n\
          0x0002 000 : (Switch portguid {guid}: 'leaf-0')\n2 valid lids dumped \n"
     );
-    let loaded = lfts::read("x", text.as_bytes(), &subnet).expect("ibroute's form");
+    let loaded =
+        lfts::read("x", text.as_bytes(), &subnet, Follow::AllGuids).expect("ibroute's form");
     assert_eq!(loaded.value.port(crate::SwitchId(0), 1), 2);
     let missing = subnet.switches().len() - 1;
     assert_eq!(
@@ -105,7 +107,7 @@ fn malformed_dumps_are_refused_with_their_place() {
         (format!("{head}0xc000 002\n"), "x:2:3: found `c000`, expected a unicast LID, 0 to bfff"),
         (
             format!("{head}0x0001 002\n0x0001 003\n"),
-            "x:3:1: found port 3, expected port 2 as above for LID 0x0001",
+            "x:3:1: found LID 0x0001 again, expected one line for it in a block",
         ),
         (
             format!("{head}{head}"),
@@ -121,7 +123,7 @@ fn malformed_dumps_are_refused_with_their_place() {
         ),
     ];
     for (text, expected) in cases {
-        let error = lfts::read("x", text.as_bytes(), &subnet).expect_err(&text);
+        let error = lfts::read("x", text.as_bytes(), &subnet, Follow::AllGuids).expect_err(&text);
         assert_eq!(error.to_string(), expected);
     }
 }
@@ -139,7 +141,23 @@ fn malformed_lists_are_refused_with_their_place() {
         "g:2:1: found GUID 0x0000000000000001 again, expected one line per GUID"
     );
     let levels = |text: &str| error(levels::read("l", text.as_bytes(), &subnet).map(|_| ()));
-    assert_eq!(levels("0x1 0x2 16\n"), "l:1:9: found `16`, expected a service level, 0 to 15");
+    let pair = "0x0000000000000001 0x0000000000000002";
+    assert_eq!(
+        levels(&format!("{pair} 16\n")),
+        "l:1:39: found `16`, expected a service level, 0 to 15"
+    );
+    assert_eq!(
+        levels(&format!("{pair} 1\n")),
+        format!(
+            "l:2:1: found the end of the file, expected the levels of {} more pairs of switches of \
+             this subnet",
+            subnet.switches().len() * (subnet.switches().len() - 1)
+        )
+    );
+    assert_eq!(
+        levels("0x1 0x2 1\n"),
+        "l:1:3: found `1`, expected the GUID of a switch of 16 hexadecimal digits"
+    );
     let switch = subnet.switches()[0].guid;
     let matrix = |text: &str| error(lid_matrix::read("m", text.as_bytes(), &subnet).map(|_| ()));
     assert_eq!(

@@ -184,7 +184,7 @@ fn note(layout: &Layout, first: u8) -> String {
         .zip(first..)
         .map(|(paths, level)| format!("SL{level}: {}", paths / 2))
         .collect();
-    format!("{} layers; pairs of switches by service level: {}", layout.count(), pairs.join(", "))
+    format!("pairs of switches by service level: {}", pairs.join(", "))
 }
 
 #[cfg(test)]

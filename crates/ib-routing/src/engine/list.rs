@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Engine, EngineError, EngineKind, Routing, RoutingOptions, UnknownEngine};
+use super::{Engine, EngineError, EngineKind, ParseEngineError, Routing, RoutingOptions};
 use crate::subnet::Subnet;
 
 /// The engines to try, first to last, and after them minhop unless that is ruled out.
@@ -30,7 +30,7 @@ impl From<EngineKind> for EngineList {
 }
 
 impl FromStr for EngineList {
-    type Err = UnknownEngine;
+    type Err = ParseEngineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut list = Self { engines: Vec::new(), fallback: true };
@@ -42,7 +42,7 @@ impl FromStr for EngineList {
             }
         }
         if list.engines.is_empty() {
-            return Err(UnknownEngine(text.to_owned()));
+            return Err(ParseEngineError::None(text.to_owned()));
         }
         Ok(list)
     }

@@ -24,6 +24,10 @@ impl Engine for UpDown {
     }
 
     fn route(&self, subnet: &Subnet<'_>, options: &RoutingOptions) -> Result<Routing, EngineError> {
+        if subnet.switches().is_empty() {
+            let message = "updn: the subnet has no switch; expected at least one";
+            return Err(EngineError::Unsuitable(message.into()));
+        }
         let mut notes = Vec::new();
         let weights = options.link_weights(subnet);
         let mut shortest = None;
@@ -55,10 +59,10 @@ impl Engine for UpDown {
                     subnet.peers(id).iter().any(|peer| matches!(peer, Peer::EndPort(_)))
                 });
                 let hosts = hosts.count();
-                if hosts > 0 {
+                if hosts > 0 && subnet.switches().len() > 1 {
                     notes.push(format!(
-                        "{hosts} of the {} roots found have hosts, which the top of a tree has \
-                         not: give the roots by --root-guids",
+                        "roots with hosts: {hosts} of the {} found, though the top of a tree has \
+                         none; better give the roots by --root-guids",
                         detected.roots.len()
                     ));
                 }

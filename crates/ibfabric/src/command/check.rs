@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use ib_routing::dump::lfts::Follow;
 use ib_routing::{Layers, dump};
 use ib_types::ServiceLevel;
 use serde::Serialize;
@@ -44,8 +45,10 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
     let start = Instant::now();
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
-    let lfts = input::load(Some(&args.lfts), |name, bytes| dump::lfts::read(name, bytes, &subnet))?
-        .expect("a file was named");
+    let lfts = input::load(Some(&args.lfts), |name, bytes| {
+        dump::lfts::read(name, bytes, &subnet, Follow::UnrecordedLids)
+    })?
+    .expect("a file was named");
     let layers = input::load(args.levels.as_deref(), |name, bytes| {
         dump::levels::read(name, bytes, &subnet)
     })?

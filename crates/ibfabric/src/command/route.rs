@@ -24,9 +24,22 @@ struct Report {
     fallback: bool,
     #[serde(flatten)]
     summary: Summary,
+    refusals: Vec<Refused>,
     notes: Vec<String>,
     ms: Times,
     peak_rss_mb: f64,
+}
+
+/// An engine that did not route.
+#[derive(Serialize)]
+struct Refused {
+    engine: &'static str,
+    reason: String,
+}
+
+fn refused(refusals: &[Refusal]) -> Vec<Refused> {
+    let refused = |refusal: &Refusal| Refused { engine: refusal.0.name(), reason: reason(refusal) };
+    refusals.iter().map(refused).collect()
 }
 
 /// How long each step took, in milliseconds.
@@ -84,8 +97,12 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         say!("routed with {} instead", routing.engine);
     }
 
-    for option in input::unused_options(&args.engines, routing.engine) {
-        say!("{} does not look at {option}", routing.engine);
+    let mut engines = args.engine.engines().to_vec();
+    engines.push(routing.engine);
+    engines.dedup();
+    for option in input::unused_options(&args.engines, &engines) {
+        let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+        say!("{option} changes nothing with {}", names.join(" and "));
     }
 
     progress.next("checking");
@@ -105,7 +122,8 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref(), strict);
     if let Some(path) = &args.report {
         let requested = args.engine.to_string();
-        let choice = report::Choice { requested: &requested, refusals: &refusals };
+        let name = args.subnet.fabric.display().to_string();
+        let choice = report::Choice { fabric: &name, requested: &requested, refusals: &refusals };
         let page = report::page(&subnet, &routing, &report, &summary, choice);
         write_report(path, &page)?;
     }
@@ -119,6 +137,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
             requested: args.engine.to_string(),
             fallback: !refusals.is_empty(),
             summary,
+            refusals: refused(&refusals),
             notes: routing.notes.clone(),
             ms,
             peak_rss_mb: peak_rss_mb(),
@@ -127,9 +146,15 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
             print_engine(args, &routing, &refusals, out)?;
             summary.print(&subnet, &report, out)?;
             if summary.credit_loops > 0 {
-                print_remedy(&routing, out)?;
+                print_remedy(&routing, &refusals, out)?;
             }
             print_worst_links(&report.load, &subnet, out)?;
+            if !routing.notes.is_empty() {
+                writeln!(out, "\nnotes of {}:", routing.engine)?;
+            }
+            for note in &routing.notes {
+                writeln!(out, "  {note}")?;
+            }
             write!(
                 out,
                 "\nread in {:.0} ms, routed in {:.0} ms, checked in {:.0} ms",
@@ -161,34 +186,26 @@ fn print_engine(
     } else {
         writeln!(out, " (requested: {})", args.engine)?;
     }
-    for note in &routing.notes {
-        writeln!(out, "             {note}")?;
-    }
     Ok(())
 }
 
-/// Says which engines never make credit loops.
-fn print_remedy(routing: &Routing, out: &mut Output) -> Result<(), Failure> {
+/// Names an engine that never makes credit loops, unless it has refused already.
+fn print_remedy(routing: &Routing, refusals: &[Refusal], out: &mut Output) -> Result<(), Failure> {
     use ib_routing::EngineKind::{Lash, UpDown};
-    let others = [Lash, UpDown].into_iter().filter(|&kind| kind != routing.engine);
-    let names: Vec<String> = others.map(|kind| format!("--engine {kind}")).collect();
-    writeln!(out, "\nroutes without credit loops: try {}", names.join(" or "))?;
+    let tried = |kind| routing.engine == kind || refusals.iter().any(|refusal| refusal.0 == kind);
+    if let Some(kind) = [Lash, UpDown].into_iter().find(|&kind| !tried(kind)) {
+        writeln!(out, "\nfor routes without credit loops, try --engine {kind}")?;
+    }
     Ok(())
 }
 
 /// Reports that no engine of the list served.
 fn no_engine(args: &RouteArgs, error: &NoEngine, out: &mut Output) -> Result<Verdict, Failure> {
     if args.subnet.format == Format::Json {
-        let refusals = error.refusals.iter();
-        let refusals: Vec<_> = refusals
-            .map(|refusal| {
-                serde_json::json!({ "engine": refusal.0.name(), "reason": reason(refusal) })
-            })
-            .collect();
         out.json(&serde_json::json!({
             "engine": null,
             "requested": args.engine.to_string(),
-            "refusals": refusals,
+            "refusals": refused(&error.refusals),
         }))?;
     }
     say!("{error}");

@@ -6,7 +6,9 @@ use std::time::Instant;
 use ib_routing::check::{CheckReport, LinkLoad, Reachability};
 use ib_routing::metrics::{Metrics, MetricsOptions, metrics};
 use ib_routing::{EndPortId, Layers, Lfts, Subnet};
+use ib_types::Guid;
 use serde::Serialize;
+use serde::ser::Serializer;
 
 use crate::cli::SubnetArgs;
 use crate::failure::{Failure, Verdict};
@@ -36,11 +38,36 @@ pub(crate) struct Summary {
     pub(crate) unreachable_switch_pairs: u64,
     pub(crate) forwarding_loops: usize,
     pub(crate) credit_loops: usize,
+    pub(crate) credit_loop_channels: usize,
     pub(crate) layers: usize,
     pub(crate) link_load: Load,
+    #[serde(serialize_with = "as_text")]
+    pub(crate) sm_port: Guid,
     pub(crate) cut_off: Vec<String>,
+    pub(crate) examples: Examples,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) metrics: Option<MetricsSummary>,
+}
+
+/// The first of what is wrong, and the most loaded links, in words.
+#[derive(Debug, Serialize)]
+pub(crate) struct Examples {
+    unreachable: Vec<String>,
+    forwarding_loops: Vec<String>,
+    credit_loops: Vec<Vec<String>>,
+    loaded_links: Vec<String>,
+}
+
+impl Examples {
+    fn new(subnet: &Subnet<'_>, report: &CheckReport) -> Self {
+        let reach = &report.reach;
+        Self {
+            unreachable: reach.first.iter().map(|pair| pair.describe(subnet)).collect(),
+            forwarding_loops: reach.loops.iter().map(|found| found.describe(subnet)).collect(),
+            credit_loops: report.credit.first.iter().map(|found| found.describe(subnet)).collect(),
+            loaded_links: report.load.worst.iter().map(|link| link.describe(subnet)).collect(),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -65,6 +92,10 @@ impl From<&Metrics> for MetricsSummary {
             shift_contention_mean: rounded(metrics.shift_contention.mean),
         }
     }
+}
+
+fn as_text<S: Serializer>(guid: &Guid, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(guid)
 }
 
 /// Rounds to four places: the rest is noise to a reader.
@@ -102,6 +133,7 @@ impl Summary {
             unreachable_switch_pairs: report.reach.unreachable_switch_pairs,
             forwarding_loops: report.reach.looping_lids,
             credit_loops: report.credit.loops,
+            credit_loop_channels: report.credit.channels,
             layers: layers.count(),
             link_load: Load {
                 max: report.load.max,
@@ -117,6 +149,8 @@ impl Summary {
                 })
                 .collect(),
             metrics: metrics.map(MetricsSummary::from),
+            sm_port: subnet.end_port(subnet.sm_port()).guid,
+            examples: Examples::new(subnet, report),
         }
     }
 
@@ -140,6 +174,14 @@ impl Summary {
             counted(self.lids, "LID"),
             counted(self.links, "link")
         )?;
+        let manager = subnet.end_port(subnet.sm_port());
+        writeln!(
+            out,
+            "manager      on '{}', port GUID {}, LID {}",
+            subnet.end_port_node(subnet.sm_port()).description,
+            manager.guid,
+            manager.base_lid
+        )?;
         writeln!(
             out,
             "hops         {} at most, {:.2} on average, {} routes longer than need be",
@@ -148,34 +190,42 @@ impl Summary {
         let load = &self.link_load;
         writeln!(
             out,
-            "link load    {} routes at most, {:.1} on average, coefficient of variation {:.3}",
-            load.max, load.mean, load.cv
+            "link load    at most {}, {:.1} on average, coefficient of variation {:.3}",
+            counted(load.max, "route"),
+            load.mean,
+            load.cv
         )?;
         if let Some(metrics) = &self.metrics {
             writeln!(
                 out,
-                "metrics      {:.1} % effective bisection bandwidth; shift pattern: {} flows on a \
-                 link at most, {:.2} on average",
+                "metrics      {:.1} % effective bisection bandwidth; shift pattern: at most {} on \
+                 a link, {:.2} on average",
                 metrics.effective_bisection * 100.0,
-                metrics.shift_contention,
+                counted(metrics.shift_contention, "flow"),
                 metrics.shift_contention_mean
             )?;
         }
-        writeln!(
-            out,
-            "reachable    {}",
-            match (self.unreachable, self.unreachable_switch_pairs) {
-                (0, 0) => "everything",
-                (0, _) => "all hosts; not every switch",
-                _ => "NO",
-            }
-        )?;
+        let cut_off = self.cut_off.len();
+        match (self.unreachable, self.unreachable_switch_pairs) {
+            (0, 0) => writeln!(out, "reachable    everything")?,
+            (0, _) => writeln!(out, "reachable    all hosts from everywhere")?,
+            _ => writeln!(
+                out,
+                "reachable    NO: {} cut off, {} of a switch and a LID without a route",
+                counted(cut_off, "node"),
+                counted(self.unreachable - cut_off as u64, "pair")
+            )?,
+        }
         let lanes = counted(self.layers, "layer");
-        match self.credit_loops {
-            0 => writeln!(out, "deadlock     none possible, {lanes}")?,
-            loops => {
-                writeln!(out, "deadlock     POSSIBLE: {}, {lanes}", counted(loops, "credit loop"))?;
-            }
+        match (self.credit_loops, self.forwarding_loops) {
+            (0, 0) => writeln!(out, "deadlock     none possible, {lanes}")?,
+            (0, _) => writeln!(out, "deadlock     POSSIBLE where packets go round in circles")?,
+            (loops, _) => writeln!(
+                out,
+                "deadlock     POSSIBLE: {} of {} in all, {lanes}",
+                counted(loops, "credit loop"),
+                counted(self.credit_loop_channels, "channel")
+            )?,
         }
         self.print_faults(subnet, report, out)
     }
@@ -195,6 +245,7 @@ impl Summary {
             if self.cut_off.len() > CUT_OFF_SHOWN {
                 writeln!(out, "  and {} more", self.cut_off.len() - CUT_OFF_SHOWN)?;
             }
+            writeln!(out, "a subnet of its own is routed with --sm-port and one of its ports")?;
         }
         let Reachability { unreachable, first, looping_lids, loops, .. } = &report.reach;
         if *unreachable > 0 {
@@ -206,8 +257,8 @@ impl Summary {
         if self.unreachable_switch_pairs > 0 {
             writeln!(
                 out,
-                "\nwithout a route, but no matter to hosts: {} of a switch and a LID where one end \
-                 is a switch's own port",
+                "\nwithout a route, as usual with updn and ftree: {} of a switch and a LID where one \
+                 end is a switch's own port",
                 counted(self.unreachable_switch_pairs, "pair")
             )?;
             for pair in report.reach.first_switch_pairs.iter().filter(|_| self.strict) {

@@ -73,9 +73,9 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
             let (from, to) = (index * histogram.width, (index + 1) * histogram.width - 1);
             let to = to.min(report.load.max);
             let range = if from == to {
-                html::count(from)
+                html::counted(from, "route", "routes")
             } else {
-                format!("{} to {}", html::count(from), html::count(to))
+                format!("{} to {} routes", html::count(from), html::count(to))
             };
             // Every label of a few bars, and about five of many.
             let labelled = (index as usize).is_multiple_of(count.div_ceil(7));
@@ -84,7 +84,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
             Bar {
                 parts: links.iter().enumerate().map(|(class, &n)| (style(class), n)).collect(),
                 label: labelled.then(|| html::count(from)),
-                title: format!("{range} routes: {}", html::counted(total, "link", "links")),
+                title: format!("{range}: {}", html::counted(total, "link", "links")),
             }
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_routing::check::{Cause, CheckReport, LinkLoad};
+use ib_routing::check::{CheckReport, LinkLoad};
 use ib_routing::{Attachment, Subnet, SwitchId};
 use serde::Serialize;
 
@@ -242,13 +242,7 @@ fn hosts<'a>(subnet: &'a Subnet<'_>) -> Vec<Vec<&'a str>> {
 }
 
 fn faulty(report: &CheckReport) -> Vec<u16> {
-    let lost = report.reach.first.iter().map(|pair| match pair.cause {
-        Cause::NoEntry { at }
-        | Cause::NoSuchPort { at, .. }
-        | Cause::Unlinked { at, .. }
-        | Cause::WrongEndPort { at, .. }
-        | Cause::Loop { at } => at,
-    });
+    let lost = report.reach.faulty.iter().copied();
     let looping = report.reach.loops.iter().flat_map(|found| found.steps.iter().map(|step| step.0));
     let mut switches: Vec<u16> = lost.chain(looping).map(|SwitchId(number)| number).collect();
     switches.sort_unstable();

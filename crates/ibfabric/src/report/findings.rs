@@ -13,10 +13,16 @@ use crate::failure::Verdict;
 const CUT_OFF_SHOWN: usize = 64;
 
 /// Makes the title of the page.
-pub(super) fn title(routing: &Routing, summary: &Summary) -> String {
+pub(super) fn title(routing: &Routing, summary: &Summary, choice: Choice<'_>) -> String {
     let verdict = if is_sound(summary) { "sound" } else { "faulty" };
     let hosts = html::counted(summary.hosts as u64, "host", "hosts");
-    format!("Routes by {}: {verdict}, {hosts}", routing.engine)
+    let fabric = html::text(choice.fabric);
+    format!("{fabric} routed by {}: {verdict}, {hosts}", routing.engine)
+}
+
+/// Makes the heading of the page.
+pub(super) fn heading(choice: Choice<'_>) -> String {
+    format!("Routes of {}", html::text(choice.fabric))
 }
 
 fn is_sound(summary: &Summary) -> bool {

@@ -26,7 +26,13 @@ fn routed(subnet: &Subnet<'_>, kind: EngineKind) -> Routing {
 fn reported(subnet: &Subnet<'_>, routing: &Routing, refusals: &[Refusal]) -> String {
     let report = check(subnet, &routing.lfts, &routing.layers);
     let summary = Summary::new(subnet, &routing.layers, &report, None, false);
-    page(subnet, routing, &report, &summary, Choice { requested: "ftree,updn", refusals })
+    page(
+        subnet,
+        routing,
+        &report,
+        &summary,
+        Choice { fabric: "a.net", requested: "ftree,updn", refusals },
+    )
 }
 
 fn page_of(fabric: &Fabric, kind: EngineKind) -> String {
@@ -65,7 +71,7 @@ fn a_sound_tree_is_reported_with_its_figures() {
     let page = page_of(&made("fat-tree", &["16", "3"]), EngineKind::UpDown);
     assert_balanced(&page);
     assert!(page.contains("<strong>Sound</strong>"));
-    assert!(page.contains("<title>Routes by updn: sound, 1,024 hosts</title>"));
+    assert!(page.contains("<title>a.net routed by updn: sound, 1,024 hosts</title>"));
     for (name, value) in
         [("switches", "320"), ("links", "3,072"), ("between switches", "2,048"), ("LIDs", "1,344")]
     {
@@ -84,7 +90,7 @@ fn metrics_are_shown_when_they_were_measured() {
     let report = check(&subnet, &routing.lfts, &routing.layers);
     let measured = metrics(&subnet, &routing.lfts, &MetricsOptions::default());
     let summary = Summary::new(&subnet, &routing.layers, &report, Some(&measured), false);
-    let choice = Choice { requested: "minhop", refusals: &[] };
+    let choice = Choice { fabric: "a.net", requested: "minhop", refusals: &[] };
     let page = page(&subnet, &routing, &report, &summary, choice);
     assert_balanced(&page);
     let percent = html::decimal(measured.effective_bisection * 100.0, 1);

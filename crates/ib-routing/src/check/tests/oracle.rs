@@ -77,7 +77,11 @@ struct Expected {
     worst_excess: usize,
     load: BTreeMap<(SwitchId, u8), u32>,
     turns: BTreeSet<(Channel, Channel)>,
+    discards: BTreeSet<Discard>,
 }
+
+/// Where packets have no lane: LID, switch, and the switch and port that they came from.
+type Discard = (u16, SwitchId, Option<(SwitchId, u8)>);
 
 type LaneOf<'a> = &'a dyn Fn(SwitchId, u8, u8, ServiceLevel) -> VirtualLane;
 
@@ -136,7 +140,7 @@ fn expected(
                 }
                 if walk.end != End::Loops {
                     let level = layers.level(entrance(from).0, entrance(to).0);
-                    expected.add_turns(&walk, level, lane_of);
+                    expected.add_turns(&walk, lid, level, lane_of);
                 }
             }
         }
@@ -145,17 +149,25 @@ fn expected(
 }
 
 impl Expected {
-    fn add_turns(&mut self, walk: &Walk, level: ServiceLevel, lane_of: LaneOf<'_>) {
-        let mut before = None;
-        // The last entry leads to no switch.
-        for &(switch, in_port, out) in &walk.steps[..walk.steps.len() - 1] {
-            let lane = lane_of(switch, in_port, out, level).get();
-            if lane == 15 {
+    fn add_turns(&mut self, walk: &Walk, lid: u16, level: ServiceLevel, lane_of: LaneOf<'_>) {
+        let (mut before, mut came_from) = (None, None);
+        for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
+            let last = index + 1 == walk.steps.len();
+            // The last entry leads to a host, to port 0, which has no lanes, or nowhere.
+            if last && (walk.end != End::Arrives || out == 0) {
                 return;
             }
-            let channel = (switch, out, lane);
-            self.turns.extend(before.map(|before| (before, channel)));
-            before = Some(channel);
+            let lane = lane_of(switch, in_port, out, level).get();
+            if lane == 15 {
+                self.discards.insert((lid, switch, came_from));
+                return;
+            }
+            if !last {
+                let channel = (switch, out, lane);
+                self.turns.extend(before.map(|before| (before, channel)));
+                before = Some(channel);
+                came_from = Some((switch, out));
+            }
         }
     }
 }
@@ -216,7 +228,8 @@ fn compare(
     expected: &Expected,
 ) -> Result<(), TestCaseError> {
     let reach = &report.reach;
-    prop_assert_eq!(reach.unreachable, expected.unreachable);
+    let lost = expected.unreachable + expected.discards.len() as u64;
+    prop_assert_eq!(reach.unreachable, lost);
     prop_assert_eq!(reach.unreachable_switch_pairs, expected.switch_pairs);
     prop_assert_eq!(reach.looping_lids, expected.looping.len());
     prop_assert_eq!(reach.loops.is_empty(), expected.looping.is_empty());

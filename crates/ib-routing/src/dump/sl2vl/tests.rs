@@ -24,18 +24,34 @@ fn block(subnet: &Subnet<'_>, lines: &str) -> String {
 fn pairs_of_ports_have_their_own_lanes() {
     let fabric = fabric();
     let subnet = Subnet::discover(&fabric, &SubnetOptions::default()).expect("a subnet");
-    let text = block(
-        &subnet,
-        "0   1   : 7  6  5  4  3  2  1  0  0  0  0  0  0  0  0  15\n\
-         2   1   : 0  0  0  0  0  0  0  0  1  1  1  1  1  1  1  1 ",
-    );
-    let adapter =
-        "Channel Adapter 0x99, base LID 1, \"h\"\n0   0   : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n";
-    let loaded = read("f", format!("{text}{adapter}").as_bytes(), &subnet).expect("well formed");
+    // One table for all pairs of ports but two.
+    let tables: String = subnet
+        .switches()
+        .iter()
+        .map(|switch| {
+            let ports = usize::from(switch.ports) + 1;
+            let pairs = (0..ports * ports).map(|pair| match (pair / ports, pair % ports) {
+                (0, 1) => "0   1   : 7 6 5 4 3 2 1 0 0 0 0 0 0 0 0 15\n".to_owned(),
+                (2, 1) => "2   1   : 0 0 0 0 0 0 0 0 1 1 1 1 1 1 1 1 \n".to_owned(),
+                (from, out) => format!("{from} {out} : 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n"),
+            });
+            let lines: String = pairs.collect();
+            format!("Switch {}, base LID 4, \"x\"\n#in out : 0  1\n{lines}#------\n\n", switch.guid)
+        })
+        .collect();
+    let adapter = "Channel Adapter 0x0000000000000099, base LID 1, \"h\"\n\
+                   0   0   : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n";
+    let loaded = read("f", format!("{tables}{adapter}").as_bytes(), &subnet).expect("well formed");
     let map = &loaded.value;
     assert_eq!((lane(map, 0, 1, 0), lane(map, 0, 1, 15), lane(map, 2, 1, 9)), (7, 15, 1));
-    assert_eq!(lane(map, 1, 2, 9), 9, "pairs without a line keep the number");
-    assert_eq!(loaded.notes.len(), 1, "three switches have no block: {:?}", loaded.notes);
+    assert_eq!(lane(map, 1, 2, 9), 9);
+    assert_eq!(loaded.notes, [""; 0]);
+    let cut = tables.rfind("2 2 :").expect("a pair of linked ports");
+    let error = read("f", &tables.as_bytes()[..cut], &subnet).expect_err("cut").to_string();
+    assert!(
+        error.contains("expected a line for input port 2 and output port 2 of switch"),
+        "{error}"
+    );
 }
 
 #[test]
