@@ -52,6 +52,7 @@ impl Default for ResponderConfig {
 
 /// What a responder has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all events are requests of one datagram")]
 pub enum ResponderEvent {
     /// A request has arrived whole. The same one may come again when its response is slow or lost.
     Request(Message),
@@ -204,7 +205,7 @@ impl Responder {
             match due {
                 outbound::Due::Again => self.counters.retries += 1,
                 outbound::Due::GaveUp { key, failure, abort } => {
-                    self.replies.push(abort);
+                    self.replies.push(*abort);
                     self.end_response(key, failure);
                 }
             }
@@ -257,7 +258,7 @@ impl Responder {
             inbound::Taken::Reply(mad) => self.reply(datagram, mad),
             inbound::Taken::Complete(mad, message) => {
                 self.reply(datagram, mad);
-                self.request(message);
+                self.request(*message);
             }
             inbound::Taken::Refused(status) => self.refuse(datagram, status),
         }

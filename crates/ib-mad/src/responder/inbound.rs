@@ -36,7 +36,7 @@ pub(super) enum Taken {
     /// This is to be sent.
     Reply(Mad),
     /// This is to be sent; the request is complete.
-    Complete(Mad, Message),
+    Complete(Mad, Box<Message>),
     /// The transfer is over, and the other end is to be told why.
     Refused(RmppStatus),
 }
@@ -128,7 +128,7 @@ impl Inbound {
                 match self.transfers.insert(key, complete) {
                     Some(Transfer::Receiving { mut receiver, first }) => Taken::Complete(
                         control::acknowledge(mad, state),
-                        Message::reassembled(*first, receiver.take_data()),
+                        Box::new(Message::reassembled(*first, receiver.take_data())),
                     ),
                     _ => Taken::Silent,
                 }

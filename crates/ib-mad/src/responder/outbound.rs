@@ -56,7 +56,7 @@ pub(super) enum Due {
         /// Why.
         failure: Failure,
         /// What to tell the other end.
-        abort: Datagram,
+        abort: Box<Datagram>,
     },
 }
 
@@ -152,7 +152,7 @@ impl Outbound {
             let waited = now.since(transfer.started.unwrap_or(now));
             let mad = control::end(transfer.sender.header(), RmppStatus::TOO_MANY_RETRIES);
             let failure = Failure::TimedOut { attempts, waited };
-            return Some(Due::GaveUp { key, failure, abort: transfer.datagram(mad) });
+            return Some(Due::GaveUp { key, failure, abort: Box::new(transfer.datagram(mad)) });
         }
         None
     }
