@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `requester` | the table of requests, the window, timers, what goes out |
-//! | [`transaction`] | the states of one request |
+//! | `transaction` | the states of one request |
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,7 +29,8 @@ pub struct RequesterConfig {
     pub tag: u16,
     /// How many requests may be on the wire; at least one is.
     pub window: usize,
-    /// The lower half of the first transaction; later ones count up.
+    /// The lower half of the first transaction; later ones count up. A program that is run again within
+    /// seconds does well to start elsewhere: peers remember messages of several segments for a while.
     pub first: u32,
     /// What answers in several segments may use, each.
     pub receive: ReceiveLimits,

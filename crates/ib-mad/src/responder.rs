@@ -3,8 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `responder` | what comes in and goes out |
-//! | [`inbound`] | requests in segments, coming in and lingering |
-//! | [`outbound`] | responses in segments, going out |
+//! | `inbound` | requests in segments, coming in and lingering |
+//! | `outbound` | responses in segments, going out |
 
 use std::collections::VecDeque;
 

@@ -6,9 +6,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`receiver`] | segments become a message |
-//! | [`sender`] | a message becomes segments |
-//! | [`control`] | ACK, STOP and ABORT, and what a datagram is for |
+//! | `receiver` | segments become a message |
+//! | `sender` | a message becomes segments |
+//! | `control` | ACK, STOP and ABORT, and what a datagram is for |
 //!
 //! Neither end knows the time: who owns them does.
 

@@ -72,7 +72,7 @@ fn requester() -> Requester {
             None => Request::new(Remote::gsi(9), mad),
         };
         let timing = Timing { timeout: Duration::from_secs(2), ..Timing::default() };
-        requester.start(request.with_timing(timing)).unwrap();
+        requester.start(request.with_timing(timing)).expect("it is answered");
     }
     requester
 }

@@ -31,7 +31,7 @@ fn pair(seed: u64, wire: Wire, longest: usize, retries: u32) -> Pair {
     let server = ResponderConfig { timing, receive, ..ResponderConfig::default() };
     let mut pair = Pair::new(seed, wire, client, server);
     for _ in 0..1 + rng.below(6) {
-        pair.requester.start(request(&mut rng, longest, timing)).unwrap();
+        pair.requester.start(request(&mut rng, longest, timing)).expect("it is answered");
     }
     pair
 }

@@ -148,6 +148,21 @@ fn only_the_answer_matches() {
 }
 
 #[test]
+fn multiple_paths_are_answered_with_paths() {
+    for (method, answered) in [(Method::GET_MULTI, true), (Method::GET_TABLE, false)] {
+        let mut requester = requester(1);
+        let mut asked = request(MgmtClass::SUBN_ADM, 9);
+        asked.mad.set_method(method);
+        asked.mad.set_attribute_id(AttributeId::MULTI_PATH_RECORD);
+        requester.start(asked).unwrap();
+        let mut answer = answer(&sent(&mut requester, Instant::ZERO)[0]);
+        answer.mad.set_attribute_id(AttributeId::PATH_RECORD);
+        receive(&mut requester, Instant::ZERO, answer);
+        assert_eq!(ended(&mut requester).len() == 1, answered, "{method}");
+    }
+}
+
+#[test]
 fn where_an_answer_may_come_from() {
     let gid = |id| Gid::new(0xfe80 << 48, Guid(id));
     let grh = |source, destination| Some(Grh { source, destination, ..Grh::default() });

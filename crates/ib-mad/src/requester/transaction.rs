@@ -152,7 +152,7 @@ impl Transaction {
         self.attempts > 0
             && method_fits
             && mad.class() == asked.class()
-            && mad.attribute_id() == asked.attribute_id()
+            && (mad.attribute_id() == asked.attribute_id() || answers_with_another(asked))
             && self.comes_from_asked(datagram)
     }
 
@@ -222,7 +222,7 @@ impl Transaction {
             return Step::ignored();
         }
         let message = Message::plain(*datagram);
-        if datagram.mad.status().0 & MadStatus::BUSY.0 != 0 {
+        if is_busy(&datagram.mad) {
             self.busy = Some(message);
             return Step::default();
         }
@@ -232,6 +232,9 @@ impl Transaction {
     fn handle_segment(&mut self, datagram: &Datagram, limits: ReceiveLimits) -> Step {
         let mad = &datagram.mad;
         let mut timer = None;
+        if let Some(step) = self.handle_busy_segment(datagram, limits) {
+            return step;
+        }
         if !matches!(self.state, State::Receiving(_)) {
             // Later segments of an answer whose first one is unknown cannot have been let out.
             let Some(receiver) = Receiver::new(mad, limits).filter(|_| mad.rmpp().segment == 1)
@@ -260,6 +263,19 @@ impl Transaction {
             },
             Progress::Failed(status) => Step::aborted(mad, status),
         }
+    }
+
+    /// Takes an answer of one segment that says "busy", as OpenSM does through a kernel: it is
+    /// acknowledged, and the wait for a better one goes on.
+    fn handle_busy_segment(&mut self, datagram: &Datagram, limits: ReceiveLimits) -> Option<Step> {
+        let mad = &datagram.mad;
+        if !is_busy(mad) || matches!(self.state, State::Receiving(_)) {
+            return None;
+        }
+        let mut receiver = Receiver::new(mad, limits)?;
+        let Progress::Complete(state) = receiver.handle(mad) else { return None };
+        self.busy = Some(Message::reassembled(*datagram, receiver.take_data()));
+        Some(Step { reply: Some(control::acknowledge(mad, state)), ..Step::default() })
     }
 
     fn handle_acknowledgement(&mut self, mad: &Mad) -> Step {
@@ -338,6 +354,16 @@ impl Step {
         let reply = Some(control::refuse(received, status));
         Self { reply, ..Self::failed(Failure::Aborted { status }) }
     }
+}
+
+const fn is_busy(mad: &Mad) -> bool {
+    mad.status().0 & MadStatus::BUSY.0 != 0
+}
+
+/// Returns true for requests that ask with one attribute and are answered with another:
+/// MultiPathRecord with PathRecord or `TraceRecord`; IBTA volume 1, chapter 15.4.
+fn answers_with_another(asked: &Mad) -> bool {
+    matches!(asked.method(), Method::GET_MULTI | Method::GET_TRACE_TABLE)
 }
 
 #[cfg(test)]

@@ -143,7 +143,8 @@ impl Pair {
                     Incoming::Lost(datagram) => ("lost", datagram),
                 };
                 let (mad, header) = (&datagram.mad, datagram.mad.rmpp());
-                writeln!(self.trace, "{} {to:?} {word} {mad} {header:?}", self.now).unwrap();
+                writeln!(self.trace, "{} {to:?} {word} {mad} {header:?}", self.now)
+                    .expect("a string takes everything");
             }
             match to {
                 Side::Requester => self.requester.handle(self.now, &incoming),

@@ -26,6 +26,17 @@ const TABLE: &[(&str, [&str; 6])] = &[
         ],
     ),
     (
+        "busy segment",
+        [
+            "-",
+            "Waiting +ACK 1",
+            "Queued +ACK 1",
+            "Sending +ACK 1",
+            "Sent +ACK 1",
+            "Receiving +ACK 1",
+        ],
+    ),
+    (
         "segment 1",
         [
             "-",
@@ -149,6 +160,11 @@ fn apply(transaction: &mut Transaction, event: &str) -> Option<Step> {
         "other method" => answer(Method::GET_RESP),
         "busy" => busy(),
         "only segment" => segment(1, 1),
+        "busy segment" => {
+            let mut datagram = segment(1, 1);
+            datagram.mad.set_status(MadStatus::BUSY);
+            datagram
+        }
         "segment 1" => segment(1, 3),
         "segment 2" => segment(2, 3),
         "segment 3" => segment(3, 3),
@@ -229,7 +245,7 @@ fn a_busy_answer_counts_only_when_nothing_better_comes() {
         assert_eq!(describe(&transaction, Some(step)), end);
     }
     let mut transaction = transaction("Waiting", 0);
-    apply(&mut transaction, "busy");
+    apply(&mut transaction, "busy segment");
     let step = apply(&mut transaction, "answer");
     assert_eq!(describe(&transaction, step), "answered");
 }
