@@ -49,6 +49,17 @@ fn a_receiver_speaks_at_the_ends_of_windows() {
     assert_eq!(receiver.take_data().len(), 2001);
 }
 
+#[test]
+fn a_segment_beyond_the_window_is_not_kept() {
+    let (mut receiver, segments) = (receiver(), segments(10 * 200));
+    for index in [0, 5, 1, 2, 3] {
+        receiver.handle(&segments[index]);
+    }
+    assert_eq!(receiver.handle(&segments[4]), Progress::Acknowledge(state(5, 9)));
+    assert_eq!(receiver.handle(&segments[6]), Progress::Nothing);
+    assert_eq!(receiver.handle(&segments[4]), Progress::Acknowledge(state(5, 9)));
+}
+
 /// Rows: what has come before; columns: what comes now. Every pair has its result.
 #[test]
 fn every_segment_in_every_state() {
@@ -190,6 +201,11 @@ fn a_sender_starts_again_behind_the_last_acknowledged_segment() {
     sender.handle(&acknowledgement(1, 4));
     assert_eq!(numbers(&mut sender), [2, 3, 4]);
     sender.handle(&acknowledgement(2, 4));
+    sender.rewind();
+    assert_eq!(numbers(&mut sender), [3, 4]);
+    // An old acknowledgement takes nothing back and opens nothing.
+    sender.handle(&acknowledgement(1, 9));
+    sender.handle(&acknowledgement(3, 3));
     sender.rewind();
     assert_eq!(numbers(&mut sender), [3, 4]);
     // A window without room: one segment still asks for the acknowledgement that would open it.
