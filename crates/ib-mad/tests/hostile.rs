@@ -1,0 +1,149 @@
+//! Whatever arrives, nothing panics and memory stays within its bounds.
+
+use std::time::Duration;
+
+use ib_link::{Datagram, Incoming, Remote};
+use ib_mad::{
+    ReceiveLimits, Request, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent,
+    Timing,
+};
+use ib_types::Instant;
+use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppStatus, RmppType};
+use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass, TransactionId};
+use proptest::prelude::*;
+
+const LIMITS: ReceiveLimits = ReceiveLimits {
+    window: 8,
+    max_message: 4_000,
+    message_time: Duration::from_secs(40),
+    linger_time: Duration::from_secs(10),
+};
+
+/// A datagram that is near enough to a real one to get far.
+fn near() -> impl Strategy<Value = Datagram> {
+    let method = prop::sample::select(vec![0x01u8, 0x81, 0x12, 0x92, 0x14, 0x94, 0x05, 0x07]);
+    let class = prop::sample::select(vec![3u8, 3, 3, 4, 0x30, 0x81]);
+    let header = (0u8..3, 0u8..6, 0u8..8, prop_oneof![Just(0u8), any::<u8>()]);
+    let number = prop_oneof![0u32..12, Just(u32::MAX), any::<u32>()];
+    let words = (number.clone(), prop_oneof![number, 0u32..300]);
+    let ends = (1u64..6, 8u16..10, any::<u16>(), any::<bool>());
+    (method, class, header, words, ends).prop_map(|(method, class, header, words, ends)| {
+        let (id, lid, length, tagged) = ends;
+        let id = TransactionId(id | u64::from(tagged) << 32);
+        let mut mad = Mad::new(MgmtClass(class), Method(method), id);
+        let (version, rmpp_type, flags, status) = header;
+        if class != 4 && class != 0x81 {
+            mad.set_rmpp(&RmppHeader {
+                version,
+                rmpp_type: RmppType(rmpp_type),
+                flags: RmppFlags(flags),
+                status: RmppStatus(status),
+                segment: words.0,
+                length_or_window: words.1,
+                ..RmppHeader::zeroed()
+            });
+        }
+        Datagram { length, ..Datagram::new(Remote::gsi(lid), mad) }
+    })
+}
+
+fn anything() -> impl Strategy<Value = Datagram> {
+    let random = prop::array::uniform32(any::<u8>()).prop_map(|start| {
+        let mut bytes = [0; MAD_LENGTH];
+        bytes[..32].copy_from_slice(&start);
+        Datagram::new(Remote::gsi(9), Mad(bytes))
+    });
+    prop_oneof![1 => random, 9 => near()]
+}
+
+fn requester() -> Requester {
+    let config = RequesterConfig { window: 3, receive: LIMITS, ..RequesterConfig::default() };
+    let mut requester = Requester::new(config);
+    for (class, method, length) in [
+        (3, Method::GET_TABLE, None),
+        (3, Method::GET_MULTI, Some(900)),
+        (0x30, Method::GET, None),
+        (4, Method::GET, None),
+        (0x81, Method::GET, None),
+    ] {
+        let mad = Mad::new(MgmtClass(class), method, TransactionId(0));
+        let request = match length {
+            Some(length) => Request::message(Remote::gsi(9), mad, vec![1; length]),
+            None => Request::new(Remote::gsi(9), mad),
+        };
+        let timing = Timing { timeout: Duration::from_secs(2), ..Timing::default() };
+        requester.start(request.with_timing(timing)).expect("it is answered");
+    }
+    requester
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_requester_survives_anything(
+        events in prop::collection::vec((anything(), any::<bool>(), 0u64..5_000), 0..60),
+    ) {
+        let mut requester = requester();
+        let mut now = Instant::ZERO;
+        let mut ended = 0;
+        for (datagram, lost, millis) in events {
+            while requester.poll_transmit(now).is_some() {}
+            let incoming =
+                if lost { Incoming::Lost(datagram) } else { Incoming::Received(datagram) };
+            requester.handle(now, &incoming);
+            now += Duration::from_millis(millis);
+            requester.handle_timeout(now);
+            while let Some(end) = requester.poll_event() {
+                ended += 1;
+                if let Ok(message) = end.result {
+                    prop_assert!(message.data().len() <= LIMITS.max_message);
+                }
+            }
+        }
+        // Left alone, everything ends.
+        for _ in 0..200 {
+            while requester.poll_transmit(now).is_some() {}
+            let Some(next) = requester.poll_timeout() else { break };
+            now = now.max(next);
+            requester.handle_timeout(now);
+            ended += std::iter::from_fn(|| requester.poll_event()).count();
+        }
+        prop_assert_eq!((ended, requester.outstanding(), requester.poll_timeout()), (5, 0, None));
+    }
+
+    #[test]
+    fn a_responder_survives_anything(
+        events in prop::collection::vec((anything(), 0u64..5_000), 0..60),
+    ) {
+        let config = ResponderConfig {
+            max_transfers: 3,
+            max_waiting: 4,
+            receive: LIMITS,
+            ..ResponderConfig::default()
+        };
+        let mut responder = Responder::new(config);
+        let mut now = Instant::ZERO;
+        for (datagram, millis) in events {
+            responder.handle(now, &Incoming::Received(datagram));
+            now += Duration::from_millis(millis);
+            responder.handle_timeout(now);
+            while let Some(event) = responder.poll_event() {
+                let ResponderEvent::Request(request) = event else { continue };
+                prop_assert!(request.data().len() <= LIMITS.max_message);
+                let mut header = *request.mad();
+                header.answer(Default::default());
+                let _ = responder.respond_message(request.datagram(), header, vec![1; 1_000]);
+            }
+            prop_assert!(responder.outstanding() <= 3);
+            while responder.poll_transmit(now).is_some() {}
+        }
+        for _ in 0..200 {
+            while responder.poll_transmit(now).is_some() {}
+            let Some(next) = responder.poll_timeout() else { break };
+            now = now.max(next);
+            responder.handle_timeout(now);
+        }
+        prop_assert_eq!((responder.outstanding(), responder.poll_timeout()), (0, None));
+    }
+}

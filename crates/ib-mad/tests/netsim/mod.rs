@@ -1,0 +1,189 @@
+//! A requester and a responder in virtual time, with a bad wire between them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use ib_link::{Datagram, Incoming};
+use ib_mad::{Completion, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
+use ib_topology::rng::Rng;
+use ib_types::Instant;
+use ib_wire::mad::{MadStatus, Method};
+
+/// What the wire does to datagrams; shares are of 1000.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wire {
+    /// Datagrams that vanish.
+    pub(crate) lost: usize,
+    /// Lost requests that the sender is told of.
+    pub(crate) told: usize,
+    /// Datagrams that come twice.
+    pub(crate) doubled: usize,
+    /// Answers of the server that say only that it is busy.
+    pub(crate) busy: usize,
+    /// The longest delay in microseconds; every datagram draws its own, so later ones overtake.
+    pub(crate) delay: usize,
+}
+
+/// Who a datagram goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Requester,
+    Responder,
+}
+
+/// The two engines, the wire and what happened.
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) requester: Requester,
+    pub(crate) responder: Responder,
+    pub(crate) completions: Vec<Completion>,
+    pub(crate) trace: String,
+    pub(crate) datagrams: usize,
+    /// How many responses in segments failed.
+    pub(crate) failed_responses: usize,
+    wire: Wire,
+    rng: Rng,
+    flying: BTreeMap<(Instant, u64), (Side, Incoming)>,
+    sent: u64,
+    traced: bool,
+}
+
+impl Pair {
+    pub(crate) fn new(
+        seed: u64,
+        wire: Wire,
+        client: RequesterConfig,
+        server: ResponderConfig,
+    ) -> Self {
+        Self {
+            now: Instant::ZERO,
+            requester: Requester::new(client),
+            responder: Responder::new(server),
+            completions: Vec::new(),
+            trace: String::new(),
+            datagrams: 0,
+            failed_responses: 0,
+            wire,
+            rng: Rng::stream(seed, 1),
+            flying: BTreeMap::new(),
+            sent: 0,
+            traced: false,
+        }
+    }
+
+    /// Writes down every datagram that arrives.
+    pub(crate) fn traced(self) -> Self {
+        Self { traced: true, ..self }
+    }
+
+    /// Runs until nothing flies and no timer runs.
+    pub(crate) fn run(&mut self) {
+        loop {
+            self.transmit();
+            let next = [
+                self.flying.first_key_value().map(|(&(at, _), _)| at),
+                self.requester.poll_timeout(),
+                self.responder.poll_timeout(),
+            ];
+            let Some(next) = next.into_iter().flatten().min() else { return };
+            assert!(next >= self.now, "time runs backwards");
+            assert!(next - Instant::ZERO < Duration::from_secs(100_000), "it never ends");
+            self.now = next;
+            self.deliver();
+            self.requester.handle_timeout(self.now);
+            self.responder.handle_timeout(self.now);
+            self.serve();
+            self.completions.extend(std::iter::from_fn(|| self.requester.poll_event()));
+        }
+    }
+
+    fn transmit(&mut self) {
+        while let Some(datagram) = self.requester.poll_transmit(self.now) {
+            self.send(Side::Responder, datagram);
+        }
+        while let Some(datagram) = self.responder.poll_transmit(self.now) {
+            self.send(Side::Requester, datagram);
+        }
+    }
+
+    fn send(&mut self, to: Side, datagram: Datagram) {
+        self.datagrams += 1;
+        assert!(self.datagrams < 1_000_000, "a storm");
+        if self.drawn(self.wire.lost) {
+            if to == Side::Responder && self.drawn(self.wire.told) {
+                self.fly(Side::Requester, Incoming::Lost(datagram));
+            }
+            return;
+        }
+        self.fly(to, Incoming::Received(datagram));
+        if self.drawn(self.wire.doubled) {
+            self.fly(to, Incoming::Received(datagram));
+        }
+    }
+
+    fn fly(&mut self, to: Side, incoming: Incoming) {
+        let delay = 1 + self.rng.below(self.wire.delay + 1) as u64;
+        let at = self.now + Duration::from_micros(delay);
+        self.flying.insert((at, self.sent), (to, incoming));
+        self.sent += 1;
+    }
+
+    fn drawn(&mut self, share: usize) -> bool {
+        self.rng.below(1000) < share
+    }
+
+    fn deliver(&mut self) {
+        while let Some(first) = self.flying.first_entry().filter(|first| first.key().0 <= self.now)
+        {
+            let (to, incoming) = first.remove();
+            if self.traced {
+                let (word, datagram) = match &incoming {
+                    Incoming::Received(datagram) => ("got", datagram),
+                    Incoming::Lost(datagram) => ("lost", datagram),
+                };
+                let (mad, header) = (&datagram.mad, datagram.mad.rmpp());
+                writeln!(self.trace, "{} {to:?} {word} {mad} {header:?}", self.now)
+                    .expect("a string takes everything");
+            }
+            match to {
+                Side::Requester => self.requester.handle(self.now, &incoming),
+                Side::Responder => self.responder.handle(self.now, &incoming),
+            };
+        }
+    }
+
+    /// Answers requests: with as many bytes as the modifier says, in segments unless it was a Get.
+    fn serve(&mut self) {
+        while let Some(event) = self.responder.poll_event() {
+            let request = match event {
+                ResponderEvent::Request(request) => request,
+                ResponderEvent::Delivered { .. } => continue,
+                ResponderEvent::Failed { .. } => {
+                    self.failed_responses += 1;
+                    continue;
+                }
+            };
+            let mut header = *request.mad();
+            let length = header.attribute_modifier() as usize;
+            if request.is_reassembled() {
+                assert_eq!(request.data(), pattern(length / 2), "the request is whole");
+            }
+            header.answer(MadStatus::OK);
+            if !request.is_reassembled() && self.drawn(self.wire.busy) {
+                header.set_status(MadStatus::BUSY);
+                self.responder.respond(request.datagram(), header, 256);
+            } else if header.method() == Method::GET_RESP {
+                self.responder.respond(request.datagram(), header, 256);
+            } else {
+                // A doubled request whose response is under way is not answered twice.
+                let _ = self.responder.respond_message(request.datagram(), header, pattern(length));
+            }
+        }
+    }
+}
+
+/// Returns bytes that differ from segment to segment.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|byte| (byte % 199 + byte / 200) as u8).collect()
+}
