@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `docs.rs` | `man`, `completions`: made from the command line, and checked against what is committed |
 //! | `conformance.rs` | `conformance opensm`: the same question to OpenSM and to ibfabric |
+//! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked |
 
 mod bench;
 mod campaign;
+mod clients;
 mod conformance;
 mod docs;
 mod paths;
@@ -60,6 +62,9 @@ enum Chore {
 enum Peer {
     /// Routes the same fabrics with OpenSM on ibsim and compares every table.
     Opensm(conformance::Args),
+    /// Runs OpenSM, osmtest and infiniband-diags on ibsim and on `ibfabric sim` and compares what
+    /// they say.
+    IbsimClients(clients::Args),
 }
 
 #[derive(Subcommand)]
@@ -74,6 +79,7 @@ fn main() -> ExitCode {
         Chore::Completions { check } => docs::completions(check),
         Chore::CheckPaths => paths::check(),
         Chore::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
+        Chore::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
     };
