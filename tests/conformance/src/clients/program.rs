@@ -97,7 +97,7 @@ impl Question {
             node: None,
             manages: false,
             many: false,
-            limit: Duration::from_secs(20),
+            limit: Duration::from_secs(10),
         }
     }
 

@@ -105,7 +105,6 @@ pub fn all(actors: &Actors) -> Vec<Question> {
             format!("perfquery {lid} 1"),
             format!("perfquery -x {lid} 1"),
             format!("perfquery -a {lid}"),
-            format!("perfquery -X {lid} 1"),
             format!("perfquery -r {lid} 1"),
             format!("perfquery {lid} 1"),
             format!("perfquery -R {lid} 1"),
@@ -114,11 +113,14 @@ pub fn all(actors: &Actors) -> Vec<Question> {
             list.push(Question::new(&line));
         }
     }
+    list.push(Question::new(&format!("perfquery -X {} 1", actors.last.lid)));
     for switch in [&actors.leaf, &actors.other] {
         let Switch { lid, route, port, .. } = switch;
         list.extend(about_port(*lid, route, *port));
         for line in [
             format!("smpquery switchinfo {lid}"),
+            format!("smpdump -D {route} 0x12"),
+            format!("smpdump -D {route} 0x31"),
             format!("smpquery -D switchinfo {route}"),
             format!("smpquery portinfo {lid} {port}"),
             format!("smpquery -D portinfo {route} 0"),
@@ -219,6 +221,9 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
 }
 
 /// Asks a port's node by LID and by directed route.
+///
+/// It asks the first host for nothing that ibsim's agents do not know, such as SwitchInfo or
+/// PortXmitDataSL: ibsim hands that to the client on the port, and OpenSM dies of it.
 fn about_port(lid: u16, route: &str, port: u8) -> Vec<Question> {
     let mut lines = Vec::new();
     for (option, address) in [("", lid.to_string()), ("-D ", route.to_owned())] {
@@ -244,8 +249,6 @@ fn about_port(lid: u16, route: &str, port: u8) -> Vec<Question> {
         format!("smpdump {lid} 0x11"),
         format!("smpdump -D {route} 0x16 {port}"),
         format!("smpdump {lid} 0x14"),
-        format!("smpdump -D {route} 0x12"),
-        format!("smpdump -D {route} 0x31"),
     ]);
     lines.iter().map(|line| Question::new(line)).collect()
 }
