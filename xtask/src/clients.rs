@@ -36,11 +36,12 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Chored {
     let library = umad2sim()?;
     let preload = match &args.with_preload {
-        Some(path) => path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?,
+        Some(path) => {
+            path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?
+        }
         None => library.clone(),
     };
-    let under_test =
-        if args.self_test { Kind::Ibsim } else { Kind::Ibfabric(release_binary()?) };
+    let under_test = if args.self_test { Kind::Ibsim } else { Kind::Ibfabric(release_binary()?) };
     let mut scratch = tempfile::Builder::new().prefix("ibsim-clients-").tempdir()?;
     let directory = args.keep.as_deref().unwrap_or(scratch.path()).to_owned();
     let harness = Harness {
@@ -72,8 +73,7 @@ pub(crate) fn run(args: &Args) -> Chored {
         let fabric = plan.fabric()?;
         let mut changed = fabric.clone();
         hurt(&mut changed);
-        let case =
-            Case { plan, engine: ENGINES[0], fabric: &fabric, changed: Some(&changed) };
+        let case = Case { plan, engine: ENGINES[0], fabric: &fabric, changed: Some(&changed) };
         tally.add(&case, &harness, &directory.join("changed"));
     }
     let failed = tally.failed > 0;
@@ -81,7 +81,12 @@ pub(crate) fn run(args: &Args) -> Chored {
         scratch.disable_cleanup(true);
         eprintln!("the outputs are kept in {}", directory.display());
     }
-    eprintln!("{} answers and {} checks in {:.0} s", tally.answers, tally.checks, start.elapsed().as_secs_f64());
+    eprintln!(
+        "{} answers and {} checks in {:.0} s",
+        tally.answers,
+        tally.checks,
+        start.elapsed().as_secs_f64()
+    );
     eprintln!("{} passed, {} failed", tally.passed, tally.failed);
     if tally.passed + tally.failed == 0 {
         return Err("no case has that name".into());
@@ -93,8 +98,11 @@ pub(crate) fn run(args: &Args) -> Chored {
 fn list_allowed() {
     eprintln!("what is not compared:");
     for allowed in ALLOWED {
-        let programs =
-            if allowed.programs.is_empty() { "all".to_owned() } else { allowed.programs.join(", ") };
+        let programs = if allowed.programs.is_empty() {
+            "all".to_owned()
+        } else {
+            allowed.programs.join(", ")
+        };
         let what = match allowed.mask {
             Mask::Line(text) => format!("lines with `{text}`"),
             Mask::Number(text) => format!("the number after `{text}`"),
@@ -190,7 +198,10 @@ impl Tally {
             true => String::new(),
             false => format!(" (routed with {engine})"),
         };
-        let line = format!("{answers:>4} answers {checks:>3} checks {seconds:>5.1} s  {}{fell_back}", case.name());
+        let line = format!(
+            "{answers:>4} answers {checks:>3} checks {seconds:>5.1} s  {}{fell_back}",
+            case.name()
+        );
         let must_fail = case.changed.is_some();
         if faults.is_empty() != must_fail {
             self.passed += 1;

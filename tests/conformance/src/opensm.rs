@@ -238,7 +238,16 @@ pub(crate) fn ibsim_limits(text: &str) -> [String; 8] {
         .sum::<usize>();
     let [nodes, switches, ports] = [nodes + 16, switches + 16, ports + 64].map(|n| n.to_string());
     let option = str::to_owned;
-    [option("-N"), nodes, option("-S"), switches, option("-P"), ports, option("-L"), option("49151")]
+    [
+        option("-N"),
+        nodes,
+        option("-S"),
+        switches,
+        option("-P"),
+        ports,
+        option("-L"),
+        option("49151"),
+    ]
 }
 
 /// Says whether a simulator takes clients under a name.
@@ -273,7 +282,8 @@ pub fn umad2sim() -> Result<PathBuf, PeerError> {
 }
 
 /// Returns the name of the first channel adapter of a net file.
-pub(crate) fn first_adapter(text: &str) -> Option<&str> {
+#[must_use]
+pub fn first_adapter(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("Hca") || line.starts_with("Ca"))?;
     line.split('"').nth(1)
 }

@@ -31,7 +31,8 @@ pub fn discovered(fabric: &Fabric, output: &str) -> Vec<String> {
         match found.get(link) {
             None => faults.push(format!("ibnetdiscover does not find the link {link:?}")),
             Some(other) if other != rate => {
-                faults.push(format!("ibnetdiscover gives the link {link:?} {other:?}, not {rate:?}"));
+                faults
+                    .push(format!("ibnetdiscover gives the link {link:?} {other:?}, not {rate:?}"));
             }
             Some(_) => {}
         }

@@ -48,7 +48,13 @@ impl Manager {
         // -d2 writes every line of the log at once; -s 0 leaves sweeps to traps.
         command
             .args(["-R", options.engine, "-s", "0", "-d2", "--maxsmps", "32"])
-            .args(["-l", &options.lmc.to_string(), "-D", &format!("{:#x}", options.log_flags), "-f"])
+            .args([
+                "-l",
+                &options.lmc.to_string(),
+                "-D",
+                &format!("{:#x}", options.log_flags),
+                "-f",
+            ])
             .arg(&log)
             .current_dir(directory)
             .env("OSM_TMP_DIR", directory)

@@ -98,7 +98,8 @@ impl Group {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         // The name in parentheses may hold anything; the state follows it.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        let ticks: u64 =
+            fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
         let per_second = rustix::param::clock_ticks_per_second();
         let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -37,10 +37,7 @@ impl Seat {
     /// Fails when the files cannot be written or the program cannot be started.
     pub fn ask(&self, question: &Question, name: &Path) -> io::Result<Answer> {
         let mut group = self.start(question, name)?;
-        let code = match group.wait(question.limit)? {
-            Some(status) => Some(status.code().unwrap_or(-1)),
-            None => None,
-        };
+        let code = group.wait(question.limit)?.map(|status| status.code().unwrap_or(-1));
         drop(group);
         let read = |extension| {
             let bytes = fs::read(name.with_extension(extension)).unwrap_or_default();

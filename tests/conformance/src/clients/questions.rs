@@ -72,7 +72,13 @@ impl Actors {
         let switch = |id: NodeId, port: u8| -> Option<Switch> {
             let node = fabric.node(id);
             let (name, guid) = (node.name.clone(), node.guid);
-            Some(Switch { name, guid, port, lid: *lids.get(&guid)?, route: routes.get(&id)?.clone() })
+            Some(Switch {
+                name,
+                guid,
+                port,
+                lid: *lids.get(&guid)?,
+                route: routes.get(&id)?.clone(),
+            })
         };
         let behind = |&(_, port): &(NodeId, PortId)| -> Option<Switch> {
             let peer = fabric.peer(port)?;
@@ -223,7 +229,7 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
 /// Asks a port's node by LID and by directed route.
 ///
 /// It asks the first host for nothing that ibsim's agents do not know, such as SwitchInfo or
-/// PortXmitDataSL: ibsim hands that to the client on the port, and OpenSM dies of it.
+/// `PortXmitDataSL`: ibsim hands that to the client on the port, and OpenSM dies of it.
 fn about_port(lid: u16, route: &str, port: u8) -> Vec<Question> {
     let mut lines = Vec::new();
     for (option, address) in [("", lid.to_string()), ("-D ", route.to_owned())] {

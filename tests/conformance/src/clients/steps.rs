@@ -175,7 +175,7 @@ fn counters(session: &mut Session<'_>) -> Result<(), SessionError> {
 /// Runs an ibping server on the last host and clients against it.
 ///
 /// OpenSM is ended first: the server's port asks for a manager's messages and says so in its
-/// capability mask, upon which OpenSM asks it for SMInfo, and of that ibping dies.
+/// capability mask, upon which OpenSM asks it for `SMInfo`, and of that ibping dies.
 fn ping(session: &mut Session<'_>) -> Result<(), SessionError> {
     let (second, last) = (session.actors.second.clone(), session.actors.last.clone());
     let ended = session.manager.stop();
@@ -186,7 +186,8 @@ fn ping(session: &mut Session<'_>) -> Result<(), SessionError> {
     std::thread::sleep(Duration::from_millis(300));
     session.ask(&Question::new(&format!("smpquery portinfo {} 1", last.lid)))?;
     session.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)))?;
-    let answer = session.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)).on(&second.name))?;
+    let answer =
+        session.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)).on(&second.name))?;
     let heard = answer.output.contains("2 received");
     session.check(heard, || format!("ibping: {}", answer.output.trim()));
     drop(server);

@@ -46,7 +46,8 @@ pub fn differences(expected: &Tables, found: &Tables) -> String {
     let guids = expected.keys().chain(found.keys().filter(|guid| !expected.contains_key(guid)));
     for guid in guids {
         let (Some(a), Some(b)) = (expected.get(guid), found.get(guid)) else {
-            let who = if expected.contains_key(guid) { "only OpenSM" } else { "only the simulator" };
+            let who =
+                if expected.contains_key(guid) { "only OpenSM" } else { "only the simulator" };
             write!(text, "\n  {who} has the switch {guid}").expect("writing to a string succeeds");
             continue;
         };
@@ -54,8 +55,7 @@ pub fn differences(expected: &Tables, found: &Tables) -> String {
         for lid in lids.filter(|lid| a.get(lid) != b.get(lid)) {
             count += 1;
             if count <= 5 {
-                let shown =
-                    |port: Option<&u8>| port.map_or("none".to_owned(), |port| port.to_string());
+                let shown = |port: Option<&u8>| port.map_or("none".to_owned(), ToString::to_string);
                 let (a, b) = (shown(a.get(lid)), shown(b.get(lid)));
                 write!(text, "\n  {guid} LID {lid}: OpenSM has port {a}, the simulator {b}")
                     .expect("writing to a string succeeds");

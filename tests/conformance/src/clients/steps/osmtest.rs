@@ -3,7 +3,7 @@
 use super::{Duration, Question, Session, SessionError, fs};
 
 /// The flows that pass with Debian's library on Debian's ibsim: create an inventory, event
-/// forwarding, QoS, traps 64 and 65.
+/// forwarding, quality of service, traps 64 and 65.
 pub const FLOWS: [&str; 4] = ["c", "e", "q", "t"];
 
 /// The flows that need answers of more than one MAD.
