@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// demands whole answers of more than one MAD.
     #[arg(long, value_name = "PATH")]
     with_preload: Option<PathBuf>,
+    /// Runs this program as ibfabric instead of building it.
+    #[arg(long, value_name = "PATH", conflicts_with = "self_test")]
+    binary: Option<PathBuf>,
     /// Compares ibsim with itself, and with itself on a fabric that lacks a link, which must fail.
     #[arg(long, conflicts_with = "with_preload")]
     self_test: bool,
@@ -41,7 +44,11 @@ pub(crate) fn run(args: &Args) -> Chored {
         }
         None => library.clone(),
     };
-    let under_test = if args.self_test { Kind::Ibsim } else { Kind::Ibfabric(release_binary()?) };
+    let under_test = match &args.binary {
+        _ if args.self_test => Kind::Ibsim,
+        Some(path) => Kind::Ibfabric(path.canonicalize()?),
+        None => Kind::Ibfabric(release_binary()?),
+    };
     let mut scratch = tempfile::Builder::new().prefix("ibsim-clients-").tempdir()?;
     let directory = args.keep.as_deref().unwrap_or(scratch.path()).to_owned();
     let harness = Harness {

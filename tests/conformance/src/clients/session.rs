@@ -31,6 +31,14 @@ pub enum SessionError {
     /// A file could not be used, or a client not be started.
     #[error("cannot run clients: {0}")]
     Io(#[from] io::Error),
+    /// What the clients talk to is gone.
+    #[error("{program} has ended, so `{question}` waited in vain")]
+    Gone {
+        /// Which program.
+        program: &'static str,
+        /// The client that was waiting.
+        question: String,
+    },
     /// The fabric is too small.
     #[error("OpenSM gave no LID to one of the first two hosts, the last one or their switches")]
     NoActors,
@@ -91,6 +99,8 @@ pub struct Session<'a> {
     pub seat: Seat,
     /// The nodes that the questions are about.
     pub actors: Actors,
+    /// Whether OpenSM was ended on purpose.
+    pub ended: bool,
     /// What was said so far.
     pub record: Record,
     /// The simulator; the last to go.
@@ -128,7 +138,7 @@ impl<'a> Session<'a> {
         let actors =
             Actors::choose(setup.fabric, &manager.lids()?).ok_or(SessionError::NoActors)?;
         let record = Record { engine: manager.engine(), ..Record::default() };
-        Ok(Self { setup, manager, seat, actors, record, server })
+        Ok(Self { setup, manager, seat, actors, ended: false, record, server })
     }
 
     /// Runs a client and records what it says.
@@ -150,6 +160,15 @@ impl<'a> Session<'a> {
     pub fn hear(&mut self, question: &Question) -> Result<(Answer, PathBuf), SessionError> {
         let name = self.place(question);
         let answer = self.seat.ask(question, &name)?;
+        if answer.code.is_none() && !self.ended {
+            let question = question.to_string();
+            if self.server.usage().is_none() {
+                return Err(SessionError::Gone { program: "the simulator", question });
+            }
+            if !self.manager.is_alive() {
+                return Err(SessionError::Gone { program: "OpenSM", question });
+            }
+        }
         Ok((answer, name.with_extension("out")))
     }
 

@@ -179,6 +179,7 @@ fn counters(session: &mut Session<'_>) -> Result<(), SessionError> {
 fn ping(session: &mut Session<'_>) -> Result<(), SessionError> {
     let (second, last) = (session.actors.second.clone(), session.actors.last.clone());
     let ended = session.manager.stop();
+    session.ended = true;
     session.check(ended, || "OpenSM does not end".to_owned());
     let limit = Duration::from_secs(60);
     let server = Question { manages: true, limit, ..Question::new("ibping -S").on(&last.name) };
