@@ -58,6 +58,8 @@ pub(crate) fn run(args: &Args) -> Chored {
         under_test: &under_test,
     };
     list_allowed();
+    let wanted =
+        |case: &Case<'_>| args.only.as_ref().is_none_or(|text| case.name().contains(text.as_str()));
     let mut tally = Tally::default();
     let start = Instant::now();
     let mut number = 0;
@@ -68,19 +70,19 @@ pub(crate) fn run(args: &Args) -> Chored {
         let fabric = plan.fabric()?;
         for engine in ENGINES {
             let case = Case { plan: *plan, engine, fabric: &fabric, changed: None };
-            if args.only.as_ref().is_some_and(|text| !case.name().contains(text.as_str())) {
+            if !wanted(&case) {
                 continue;
             }
             number += 1;
             tally.add(&case, &harness, &directory.join(format!("case{number:03}")));
         }
     }
-    if args.self_test && args.only.is_none() {
-        let plan = FABRICS[0];
-        let fabric = plan.fabric()?;
-        let mut changed = fabric.clone();
-        hurt(&mut changed);
-        let case = Case { plan, engine: ENGINES[0], fabric: &fabric, changed: Some(&changed) };
+    let plan = FABRICS[0];
+    let fabric = plan.fabric()?;
+    let mut changed = fabric.clone();
+    hurt(&mut changed);
+    let case = Case { plan, engine: ENGINES[0], fabric: &fabric, changed: Some(&changed) };
+    if args.self_test && wanted(&case) {
         tally.add(&case, &harness, &directory.join("changed"));
     }
     let failed = tally.failed > 0;

@@ -29,10 +29,16 @@ pub fn discovered(fabric: &Fabric, output: &str) -> Vec<String> {
     let (expected, found) = (links(fabric), links(&found));
     for (link, rate) in &expected {
         match found.get(link) {
-            None => faults.push(format!("ibnetdiscover does not find the link {link:?}")),
+            None => faults.push(format!("ibnetdiscover does not find the link {}", shown(link))),
             Some(other) if other != rate => {
-                faults
-                    .push(format!("ibnetdiscover gives the link {link:?} {other:?}, not {rate:?}"));
+                faults.push(format!(
+                    "ibnetdiscover gives the link {} {} {}, not {} {}",
+                    shown(link),
+                    other.width,
+                    other.speed,
+                    rate.width,
+                    rate.speed
+                ));
             }
             Some(_) => {}
         }
@@ -43,6 +49,10 @@ pub fn discovered(fabric: &Fabric, output: &str) -> Vec<String> {
     }
     faults.truncate(5);
     faults
+}
+
+fn shown(((a, port_a), (b, port_b)): &Link) -> String {
+    format!("{a}[{port_a}] to {b}[{port_b}]")
 }
 
 fn guids(fabric: &Fabric, kind: NodeKind) -> BTreeSet<Guid> {
@@ -138,3 +148,6 @@ pub fn counter(perfquery: &str, name: &str) -> Option<u64> {
     let rest = perfquery.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     rest.trim_start_matches('.').trim().parse().ok()
 }
+
+#[cfg(test)]
+mod tests;
