@@ -35,8 +35,8 @@ const fn row(kind: &'static str, engine: &'static str, opensm: u16) -> Row {
     Row { kind, engine, opensm }
 }
 
-const SMALL: &str = "xgft 12,12,24 1,12,12";
-const LARGE: &str = "xgft 18,18,36 1,18,18";
+pub(crate) const SMALL: &str = "xgft 12,12,24 1,12,12";
+pub(crate) const LARGE: &str = "xgft 18,18,36 1,18,18";
 const HUGE: &str = "xgft 24,24,48 1,24,24";
 const TORUS: &str = "torus 8x8x8 hosts=2";
 
@@ -93,14 +93,38 @@ pub(crate) fn run(args: &Args) -> Chored {
     }
     writeln!(table, "\n{}", environment(args.runs))?;
     if args.only.is_none() {
-        let path = root().join("docs/benchmarks.md");
-        fs::write(&path, table)?;
-        eprintln!("wrote {}", path.display());
+        write_section(None, &table)?;
     }
     Ok(())
 }
 
-fn write_fabric(kind: &str, net: &Path) -> Chored {
+/// Replaces a section of docs/benchmarks.md, which ends at the next heading of its level, and
+/// leaves the others; without a heading, what stands before the first one.
+pub(crate) fn write_section(heading: Option<&str>, text: &str) -> Chored {
+    let path = root().join("docs/benchmarks.md");
+    let page = fs::read_to_string(&path)?;
+    fs::write(&path, with_section(&page, heading, text))?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+fn with_section(page: &str, heading: Option<&str>, text: &str) -> String {
+    const START: &str = "\n## ";
+    let start = match heading {
+        None => 0,
+        Some(heading) => page.find(&format!("\n{heading}\n")).map_or(page.len(), |at| at + 1),
+    };
+    let rest = &page[start..];
+    // A section's own heading stands at its start, without a line end before it.
+    let end = rest.find(START).map_or(page.len(), |at| start + at + 1);
+    let before = page[..start].trim_end();
+    let after = page[end..].trim_end();
+    let parts: Vec<&str> =
+        [before, text.trim_end(), after].into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n") + "\n"
+}
+
+pub(crate) fn write_fabric(kind: &str, net: &Path) -> Chored {
     let mut words = kind.split(' ');
     let name = words.next().unwrap_or_default();
     let kind = Kind::parse(name, &words.collect::<Vec<_>>())?;
@@ -203,7 +227,7 @@ fn refusal(log: &str) -> Option<String> {
     Some(line.split("ERR 4D02: ").nth(1).unwrap_or(line).trim().to_owned())
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
@@ -248,25 +272,34 @@ fn milliseconds(value: f64) -> String {
     if value < 10.0 { format!("{value:.1} ms") } else { format!("{value:.0} ms") }
 }
 
-/// Says on what the figures were taken.
+/// Says on what the figures of the routing were taken.
 fn environment(runs: u16) -> String {
-    let version = |program: &str, argument: &str| {
-        let output = Command::new(program).arg(argument).output().ok();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        // OpenSM draws a line of dashes first.
-        let mut lines = text.iter().flat_map(|text| text.lines());
-        lines.find(|line| line.contains(|c: char| c.is_ascii_digit())).unwrap_or("").to_owned()
-    };
+    let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
+    format!(
+        "Medians of {runs} runs (OpenSM: of 5 at most, 3 on large fabrics) on {}, {opensm}; {rustc}.",
+        machine()
+    )
+}
+
+/// Returns the line of a program's output that tells its version.
+pub(crate) fn version(program: &str, argument: &str) -> String {
+    let output = Command::new(program).arg(argument).output().ok();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    // OpenSM draws a line of dashes first.
+    let mut lines = text.iter().flat_map(|text| text.lines());
+    lines.find(|line| line.contains(|c: char| c.is_ascii_digit())).unwrap_or("").to_owned()
+}
+
+/// Returns the machine's threads and processor.
+pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model
         .lines()
         .find_map(|line| line.strip_prefix("model name").and_then(|rest| rest.split(": ").nth(1)))
         .unwrap_or("unknown processor");
-    format!(
-        "Medians of {runs} runs (OpenSM: of 5 at most, 3 on large fabrics) on {cores} threads of {model}, \
-         {}; {}.",
-        version("opensm", "--version"),
-        version("rustc", "--version")
-    )
+    format!("{cores} threads of {model}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,12 +5,16 @@
 //! | `docs.rs` | `man`, `completions`: made from the command line, and checked against what is committed |
 //! | `conformance.rs` | `conformance opensm`: the same question to OpenSM and to ibfabric |
 //! | `tshark.rs` | `conformance tshark`: capture files of every operation code, read by tshark |
+//! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
+//! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked |
 
 mod bench;
+mod bench_sim;
 mod campaign;
+mod clients;
 mod conformance;
 mod docs;
 mod paths;
@@ -64,12 +68,17 @@ enum Peer {
     Opensm(conformance::Args),
     /// Writes capture files of every operation code and compares what tshark reads in them.
     Tshark(tshark::Args),
+    /// Runs OpenSM, osmtest and infiniband-diags on ibsim and on `ibfabric sim` and compares what
+    /// they say.
+    IbsimClients(clients::Args),
 }
 
 #[derive(Subcommand)]
 enum Bench {
     /// OpenSM's interval from `building routing` to `tables configured` against `ms.route`.
     Routing(bench::Args),
+    /// OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and what each simulator uses.
+    Sim(bench_sim::Args),
 }
 
 fn main() -> ExitCode {
@@ -79,7 +88,9 @@ fn main() -> ExitCode {
         Chore::CheckPaths => paths::check(),
         Chore::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
         Chore::Conformance { peer: Peer::Tshark(args) } => tshark::run(&args),
+        Chore::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
+        Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
     };
     match result {

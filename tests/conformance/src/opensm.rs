@@ -188,27 +188,14 @@ fn start_ibsim(
     directory: &Path,
     socket: &str,
 ) -> Result<Running, PeerError> {
-    let count = |starts: &[char]| text.lines().filter(|line| line.starts_with(starts)).count();
-    let (nodes, switches) = (count(&['S', 'H', 'C', 'R']), count(&['S']));
-    let ports = text
-        .lines()
-        .filter(|line| line.starts_with(['S', 'H', 'C', 'R']))
-        .filter_map(|line| line.split_ascii_whitespace().nth(1)?.parse::<usize>().ok())
-        .map(|ports| ports + 1)
-        .sum::<usize>();
     let log_path = directory.join("ibsim.log");
     let log = fs::File::create(&log_path)
         .map_err(|source| PeerError::File { path: log_path.clone(), source })?;
     let errors =
         log.try_clone().map_err(|source| PeerError::File { path: log_path.clone(), source })?;
     let child = Command::new("ibsim")
-        .args(["-s", "-n", "-N"])
-        .arg((nodes + 16).to_string())
-        .arg("-S")
-        .arg((switches + 16).to_string())
-        .arg("-P")
-        .arg((ports + 64).to_string())
-        .args(["-L", "49151"])
+        .args(["-s", "-n"])
+        .args(ibsim_limits(text))
         .arg(net)
         .current_dir(directory)
         .env("IBSIM_SOCKNAME", socket)
@@ -222,11 +209,9 @@ fn start_ibsim(
             source,
         })?;
     let mut running = Running(child);
-    let listening = format!("@{socket}:ctl");
     let limit = Instant::now() + Duration::from_secs(60);
     loop {
-        let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-        if sockets.contains(&listening) {
+        if is_listening(socket) {
             return Ok(running);
         }
         if !matches!(running.0.try_wait(), Ok(None)) {
@@ -241,8 +226,46 @@ fn start_ibsim(
     }
 }
 
+/// Returns the options that make ibsim's tables large enough for a net file.
+pub(crate) fn ibsim_limits(text: &str) -> [String; 8] {
+    let count = |starts: &[char]| text.lines().filter(|line| line.starts_with(starts)).count();
+    let (nodes, switches) = (count(&['S', 'H', 'C', 'R']), count(&['S']));
+    let ports = text
+        .lines()
+        .filter(|line| line.starts_with(['S', 'H', 'C', 'R']))
+        .filter_map(|line| line.split_ascii_whitespace().nth(1)?.parse::<usize>().ok())
+        .map(|ports| ports + 1)
+        .sum::<usize>();
+    let [nodes, switches, ports] = [nodes + 16, switches + 16, ports + 64].map(|n| n.to_string());
+    let option = str::to_owned;
+    [
+        option("-N"),
+        nodes,
+        option("-S"),
+        switches,
+        option("-P"),
+        ports,
+        option("-L"),
+        option("49151"),
+    ]
+}
+
+/// Says whether a simulator takes clients under a name.
+pub(crate) fn is_listening(socket: &str) -> bool {
+    let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let name = format!("@{socket}:ctl");
+    // The kernel shows the NUL that ends the name as another `@`.
+    sockets
+        .lines()
+        .filter_map(|line| line.split_ascii_whitespace().last())
+        .any(|path| path.trim_end_matches('@') == name)
+}
+
 /// Returns the library that turns a program's umad calls into ibsim's messages.
-fn umad2sim() -> Result<PathBuf, PeerError> {
+///
+/// # Errors
+/// Fails when it is not installed.
+pub fn umad2sim() -> Result<PathBuf, PeerError> {
     let directories = ["/usr/lib", "/usr/lib64", "/usr/local/lib"];
     let mut candidates = Vec::new();
     for directory in directories {
@@ -259,7 +282,8 @@ fn umad2sim() -> Result<PathBuf, PeerError> {
 }
 
 /// Returns the name of the first channel adapter of a net file.
-fn first_adapter(text: &str) -> Option<&str> {
+#[must_use]
+pub fn first_adapter(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| line.starts_with("Hca") || line.starts_with("Ca"))?;
     line.split('"').nth(1)
 }

@@ -1,0 +1,41 @@
+use super::*;
+use crate::clients::fabrics::{FABRICS, hurt};
+
+fn printed(fabric: &Fabric) -> String {
+    let mut output = Vec::new();
+    ib_topology::write(fabric, ib_topology::Format::Ibnetdiscover, &mut output).unwrap();
+    String::from_utf8(output).unwrap()
+}
+
+#[test]
+fn the_fabric_itself_is_as_expected_and_one_without_a_link_is_not() {
+    for plan in FABRICS {
+        let fabric = plan.fabric().unwrap();
+        assert_eq!(discovered(&fabric, &printed(&fabric)), Vec::<String>::new(), "{}", plan.name());
+        let mut changed = fabric.clone();
+        hurt(&mut changed);
+        assert_eq!(discovered(&fabric, &printed(&changed)).len(), 1, "{}", plan.name());
+        assert_eq!(discovered(&changed, &printed(&fabric)).len(), 1, "{}", plan.name());
+    }
+}
+
+#[test]
+fn every_fabric_has_a_link_to_spare() {
+    for plan in FABRICS {
+        assert!(!spare_links(&plan.fabric().unwrap()).is_empty(), "{}", plan.name());
+    }
+}
+
+#[test]
+fn link_ends_are_counted_at_their_speed() {
+    let line = "  0x1 24 1[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>  6 4[  ] \"leaf\"\n";
+    assert_eq!(link_ends(&line.repeat(3), LinkSpeed::Hdr), 3);
+    assert_eq!(link_ends(line, LinkSpeed::Ndr), 0);
+}
+
+#[test]
+fn a_counter_is_read_behind_its_name() {
+    let text = "PortXmitData:....................257112\nPortXmitPkts:....................7\n";
+    assert_eq!(counter(text, "PortXmitPkts"), Some(7));
+    assert_eq!(counter(text, "PortRcvPkts"), None);
+}

@@ -1,0 +1,178 @@
+//! What may differ between two simulators, with the reasons.
+
+use super::program::{Answer, Question};
+
+/// A difference that is allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed {
+    /// How the command lines start that it is allowed for; all when empty.
+    pub programs: &'static [&'static str],
+    /// What is not compared.
+    pub mask: Mask,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// A part of an output that is not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mask {
+    /// The lines that hold this text.
+    Line(&'static str),
+    /// The first number after this text, unless it is zero, and its repetition in parentheses.
+    Number(&'static str),
+    /// The rest of the line after this text.
+    Rest(&'static str),
+    /// The whole output.
+    Everything,
+}
+
+const COUNTERS: &[&str] = &["perfquery", "ibqueryerrors"];
+
+const fn counter(name: &'static str) -> Allowed {
+    Allowed {
+        programs: COUNTERS,
+        mask: Mask::Number(name),
+        reason: "traffic depends on how often OpenSM and the clients had to ask; \
+                 only zero or not is compared, and the counters of the two ends of a link",
+    }
+}
+
+/// The differences that are allowed; everything else must be the same.
+pub const ALLOWED: &[Allowed] = &[
+    Allowed {
+        programs: &[],
+        mask: Mask::Number("ibwarn: ["),
+        reason: "the process ID of the client",
+    },
+    Allowed {
+        programs: &["ibnetdiscover"],
+        mask: Mask::Line("# Topology file: generated on"),
+        reason: "the time of the run",
+    },
+    Allowed {
+        programs: &["sminfo"],
+        mask: Mask::Number("activity count"),
+        reason: "OpenSM counts its activity with its own timer",
+    },
+    Allowed {
+        programs: &["saquery"],
+        mask: Mask::Number("ActCount"),
+        reason: "OpenSM counts its activity with its own timer",
+    },
+    Allowed {
+        programs: &["saquery PIR"],
+        mask: Mask::Number("LocalPort"),
+        reason: "the port by which OpenSM's last question came; its questions overtake each other",
+    },
+    Allowed {
+        programs: &["ibping"],
+        mask: Mask::Rest("time "),
+        reason: "the time of the round trip",
+    },
+    Allowed {
+        programs: &["ibping"],
+        mask: Mask::Rest("max = "),
+        reason: "the time of the round trip",
+    },
+    counter("PortXmitData"),
+    counter("PortRcvData"),
+    counter("PortXmitPkts"),
+    counter("PortRcvPkts"),
+];
+
+/// Returns what a client said without what may differ.
+#[must_use]
+pub fn normal(question: &Question, answer: &Answer) -> String {
+    let line = question.words.join(" ");
+    let masks: Vec<Mask> = ALLOWED
+        .iter()
+        .filter(|allowed| {
+            allowed.programs.is_empty()
+                || allowed.programs.iter().any(|start| line.starts_with(start))
+        })
+        .map(|allowed| allowed.mask)
+        .collect();
+    if masks.contains(&Mask::Everything) {
+        return String::new();
+    }
+    let status = match answer.code {
+        Some(code) => format!("exit status {code}\n"),
+        None => format!("no end within {} s\n", question.limit.as_secs()),
+    };
+    let mut text = status;
+    for (mark, part) in [("", &answer.output), ("stderr: ", &answer.errors)] {
+        for line in part.lines() {
+            if let Some(line) = masked(line, &masks) {
+                text.push_str(mark);
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+fn masked(line: &str, masks: &[Mask]) -> Option<String> {
+    let mut line = line.to_owned();
+    for mask in masks {
+        match mask {
+            Mask::Line(text) if line.contains(text) => return None,
+            Mask::Number(text) => line = without_number(&line, text),
+            Mask::Rest(text) => {
+                if let Some(at) = line.find(text) {
+                    line.truncate(at + text.len());
+                    line.push('…');
+                }
+            }
+            Mask::Line(_) | Mask::Everything => {}
+        }
+    }
+    Some(line)
+}
+
+/// Replaces the first number after a text by N, and what follows it in parentheses.
+fn without_number(line: &str, text: &str) -> String {
+    let Some(at) = line.find(text) else { return line.to_owned() };
+    let (before, rest) = line.split_at(at + text.len());
+    let Some(start) = rest.find(|c: char| c.is_ascii_digit()) else { return line.to_owned() };
+    let (between, rest) = rest.split_at(start);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (number, mut rest) = rest.split_at(end);
+    if number.bytes().all(|digit| digit == b'0') {
+        return line.to_owned();
+    }
+    let mut shown = String::new();
+    if let Some((_, after)) = rest.strip_prefix(" (").and_then(|inner| inner.split_once(')')) {
+        shown.push_str(" (N)");
+        rest = after;
+    }
+    format!("{before}{between}N{shown}{rest}")
+}
+
+/// Returns the first lines that differ, the first text's with `-` and the second's with `+`;
+/// `None` when the texts are the same.
+#[must_use]
+pub fn difference(first: &str, second: &str) -> Option<String> {
+    const SHOWN: usize = 6;
+    if first == second {
+        return None;
+    }
+    let (a, b): (Vec<&str>, Vec<&str>) = (first.lines().collect(), second.lines().collect());
+    let head = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[head..], &b[head..]);
+    let tail = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[..a.len() - tail], &b[..b.len() - tail]);
+    let mut text = format!("from line {} on", head + 1);
+    for (mark, lines) in [('-', a), ('+', b)] {
+        for line in lines.iter().take(SHOWN) {
+            text.push_str(&format!("\n{mark} {line}"));
+        }
+        if lines.len() > SHOWN {
+            text.push_str(&format!("\n{mark} … and {} more", lines.len() - SHOWN));
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests;

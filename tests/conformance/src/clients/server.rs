@@ -1,0 +1,227 @@
+//! The simulator under test: Debian's ibsim or `ibfabric sim`.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::process::{Group, Usage};
+use crate::opensm::{PeerError, ibsim_limits, is_listening};
+
+/// Which simulator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Debian's ibsim.
+    Ibsim,
+    /// The program at this path, run as `ibfabric sim`.
+    Ibfabric(PathBuf),
+}
+
+impl Kind {
+    /// Returns the simulator's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ibsim => "ibsim",
+            Self::Ibfabric(_) => "ibfabric sim",
+        }
+    }
+
+    /// Starts the simulator and returns once it takes clients.
+    ///
+    /// Its log is `server.log` in the directory, which must exist.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run, refuses the net file or says nothing for a minute.
+    pub fn start(
+        &self,
+        net: &Path,
+        directory: &Path,
+        socket: &str,
+    ) -> Result<Box<dyn Server>, PeerError> {
+        Ok(match self {
+            Self::Ibsim => Box::new(RealIbsim::start(net, directory, socket)?),
+            Self::Ibfabric(binary) => Box::new(OurSim::start(binary, net, directory, socket)?),
+        })
+    }
+}
+
+/// A command to a running simulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order<'a> {
+    /// Takes the cable out at a port of a node.
+    Unlink(&'a str, u8),
+    /// Puts the cable back that was at a port of a node.
+    Relink(&'a str, u8),
+}
+
+/// A simulator that takes clients; it is killed when dropped.
+pub trait Server {
+    /// Gives it a command.
+    ///
+    /// # Errors
+    /// Fails when the simulator does not take the command.
+    fn order(&mut self, order: Order<'_>) -> io::Result<()>;
+
+    /// Returns what its process used so far.
+    fn usage(&self) -> Option<Usage>;
+
+    /// Ends it as its user would, and says what was wrong with the end.
+    fn stop(self: Box<Self>) -> Option<String>;
+}
+
+const START: Duration = Duration::from_secs(60);
+
+struct RealIbsim(Group);
+
+impl RealIbsim {
+    fn start(net: &Path, directory: &Path, socket: &str) -> Result<Self, PeerError> {
+        let text = fs::read_to_string(net).map_err(file(net))?;
+        let (path, output, errors) = log(directory)?;
+        let group = Group::start(
+            Group::bound("ibsim")
+                .arg("-s")
+                .args(ibsim_limits(&text))
+                .arg(net)
+                .current_dir(directory)
+                .env("IBSIM_SOCKNAME", socket)
+                // The console; ibsim spins when it is closed.
+                .stdin(Stdio::piped())
+                .stdout(output)
+                .stderr(errors),
+        );
+        let mut group = group.map_err(missing("ibsim", "ibsim-utils"))?;
+        let end = Instant::now() + START;
+        while !is_listening(socket) {
+            if !matches!(group.ended(), Ok(None)) {
+                return Err(PeerError::Refused(last_line(&path)));
+            }
+            if Instant::now() > end {
+                return Err(PeerError::Timeout { program: "ibsim", seconds: START.as_secs() });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Self(group))
+    }
+}
+
+impl Server for RealIbsim {
+    fn order(&mut self, order: Order<'_>) -> io::Result<()> {
+        let line = match order {
+            Order::Unlink(node, port) => format!("Unlink \"{node}\"[{port}]\n"),
+            Order::Relink(node, port) => format!("ReLink \"{node}\"[{port}]\n"),
+        };
+        let console = self.0.child().stdin.as_mut().expect("ibsim is started with a console");
+        console.write_all(line.as_bytes())?;
+        console.flush()
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.0.usage()
+    }
+
+    fn stop(self: Box<Self>) -> Option<String> {
+        None
+    }
+}
+
+struct OurSim {
+    group: Group,
+    binary: PathBuf,
+    socket: String,
+}
+
+impl OurSim {
+    fn start(binary: &Path, net: &Path, directory: &Path, socket: &str) -> Result<Self, PeerError> {
+        let (path, _, errors) = log(directory)?;
+        let group = Group::start(
+            Group::bound(binary)
+                .arg("sim")
+                .arg(net)
+                .args(["--socket", socket])
+                .current_dir(directory)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(errors),
+        );
+        let mut group = group.map_err(missing("ibfabric", "none"))?;
+        let output = group.child().stdout.take().expect("its output is a pipe");
+        let (ready, is_ready) = mpsc::channel();
+        // Reads to the end, so that the simulator never waits for its own output.
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if line == "READY" {
+                    let _ = ready.send(());
+                }
+            }
+        });
+        match is_ready.recv_timeout(START) {
+            Ok(()) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(PeerError::Refused(last_line(&path)));
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                return Err(PeerError::Timeout { program: "ibfabric", seconds: START.as_secs() });
+            }
+        }
+        Ok(Self { group, binary: binary.to_owned(), socket: socket.to_owned() })
+    }
+}
+
+impl Server for OurSim {
+    fn order(&mut self, order: Order<'_>) -> io::Result<()> {
+        let (verb, node, port) = match order {
+            Order::Unlink(node, port) => ("unlink", node, port),
+            Order::Relink(node, port) => ("relink", node, port),
+        };
+        let output = Command::new("timeout")
+            .args(["-s", "KILL", "20"])
+            .arg(&self.binary)
+            .args(["sim", "ctl", "--socket", &self.socket, verb])
+            .arg(format!("\"{node}\"[{port}]"))
+            .stdin(Stdio::null())
+            .output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(io::Error::other(format!("sim ctl {verb}: {}: {}", output.status, said.trim())))
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.group.usage()
+    }
+
+    fn stop(mut self: Box<Self>) -> Option<String> {
+        self.group.terminate();
+        match self.group.wait(Duration::from_secs(10)) {
+            Ok(Some(status)) if status.success() => None,
+            Ok(Some(status)) => Some(format!("it ends with {status} on SIGTERM")),
+            Ok(None) => Some("it does not end on SIGTERM".to_owned()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+fn log(directory: &Path) -> Result<(PathBuf, fs::File, fs::File), PeerError> {
+    let path = directory.join("server.log");
+    let output = fs::File::create(&path).map_err(file(&path))?;
+    let errors = output.try_clone().map_err(file(&path))?;
+    Ok((path, output, errors))
+}
+
+fn file(path: &Path) -> impl Fn(io::Error) -> PeerError {
+    let path = path.to_owned();
+    move |source| PeerError::File { path: path.clone(), source }
+}
+
+fn missing(program: &'static str, package: &'static str) -> impl Fn(io::Error) -> PeerError {
+    move |source| PeerError::Missing { program, package, source }
+}
+
+fn last_line(path: &Path) -> String {
+    let log = fs::read_to_string(path).unwrap_or_default();
+    log.lines().last().unwrap_or("it ended without a word").to_owned()
+}

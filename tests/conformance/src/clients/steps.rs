@@ -1,0 +1,196 @@
+//! What a session does: bring-up, questions, counters, lost links, osmtest.
+
+use std::fs;
+use std::time::Duration;
+
+use super::expect;
+use super::fabrics::ENGINES;
+use super::program::Question;
+use super::questions;
+use super::server::Order;
+use super::session::{Record, Session, SessionError, Setup};
+use super::tables;
+
+mod lost;
+mod osmtest;
+
+pub use osmtest::{FLOWS, FULL_FLOWS};
+
+/// Runs everything.
+///
+/// # Errors
+/// See [`SessionError`].
+pub fn thorough(setup: &Setup<'_>) -> Result<Record, SessionError> {
+    let mut session = Session::start(setup)?;
+    bring_up(&mut session)?;
+    ask_all(&mut session)?;
+    if !session.manager.is_alive() {
+        // Everything that follows would wait for it in vain.
+        session.check(false, || "OpenSM died of the questions".to_owned());
+        return Ok(session.finish());
+    }
+    counters(&mut session)?;
+    osmtest::run(&mut session)?;
+    lost::unlink(&mut session)?;
+    lost::disable(&mut session)?;
+    Ok(session.finish())
+}
+
+/// Brings the fabric up and compares the tables; with the second engine, clients also ping.
+///
+/// # Errors
+/// See [`SessionError`].
+pub fn brief(setup: &Setup<'_>) -> Result<Record, SessionError> {
+    let mut session = Session::start(setup)?;
+    bring_up(&mut session)?;
+    let (first, last) = (session.actors.manager.lid, session.actors.last.lid);
+    let leaf = session.actors.leaf.clone();
+    for line in [
+        format!("ibtracert {first} {last}"),
+        format!("ibtracert {last} {first}"),
+        format!("smpquery sl2vl {} {}", leaf.lid, leaf.port),
+        format!("smpquery switchinfo {}", leaf.lid),
+        "dump_mfts".to_owned(),
+    ] {
+        session.ask(&Question::new(&line))?;
+    }
+    if setup.engine == ENGINES[1] {
+        ping(&mut session)?;
+    }
+    Ok(session.finish())
+}
+
+/// Checks that the simulator has the tables that OpenSM thinks it has.
+fn bring_up(session: &mut Session<'_>) -> Result<(), SessionError> {
+    let engine = session.record.engine.clone();
+    session.note("the engine that configured the switches", engine);
+    let answer = session.ask(&Question::new("dump_lfts"))?;
+    let dump = session.manager.dump("opensm-lfts.dump")?;
+    let (expected, found) = (tables::parse(&dump), tables::parse(&answer.output));
+    let switches = session.setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
+    session.check(!expected.is_empty() && expected.len() <= switches, || {
+        format!("OpenSM's dump has {} switches, the fabric {switches}", expected.len())
+    });
+    let differences = tables::differences(&expected, &found);
+    session.check(differences.is_empty(), || {
+        format!("dump_lfts and opensm-lfts.dump differ:{differences}")
+    });
+    let lids = session.manager.lids()?;
+    let lids: String = lids.iter().map(|(guid, lid)| format!("{guid} {lid}\n")).collect();
+    session.note("the LIDs", lids);
+    Ok(())
+}
+
+fn ask_all(session: &mut Session<'_>) -> Result<(), SessionError> {
+    let setup = session.setup;
+    for question in questions::all(&session.actors) {
+        let answer = session.ask(&question)?;
+        if question.node.is_some() {
+            continue;
+        }
+        match question.words.join(" ").as_str() {
+            "ibnetdiscover" => {
+                let faults = expect::discovered(setup.fabric, &answer.output);
+                session.check(faults.is_empty(), || faults.join("\n"));
+            }
+            "iblinkinfo" => {
+                let found = expect::link_ends(&answer.output, setup.plan.speed);
+                let expected = 2 * setup.fabric.link_count();
+                session.check(found == expected, || {
+                    let speed = setup.plan.speed;
+                    format!("iblinkinfo shows {found} ends of active {speed} links, not {expected}")
+                });
+            }
+            _ => {}
+        }
+    }
+    for line in ["saquery NR", "saquery PIR", "saquery SWIR"] {
+        session.ask(&Question { many: true, ..Question::new(line) })?;
+    }
+    if setup.complete {
+        let switches = setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
+        for (line, record, expected) in [
+            ("saquery NR", "NodeRecord dump", setup.fabric.node_count()),
+            ("saquery LR", "LinkRecord dump", 2 * setup.fabric.link_count()),
+            ("saquery SWIR", "SwitchInfoRecord dump", switches),
+        ] {
+            let (answer, kept) = session.hear(&Question::new(line))?;
+            let found = answer.output.matches(record).count();
+            session.check(found == expected, || {
+                format!("{line} lists {found} records of {expected} ({})", kept.display())
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the counters of the two ends of a link agree, and counts known traffic.
+fn counters(session: &mut Session<'_>) -> Result<(), SessionError> {
+    let (host, far) = (session.actors.last.clone(), session.actors.far.clone());
+    let near = Question::new(&format!("perfquery {} {}", far.lid, far.port));
+    let end = Question::new(&format!("perfquery {} 1", host.lid));
+    let read = |session: &mut Session<'_>, question: &Question| {
+        let (answer, _) = session.hear(question)?;
+        let counter = |name| expect::counter(&answer.output, name);
+        let all = ["PortXmitPkts", "PortRcvPkts", "PortXmitData", "PortRcvData"].map(counter);
+        Ok::<_, SessionError>(all.map(|value| value.unwrap_or(u64::MAX)))
+    };
+    let before = (read(session, &end)?, read(session, &near)?);
+    for _ in 0..3 {
+        session.hear(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
+    }
+    let after = (read(session, &end)?, read(session, &near)?);
+    // Both ends were read in the same order before and after, so what they gain is the same.
+    let [xmit, rcv, xmit_data, rcv_data] =
+        [0, 1, 2, 3].map(|at| after.0[at].wrapping_sub(before.0[at]));
+    let [near_xmit, near_rcv, near_xmit_data, near_rcv_data] =
+        [0, 1, 2, 3].map(|at| after.1[at].wrapping_sub(before.1[at]));
+    let sent = (xmit, xmit_data) == (near_rcv, near_rcv_data);
+    let received = (rcv, rcv_data) == (near_xmit, near_xmit_data);
+    session.check(xmit > 0 && rcv > 0 && sent && received, || {
+        format!(
+            "perfquery: the last host gains {xmit} packets sent ({xmit_data} words) and {rcv} \
+             received ({rcv_data}), its switch's port {near_rcv} received ({near_rcv_data}) and \
+             {near_xmit} sent ({near_xmit_data})"
+        )
+    });
+    for (title, line, times) in [
+        ("5 NodeInfo by LID", format!("smpquery nodeinfo {}", host.lid), 5),
+        ("5 NodeInfo by directed route", format!("smpquery -D nodeinfo {}", host.route), 5),
+        ("2 traces", format!("ibtracert {} {}", session.actors.manager.lid, host.lid), 2),
+    ] {
+        let before = read(session, &end)?;
+        for _ in 0..times {
+            session.hear(&Question::new(&line))?;
+        }
+        let after = read(session, &end)?;
+        let [xmit, rcv, xmit_data, rcv_data] =
+            [0, 1, 2, 3].map(|at| after[at].wrapping_sub(before[at]));
+        let text = format!("sent {xmit} ({xmit_data} words), received {rcv} ({rcv_data} words)");
+        session.note(&format!("what the counters of the last host gain by {title}"), text);
+    }
+    Ok(())
+}
+
+/// Runs an ibping server on the last host and clients against it.
+///
+/// OpenSM is ended first: the server's port asks for a manager's messages and says so in its
+/// capability mask, upon which OpenSM asks it for `SMInfo`, and of that ibping dies.
+fn ping(session: &mut Session<'_>) -> Result<(), SessionError> {
+    let (second, last) = (session.actors.second.clone(), session.actors.last.clone());
+    let ended = session.manager.stop();
+    session.ended = true;
+    session.check(ended, || "OpenSM does not end".to_owned());
+    let limit = Duration::from_secs(60);
+    let server = Question { manages: true, limit, ..Question::new("ibping -S").on(&last.name) };
+    let server = session.leave_running(&server)?;
+    std::thread::sleep(Duration::from_millis(300));
+    session.ask(&Question::new(&format!("smpquery portinfo {} 1", last.lid)))?;
+    session.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)))?;
+    let answer =
+        session.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)).on(&second.name))?;
+    let heard = answer.output.contains("2 received");
+    session.check(heard, || format!("ibping: {}", answer.output.trim()));
+    drop(server);
+    Ok(())
+}

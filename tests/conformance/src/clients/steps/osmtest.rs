@@ -1,0 +1,44 @@
+//! osmtest's flows against OpenSM on the simulator.
+
+use super::{Duration, Question, Session, SessionError, fs};
+
+/// The flows that pass with Debian's library on Debian's ibsim: create an inventory, event
+/// forwarding, quality of service, traps 64 and 65.
+pub const FLOWS: [&str; 4] = ["c", "e", "q", "t"];
+
+/// The flows that need answers of more than one MAD.
+pub const FULL_FLOWS: [&str; 4] = ["a", "v", "s", "m"];
+
+/// Runs the flows that must pass; all of them when the library carries whole answers.
+pub(super) fn run(session: &mut Session<'_>) -> Result<(), SessionError> {
+    let mut flows = FLOWS.to_vec();
+    if session.setup.plan.flood {
+        flows.push("f");
+    }
+    if session.setup.complete {
+        flows.extend(FULL_FLOWS);
+    }
+    let (node, directory) = (session.actors.second.name.clone(), session.seat.directory.clone());
+    let inventory = directory.join("inventory");
+    for flow in flows {
+        let log = directory.join(format!("osmtest-{flow}.log"));
+        let line = format!("osmtest -f {flow} -i {} -l {}", inventory.display(), log.display());
+        let limit = Duration::from_secs(60);
+        let question = Question { limit, ..Question::new(&line).on(&node) };
+        let (answer, kept) = session.hear(&question)?;
+        let passed = answer.code == Some(0) && answer.output.contains("\" PASS");
+        session.check(passed, || {
+            let said = answer.output.lines().chain(answer.errors.lines()).last().unwrap_or("");
+            format!("{question} does not pass: {said} ({})", kept.display())
+        });
+    }
+    if session.setup.complete {
+        let text = fs::read_to_string(&inventory).unwrap_or_default();
+        let found = text.matches("DEFINE_NODE").count();
+        let expected = session.setup.fabric.node_count();
+        session.check(found == expected, || {
+            format!("osmtest's inventory has {found} nodes of {expected}")
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use conformance::clients::manager::{Manager, Options};
+use conformance::clients::process::Usage;
+use conformance::clients::program::Seat;
+use conformance::clients::server::Kind;
+use conformance::clients::session::socket_name;
+use conformance::opensm::{first_adapter, umad2sim};
+
+use crate::bench::{LARGE, SMALL, machine, median, version, write_fabric, write_section};
+use crate::{Chored, release_binary};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How often each is run; the medians are compared.
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// Runs only the fabrics that hold this text, and does not write the table.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Runs ibsim alone, and does not write the table.
+    #[arg(long)]
+    ibsim_alone: bool,
+}
+
+const HEADING: &str = "## Simulator";
+
+const HEAD: &str = "\
+Written by `cargo xtask bench sim`: the same OpenSM (minhop, `-D 0x03`, no dumps) on the same fabric on ibsim
+and on `ibfabric sim`, in turn, through Debian's libumad2sim.
+
+* *up*: the time from OpenSM's start to SUBNET UP in its log; most of it is OpenSM's own work.
+* *CPU*: what the simulator's process used until then, user and system together, with its start.
+* *memory*: the peak resident set of the simulator's process.
+
+| fabric | simulator | up | CPU | memory |
+|---|---|---|---|---|
+";
+
+/// One bring-up: seconds and MB.
+struct Run {
+    up: f64,
+    cpu: f64,
+    peak: f64,
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let library = umad2sim()?;
+    let mut simulators = vec![Kind::Ibsim];
+    if !args.ibsim_alone {
+        simulators.push(Kind::Ibfabric(release_binary()?));
+    }
+    let scratch = tempfile::tempdir()?;
+    let mut table = format!("{HEADING}\n{HEAD}");
+    let wanted = |kind: &str| args.only.as_ref().is_none_or(|text| kind.contains(text.as_str()));
+    for kind in [SMALL, LARGE].into_iter().filter(|kind| wanted(kind)) {
+        let net = scratch.path().join("net");
+        write_fabric(kind, &net)?;
+        let mut runs: Vec<Vec<Run>> = simulators.iter().map(|_| Vec::new()).collect();
+        for _ in 0..args.runs {
+            // In turn, so that a machine that slows down slows down both.
+            for (simulator, runs) in simulators.iter().zip(&mut runs) {
+                let directory = tempfile::tempdir_in(scratch.path())?;
+                runs.push(bring_up(simulator, &net, directory.path(), &library)?);
+            }
+        }
+        for (simulator, runs) in simulators.iter().zip(&runs) {
+            let line = line(kind, simulator, runs);
+            eprint!("{line}");
+            table.push_str(&line);
+        }
+    }
+    let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
+    writeln!(table, "\nMedians of {} runs on {}, {opensm}; {rustc}.", args.runs, machine())?;
+    if args.only.is_none() && !args.ibsim_alone {
+        write_section(Some(HEADING), &table)?;
+    }
+    Ok(())
+}
+
+fn bring_up(
+    simulator: &Kind,
+    net: &Path,
+    directory: &Path,
+    library: &Path,
+) -> Result<Run, Box<dyn std::error::Error>> {
+    let socket = socket_name();
+    let server = simulator.start(net, directory, &socket)?;
+    let text = fs::read_to_string(net)?;
+    let node = first_adapter(&text).ok_or("the fabric has no channel adapter")?.to_owned();
+    let seat = Seat { socket, preload: library.to_owned(), node, directory: directory.to_owned() };
+    let limit = Duration::from_secs(600);
+    let options = Options { engine: "minhop", lmc: 0, log_flags: 0x03, limit };
+    let manager = Manager::start(&seat, directory, &options)?;
+    let Usage { cpu, peak } = server.usage().ok_or("the simulator ended by itself")?;
+    let up = manager.elapsed.as_secs_f64();
+    drop(manager);
+    match server.stop() {
+        Some(fault) => Err(fault.into()),
+        None => Ok(Run { up, cpu: cpu.as_secs_f64(), peak: peak as f64 / 1e6 }),
+    }
+}
+
+fn line(kind: &str, simulator: &Kind, runs: &[Run]) -> String {
+    let of = |pick: fn(&Run) -> f64| median(runs.iter().map(pick).collect());
+    format!(
+        "| `{kind}` | {} | {:.1} s | {:.2} s | {:.0} MB |\n",
+        simulator.name(),
+        of(|run| run.up),
+        of(|run| run.cpu),
+        of(|run| run.peak),
+    )
+}

@@ -1,0 +1,273 @@
+//! Unmodified clients of ibsim, on ibsim and on `ibfabric sim`.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use conformance::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
+use conformance::clients::normal::{ALLOWED, Mask, difference};
+use conformance::clients::server::Kind;
+use conformance::clients::session::{Record, SessionError, Setup};
+use conformance::clients::steps;
+use conformance::opensm::umad2sim;
+use ib_topology::Fabric;
+
+use crate::{Chored, release_binary};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Runs only the cases whose name holds this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Also runs the larger fabrics.
+    #[arg(long)]
+    all: bool,
+    /// Keeps the outputs of all programs in this directory; those of a failed run are kept anyway.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Gives the clients of `ibfabric sim` this library instead of Debian's libumad2sim.so, and
+    /// demands whole answers of more than one MAD.
+    #[arg(long, value_name = "PATH")]
+    with_preload: Option<PathBuf>,
+    /// Runs this program as ibfabric instead of building it.
+    #[arg(long, value_name = "PATH", conflicts_with = "self_test")]
+    binary: Option<PathBuf>,
+    /// Compares ibsim with itself, and with itself on a fabric that lacks a link, which must fail.
+    #[arg(long, conflicts_with = "with_preload")]
+    self_test: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let library = umad2sim()?;
+    let preload = match &args.with_preload {
+        Some(path) => {
+            path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?
+        }
+        None => library.clone(),
+    };
+    let under_test = match &args.binary {
+        _ if args.self_test => Kind::Ibsim,
+        Some(path) => Kind::Ibfabric(path.canonicalize()?),
+        None => Kind::Ibfabric(release_binary()?),
+    };
+    let mut scratch = tempfile::Builder::new().prefix("ibsim-clients-").tempdir()?;
+    let directory = args.keep.as_deref().unwrap_or(scratch.path()).to_owned();
+    let harness = Harness {
+        library: &library,
+        preload: &preload,
+        complete: args.with_preload.is_some(),
+        under_test: &under_test,
+    };
+    list_allowed();
+    let wanted =
+        |case: &Case<'_>| args.only.as_ref().is_none_or(|text| case.name().contains(text.as_str()));
+    let mut tally = Tally::default();
+    let start = Instant::now();
+    let mut number = 0;
+    for plan in FABRICS.iter().filter(|plan| args.all || !plan.long) {
+        if args.self_test && !plan.fits_ibsim() {
+            continue;
+        }
+        let fabric = plan.fabric()?;
+        for engine in ENGINES {
+            let case = Case { plan: *plan, engine, fabric: &fabric, changed: None };
+            if !wanted(&case) {
+                continue;
+            }
+            number += 1;
+            tally.add(&case, &harness, &directory.join(format!("case{number:03}")));
+        }
+    }
+    let plan = FABRICS[0];
+    let fabric = plan.fabric()?;
+    let mut changed = fabric.clone();
+    hurt(&mut changed);
+    let case = Case { plan, engine: ENGINES[0], fabric: &fabric, changed: Some(&changed) };
+    if args.self_test && wanted(&case) {
+        tally.add(&case, &harness, &directory.join("changed"));
+    }
+    let failed = tally.failed > 0;
+    if failed && args.keep.is_none() {
+        scratch.disable_cleanup(true);
+        eprintln!("the outputs are kept in {}", directory.display());
+    }
+    eprintln!(
+        "{} answers and {} checks in {:.0} s",
+        tally.answers,
+        tally.checks,
+        start.elapsed().as_secs_f64()
+    );
+    eprintln!("{} passed, {} failed", tally.passed, tally.failed);
+    if tally.passed + tally.failed == 0 {
+        return Err("no case has that name".into());
+    }
+    if failed { Err("clients are served otherwise than by ibsim".into()) } else { Ok(()) }
+}
+
+/// Prints the differences that are allowed.
+fn list_allowed() {
+    eprintln!("what is not compared:");
+    for allowed in ALLOWED {
+        let programs = if allowed.programs.is_empty() {
+            "all".to_owned()
+        } else {
+            allowed.programs.join(", ")
+        };
+        let what = match allowed.mask {
+            Mask::Line(text) => format!("lines with `{text}`"),
+            Mask::Number(text) => format!("the number after `{text}`"),
+            Mask::Rest(text) => format!("the line after `{text}`"),
+            Mask::Everything => "the whole output".to_owned(),
+        };
+        eprintln!("  {programs}: {what}: {}", allowed.reason);
+    }
+}
+
+/// A fabric and an engine.
+struct Case<'a> {
+    plan: Plan,
+    engine: &'static str,
+    fabric: &'a Fabric,
+    /// The fabric that the simulator under test gets instead; then the run must fail.
+    changed: Option<&'a Fabric>,
+}
+
+impl Case<'_> {
+    fn name(&self) -> String {
+        let mut name = format!("{} | {}", self.plan.name(), self.engine);
+        if self.changed.is_some() {
+            name += " | against a fabric that lacks a link";
+        }
+        name
+    }
+}
+
+/// What all cases share.
+struct Harness<'a> {
+    library: &'a Path,
+    preload: &'a Path,
+    complete: bool,
+    under_test: &'a Kind,
+}
+
+type Outcome = Result<Record, SessionError>;
+
+impl Harness<'_> {
+    /// Runs the case on ibsim, if it knows the fabric, and on the simulator under test, at once.
+    fn run(&self, case: &Case<'_>, place: &Path) -> (Option<Outcome>, Outcome) {
+        let real = Kind::Ibsim;
+        let setup = |server, preload, complete, fabric, name| Setup {
+            plan: case.plan,
+            fabric,
+            server,
+            preload,
+            complete,
+            engine: case.engine,
+            directory: place.join(name),
+        };
+        let ours = case.changed.unwrap_or(case.fabric);
+        let first = setup(&real, self.library, false, case.fabric, "ibsim");
+        let second = setup(self.under_test, self.preload, self.complete, ours, "under-test");
+        let session = if case.engine == ENGINES[0] { steps::thorough } else { steps::brief };
+        if !case.plan.fits_ibsim() {
+            return (None, session(&second));
+        }
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| session(&first));
+            let second = session(&second);
+            (Some(first.join().expect("a session does not panic")), second)
+        })
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    answers: usize,
+    checks: usize,
+}
+
+impl Tally {
+    fn add(&mut self, case: &Case<'_>, harness: &Harness<'_>, place: &Path) {
+        let start = Instant::now();
+        let (first, second) = harness.run(case, place);
+        let mut faults = Vec::new();
+        let expected = first.and_then(|outcome| taken(outcome, &Kind::Ibsim, &mut faults));
+        let found = taken(second, harness.under_test, &mut faults);
+        if let (Some(expected), Some(found)) = (&expected, &found) {
+            compare(expected, found, harness.complete, &mut faults);
+        }
+        let answers = found.as_ref().map_or(0, |record| record.entries.len());
+        let checks = found.as_ref().map_or(0, |record| record.checks);
+        let engine = found.as_ref().map_or("none", |record| record.engine.as_str());
+        self.answers += answers;
+        self.checks += checks;
+        let seconds = start.elapsed().as_secs_f64();
+        let fell_back = match engine == case.engine {
+            true => String::new(),
+            false => format!(" (routed with {engine})"),
+        };
+        let line = format!(
+            "{answers:>4} answers {checks:>3} checks {seconds:>5.1} s  {}{fell_back}",
+            case.name()
+        );
+        let must_fail = case.changed.is_some();
+        if faults.is_empty() != must_fail {
+            self.passed += 1;
+            let word = if must_fail { "noticed" } else { "same   " };
+            eprintln!("{word}  {line}");
+            return;
+        }
+        self.failed += 1;
+        eprintln!("DIFFERS  {line}");
+        let shown = 12;
+        for fault in faults.iter().take(shown) {
+            eprintln!("         {}", fault.replace('\n', "\n           "));
+        }
+        if faults.len() > shown {
+            eprintln!("         and {} more", faults.len() - shown);
+        }
+        if must_fail {
+            eprintln!("         nothing differs though the fabrics do");
+        }
+    }
+}
+
+/// Moves the faults out of what a session came to.
+fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Record> {
+    match outcome {
+        Ok(mut record) => {
+            let own = record.faults.drain(..);
+            faults.extend(own.map(|fault| format!("on {}: {fault}", server.name())));
+            Some(record)
+        }
+        Err(error) => {
+            faults.push(format!("on {}: {error}", server.name()));
+            None
+        }
+    }
+}
+
+fn compare(expected: &Record, found: &Record, complete: bool, faults: &mut Vec<String>) {
+    // Whole answers cannot be those that Debian's library cut off.
+    let pairs = expected.entries.iter().zip(&found.entries);
+    for (a, b) in pairs.filter(|(a, _)| !(complete && a.many)) {
+        if a.command != b.command {
+            let difference = format!("`{}` was asked on ibsim, `{}` here", a.command, b.command);
+            faults.push(difference);
+            return;
+        }
+        if let Some(difference) = difference(&a.text, &b.text) {
+            faults.push(format!(
+                "{}\n{difference}\nthe whole: {} and {}",
+                a.command,
+                a.kept.display(),
+                b.kept.display()
+            ));
+        }
+    }
+    if expected.entries.len() != found.entries.len() {
+        let counts = (expected.entries.len(), found.entries.len());
+        faults.push(format!("{} answers on ibsim, {} here", counts.0, counts.1));
+    }
+}
