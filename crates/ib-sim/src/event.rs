@@ -23,7 +23,7 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// A packet has been at the head of a lane for as long as it may.
-    HeadOfQueue { port: PortId, lane: u8, flight: u32, number: u32 },
+    HeadOfQueue { port: PortId, lane: u8, epoch: u32 },
     /// Nobody has answered a request that a client was to answer.
     Answer { request: u32, number: u32 },
     /// A trap was not repressed.

@@ -11,7 +11,7 @@ use crate::counters::Counters;
 use crate::sim::Sim;
 
 /// All ports can be selected, counters of 64 bits, `PortXmitWait`, `QP1Dropped`; IBTA volume 1, table of
-/// PerfMgt ClassPortInfo:CapabilityMask.
+/// `PerfMgt` ClassPortInfo:CapabilityMask.
 const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 12 | 1 << 15;
 
 impl Sim {
