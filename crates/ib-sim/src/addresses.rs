@@ -169,3 +169,6 @@ const fn hash(guid: u64) -> u32 {
 const fn next(host: u32) -> u32 {
     if host == 0xff_fffe { 1 } else { host + 1 }
 }
+
+#[cfg(test)]
+mod tests;

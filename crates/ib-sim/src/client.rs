@@ -311,3 +311,6 @@ impl Sim {
         std::mem::take(&mut self.woken).into_iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -221,3 +221,6 @@ impl Sim {
         Ok((1..=self.node(node).ports).map(|number| self.port_id(node, number)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

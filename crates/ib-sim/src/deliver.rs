@@ -153,7 +153,7 @@ impl Sim {
                 let for_agent = !method.is_response() || transaction >> 48 == 0;
                 match agent {
                     Some(agent) if for_agent => self.deliver_to_agent(port, key, agent),
-                    _ if class == MgmtClass::PERFORMANCE && !method.is_response() => {
+                    _ if class == MgmtClass::PERFORMANCE && is_asked(method) => {
                         self.deliver_performance(port, key);
                     }
                     _ => self.hand_over(port, key),
@@ -253,3 +253,12 @@ impl Sim {
         }
     }
 }
+
+/// Returns true for a method that is answered with a response. An agent answers nothing else, lest
+/// two of them answer each other for ever.
+fn is_asked(method: Method) -> bool {
+    method.response().is_some_and(|response| response != Method::TRAP_REPRESS)
+}
+
+#[cfg(test)]
+mod tests;

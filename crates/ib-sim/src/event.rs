@@ -92,6 +92,12 @@ impl<E> EventQueue<E> {
         self.heap.push(Entry { at, number: self.made, event });
     }
 
+    /// Returns all events in no particular order.
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
+        self.heap.iter().map(|entry| &entry.event)
+    }
+
     /// Returns when the next event is due.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.heap.peek().map(|entry| entry.at)

@@ -2,7 +2,7 @@
 
 use ib_topology::{NodeId, PortId};
 use ib_types::ServiceLevel;
-use ib_wire::mad::smp::{self, HopAction, HopNode, PERMISSIVE_LID};
+use ib_wire::mad::smp::{self, DropReason, HopAction, HopNode, PERMISSIVE_LID};
 use ib_wire::mad::{Mad, MgmtClass};
 
 use crate::link::Flight;
@@ -100,6 +100,13 @@ impl Sim {
     fn follow(&mut self, node: NodeId, port: PortId, key: u32, action: HopAction) {
         match action {
             HopAction::Deliver => self.deliver_smp(node, port, key),
+            HopAction::Forward(number)
+                if number != self.port(port).number && !self.node(node).kind.is_switch() =>
+            {
+                let ports = self.node(node).ports;
+                let reason = DropReason::NoSuchPort { port: number, ports };
+                self.lose(port, key, Loss::DirectedRoute(reason));
+            }
             HopAction::Forward(number) => {
                 let packet = &mut self.flight_mut(key).packet;
                 (packet.dlid, packet.slid) = (PERMISSIVE_LID, PERMISSIVE_LID);
@@ -366,3 +373,6 @@ impl Sim {
         key
     }
 }
+
+#[cfg(test)]
+mod tests;

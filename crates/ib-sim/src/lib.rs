@@ -57,6 +57,8 @@ mod event;
 mod fault;
 mod forward;
 mod hosted;
+#[cfg(test)]
+mod lab;
 mod link;
 pub mod log;
 pub mod loss;

@@ -332,3 +332,6 @@ impl Sim {
         self.serve(port);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -123,3 +123,6 @@ fn show(counters: &Counters, mad: &mut Mad) {
 fn saturated(value: u64) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
+
+#[cfg(test)]
+mod tests;

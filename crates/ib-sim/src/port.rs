@@ -182,7 +182,11 @@ impl Port {
         self.info.set_supported_speeds(supported);
         self.mellanox.link_speed_supported = supported.mellanox;
         self.mellanox.link_speed_enabled = enabled.mellanox;
-        self.info.link_width_enabled = rate.width.into();
+        // As ibsim has it: 4x can be 1x too, and 12x both.
+        self.info.link_width_enabled = [LinkWidth::X1, LinkWidth::X4, rate.width]
+            .into_iter()
+            .filter(|width| width.lanes() <= rate.width.lanes())
+            .collect();
         self.info.link_width_supported = LinkWidth::ALL.into_iter().collect();
         if self.info.capability_mask.contains(CapabilityMask::CAPABILITY_MASK2)
             && rate.speed >= LinkSpeed::Ndr

@@ -158,3 +158,6 @@ impl Sim {
 fn hoq_life(life: u8) -> Duration {
     Duration::from_nanos(4096 << life.min(LONGEST_LIFE))
 }
+
+#[cfg(test)]
+mod tests;

@@ -220,3 +220,6 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
     }
     steps
 }
+
+#[cfg(test)]
+mod tests;

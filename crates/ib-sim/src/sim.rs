@@ -75,9 +75,9 @@ pub struct Sim {
     pub(crate) nodes: Vec<Node>,
     pub(crate) ports: Vec<Port>,
     pub(crate) names: HashMap<String, NodeId>,
-    queue: EventQueue<Event>,
+    pub(crate) queue: EventQueue<Event>,
     /// How many of the events are not timers.
-    in_transit: usize,
+    pub(crate) in_transit: usize,
     pub(crate) flights: Slab<Flight>,
     /// Room that several copies of a packet stand in.
     pub(crate) shared: Slab<SharedHold>,
@@ -307,3 +307,6 @@ impl Sim {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

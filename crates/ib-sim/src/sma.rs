@@ -192,3 +192,6 @@ impl Sim {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -151,3 +151,6 @@ impl Sim {
         self.node_mut(node).traps.pending.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

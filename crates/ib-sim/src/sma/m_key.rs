@@ -73,3 +73,6 @@ impl Sim {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -196,3 +196,6 @@ fn set_enabled(info: &mut PortInfo, to: &PortInfo) {
         mask => LinkSpeedExt2Mask(mask.0 & info.link_speed_ext2_supported.0),
     };
 }
+
+#[cfg(test)]
+mod tests;
