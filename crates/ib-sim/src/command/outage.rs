@@ -61,7 +61,7 @@ impl Sim {
         (down, up): (Duration, Duration),
         times: u32,
     ) -> Result<(), CommandError> {
-        if self.port(port).cable.is_none() {
+        if self.port(port).cable.is_none() && !self.unplugged.contains_key(&port) {
             let (node, number) = self.place(port);
             let node = self.node_name(node).to_owned();
             return Err(CommandError::NotLinked { node, port: number });
