@@ -1,7 +1,7 @@
 //! The IP addresses of ports: by what names are resolved and connections are made.
 //!
 //! Every adapter port with a GUID has an IPv4 address of 10.0.0.0/8 and an IPv6 address of
-//! fd69:6266:6162::/64, both derived from the GUID, so that they are the same in every run and on
+//! `fd69:6266:6162::/64`, both derived from the GUID, so that they are the same in every run and on
 //! every machine. Where two GUIDs would have the same IPv4 address, the greater one takes the next
 //! that is free. A file may give others:
 //!
@@ -117,13 +117,13 @@ impl Addresses {
         const ADDRESS: &str = "an IPv4 or IPv6 address that no other port has";
         let start = line.len() - line.trim_start().len();
         let rest = &line[start..];
-        let quote = if rest.starts_with('"') { rest[1..].find('"').map_or(0, |end| end + 2) } else { 0 };
+        let quote = rest.strip_prefix('"').and_then(|rest| rest.find('"')).map_or(0, |end| end + 2);
         let end = rest[quote..].find(char::is_whitespace).map_or(rest.len(), |end| quote + end);
         let word = &rest[..end];
         let port = if word.starts_with("0x") {
-            word.parse::<Guid>().ok().and_then(|guid| {
-                sim.adapter_ports().find(|&port| sim.port(port).guid == guid)
-            })
+            word.parse::<Guid>()
+                .ok()
+                .and_then(|guid| sim.adapter_ports().find(|&port| sim.port(port).guid == guid))
         } else {
             word.parse::<Target>().ok().and_then(|target| sim.target_port(&target).ok())
         };
@@ -169,3 +169,6 @@ const fn hash(guid: u64) -> u32 {
 const fn next(host: u32) -> u32 {
     if host == 0xff_fffe { 1 } else { host + 1 }
 }
+
+#[cfg(test)]
+mod tests;

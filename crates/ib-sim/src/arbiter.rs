@@ -104,7 +104,8 @@ impl Turn {
         entries: u8,
         ready: u16,
     ) -> Option<u8> {
-        if self.started && self.entry < entries && self.left > 0 && serves(entry(self.entry), ready) {
+        if self.started && self.entry < entries && self.left > 0 && serves(entry(self.entry), ready)
+        {
             return Some(entry(self.entry).lane.get());
         }
         let first = if self.started { self.entry + 1 } else { 0 };

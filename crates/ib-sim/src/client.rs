@@ -10,16 +10,18 @@ use std::collections::VecDeque;
 use ib_link::{Datagram, Incoming, LinkPort, Remote};
 use ib_topology::PortId;
 use ib_types::{NodeKind, QKey, Qpn, ServiceLevel};
-use ib_wire::mad::rmpp::RmppType;
 use ib_wire::mad::sm::CapabilityMask;
 use ib_wire::mad::smp::PERMISSIVE_LID;
-use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+use ib_wire::mad::{MgmtClass, TransactionId};
 
-use crate::event::{Event, Timer};
 use crate::log::Entry;
 use crate::loss::Loss;
 use crate::packet::Payload;
 use crate::sim::{ClientId, Sim};
+
+mod request;
+
+pub(crate) use request::Request;
 
 /// The bits of a transaction that are the client's own.
 const OWN_BITS: u32 = 48;
@@ -60,18 +62,6 @@ pub struct ClientReport {
     pub lost: u64,
 }
 
-/// What a client has asked and still waits for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
-    client: ClientId,
-    /// What it sent, as it sent it.
-    datagram: Datagram,
-    /// Whether an answer is due; what has none is done when it arrives.
-    answered: bool,
-    /// Tells requests apart that had the same place.
-    number: u32,
-}
-
 impl Sim {
     /// Attaches a client to an end port.
     ///
@@ -79,29 +69,31 @@ impl Sim {
     /// Panics when there is no such port, or 65,534 clients are attached.
     pub fn attach(&mut self, port: PortId, options: ClientOptions) -> ClientId {
         assert!(port.index() < self.ports.len(), "the port exists");
-        let client = Client {
-            port,
-            options,
-            inbox: VecDeque::new(),
-            sent: 0,
-            received: 0,
-            lost: 0,
-        };
-        let free = self.clients.iter().position(Option::is_none);
-        let index = free.unwrap_or(self.clients.len());
-        assert!(index < 65_534, "a number has 16 bits");
-        if index == self.clients.len() {
-            self.clients.push(Some(client));
-        } else {
-            self.clients[index] = Some(client);
-        }
-        let id = ClientId(index as u32);
+        let client =
+            Client { port, options, inbox: VecDeque::new(), sent: 0, received: 0, lost: 0 };
+        let id = self.free_client();
+        self.clients[id.0 as usize] = Some(client);
         self.clients_of.entry(port).or_default().push(id);
         self.log(Entry::Attached { client: id, port });
         if options.is_sm {
             self.update_is_sm(port);
         }
         id
+    }
+
+    /// Returns the number of a new client: that of one that has left only when all others were given
+    /// since, so that nobody takes the late answers to somebody else.
+    fn free_client(&mut self) -> ClientId {
+        const MOST: u32 = 65_534;
+        let free = (0..MOST)
+            .map(|step| (self.next_client + step) % MOST)
+            .find(|&id| self.client(ClientId(id)).is_none())
+            .expect("at most 65,534 clients are attached");
+        if free as usize >= self.clients.len() {
+            self.clients.push(None);
+        }
+        self.next_client = (free + 1) % MOST;
+        ClientId(free)
     }
 
     /// Detaches a client: what it still waits for is forgotten, and what it was to answer fails.
@@ -126,16 +118,15 @@ impl Sim {
         }
         // Nobody may be left to answer what was handed to the clients of this port.
         if self.clients_of.get(&port).is_none_or(Vec::is_empty) {
-            let unanswered: Vec<u64> = self
+            let unanswered: Vec<u32> = self
                 .handed
                 .iter()
-                .filter(|(_, (_, at))| *at == port)
-                .map(|(&transaction, _)| transaction)
+                .filter(|((_, at), _)| *at == port)
+                .map(|(_, &request)| request)
                 .collect();
-            for transaction in unanswered {
-                if let Some((request, _)) = self.handed.remove(&transaction) {
-                    self.fail(request);
-                }
+            for request in unanswered {
+                self.handed.retain(|_, &mut other| other != request);
+                self.fail(request);
             }
         }
         if client.options.is_sm {
@@ -155,15 +146,10 @@ impl Sim {
     /// Sets the capability of a port by what its clients are, and tells the manager of a change.
     fn update_is_sm(&mut self, port: PortId) {
         let clients = self.clients_of.get(&port).into_iter().flatten();
-        let is_sm = clients
-            .filter_map(|&id| self.client(id))
-            .any(|client| client.options.is_sm);
+        let is_sm = clients.filter_map(|&id| self.client(id)).any(|client| client.options.is_sm);
         let mask = self.port(port).info.capability_mask;
-        let bits = if is_sm {
-            mask.0 | CapabilityMask::SM.0
-        } else {
-            mask.0 & !CapabilityMask::SM.0
-        };
+        let bits =
+            if is_sm { mask.0 | CapabilityMask::SM.0 } else { mask.0 & !CapabilityMask::SM.0 };
         if bits != mask.0 {
             self.port_mut(port).info.capability_mask = CapabilityMask(bits);
             self.trap_capabilities(port);
@@ -220,8 +206,10 @@ impl Sim {
         let mut mad = datagram.mad;
         let transaction = mad.transaction_id().0;
         let request = if mad.method().is_response() {
-            // The answer to what the client was handed belongs to the request of whoever asked.
-            self.handed.remove(&transaction).map(|(request, _)| request)
+            // The answer to what the client was handed belongs to the request of whoever asked; what
+            // only acknowledges a part of the request is no answer yet.
+            let answers = !request::is_rmpp_control(&mad);
+            answers.then(|| self.handed.remove(&(transaction, port))).flatten()
         } else {
             let stamp = u64::from(id.0 + 1) << OWN_BITS;
             let own = transaction & ((1 << OWN_BITS) - 1);
@@ -236,62 +224,19 @@ impl Sim {
         }
     }
 
-    fn remember(&mut self, client: ClientId, datagram: &Datagram) -> u32 {
-        self.request_number = self.request_number.wrapping_add(1);
-        let answered = expects_answer(&datagram.mad);
-        let number = self.request_number;
-        let request = Request { client, datagram: *datagram, answered, number };
-        self.requests.insert(request) as u32
-    }
-
-    /// Forgets a request: it was answered, or nobody waits for it any more. Packets that still
-    /// carry it belong to nobody then.
-    fn forget(&mut self, request: u32) {
-        self.requests.remove(request as usize);
-        for (_, flight) in &mut self.flights {
-            if flight.request == Some(request) {
-                flight.request = None;
-            }
-        }
-        self.handed.retain(|_, &mut (other, _)| other != request);
-    }
-
-    /// A client's datagram is lost, or the answer to it.
-    pub(crate) fn fail(&mut self, request: u32) {
-        let Some(request) = self.requests.try_remove(request as usize) else { return };
-        let Some(client) = self.client_mut(request.client) else { return };
-        client.lost += 1;
-        if client.options.told_of_losses {
-            client.inbox.push_back(Incoming::Lost(request.datagram));
-            self.woken.insert(request.client);
-        }
-    }
-
-    /// A client did not answer in time.
-    pub(crate) fn no_answer(&mut self, request: u32, number: u32) {
-        let Some(waiting) = self.requests.get(request as usize) else { return };
-        if waiting.number != number {
-            return;
-        }
-        let client = waiting.client;
-        self.handed.retain(|_, &mut (other, _)| other != request);
-        self.stats.lose(Loss::NoAnswer);
-        self.log(Entry::Unanswered { client });
-        self.fail(request);
-    }
-
     /// Hands a datagram that has arrived at an end port to the client that it is for.
     pub(crate) fn hand_over(&mut self, port: PortId, key: u32) {
         let packet = &self.flight(key).packet;
-        let Payload::Mad(payload) = &packet.payload else {
-            unreachable!("clients take datagrams")
-        };
+        let Payload::Mad(payload) = &packet.payload else { unreachable!("clients take datagrams") };
         let (transaction, response) =
             (payload.mad.transaction_id().0, payload.mad.method().is_response());
         let target = if response {
             let asker = ClientId(((transaction >> OWN_BITS) as u32).wrapping_sub(1));
-            let asked_here = self.client(asker).is_some_and(|client| client.port == port);
-            if asked_here { Some(asker) } else { self.taker(port, payload.destination_qpn) }
+            if transaction >> OWN_BITS == 0 {
+                self.taker(port, payload.destination_qpn)
+            } else {
+                self.client(asker).filter(|client| client.port == port).map(|_| asker)
+            }
         } else {
             self.taker(port, payload.destination_qpn)
         };
@@ -350,24 +295,6 @@ impl Sim {
         self.woken.insert(target);
     }
 
-    /// Waits for the answer of the client or agent that a request was handed to.
-    pub(crate) fn await_answer(&mut self, port: PortId, key: u32, transaction: u64) {
-        let request = &self.requests[key as usize];
-        if !request.answered {
-            self.requests.remove(key as usize);
-            return;
-        }
-        let number = request.number;
-        if let Some((older, _)) = self.handed.insert(transaction, (key, port))
-            && older != key
-        {
-            // The same transaction anew: whoever repeats it waits for one answer.
-            self.requests.try_remove(older as usize);
-        }
-        let at = self.now() + self.options.answer_within;
-        self.schedule(at, Event::Timer(Timer::Answer { request: key, number }));
-    }
-
     /// Returns the client that takes what nobody asked for.
     fn taker(&self, port: PortId, qpn: Qpn) -> Option<ClientId> {
         let clients = self.clients_of.get(&port)?;
@@ -385,13 +312,5 @@ impl Sim {
     }
 }
 
-/// Returns true when a datagram has an answer that its sender waits for.
-fn expects_answer(mad: &Mad) -> bool {
-    let method = mad.method();
-    if matches!(method, Method::SEND | Method::TRAP | Method::TRAP_REPRESS) || method.is_response()
-    {
-        return false;
-    }
-    // ACK, STOP and ABORT of a message of several segments.
-    !mad.is_rmpp() || mad.rmpp().rmpp_type == RmppType::DATA
-}
+#[cfg(test)]
+mod tests;

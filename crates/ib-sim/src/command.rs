@@ -9,9 +9,9 @@
 //! | `Link "a"[n] "b"[m]` | plugs a cable into two free ports |
 //! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port |
 //! | `ReLink "a"`, `ReLink "a"[n]` | plugs what was pulled back in |
-//! | `Clear "a"`, `Clear "a"[n]` | unlinks, for good, and sets LID and counters to zero |
+//! | `Clear "a"`, `Clear "a"[n]` | unlinks, for good, and sets LIDs and counters to zero |
 //! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a node or a port |
-//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses so many per cent of requests that the port should answer; without an attribute also of packets that it sends |
+//! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses so many per cent of requests that the port should answer; without an attribute also of packets that enter it, each a PortRcvErrors |
 //! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
@@ -31,6 +31,7 @@ use ib_wire::mad::AttributeId;
 
 use crate::sim::Sim;
 
+mod outage;
 mod parse;
 mod run;
 
@@ -220,3 +221,6 @@ impl Sim {
         Ok((1..=self.node(node).ports).map(|number| self.port_id(node, number)).collect())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! What a port counts.
 
 use ib_wire::mad::Mad;
-use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
+use ib_wire::mad::pm::{
+    PortCounters, PortCountersExtended, PortRcvErrorDetails, PortXmitDiscardDetails,
+};
 
 /// The counters of a port, at their full width; PortCounters and PortCountersExtended of IBTA
 /// volume 1, chapter 16.1.3. They are cut to what an attribute has room for when they are read.
@@ -15,6 +17,10 @@ pub struct Counters {
     pub xmit_packets: u64,
     /// Received packets.
     pub rcv_packets: u64,
+    /// Those of the sent packets that went to one port.
+    pub unicast_xmit_packets: u64,
+    /// Those of the received packets that went to one port.
+    pub unicast_rcv_packets: u64,
     /// Those of the sent packets that went to a multicast group.
     pub multicast_xmit_packets: u64,
     /// Those of the received packets that went to a multicast group.
@@ -67,6 +73,7 @@ impl Counters {
         self.xmit_data += (bytes / 4) as u64;
         self.xmit_packets += 1;
         self.multicast_xmit_packets += multicast as u64;
+        self.unicast_xmit_packets += !multicast as u64;
     }
 
     /// Counts a packet that was received, of so many bytes.
@@ -74,6 +81,7 @@ impl Counters {
         self.rcv_data += (bytes / 4) as u64;
         self.rcv_packets += 1;
         self.multicast_rcv_packets += multicast as u64;
+        self.unicast_rcv_packets += !multicast as u64;
     }
 }
 
@@ -114,7 +122,7 @@ macro_rules! shared {
 macro_rules! all {
     ($apply:ident) => {
         $apply!(xmit_data rcv_data xmit_packets rcv_packets multicast_xmit_packets
-            multicast_rcv_packets xmit_wait symbol_errors link_recoveries link_downed rcv_errors
+            multicast_rcv_packets unicast_xmit_packets unicast_rcv_packets xmit_wait symbol_errors link_recoveries link_downed rcv_errors
             rcv_remote_physical_errors rcv_switch_relay_errors dlid_mapping_errors
             vl_mapping_errors looping_errors xmit_discards inactive_discards
             neighbor_mtu_discards hoq_life_discards xmit_constraint_errors rcv_constraint_errors
@@ -166,8 +174,8 @@ impl Counters {
         shown.xmit_wait = self.xmit_wait;
         shown.multicast_xmit_packets = self.multicast_xmit_packets;
         shown.multicast_rcv_packets = self.multicast_rcv_packets;
-        shown.unicast_xmit_packets = self.xmit_packets - self.multicast_xmit_packets;
-        shown.unicast_rcv_packets = self.rcv_packets - self.multicast_rcv_packets;
+        shown.unicast_xmit_packets = self.unicast_xmit_packets;
+        shown.unicast_rcv_packets = self.unicast_rcv_packets;
     }
 
     /// Does what a Set of one of the attributes asks for: writes the counters that it selects.
@@ -189,7 +197,6 @@ impl Counters {
             if request.counter_select2 & 1 == 1 {
                 self.xmit_wait = u64::from(shown.xmit_wait);
             }
-            self.forget_details();
         } else if let Some(request) = mad.attribute::<PortCountersExtended>() {
             let mut shown = PortCountersExtended::zeroed();
             self.show_extended(&mut shown);
@@ -201,23 +208,32 @@ impl Counters {
             }
             shared!(write);
             (self.xmit_wait, self.qp1_dropped) = (shown.xmit_wait, shown.qp1_dropped);
-            self.multicast_xmit_packets = shown.multicast_xmit_packets.min(self.xmit_packets);
-            self.multicast_rcv_packets = shown.multicast_rcv_packets.min(self.rcv_packets);
-            self.forget_details();
-        }
-    }
-
-    /// Keeps the parts of a counter from exceeding it after it was written.
-    fn forget_details(&mut self) {
-        self.multicast_xmit_packets = self.multicast_xmit_packets.min(self.xmit_packets);
-        self.multicast_rcv_packets = self.multicast_rcv_packets.min(self.rcv_packets);
-        if self.rcv_switch_relay_errors == 0 {
-            (self.dlid_mapping_errors, self.vl_mapping_errors, self.looping_errors) = (0, 0, 0);
-        }
-        if self.xmit_discards == 0 {
-            self.inactive_discards = 0;
-            self.neighbor_mtu_discards = 0;
-            self.hoq_life_discards = 0;
+            self.multicast_xmit_packets = shown.multicast_xmit_packets;
+            self.multicast_rcv_packets = shown.multicast_rcv_packets;
+            self.unicast_xmit_packets = shown.unicast_xmit_packets;
+            self.unicast_rcv_packets = shown.unicast_rcv_packets;
+        } else if let Some(request) = mad.attribute::<PortRcvErrorDetails>() {
+            let selected = |bit: u16| request.counter_select >> bit & 1 == 1;
+            if selected(3) {
+                self.dlid_mapping_errors = request.dlid_mapping_errors.into();
+            }
+            if selected(4) {
+                self.vl_mapping_errors = request.vl_mapping_errors.into();
+            }
+            if selected(5) {
+                self.looping_errors = request.looping_errors.into();
+            }
+        } else if let Some(request) = mad.attribute::<PortXmitDiscardDetails>() {
+            let selected = |bit: u16| request.counter_select >> bit & 1 == 1;
+            if selected(0) {
+                self.inactive_discards = request.inactive_discards.into();
+            }
+            if selected(1) {
+                self.neighbor_mtu_discards = request.neighbor_mtu_discards.into();
+            }
+            if selected(3) {
+                self.hoq_life_discards = request.switch_hoq_lifetime_discards.into();
+            }
         }
     }
 }

@@ -1,24 +1,19 @@
 //! What becomes of a packet at the end port that it was for: the node's own agents, agents that it
 //! hosts, clients.
 
-use std::collections::VecDeque;
-
-use ib_link::{Arrival, Datagram, NodeAgent, Remote};
+use ib_link::Datagram;
 use ib_topology::{NodeId, PortId};
-use ib_types::{NodeKind, PKey, Qpn};
+use ib_types::{NodeKind, PKey};
 use ib_wire::mad::sm::notice::{KeyDetails, NoticeType, SwitchKeyDetails};
 use ib_wire::mad::sm::{NoticeDetails, TrapNumber};
 use ib_wire::mad::smp::{self, PERMISSIVE_LID};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass};
-use ib_wire::packet::{Bth, Deth, Opcode};
 
-use crate::event::{Event, Timer};
 use crate::fault::happens;
-use crate::link::Flight;
 use crate::log::{Entry, LogLevel};
 use crate::loss::Loss;
 use crate::packet::{MadPayload, Packet, Payload};
-use crate::sim::{AgentSlot, Sim};
+use crate::sim::Sim;
 
 impl Sim {
     /// Returns the end port of a node by which it would answer what arrived at a port.
@@ -33,6 +28,9 @@ impl Sim {
             // Queue pair 0 is spoken to with datagrams only.
             return self.lose(port, key, Loss::NoReceiver);
         };
+        if !payload.mad.class().is_smp() {
+            return self.lose(port, key, Loss::NoReceiver);
+        }
         let (method, id) = (payload.mad.method(), payload.mad.attribute_id());
         let transaction = payload.mad.transaction_id().0;
         let end = self.end_port_of(port);
@@ -59,9 +57,7 @@ impl Sim {
         }
         self.note_delivery(port, key);
         let mut flight = self.land(key);
-        let Payload::Mad(payload) = &mut flight.packet.payload else {
-            unreachable!("seen above")
-        };
+        let Payload::Mad(payload) = &mut flight.packet.payload else { unreachable!("seen above") };
         let slid = flight.packet.slid;
         let Some(status) = self.subnet_management(port, slid, &mut payload.mad) else {
             self.port_mut(port).dropped += 1;
@@ -75,12 +71,22 @@ impl Sim {
         smp::answer(&mut payload.mad, status);
         self.stats.answered += 1;
         let directed = payload.mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE;
-        let packet = self.reply_packet(end, flight.packet);
+        let from_neighbor = flight.packet.dlid == PERMISSIVE_LID;
+        let packet = self.reply_packet(end, &flight.packet);
         if directed {
             self.send_directed(end, packet, flight.request);
+        } else if from_neighbor && self.port(port).cable.is_some() {
+            // It came over one link, whatever LIDs there are, and so does the answer.
+            self.send_to_neighbor(port, packet, flight.request);
         } else {
             self.send_by_lid(end, packet, flight.request);
         }
+    }
+
+    /// Returns true when a fault swallows a packet that enters a port.
+    pub(crate) fn loses_arrival(&mut self, port: PortId) -> bool {
+        let parts = self.ports[port.index()].faults.as_ref().map_or(0, |faults| faults.entering);
+        happens(&mut self.rng, parts)
     }
 
     /// Returns true when a fault swallows a request that the port's agent should answer.
@@ -91,7 +97,7 @@ impl Sim {
     }
 
     /// Turns a packet round: the answer takes the same ends.
-    fn reply_packet(&self, end: PortId, packet: Packet) -> Packet {
+    fn reply_packet(&self, end: PortId, packet: &Packet) -> Packet {
         let info = &self.port(end).info;
         let permissive = packet.dlid == PERMISSIVE_LID;
         let slid = match packet.dlid {
@@ -105,14 +111,14 @@ impl Sim {
             destination: grh.source,
             ..grh
         });
-        let Payload::Mad(payload) = packet.payload else {
+        let Payload::Mad(payload) = &packet.payload else {
             unreachable!("only datagrams are answered")
         };
         let payload = MadPayload {
             destination_qpn: payload.source_qpn,
             source_qpn: payload.destination_qpn,
             length: 256,
-            ..payload
+            ..*payload
         };
         debug_assert!(permissive || slid != PERMISSIVE_LID, "an answer has a source");
         Packet { slid, dlid, sl: packet.sl, grh, payload: Payload::Mad(payload) }
@@ -140,17 +146,14 @@ impl Sim {
         match &self.flight(key).packet.payload {
             Payload::Transport(_) => self.deliver_transport(port, key),
             Payload::Mad(payload) => {
-                let (class, method, transaction) = (
-                    payload.mad.class(),
-                    payload.mad.method(),
-                    payload.mad.transaction_id().0,
-                );
+                let (class, method, transaction) =
+                    (payload.mad.class(), payload.mad.method(), payload.mad.transaction_id().0);
                 let node = self.port(port).node;
                 let agent = self.agents_of.get(&(node, class.0)).copied();
                 let for_agent = !method.is_response() || transaction >> 48 == 0;
                 match agent {
                     Some(agent) if for_agent => self.deliver_to_agent(port, key, agent),
-                    _ if class == MgmtClass::PERFORMANCE && !method.is_response() => {
+                    _ if class == MgmtClass::PERFORMANCE && is_asked(method) => {
                         self.deliver_performance(port, key);
                     }
                     _ => self.hand_over(port, key),
@@ -211,91 +214,8 @@ impl Sim {
         let status = self.performance(port, &mut payload.mad);
         payload.mad.answer(status);
         self.stats.answered += 1;
-        let packet = self.reply_packet(port, flight.packet);
+        let packet = self.reply_packet(port, &flight.packet);
         self.send_by_lid(port, packet, flight.request);
-    }
-
-    /// Hosts an agent at a node: it is handed the datagrams of its classes.
-    ///
-    /// An agent that had one of the classes before loses it.
-    pub fn host(&mut self, node: NodeId, agent: Box<dyn NodeAgent>) {
-        let number = self.agents.len() as u32;
-        for class in agent.classes() {
-            self.agents_of.insert((node, class.0), number);
-        }
-        self.agents.push(AgentSlot { node, agent, wakes: None });
-        self.poll_agent(number);
-    }
-
-    fn deliver_to_agent(&mut self, port: PortId, key: u32, number: u32) {
-        self.note_delivery(port, key);
-        let flight = self.land(key);
-        let arrival = Arrival {
-            port: Some(flight.arrived_by),
-            lid: flight.packet.dlid,
-        };
-        let Payload::Mad(payload) = &flight.packet.payload else {
-            unreachable!("agents take datagrams")
-        };
-        let datagram = Datagram {
-            remote: Remote {
-                lid: flight.packet.slid,
-                qpn: payload.source_qpn,
-                q_key: payload.q_key,
-                sl: flight.packet.sl,
-                p_key: payload.p_key,
-                path_bits: (flight.packet.dlid.wrapping_sub(self.port(port).info.lid) & 0x7f) as u8,
-                grh: flight.packet.grh,
-            },
-            local_qpn: payload.destination_qpn,
-            length: payload.length,
-            mad: payload.mad,
-        };
-        let transaction = payload.mad.transaction_id().0;
-        if let Some(request) = flight.request.filter(|&key| self.requests.contains(key as usize)) {
-            self.await_answer(port, request, transaction);
-        }
-        let now = self.now();
-        self.agents[number as usize].agent.handle(now, arrival, &datagram);
-        self.poll_agent(number);
-    }
-
-    /// An agent wanted to be called now.
-    pub(crate) fn wake_agent(&mut self, number: u32) {
-        let now = self.now();
-        let slot = &mut self.agents[number as usize];
-        if slot.wakes.is_some_and(|at| at <= now) {
-            slot.wakes = None;
-            slot.agent.handle_timeout(now);
-            self.poll_agent(number);
-        }
-    }
-
-    /// Sends what an agent wants to send, and takes note of when it wants to be called.
-    fn poll_agent(&mut self, number: u32) {
-        let now = self.now();
-        let node = self.agents[number as usize].node;
-        while let Some(datagram) = self.agents[number as usize].agent.poll_transmit(now) {
-            let Some(port) = self.end_port(node) else { continue };
-            let request = if datagram.mad.method().is_response() {
-                self.handed.remove(&datagram.mad.transaction_id().0).map(|(request, _)| request)
-            } else {
-                None
-            };
-            let packet = self.datagram_packet(port, &datagram);
-            if datagram.mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {
-                self.send_directed(port, packet, request);
-            } else {
-                self.send_by_lid(port, packet, request);
-            }
-        }
-        let slot = &mut self.agents[number as usize];
-        if let Some(at) = slot.agent.poll_timeout()
-            && slot.wakes.is_none_or(|earlier| at < earlier)
-        {
-            slot.wakes = Some(at);
-            self.schedule(at, Event::Timer(Timer::Agent { agent: number }));
-        }
     }
 
     /// Returns the packet of a datagram that leaves an end port.
@@ -322,39 +242,6 @@ impl Sim {
         }
     }
 
-    /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`].
-    pub fn open(&mut self, port: PortId) {
-        self.receivers.entry(port).or_default();
-    }
-
-    /// Has them dropped again.
-    pub fn close(&mut self, port: PortId) {
-        self.receivers.remove(&port);
-    }
-
-    /// Returns the next packet that arrived at an open port.
-    pub fn receive_packet(&mut self, port: PortId) -> Option<Packet> {
-        self.receivers.get_mut(&port).and_then(VecDeque::pop_front)
-    }
-
-    /// Sends a packet from an end port. A datagram to queue pair 1 in the form of bytes is taken for
-    /// what it is, so that the agents of the other side understand it.
-    pub fn send_packet(&mut self, port: PortId, packet: Packet) {
-        let packet = recognised(packet);
-        self.send_by_lid(port, packet, None);
-    }
-
-    fn deliver_transport(&mut self, port: PortId, key: u32) {
-        if self.receivers.contains_key(&port) {
-            let flight: Flight = self.land(key);
-            if let Some(queue) = self.receivers.get_mut(&port) {
-                queue.push_back(flight.packet);
-            }
-        } else {
-            self.lose(port, key, Loss::NoReceiver);
-        }
-    }
-
     /// Writes down that a packet has been delivered.
     pub(crate) fn note_delivery(&mut self, port: PortId, key: u32) {
         self.stats.delivered += 1;
@@ -367,27 +254,11 @@ impl Sim {
     }
 }
 
-/// Returns a packet with its datagram in the form of one, when that is what it carries.
-fn recognised(packet: Packet) -> Packet {
-    let Payload::Transport(bytes) = &packet.payload else { return packet };
-    let (Some(bth), Some(deth)) = (bytes.first_chunk(), bytes.get(Bth::LENGTH..)) else {
-        return packet;
-    };
-    let bth = Bth::parse(bth);
-    let is_datagram = bth.opcode == Opcode::UD_SEND_ONLY
-        && bth.destination == Qpn::GSI
-        && bth.pad_count == 0
-        && deth.len() == Deth::LENGTH + 256;
-    let (Some(header), true) = (deth.first_chunk(), is_datagram) else { return packet };
-    let deth_header = Deth::parse(header);
-    let mad = Mad(deth[Deth::LENGTH..].try_into().expect("256 bytes are left"));
-    let payload = MadPayload {
-        destination_qpn: bth.destination,
-        source_qpn: deth_header.source,
-        q_key: deth_header.q_key,
-        p_key: bth.p_key,
-        length: 256,
-        mad,
-    };
-    Packet { payload: Payload::Mad(payload), ..packet }
+/// Returns true for a method that is answered with a response. An agent answers nothing else, lest
+/// two of them answer each other for ever.
+fn is_asked(method: Method) -> bool {
+    method.response().is_some_and(|response| response != Method::TRAP_REPRESS)
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,7 +23,7 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     /// A packet has been at the head of a lane for as long as it may.
-    HeadOfQueue { port: PortId, lane: u8, flight: u32, number: u32 },
+    HeadOfQueue { port: PortId, lane: u8, epoch: u32 },
     /// Nobody has answered a request that a client was to answer.
     Answer { request: u32, number: u32 },
     /// A trap was not repressed.
@@ -90,6 +90,12 @@ impl<E> EventQueue<E> {
     pub(crate) fn push(&mut self, at: Instant, event: E) {
         self.made += 1;
         self.heap.push(Entry { at, number: self.made, event });
+    }
+
+    /// Returns all events in no particular order.
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
+        self.heap.iter().map(|entry| &entry.event)
     }
 
     /// Returns when the next event is due.

@@ -21,6 +21,8 @@ pub(crate) struct PortFaults {
     pub(crate) held_back: Duration,
     /// What every packet takes longer.
     pub(crate) delay: Duration,
+    /// A packet vanishes when it enters the port, and is counted as an error.
+    pub(crate) entering: u32,
     /// A request that the port's agent should answer is lost.
     pub(crate) unanswered: u32,
     /// Only requests for this attribute are lost.
@@ -30,11 +32,6 @@ pub(crate) struct PortFaults {
 /// Returns a probability as parts of 2^32; 1 becomes the highest of them.
 pub(crate) fn parts(probability: f64) -> u32 {
     (probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u32
-}
-
-/// Returns a probability that was stored as parts of 2^32.
-pub(crate) fn probability(parts: u32) -> f64 {
-    if parts == u32::MAX { 1.0 } else { f64::from(parts) / 4_294_967_296.0 }
 }
 
 impl PortFaults {

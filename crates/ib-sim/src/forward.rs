@@ -2,7 +2,7 @@
 
 use ib_topology::{NodeId, PortId};
 use ib_types::ServiceLevel;
-use ib_wire::mad::smp::{self, HopAction, HopNode, PERMISSIVE_LID};
+use ib_wire::mad::smp::{self, DropReason, HopAction, HopNode, PERMISSIVE_LID};
 use ib_wire::mad::{Mad, MgmtClass};
 
 use crate::link::Flight;
@@ -30,6 +30,10 @@ impl Sim {
             self.port_mut(port).counters.symbol_errors += 1;
             return self.lose(port, key, Loss::Damaged);
         }
+        if self.port(port).faults.is_some() && self.loses_arrival(port) {
+            self.port_mut(port).counters.rcv_errors += 1;
+            return self.lose(port, key, Loss::Fault);
+        }
         self.port_mut(port).counters.received(length, multicast);
         self.flight_mut(key).arrived_by = self.port(port).number;
         self.log(Entry::Hop { port, packet: number, lane, dlid, arrives: true });
@@ -38,8 +42,6 @@ impl Sim {
             return self.arrive_smp(node, port, key);
         }
         if !self.port(port).receives_data() {
-            self.port_mut(port).counters.rcv_switch_relay_errors +=
-                u64::from(self.node(node).kind.is_switch());
             return self.lose(port, key, Loss::NotActive);
         }
         self.activate(port);
@@ -64,10 +66,7 @@ impl Sim {
     }
 
     fn is_directed(flight: &Flight) -> bool {
-        flight
-            .packet
-            .mad()
-            .is_some_and(|mad| mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE)
+        flight.packet.mad().is_some_and(|mad| mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE)
     }
 
     /// A packet of subnet management arrives.
@@ -101,6 +100,13 @@ impl Sim {
     fn follow(&mut self, node: NodeId, port: PortId, key: u32, action: HopAction) {
         match action {
             HopAction::Deliver => self.deliver_smp(node, port, key),
+            HopAction::Forward(number)
+                if number != self.port(port).number && !self.node(node).kind.is_switch() =>
+            {
+                let ports = self.node(node).ports;
+                let reason = DropReason::NoSuchPort { port: number, ports };
+                self.lose(port, key, Loss::DirectedRoute(reason));
+            }
             HopAction::Forward(number) => {
                 let packet = &mut self.flight_mut(key).packet;
                 (packet.dlid, packet.slid) = (PERMISSIVE_LID, PERMISSIVE_LID);
@@ -180,7 +186,7 @@ impl Sim {
         let (level, p_key, length) = (packet.sl, packet.p_key(), packet.length());
         let number = self.port(arrival).number;
         let lane = self.port(out).lane(number, level);
-        if lane == MANAGEMENT_LANE {
+        if lane >= self.port(out).lanes() {
             return self.relay_error(arrival, key, Loss::NoLane(level.get()));
         }
         if number != 0
@@ -194,9 +200,7 @@ impl Sim {
             self.port_mut(out).counters.xmit_constraint_errors += 1;
             return self.refuse_partition(node, out, key);
         }
-        // What a packet has beside its payload is at most 126 bytes.
-        let mtu = self.port(out).info.neighbor_mtu.bytes().unwrap_or(256);
-        if length > usize::from(mtu) + 126 {
+        if length > self.port(out).longest_packet() {
             return self.discard(out, key, Loss::TooLong);
         }
         self.enqueue(out, key, lane);
@@ -222,13 +226,20 @@ impl Sim {
             }
         }
         if ports.is_empty() {
-            return self.relay_error(arrival, key, Loss::NoRoute(dlid));
+            // That nobody else is in the group is no error.
+            return if switch.multicast_ports(dlid).next().is_some() {
+                self.lose(arrival, key, Loss::TurnsBack(dlid));
+            } else {
+                self.relay_error(arrival, key, Loss::NoRoute(dlid));
+            };
         }
-        // The room that it stands in is given back when the last copy leaves; the copies wait in
-        // buffers of the ports that they leave by.
+        // The room that it stands in is given back when the last copy leaves.
+        if ports.len() > 1 {
+            self.share_room(key, ports.len());
+        }
         for &number in &ports[1..] {
             let mut copy = self.flight(key).clone();
-            (copy.request, copy.holds) = (None, None);
+            copy.request = None;
             let copy = self.flights.insert(copy) as u32;
             self.pass_copy(node, (arrival, number), copy);
         }
@@ -282,7 +293,11 @@ impl Sim {
             return self.lose(port, key, Loss::NoPower);
         }
         if self.port(port).has_lid(dlid) {
-            return if smp { self.deliver_smp(node, port, key) } else { self.arrive_data(port, key) };
+            return if smp {
+                self.deliver_smp(node, port, key);
+            } else {
+                self.arrive_data(port, key);
+            };
         }
         if self.node(node).kind.is_switch() {
             return self.relay(node, port, key);
@@ -294,10 +309,19 @@ impl Sim {
             return self.lose(port, key, Loss::NoLid);
         }
         let lane = if smp { MANAGEMENT_LANE } else { self.port(port).lane(0, level) };
-        if lane == MANAGEMENT_LANE && !smp {
+        if !smp && lane >= self.port(port).lanes() {
             return self.discard(port, key, Loss::NoLane(level.get()));
         }
+        if self.flight(key).packet.length() > self.port(port).longest_packet() {
+            return self.discard(port, key, Loss::TooLong);
+        }
         self.enqueue(port, key, lane);
+    }
+
+    /// Sends a packet of subnet management over the link of a port, whatever its LIDs.
+    pub(crate) fn send_to_neighbor(&mut self, port: PortId, packet: Packet, request: Option<u32>) {
+        let key = self.start(port, packet, request);
+        self.enqueue(port, key, MANAGEMENT_LANE);
     }
 
     /// Sends a packet with a directed route from an end port.
@@ -308,14 +332,25 @@ impl Sim {
             return self.lose(port, key, Loss::NoPower);
         }
         if self.flight(key).packet.dlid != PERMISSIVE_LID {
-            // A LID-routed leg comes first; its end is where the directed route starts.
-            let dlid = self.flight(key).packet.dlid;
+            // A LID-routed leg comes first; its end is where the directed route starts. The answer
+            // to a directed route without a hop starts with its end.
+            let hop = self.hop_node(node);
+            let packet = &mut self.flight_mut(key).packet;
+            let dlid = packet.dlid;
+            if let Payload::Mad(MadPayload { mad, .. }) = &mut packet.payload
+                && mad.is_returning()
+                && mad.hop_count() == 0
+                && mad.dr_dlid() == PERMISSIVE_LID
+                && let HopAction::Drop(reason) = smp::send(mad, hop)
+            {
+                return self.lose(port, key, Loss::DirectedRoute(reason));
+            }
             return if self.port(port).has_lid(dlid) {
-                self.arrive_smp(node, port, key)
+                self.arrive_smp(node, port, key);
             } else if self.node(node).kind.is_switch() {
-                self.relay(node, port, key)
+                self.relay(node, port, key);
             } else {
-                self.enqueue(port, key, MANAGEMENT_LANE)
+                self.enqueue(port, key, MANAGEMENT_LANE);
             };
         }
         let hop = self.hop_node(node);
@@ -338,3 +373,6 @@ impl Sim {
         key
     }
 }
+
+#[cfg(test)]
+mod tests;

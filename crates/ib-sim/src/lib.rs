@@ -10,23 +10,25 @@
 //! | [`sim`] | [`Sim`]: the fabric and its clock |
 //! | [`client`] | programs that send and receive datagrams at a port |
 //! | [`packet`] | [`Packet`]: what travels over a link |
-//! | `deliver`, `sma`, `pma`, `trap` | the agents of a node |
+//! | `deliver`, `sma`, `pma`, `trap`, `hosted` | the agents of a node |
+//! | `transport` | packets for queue pairs above 1 |
 //! | `forward` | directed routes, forwarding tables, multicast |
-//! | `link`, `arbiter` | rates, credits, lanes, what waits too long |
+//! | `link`, `queue`, `arbiter` | rates, credits, lanes, what waits too long |
+//! | `cable` | links that come up and go down |
 //! | [`command`] | what a console or a script can say |
 //! | `script`, `fault` | what goes wrong, and when |
 //! | [`addresses`] | the IP addresses of ports |
-//! | [`counters`], [`stats`], [`log`], [`tap`] | what can be seen |
+//! | `view`, [`counters`], [`stats`], [`log`], [`tap`] | what can be seen |
 //!
 //! ```
 //! use ib_link::{Datagram, Incoming, Remote};
 //! use ib_sim::{ClientOptions, Options, Sim};
-//! use ib_topology::generate::{GenerateOptions, Kind, generate};
+//! use ib_topology::generate::{self, Kind, generate};
 //! use ib_wire::mad::sm::NodeInfo;
 //! use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
 //!
-//! let kind: Kind = "mesh 2x2".parse()?;
-//! let fabric = generate(&kind, &GenerateOptions::default())?;
+//! let kind = Kind::parse("mesh", &["2x2"])?;
+//! let fabric = generate(&kind, &generate::Options::default())?;
 //! let mut sim = Sim::new(&fabric, Options::default());
 //! let port = sim.first_end_port().ok_or("the fabric has hosts")?;
 //! let client = sim.attach(port, ClientOptions::default());
@@ -46,6 +48,7 @@
 
 pub mod addresses;
 mod arbiter;
+mod cable;
 pub mod client;
 pub mod command;
 pub mod counters;
@@ -53,6 +56,9 @@ mod deliver;
 mod event;
 mod fault;
 mod forward;
+mod hosted;
+#[cfg(test)]
+mod lab;
 mod link;
 pub mod log;
 pub mod loss;
@@ -60,13 +66,16 @@ mod node;
 pub mod packet;
 mod pma;
 mod port;
+mod queue;
 pub mod script;
 pub mod sim;
 mod sim_link;
 mod sma;
 pub mod stats;
 pub mod tap;
+mod transport;
 mod trap;
+mod view;
 
 pub use addresses::Addresses;
 pub use client::ClientOptions;

@@ -9,16 +9,13 @@ use std::time::Duration;
 
 use ib_topology::PortId;
 use ib_types::Instant;
-use ib_wire::mad::sm::{PhysState, PortState};
 
-use crate::arbiter;
-use crate::counters::ticks;
-use crate::event::{Event, Timer};
+use crate::event::Event;
 use crate::fault::happens;
 use crate::log::Entry;
 use crate::loss::Loss;
 use crate::packet::Packet;
-use crate::port::{Arbitration, MANAGEMENT_LANE, Queues};
+use crate::port::MANAGEMENT_LANE;
 use crate::sim::Sim;
 
 /// The unit of credits in bytes.
@@ -47,10 +44,23 @@ pub(crate) struct Flight {
 /// Room in the buffer of a port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
-    port: PortId,
-    lane: u8,
-    blocks: u16,
-    epoch: u32,
+    pub(crate) port: PortId,
+    pub(crate) lane: u8,
+    pub(crate) blocks: u16,
+    pub(crate) epoch: u32,
+    /// Where it is counted how many copies of the packet stand there; [`ALONE`] for one.
+    pub(crate) shared: u32,
+}
+
+/// The packet has the room for itself.
+const ALONE: u32 = u32::MAX;
+
+/// Room that is given back when the last copy of a packet has left it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedHold {
+    pub(crate) copies: u16,
+    /// When the last of those that have a time to leave is gone.
+    gone_at: Instant,
 }
 
 const fn blocks(bytes: usize) -> u16 {
@@ -123,18 +133,22 @@ impl Sim {
             return self.discard(port, key, Loss::NoLane(level));
         }
         let state = self.port(port);
-        let idle = state.busy_until <= now && !state.armed;
-        let nothing_waits = state.queues.as_ref().is_none_or(|queues| queues.waiting == 0);
-        if idle && nothing_waits && self.has_credit(port, key, lane) {
-            return self.transmit(port, key);
-        }
-        let (most, number) = (self.options.management_buffer, self.flight(key).number);
-        let state = self.port_mut(port);
-        if let Some(queues) = &mut state.queues
+        if let Some(queues) = &state.queues
+            && lane != MANAGEMENT_LANE
             && queues.stalled_until[usize::from(lane)] > now
         {
             return self.discard(port, key, Loss::HeadOfQueue(lane));
         }
+        let idle = state.busy_until <= now && !state.armed;
+        let nothing_waits = state.queues.as_ref().is_none_or(|queues| queues.waiting == 0);
+        if idle && nothing_waits && self.has_credit(port, key, lane) {
+            if let Some(queues) = &mut self.port_mut(port).queues {
+                queues.dropped_in_sequence[usize::from(lane)] = 0;
+            }
+            return self.transmit(port, key);
+        }
+        let most = self.options.management_buffer;
+        let state = self.port_mut(port);
         let queues = state.queues.get_or_insert_default();
         let queue = &mut queues.lanes[usize::from(lane)];
         if lane == MANAGEMENT_LANE && queue.len() >= most {
@@ -153,7 +167,7 @@ impl Sim {
             self.schedule(at, Event::Sent { port, epoch });
         }
         if first {
-            self.watch_head(port, lane, (key, number));
+            self.watch_head(port, lane);
         }
         if idle {
             // Others wait for credits; this one may not have to.
@@ -177,7 +191,7 @@ impl Sim {
     }
 
     /// Returns true when the other end has room for a packet.
-    fn has_credit(&self, port: PortId, key: u32, lane: u8) -> bool {
+    pub(crate) fn has_credit(&self, port: PortId, key: u32, lane: u8) -> bool {
         if lane == MANAGEMENT_LANE {
             return true;
         }
@@ -189,7 +203,7 @@ impl Sim {
     }
 
     /// Sends a packet; the port is idle and the other end has room.
-    fn transmit(&mut self, port: PortId, key: u32) {
+    pub(crate) fn transmit(&mut self, port: PortId, key: u32) {
         let now = self.now();
         let flight = self.flight(key);
         let (lane, length) = (flight.lane, flight.packet.length());
@@ -209,8 +223,13 @@ impl Sim {
         }
         let faulty = state.faults.is_some();
         let epoch = self.port(peer).epoch;
-        let hold = (lane != MANAGEMENT_LANE)
-            .then_some(Hold { port: peer, lane, blocks: blocks(length), epoch });
+        let hold = (lane != MANAGEMENT_LANE).then_some(Hold {
+            port: peer,
+            lane,
+            blocks: blocks(length),
+            epoch,
+            shared: ALONE,
+        });
         let left = std::mem::replace(&mut self.flight_mut(key).holds, hold);
         if let Some(left) = left {
             self.release_at(left, sent);
@@ -252,6 +271,17 @@ impl Sim {
         self.schedule(arrives, Event::Arrive { port: peer, flight: key, epoch });
     }
 
+    /// Has a packet share the room in which it stands with copies of itself, so many in all.
+    pub(crate) fn share_room(&mut self, key: u32, copies: usize) {
+        let now = self.now();
+        let entry = self.shared.vacant_entry();
+        let number = entry.key() as u32;
+        if let Some(hold) = &mut self.flights[key as usize].holds {
+            hold.shared = number;
+            entry.insert(SharedHold { copies: copies as u16, gone_at: now });
+        }
+    }
+
     /// Gives back room in a buffer now.
     pub(crate) fn release(&mut self, hold: Hold) {
         let now = self.now();
@@ -259,7 +289,16 @@ impl Sim {
     }
 
     /// Gives back room in a buffer at a moment; the sender hears of it later.
-    fn release_at(&mut self, hold: Hold, at: Instant) {
+    fn release_at(&mut self, hold: Hold, mut at: Instant) {
+        if hold.shared != ALONE {
+            let shared = &mut self.shared[hold.shared as usize];
+            shared.copies -= 1;
+            shared.gone_at = shared.gone_at.max(at);
+            if shared.copies > 0 {
+                return;
+            }
+            at = self.shared.remove(hold.shared as usize).gone_at;
+        }
         let state = self.port(hold.port);
         if state.epoch != hold.epoch {
             return;
@@ -292,234 +331,7 @@ impl Sim {
         state.armed = false;
         self.serve(port);
     }
-
-    /// Sends the next packet of an idle port, if there is one that may leave.
-    fn serve(&mut self, port: PortId) {
-        let now = self.now();
-        let state = self.port(port);
-        let waiting = state.queues.as_ref().map_or(0, |queues| queues.waiting);
-        if state.armed || state.busy_until > now || waiting == 0 {
-            return;
-        }
-        let ready = (0..16u8)
-            .filter(|&lane| waiting >> lane & 1 == 1)
-            .filter(|&lane| {
-                let queues = state.queues.as_ref().expect("something waits");
-                let head = queues.lanes[usize::from(lane)][0];
-                self.has_credit(port, head, lane)
-            })
-            .fold(0u16, |mask, lane| mask | 1 << lane);
-        let chosen = if ready >> MANAGEMENT_LANE & 1 == 1 {
-            Some(MANAGEMENT_LANE)
-        } else {
-            self.arbitrate(port, ready)
-        };
-        let state = self.port_mut(port);
-        let queues = state.queues.as_mut().expect("something waits");
-        let Some(lane) = chosen else {
-            queues.starved_since.get_or_insert(now);
-            return;
-        };
-        if let Some(since) = queues.starved_since.take() {
-            state.counters.xmit_wait += ticks(now.since(since));
-        }
-        let key = self.take_head(port, lane);
-        if lane != MANAGEMENT_LANE {
-            let length = self.flight(key).packet.length();
-            let queues = self.port_mut(port).queues.as_mut().expect("something waited");
-            queues.arbiter.sent(length);
-            queues.dropped_in_sequence[usize::from(lane)] = 0;
-        }
-        self.transmit(port, key);
-        let state = self.port_mut(port);
-        if state.queues.as_ref().is_some_and(|queues| queues.waiting != 0) {
-            state.armed = true;
-            let (at, epoch) = (state.busy_until, state.epoch);
-            self.schedule(at, Event::Sent { port, epoch });
-        }
-    }
-
-    fn arbitrate(&mut self, port: PortId, ready: u16) -> Option<u8> {
-        let state = self.port_mut(port);
-        let tables = state.tables.as_ref().map_or_else(Arbitration::default, |t| t.arbitration);
-        let entries = (state.info.vl_arbitration_high_cap, state.info.vl_arbitration_low_cap);
-        let limit = state.info.vl_high_limit;
-        let queues: &mut Queues = state.queues.as_mut().expect("something waits");
-        let arbiter: &mut arbiter::State = &mut queues.arbiter;
-        arbiter.choose(&tables, entries, limit, ready)
-    }
-
-    /// Takes the first packet of a lane.
-    fn take_head(&mut self, port: PortId, lane: u8) -> u32 {
-        let now = self.now();
-        let queues = self.port_mut(port).queues.as_mut().expect("something waits");
-        let queue = &mut queues.lanes[usize::from(lane)];
-        let key = queue.pop_front().expect("the lane has a packet");
-        let next = queue.front().copied();
-        match next {
-            Some(next) => {
-                queues.head_since[usize::from(lane)] = now;
-                let number = self.flight(next).number;
-                self.watch_head(port, lane, (next, number));
-            }
-            None => queues.waiting &= !(1 << lane),
-        }
-        key
-    }
-
-    /// Sets a timer for the packet at the head of a lane of a switch.
-    fn watch_head(&mut self, port: PortId, lane: u8, (flight, number): (u32, u64)) {
-        let state = self.port(port);
-        let life = state.info.hoq_life;
-        if lane == MANAGEMENT_LANE || life > 19 || !self.node(state.node).kind.is_switch() {
-            return;
-        }
-        let at = self.now() + hoq_life(life);
-        let number = number as u32;
-        self.schedule(at, Event::Timer(Timer::HeadOfQueue { port, lane, flight, number }));
-    }
-
-    /// Drops the packet at the head of a lane if it is still the one that was there.
-    pub(crate) fn head_of_queue(&mut self, port: PortId, lane: u8, (key, number): (u32, u32)) {
-        let now = self.now();
-        let state = self.port(port);
-        let Some(queues) = &state.queues else { return };
-        let head = queues.lanes[usize::from(lane)].front() == Some(&key);
-        let life = hoq_life(state.info.hoq_life);
-        if !head
-            || self.flight(key).number as u32 != number
-            || now.since(queues.head_since[usize::from(lane)]) < life
-        {
-            return;
-        }
-        if state.busy_until > now {
-            // Another lane is being served: the packet is not stuck, it waits for its turn.
-            let at = state.busy_until + Duration::from_nanos(1);
-            self.schedule(at, Event::Timer(Timer::HeadOfQueue { port, lane, flight: key, number }));
-            return;
-        }
-        let key = self.take_head(port, lane);
-        let state = self.port_mut(port);
-        let most = state.info.vl_stall_count;
-        let queues = state.queues.as_mut().expect("something waited");
-        let count = &mut queues.dropped_in_sequence[usize::from(lane)];
-        *count = count.saturating_add(1);
-        let stalls = most > 0 && *count >= most;
-        if stalls {
-            *count = 0;
-            queues.stalled_until[usize::from(lane)] = now + life * 8;
-        }
-        let rest: Vec<u32> = if stalls {
-            queues.waiting &= !(1 << lane);
-            queues.lanes[usize::from(lane)].drain(..).collect()
-        } else {
-            Vec::new()
-        };
-        self.discard(port, key, Loss::HeadOfQueue(lane));
-        for key in rest {
-            self.discard(port, key, Loss::HeadOfQueue(lane));
-        }
-    }
-
-    /// Brings a link up or down, as the state of its two ends asks for.
-    pub(crate) fn update_link(&mut self, port: PortId) {
-        let Some(peer) = self.port(port).cable else { return };
-        let wanted = [port, peer].iter().all(|&end| {
-            let state = self.port(end);
-            self.node(state.node).powered && state.info.phys_state != PhysState::DISABLED
-        });
-        let is_up = self.port(port).is_up();
-        let rate = self.negotiate(port, peer);
-        let wanted = wanted && rate.is_some();
-        if wanted != is_up {
-            if let Some(rate) = rate.filter(|_| wanted) {
-                for end in [port, peer] {
-                    self.port_mut(end).set_active(rate);
-                }
-            }
-            for end in [port, peer] {
-                self.switch_link(end, wanted);
-            }
-            for end in [port, peer] {
-                self.tell_link(end);
-            }
-        }
-    }
-
-    /// Takes a link down, and up again if nothing keeps it down.
-    pub(crate) fn retrain(&mut self, port: PortId) {
-        let Some(peer) = self.port(port).cable else { return };
-        if self.port(port).is_up() {
-            for end in [port, peer] {
-                self.switch_link(end, false);
-            }
-        }
-        self.update_link(port);
-    }
-
-    /// Pulls the cable out of a port, at both ends.
-    pub(crate) fn unplug(&mut self, port: PortId) -> Option<PortId> {
-        let peer = self.port(port).cable?;
-        let was_up = self.port(port).is_up();
-        for end in [port, peer] {
-            if was_up {
-                self.switch_link(end, false);
-            }
-            self.port_mut(end).cable = None;
-        }
-        if was_up {
-            for end in [port, peer] {
-                self.tell_link(end);
-            }
-        }
-        Some(peer)
-    }
-
-    /// Plugs a cable in between two free ports.
-    pub(crate) fn plug(&mut self, one: PortId, other: PortId) {
-        self.port_mut(one).cable = Some(other);
-        self.port_mut(other).cable = Some(one);
-        self.update_link(one);
-    }
-
-    /// Changes one end of a link, with all that was under way on it.
-    fn switch_link(&mut self, port: PortId, up: bool) {
-        self.log(Entry::Link { port, up });
-        let powered = self.node(self.port(port).node).powered;
-        let now = self.now();
-        let state = self.port_mut(port);
-        state.epoch = state.epoch.wrapping_add(1);
-        state.credits = None;
-        state.busy_until = now;
-        state.armed = false;
-        if up {
-            state.info.phys_state = PhysState::LINK_UP;
-        } else {
-            if powered {
-                state.counters.link_downed += 1;
-            }
-            if state.info.phys_state != PhysState::DISABLED {
-                state.info.phys_state = PhysState::POLLING;
-            }
-        }
-        let waiting = state.queues.take();
-        self.set_state(port, if up { PortState::INIT } else { PortState::DOWN });
-        for key in waiting.into_iter().flat_map(|queues| queues.lanes.into_iter().flatten()) {
-            self.discard(port, key, Loss::LinkWentDown);
-        }
-    }
-
-    /// A switch tells its manager that a link has changed.
-    fn tell_link(&mut self, port: PortId) {
-        let node = self.port(port).node;
-        if let Some(switch) = &mut self.node_mut(node).switch {
-            switch.info.port_state_change = true;
-            self.trap_link_state(node);
-        }
-    }
 }
 
-/// Returns how long a packet may stand at the head of a queue.
-fn hoq_life(life: u8) -> Duration {
-    Duration::from_nanos(4096 << life.min(19))
-}
+#[cfg(test)]
+mod tests;

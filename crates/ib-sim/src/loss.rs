@@ -44,6 +44,9 @@ pub enum Loss {
     /// It is longer than the MTU of the link.
     #[error("it is longer than the link's MTU")]
     TooLong,
+    /// It is shorter than its headers, or no multiple of four bytes.
+    #[error("it is no packet")]
+    Malformed,
     /// It stood at the head of its queue for too long.
     #[error("it waited too long at the head of lane {0}")]
     HeadOfQueue(u8),
@@ -100,6 +103,7 @@ impl Loss {
             Self::NotActive => "not_active",
             Self::NoLane(_) => "no_lane",
             Self::TooLong => "too_long",
+            Self::Malformed => "malformed",
             Self::HeadOfQueue(_) => "head_of_queue",
             Self::ManagementOverflow => "management_overflow",
             Self::Fault => "fault",

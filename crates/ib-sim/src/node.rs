@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ib_topology::NodeSpec;
 use ib_types::{Guid, NodeKind};
 use ib_wire::mad::sm::{NodeDescription, NodeInfo, SwitchInfo};
-use ib_topology::NodeSpec;
 
 use crate::trap::Traps;
 

@@ -25,6 +25,10 @@ pub struct Packet {
 
 /// The part of a packet from the BTH on.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all packets are datagrams, and none allocates"
+)]
 pub enum Payload {
     /// A management datagram.
     Mad(MadPayload),
@@ -84,13 +88,14 @@ impl Packet {
         }
     }
 
-    /// Returns the partition.
+    /// Returns the partition; zero when the payload is too short to tell.
     #[must_use]
     pub fn p_key(&self) -> PKey {
         match &self.payload {
             Payload::Mad(payload) => payload.p_key,
             Payload::Transport(bytes) => {
-                PKey(u16::from_be_bytes([bytes[2], bytes[3]]))
+                let key = bytes.get(2..4).and_then(<[u8]>::first_chunk);
+                PKey(key.map_or(0, |&key| u16::from_be_bytes(key)))
             }
         }
     }
@@ -102,7 +107,9 @@ impl Packet {
         match &self.payload {
             Payload::Mad(payload) => (payload.destination_qpn, payload.source_qpn),
             Payload::Transport(bytes) => {
-                (Qpn::truncated(u32::from_be_bytes([0, bytes[5], bytes[6], bytes[7]])), Qpn::truncated(0))
+                let word = bytes.get(4..8).and_then(<[u8]>::first_chunk);
+                let destination = word.map_or(0, |&word| u32::from_be_bytes(word));
+                (Qpn::truncated(destination & 0xff_ffff), Qpn::truncated(0))
             }
         }
     }

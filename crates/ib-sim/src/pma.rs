@@ -10,9 +10,11 @@ use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method};
 use crate::counters::Counters;
 use crate::sim::Sim;
 
-/// All ports can be selected, counters of 64 bits, `PortXmitWait`, `QP1Dropped`; IBTA volume 1, table of
-/// PerfMgt ClassPortInfo:CapabilityMask.
-const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 12 | 1 << 15;
+/// Counters of 64 bits, `PortXmitWait`; `PerfMgt` ClassPortInfo:CapabilityMask of IBTA volume 1,
+/// chapter 16.1.3.
+const CAPABILITIES: u16 = 1 << 9 | 1 << 12;
+/// All ports can be selected at once, which only a switch can do.
+const ALL_PORTS_SELECTABLE: u16 = 1 << 8;
 
 impl Sim {
     /// Answers a request of performance management that was sent to an end port.
@@ -29,7 +31,9 @@ impl Sim {
             AttributeId::CLASS_PORT_INFO if !set => {
                 let mut info = ClassPortInfo::zeroed();
                 (info.base_version, info.class_version) = (1, 1);
-                info.capability_mask = CAPABILITIES;
+                let is_switch = self.is_switch(self.port(port).node);
+                info.capability_mask =
+                    CAPABILITIES | if is_switch { ALL_PORTS_SELECTABLE } else { 0 };
                 mad.set_attribute(&info);
                 MadStatus::OK
             }
@@ -62,7 +66,7 @@ impl Sim {
         let node = self.node(id);
         let first = u8::from(node.kind != NodeKind::Switch);
         let ports: Vec<u8> = match select {
-            ALL_PORTS => (first..=node.ports).collect(),
+            ALL_PORTS if first == 0 => (first..=node.ports).collect(),
             number => (first..=node.ports).filter(|&known| known == number).collect(),
         };
         (!ports.is_empty())
@@ -123,3 +127,6 @@ fn show(counters: &Counters, mad: &mut Mad) {
 fn saturated(value: u64) -> u16 {
     u16::try_from(value).unwrap_or(u16::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,10 +31,10 @@ pub(crate) struct Port {
     pub(crate) info: PortInfo,
     /// What Mellanox' attribute says: FDR10.
     pub(crate) mellanox: MlnxExtPortInfo,
+    /// The best that the port can do.
+    pub(crate) best: LinkRate,
     /// The port at the other end of the cable.
     pub(crate) cable: Option<PortId>,
-    /// What the link can carry when it is up.
-    pub(crate) rate: LinkRate,
     /// How long a byte takes, in picoseconds.
     pub(crate) picos_per_byte: u32,
     /// Grows whenever the link comes up or goes down: what was under way is lost then.
@@ -69,6 +69,8 @@ pub(crate) struct Queues {
     pub(crate) starved_since: Option<Instant>,
     /// How many packets in sequence were dropped at the head, by lane.
     pub(crate) dropped_in_sequence: [u8; 16],
+    /// The lanes whose head has a timer, a bit each.
+    pub(crate) watched: u16,
     /// Until when a lane drops everything, by lane.
     pub(crate) stalled_until: [Instant; 16],
     pub(crate) arbiter: crate::arbiter::State,
@@ -150,8 +152,8 @@ impl Port {
             guid,
             info: initial_info(kind, number),
             mellanox: MlnxExtPortInfo::zeroed(),
+            best: rate,
             cable: None,
-            rate,
             picos_per_byte: 0,
             epoch: 0,
             counters: Counters::default(),
@@ -171,20 +173,21 @@ impl Port {
 
     /// Sets what the port supports and enables: everything up to a rate.
     pub(crate) fn set_capabilities(&mut self, rate: LinkRate) {
-        let up_to = |most: LinkSpeed| {
-            LinkSpeed::ALL
-                .into_iter()
-                .filter(move |&speed| speed <= most)
-                .collect::<SpeedSet>()
-        };
-        let enabled = up_to(rate.speed);
-        let supported = up_to(rate.speed.max(LinkSpeed::Qdr));
-        self.info.set_enabled_speeds(enabled);
-        self.info.set_supported_speeds(supported);
-        self.mellanox.link_speed_supported = supported.mellanox;
-        self.mellanox.link_speed_enabled = enabled.mellanox;
-        self.info.link_width_enabled = rate.width.into();
-        self.info.link_width_supported = LinkWidth::ALL.into_iter().collect();
+        // FDR10 is no step on the way to what is faster.
+        let speeds: SpeedSet = LinkSpeed::ALL
+            .into_iter()
+            .filter(|&speed| speed == rate.speed || speed < rate.speed && speed != LinkSpeed::Fdr10)
+            .collect();
+        self.info.set_enabled_speeds(speeds);
+        self.info.set_supported_speeds(speeds);
+        self.mellanox.link_speed_supported = speeds.mellanox;
+        self.mellanox.link_speed_enabled = speeds.mellanox;
+        // As ibsim has it: 4x can be 1x too, and 12x both.
+        self.info.link_width_enabled = [LinkWidth::X1, LinkWidth::X4, rate.width]
+            .into_iter()
+            .filter(|width| width.lanes() <= rate.width.lanes())
+            .collect();
+        self.info.link_width_supported = self.info.link_width_enabled;
         if self.info.capability_mask.contains(CapabilityMask::CAPABILITY_MASK2)
             && rate.speed >= LinkSpeed::Ndr
         {
@@ -195,13 +198,13 @@ impl Port {
 
     /// Forgets what a manager has told the port.
     pub(crate) fn reset(&mut self, kind: NodeKind) {
-        let (rate, state, phys) = (self.rate, self.info.port_state, self.info.phys_state);
+        let (state, phys) = (self.info.port_state, self.info.phys_state);
         let fresh = initial_info(kind, self.number);
         let capability = self.info.capability_mask;
         self.info = fresh;
         self.info.capability_mask = capability;
-        self.set_capabilities(rate);
-        self.set_active(rate);
+        self.set_capabilities(self.best);
+        self.set_active(self.best);
         if !(kind.is_switch() && self.number == 0) {
             (self.info.port_state, self.info.phys_state) = (state, phys);
         }
@@ -215,7 +218,6 @@ impl Port {
         self.info.set_active_speeds(active);
         self.mellanox.link_speed_active = active.mellanox;
         self.info.link_width_active = LinkWidthMask::from(rate.width);
-        self.rate = rate;
         self.picos_per_byte = picos_per_byte(rate);
     }
 
@@ -254,6 +256,13 @@ impl Port {
     #[inline]
     pub(crate) fn lanes(&self) -> u8 {
         VlCap(self.info.operational_vls.0).lanes().unwrap_or(1)
+    }
+
+    /// Returns the length of the longest packet that the link takes: what a packet has beside its
+    /// payload is at most 126 bytes.
+    #[inline]
+    pub(crate) fn longest_packet(&self) -> usize {
+        usize::from(self.info.neighbor_mtu.bytes().unwrap_or(256)) + 126
     }
 
     /// Returns the tables, made if they are not there yet.

@@ -174,7 +174,11 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
         let others = !switches.is_empty();
         let (command, mended) = match rng.below(if others { 10 } else { 7 }) {
             0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
-            1 => (Command::Flap(link, short, short, 3), None),
+            1 => {
+                // Three times down and up again before the end.
+                let pause = short.min((time - at) / 6);
+                (Command::Flap(link, pause, pause, 3), None)
+            }
             2 => {
                 let (id, node) = (fabric.port(port).node, fabric.node(fabric.port(port).node));
                 if Some(id) == first {
@@ -188,7 +192,11 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
                     3 => vec![Fault::Loss(probability)],
                     4 => vec![Fault::Corruption(probability)],
                     5 => vec![Fault::Duplication(probability)],
-                    _ => vec![Fault::Reordering(probability), Fault::HeldBack(short), Fault::Delay(short)],
+                    _ => vec![
+                        Fault::Reordering(probability),
+                        Fault::HeldBack(short),
+                        Fault::Delay(short),
+                    ],
                 };
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
@@ -212,3 +220,6 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
     }
     steps
 }
+
+#[cfg(test)]
+mod tests;

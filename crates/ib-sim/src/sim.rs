@@ -4,19 +4,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use ib_link::{Incoming, NodeAgent};
+use ib_link::NodeAgent;
 use ib_topology::rng::Rng;
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
-use ib_types::{Instant, NodeKind, PKey};
-use ib_wire::mad::sm::{NodeInfo, PhysState, PortInfo, PortState};
+use ib_types::Instant;
+use ib_wire::mad::sm::{PhysState, PortState};
 use slab::Slab;
 
 use crate::client::{Client, Request};
-use crate::counters::Counters;
 use crate::event::{Event, EventQueue, Timer};
-use crate::link::Flight;
+use crate::link::{Flight, SharedHold};
 use crate::log::{Entry, Log, LogLevel};
-use crate::loss::Loss;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::port::Port;
@@ -76,18 +74,23 @@ pub struct Sim {
     now: Instant,
     pub(crate) nodes: Vec<Node>,
     pub(crate) ports: Vec<Port>,
-    names: HashMap<String, NodeId>,
-    queue: EventQueue<Event>,
+    pub(crate) names: HashMap<String, NodeId>,
+    pub(crate) queue: EventQueue<Event>,
     /// How many of the events are not timers.
-    in_transit: usize,
+    pub(crate) in_transit: usize,
     pub(crate) flights: Slab<Flight>,
+    /// Room that several copies of a packet stand in.
+    pub(crate) shared: Slab<SharedHold>,
     /// The packets so far.
     pub(crate) packets: u64,
     pub(crate) clients: Vec<Option<Client>>,
+    /// Where the search for a client's number starts.
+    pub(crate) next_client: u32,
     pub(crate) clients_of: BTreeMap<PortId, Vec<ClientId>>,
     pub(crate) requests: Slab<Request>,
-    /// The requests that clients were handed to answer, by the transaction under which they were.
-    pub(crate) handed: BTreeMap<u64, (u32, PortId)>,
+    /// The requests that clients were handed to answer, by the transaction under which
+    /// they were and the port at which.
+    pub(crate) handed: BTreeMap<(u64, PortId), u32>,
     /// The clients for which something has come.
     pub(crate) woken: BTreeSet<ClientId>,
     pub(crate) request_number: u32,
@@ -133,6 +136,9 @@ impl Sim {
             for (_, port) in fabric.ports_of(id) {
                 let rate = if port.peer.is_some() { port.rate } else { fastest };
                 let mut made = Port::new(id, node.kind, port.number, (port.guid, rate));
+                if port.peer.is_none() {
+                    made.set_active(LinkRate::DEFAULT);
+                }
                 made.cable = port.peer;
                 ports.push(made);
             }
@@ -146,8 +152,10 @@ impl Sim {
             queue: EventQueue::new(),
             in_transit: 0,
             flights: Slab::new(),
+            shared: Slab::new(),
             packets: 0,
             clients: Vec::new(),
+            next_client: 0,
             clients_of: BTreeMap::new(),
             requests: Slab::new(),
             handed: BTreeMap::new(),
@@ -242,9 +250,7 @@ impl Sim {
 
     fn timer(&mut self, timer: Timer) {
         match timer {
-            Timer::HeadOfQueue { port, lane, flight, number } => {
-                self.head_of_queue(port, lane, (flight, number));
-            }
+            Timer::HeadOfQueue { port, lane, epoch } => self.head_of_queue(port, lane, epoch),
             Timer::Answer { request, number } => self.no_answer(request, number),
             Timer::Trap { node, transaction } => self.send_trap(node, transaction),
             Timer::Lease { port } => self.lease_ends(port),
@@ -261,189 +267,6 @@ impl Sim {
             self.in_transit += 1;
         }
         self.queue.push(at, event);
-    }
-
-    /// Returns the node of a name: the name in its file, or else its description.
-    #[must_use]
-    pub fn find_node(&self, name: &str) -> Option<NodeId> {
-        self.names.get(name).copied().or_else(|| {
-            let index = self.nodes.iter().position(|node| node.description.as_text() == name)?;
-            Some(NodeId(index as u32))
-        })
-    }
-
-    /// Returns a port by its number on a node.
-    #[must_use]
-    pub fn find_port(&self, node: NodeId, number: u8) -> Option<PortId> {
-        let node = self.nodes.get(node.index())?;
-        (number <= node.ports).then(|| PortId(node.first_port + u32::from(number)))
-    }
-
-    /// Returns the end port by which a node is reached: the management port of a switch, the first
-    /// port with a link of anything else, or its port 1.
-    #[must_use]
-    pub fn end_port(&self, node: NodeId) -> Option<PortId> {
-        let state = self.nodes.get(node.index())?;
-        if state.kind.is_switch() {
-            return self.find_port(node, 0);
-        }
-        (1..=state.ports)
-            .map(|number| self.port_id(node, number))
-            .find(|&port| self.port(port).cable.is_some())
-            .or_else(|| self.find_port(node, 1))
-    }
-
-    /// Returns the first end port of the fabric: that of the first node that is no switch, or else
-    /// of the first switch; `None` in an empty fabric.
-    #[must_use]
-    pub fn first_end_port(&self) -> Option<PortId> {
-        let nodes = || (0..self.nodes.len()).map(|index| NodeId(index as u32));
-        nodes()
-            .find(|&node| self.node(node).kind != NodeKind::Switch)
-            .or_else(|| nodes().next())
-            .and_then(|node| self.end_port(node))
-    }
-
-    /// Returns true when there is a port of this number.
-    #[must_use]
-    pub fn has_port(&self, port: PortId) -> bool {
-        port.index() < self.ports.len()
-    }
-
-    /// Returns the node and the number of a port.
-    #[must_use]
-    pub fn place(&self, port: PortId) -> (NodeId, u8) {
-        (self.port(port).node, self.port(port).number)
-    }
-
-    /// Returns the name of a node in its file.
-    #[must_use]
-    pub fn node_name(&self, node: NodeId) -> &str {
-        &self.node(node).name
-    }
-
-    /// Returns all nodes in the order of the fabric's file.
-    pub fn node_ids(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.nodes.len()).map(|index| NodeId(index as u32))
-    }
-
-    /// Returns whether a node is a switch, whose ports start with the management port 0.
-    #[must_use]
-    pub fn is_switch(&self, node: NodeId) -> bool {
-        self.node(node).kind.is_switch()
-    }
-
-    /// Returns the ports that a packet from one LID to another leaves and enters by, as far as the
-    /// tables lead it, and why it does not arrive if it does not.
-    ///
-    /// # Errors
-    /// Returns the LID that no end port has when the packet could not even start.
-    pub fn route(&self, from: u16, to: u16) -> Result<(Vec<PortId>, Option<Loss>), u16> {
-        let has = |port: PortId, lid| {
-            let state = self.port(port);
-            (state.number == 0) == self.is_switch(state.node) && state.has_lid(lid)
-        };
-        let ports = || (0..self.ports.len()).map(|index| PortId(index as u32));
-        let mut at = ports().find(|&port| has(port, from)).ok_or(from)?;
-        let mut steps = vec![at];
-        if has(at, to) {
-            return Ok((steps, None));
-        }
-        let mut node = self.port(at).node;
-        let mut out = if self.is_switch(node) { None } else { Some(at) };
-        for _ in 0..=Loss::MOST_HOPS {
-            let leaves = match out.take() {
-                Some(port) => port,
-                None => {
-                    let switch = self.node(node).switch.as_ref();
-                    let Some(switch) = switch else { return Ok((steps, Some(Loss::Misrouted(to)))) };
-                    let number = switch.port_of(to);
-                    if number == 0xff {
-                        return Ok((steps, Some(Loss::NoRoute(to))));
-                    }
-                    let Some(port) = self.find_port(node, number).filter(|_| number > 0) else {
-                        let why = Loss::NoSuchPort { lid: to, port: number };
-                        return Ok((steps, Some(why)));
-                    };
-                    if port == at {
-                        return Ok((steps, Some(Loss::TurnsBack(to))));
-                    }
-                    steps.push(port);
-                    port
-                }
-            };
-            let Some(peer) = self.port(leaves).cable.filter(|_| self.port(leaves).is_up()) else {
-                return Ok((steps, Some(Loss::LinkDown)));
-            };
-            at = peer;
-            node = self.port(at).node;
-            steps.push(at);
-            let end = if self.is_switch(node) { self.port_id(node, 0) } else { at };
-            if has(end, to) {
-                return Ok((steps, None));
-            }
-        }
-        Ok((steps, Some(Loss::TooManyHops(to))))
-    }
-
-    /// Returns what a port says of itself.
-    #[must_use]
-    pub fn port_info(&self, port: PortId) -> PortInfo {
-        self.port(port).info
-    }
-
-    /// Returns what a node says of itself to a request that arrives by a port.
-    #[must_use]
-    pub fn node_info(&self, port: PortId) -> NodeInfo {
-        let state = self.port(port);
-        let guid = self.port(self.end_port_of(port)).guid;
-        self.node(state.node).info(state.number, guid)
-    }
-
-    /// Returns the first 32 P_Keys of a port.
-    #[must_use]
-    pub fn p_keys(&self, port: PortId) -> [PKey; 32] {
-        std::array::from_fn(|index| self.port(port).p_key(index))
-    }
-
-    /// Returns what a port has counted.
-    #[must_use]
-    pub fn counters(&self, port: PortId) -> Counters {
-        let port = self.port(port);
-        let mut counters = port.counters;
-        if let Some(since) = port.queues.as_ref().and_then(|queues| queues.starved_since) {
-            counters.xmit_wait += crate::counters::ticks(self.now.since(since));
-        }
-        counters
-    }
-
-    /// Returns the other end of a port's cable.
-    #[must_use]
-    pub fn peer(&self, port: PortId) -> Option<PortId> {
-        self.port(port).cable
-    }
-
-    /// Returns what happened since this was last asked, one line each; empty unless
-    /// [`Options::log`] asks for it.
-    pub fn take_log(&mut self) -> String {
-        self.log.take()
-    }
-
-    /// Returns the totals of the whole fabric.
-    #[must_use]
-    pub const fn stats(&self) -> &Stats {
-        &self.stats
-    }
-
-    /// Returns true when something has come for a client.
-    #[must_use]
-    pub fn has_incoming(&self, client: ClientId) -> bool {
-        self.client(client).is_some_and(|client| !client.inbox.is_empty())
-    }
-
-    /// Returns the next thing that came for a client.
-    pub fn receive(&mut self, client: ClientId) -> Option<Incoming> {
-        self.client_mut(client)?.inbox.pop_front()
     }
 
     #[inline]
@@ -487,3 +310,6 @@ impl Sim {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

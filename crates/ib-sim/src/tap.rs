@@ -38,11 +38,8 @@ impl Sim {
         if self.tap.is_some() {
             let flight = self.flight(key);
             let packet = &flight.packet;
-            let lane = if packet.is_smp() {
-                MANAGEMENT_LANE
-            } else {
-                self.port(port).lane(0, packet.sl)
-            };
+            let lane =
+                if packet.is_smp() { MANAGEMENT_LANE } else { self.port(port).lane(0, packet.sl) };
             let bytes = packet.to_bytes(VirtualLane::new(lane).unwrap_or_default());
             self.keep(port, None, bytes);
         }

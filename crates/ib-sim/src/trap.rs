@@ -15,6 +15,8 @@ use crate::sim::Sim;
 const REPEAT_AFTER: Duration = Duration::from_secs(1);
 /// How often a trap is sent at most.
 const MOST_TIMES: u8 = 10;
+/// How many traps of a node wait to be repressed at most; further ones are not sent.
+const MOST_PENDING: usize = 64;
 
 /// The traps of a node that were not repressed yet.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ struct Pending {
     port: PortId,
     notice: Notice,
     sent: u8,
+    /// Whether the same has happened again since it was first sent.
+    again: bool,
 }
 
 impl Sim {
@@ -81,12 +85,22 @@ impl Sim {
         notice.issuer_lid = info.lid;
         notice.set_details(details);
         let traps = &mut self.node_mut(node).traps;
-        if traps.pending.iter().any(|pending| pending.notice == notice) {
+        if let Some(pending) = traps.pending.iter_mut().find(|pending| pending.notice == notice) {
+            // The manager may have looked already: it is told once more when it represses this one.
+            pending.again = true;
             return;
         }
-        traps.transactions += 1;
+        self.send_new_trap(node, port, notice);
+    }
+
+    fn send_new_trap(&mut self, node: NodeId, port: PortId, notice: Notice) {
+        let traps = &mut self.node_mut(node).traps;
+        if traps.pending.len() >= MOST_PENDING {
+            return;
+        }
+        traps.transactions = traps.transactions.wrapping_add(1);
         let transaction = traps.transactions;
-        traps.pending.push(Pending { transaction, port, notice, sent: 0 });
+        traps.pending.push(Pending { transaction, port, notice, sent: 0, again: false });
         self.send_trap(node, transaction);
     }
 
@@ -124,7 +138,12 @@ impl Sim {
     pub(crate) fn repress(&mut self, node: NodeId, mad: &Mad) {
         let transaction = mad.transaction_id().0;
         let traps = &mut self.node_mut(node).traps;
-        traps.pending.retain(|pending| u64::from(pending.transaction) != transaction);
+        let known = |pending: &Pending| u64::from(pending.transaction) == transaction;
+        let Some(index) = traps.pending.iter().position(known) else { return };
+        let Pending { port, notice, again, .. } = traps.pending.remove(index);
+        if again {
+            self.send_new_trap(node, port, notice);
+        }
     }
 
     /// Forgets the traps of a node that lost its power.
@@ -132,3 +151,6 @@ impl Sim {
         self.node_mut(node).traps.pending.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -216,7 +216,8 @@ impl<'a> Words<'a> {
             port = Some(number);
             self.at += end + 2;
         }
-        if !self.text[self.at..].is_empty() && !self.text[self.at..].starts_with(char::is_whitespace)
+        if !self.text[self.at..].is_empty()
+            && !self.text[self.at..].starts_with(char::is_whitespace)
         {
             return Err(self.wrong(expected));
         }
@@ -281,9 +282,11 @@ impl<'a> Words<'a> {
                 "delay" => duration(value).map(Fault::Delay),
                 _ => return Err(self.wrong(WHAT)),
             };
-            faults.push(fault.ok_or_else(|| {
-                self.wrong("a probability from 0 to 1, or a time such as 10us")
-            })?);
+            faults.push(
+                fault.ok_or_else(|| {
+                    self.wrong("a probability from 0 to 1, or a time such as 10us")
+                })?,
+            );
             if self.is_over() {
                 break;
             }

@@ -1,20 +1,15 @@
 //! Doing what a command says.
 
-use std::time::Duration;
-
 use ib_topology::PortId;
 use ib_types::NodeKind;
 use ib_wire::mad::pm::PortCountersExtended;
-use ib_wire::mad::sm::PhysState;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use super::{Command, CommandError, Fault, Ignored, Target};
 use crate::counters::Counters;
-use crate::event::{Event, Timer};
 use crate::fault::{PortFaults, parts};
 use crate::log::Entry;
 use crate::node::Switch;
-use crate::script::Flap;
 use crate::sim::Sim;
 
 impl Sim {
@@ -40,7 +35,7 @@ impl Sim {
                 Ok(())
             }
             Command::Clear(target) => {
-                for port in self.target_ports(target)? {
+                for port in self.target_ports_with_management(target)? {
                     self.clear(port);
                 }
                 Ok(())
@@ -52,9 +47,7 @@ impl Sim {
                     let faults = self.port_mut(port).faults.get_or_insert_default();
                     faults.unanswered = parts(rate / 100.0);
                     faults.unanswered_attribute = *attribute;
-                    if attribute.is_none() {
-                        faults.loss = parts(rate / 100.0);
-                    }
+                    faults.entering = if attribute.is_none() { parts(rate / 100.0) } else { 0 };
                     self.drop_empty_faults(port);
                 }
                 Ok(())
@@ -208,17 +201,12 @@ impl Sim {
         Ok(())
     }
 
-    fn set_counter(
-        &mut self,
-        port: PortId,
-        field: &str,
-        value: u64,
-    ) -> Result<(), CommandError> {
+    fn set_counter(&mut self, port: PortId, field: &str, value: u64) -> Result<(), CommandError> {
         let wanted = plain(field);
         let names = PortCountersExtended::FIELDS;
-        let Some(known) = names.iter().find(|known| {
-            plain(known.name) == wanted || spelled(known.name) == wanted
-        }) else {
+        let Some(known) =
+            names.iter().find(|known| plain(known.name) == wanted || spelled(known.name) == wanted)
+        else {
             return Err(CommandError::Value {
                 found: field.to_owned(),
                 expected: "the name of a counter, such as SymbolErrorCounter or PortXmitData",
@@ -260,42 +248,6 @@ impl Sim {
         let faults = &mut self.port_mut(port).faults;
         if faults.as_ref().is_some_and(|faults| faults.is_empty()) {
             *faults = None;
-        }
-    }
-
-    fn run_power(&mut self, target: &Target, on: bool) -> Result<(), CommandError> {
-        let node = self.target_node(target)?;
-        if self.node(node).powered == on {
-            return Ok(());
-        }
-        self.log(Entry::Power { node, on });
-        self.node_mut(node).powered = on;
-        let ports = self.node(node).ports;
-        let external: Vec<PortId> = (1..=ports).map(|number| self.port_id(node, number)).collect();
-        if !on {
-            self.forget_traps(node);
-        }
-        for &port in &external {
-            self.update_link(port);
-        }
-        if !on {
-            self.forget_settings(node);
-        }
-        Ok(())
-    }
-
-    /// Brings a node that lost its power to where it was before any manager had come.
-    fn forget_settings(&mut self, node: ib_topology::NodeId) {
-        let ports = self.node(node).ports;
-        for number in 0..=ports {
-            let port = self.port_id(node, number);
-            self.reset_port(port);
-        }
-        if let Some(switch) = &mut self.node_mut(node).switch {
-            switch.linear.clear();
-            switch.multicast.clear();
-            switch.info.linear_fdb_top = 0;
-            switch.info.port_state_change = true;
         }
     }
 
@@ -343,44 +295,6 @@ impl Sim {
         self.plug(ends[0], peers[1]);
         self.plug(ends[1], peers[0]);
         Ok(())
-    }
-
-    fn start_flap(
-        &mut self,
-        port: PortId,
-        (down, up): (Duration, Duration),
-        times: u32,
-    ) -> Result<(), CommandError> {
-        if self.port(port).cable.is_none() {
-            let (node, number) = self.place(port);
-            let node = self.node_name(node).to_owned();
-            return Err(CommandError::NotLinked { node, port: number });
-        }
-        let flap = self.script.flaps.len() as u32;
-        self.script.flaps.push(Flap { port, down, up, left: times, is_down: false });
-        let now = self.now();
-        self.schedule(now, Event::Timer(Timer::Flap { flap }));
-        Ok(())
-    }
-
-    /// A link that flaps goes up or down.
-    pub(crate) fn flap(&mut self, index: u32) {
-        let flap = self.script.flaps[index as usize];
-        let (port, is_down) = (flap.port, flap.is_down);
-        if !is_down && flap.left == 0 {
-            return;
-        }
-        let state = if is_down { PhysState::POLLING } else { PhysState::DISABLED };
-        self.port_mut(port).info.phys_state = state;
-        self.update_link(port);
-        let flap = &mut self.script.flaps[index as usize];
-        flap.is_down = !is_down;
-        if !is_down {
-            flap.left -= 1;
-        }
-        let pause = if is_down { flap.up } else { flap.down };
-        let at = self.now() + pause;
-        self.schedule(at, Event::Timer(Timer::Flap { flap: index }));
     }
 }
 

@@ -22,6 +22,9 @@ impl Sim {
         let has_link = !(is_switch && number == 0);
         if has_link {
             check_states(&now, to)?;
+            if to.neighbor_mtu.0 > now.mtu_cap.0 {
+                return Err(MadStatus::BAD_FIELD);
+            }
         }
         let state = self.port_mut(port);
         let info = &mut state.info;
@@ -112,9 +115,9 @@ impl Sim {
         let speed = LinkSpeed::ALL
             .into_iter()
             .filter(|&speed| {
-                [one, other].iter().all(|port| {
-                    port.info.enabled_speeds(Some(&port.mellanox)).contains(speed)
-                })
+                [one, other]
+                    .iter()
+                    .all(|port| port.info.enabled_speeds(Some(&port.mellanox)).contains(speed))
             })
             .max()?;
         Some(LinkRate { width, speed })
@@ -193,3 +196,6 @@ fn set_enabled(info: &mut PortInfo, to: &PortInfo) {
         mask => LinkSpeedExt2Mask(mask.0 & info.link_speed_ext2_supported.0),
     };
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@ use super::program::{Answer, Question};
 /// A difference that is allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowed {
-    /// How the command lines start that it is allowed for; all when empty.
+    /// The words that the command lines start with that it is allowed for, `*` being any; all when
+    /// empty.
     pub programs: &'static [&'static str],
     /// What is not compared.
     pub mask: Mask,
@@ -34,6 +35,17 @@ const fn counter(name: &'static str) -> Allowed {
         mask: Mask::Number(name),
         reason: "traffic depends on how often OpenSM and the clients had to ask; \
                  only zero or not is compared, and the counters of the two ends of a link",
+    }
+}
+
+const FORGETS: &str = "ibsim forgets what OpenSM sets, ours keeps it as a port does";
+const UNICAST: &str = "ibsim leaves the counters of unicast packets at zero, ours counts";
+
+const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
+    Allowed {
+        programs: &["smpquery portinfo", "smpquery -D portinfo", "saquery PIR"],
+        mask: Mask::Line(field),
+        reason,
     }
 }
 
@@ -74,6 +86,46 @@ pub const ALLOWED: &[Allowed] = &[
         mask: Mask::Rest("max = "),
         reason: "the time of the round trip",
     },
+    Allowed {
+        programs: &["iblinkinfo"],
+        mask: Mask::Rest("(Could be"),
+        reason: "every port of ibsim can do 12x, and HDR once it can do more than QDR; ours can do \
+                 what its link can",
+    },
+    port_info("LinkWidthSupported", "ibsim's ports support every width, ours that of their link"),
+    port_info("LinkSpeedSupported", "ibsim's ports support QDR, ours the speed of their link"),
+    port_info("LinkSpeedExtSupported", "ibsim's ports support HDR, ours the speed of their link"),
+    port_info("MkeyLeasePeriod", FORGETS),
+    port_info("SubnetTimeout", FORGETS),
+    port_info("LocalPhysErr", FORGETS),
+    port_info("OverrunErr", FORGETS),
+    Allowed { programs: &["smpdump -D * 0x15"], mask: Mask::Everything, reason: FORGETS },
+    Allowed {
+        programs: &["smpdump -D * 0x12"],
+        mask: Mask::Everything,
+        reason: "the capacity of the forwarding table, see LinearFdbCap",
+    },
+    Allowed {
+        programs: &["smpquery switchinfo", "smpquery -D switchinfo", "saquery SWI"],
+        mask: Mask::Line("LinearFdbCap"),
+        reason: "ibsim is given the capacity; ours has an entry for every unicast LID",
+    },
+    Allowed {
+        programs: COUNTERS,
+        mask: Mask::Number("PortUnicastXmitPkts"),
+        reason: UNICAST,
+    },
+    Allowed {
+        programs: COUNTERS,
+        mask: Mask::Number("PortUnicastRcvPkts"),
+        reason: UNICAST,
+    },
+    Allowed {
+        programs: &["saquery -p", "saquery PR", "saquery --src", "saquery --slid"],
+        mask: Mask::Line("rate...."),
+        reason: "ibsim's ports support speeds in a way that makes OpenSM take 10 Gbit/s for the rate \
+                 of a path; ours is the rate of the links",
+    },
     counter("PortXmitData"),
     counter("PortRcvData"),
     counter("PortXmitPkts"),
@@ -88,7 +140,7 @@ pub fn normal(question: &Question, answer: &Answer) -> String {
         .iter()
         .filter(|allowed| {
             allowed.programs.is_empty()
-                || allowed.programs.iter().any(|start| line.starts_with(start))
+                || allowed.programs.iter().any(|start| starts(&line, start))
         })
         .map(|allowed| allowed.mask)
         .collect();
@@ -110,6 +162,12 @@ pub fn normal(question: &Question, answer: &Answer) -> String {
         }
     }
     text
+}
+
+/// Tells whether a command line starts with words, of which `*` is any.
+fn starts(line: &str, words: &str) -> bool {
+    let mut found = line.split_whitespace();
+    words.split_whitespace().all(|word| found.next().is_some_and(|f| word == "*" || word == f))
 }
 
 fn masked(line: &str, masks: &[Mask]) -> Option<String> {

@@ -31,6 +31,8 @@ fn payload(sim: &Sim, port: ib_topology::PortId, message: &Control) -> Option<Ve
             bytes[..4].copy_from_slice(&node.vendor_id.to_ne_bytes());
             bytes[4..8].copy_from_slice(&u32::from(node.device_id).to_ne_bytes());
             bytes[8..12].copy_from_slice(&node.revision.to_ne_bytes());
+            // The version of the firmware, of which there is one.
+            bytes[16..].copy_from_slice(&1u64.to_ne_bytes());
             bytes
         }
         kind::GET_GID => link.gid().to_bytes().to_vec(),

@@ -1,0 +1,147 @@
+//! How many hops of datagrams a simulated tree of three levels does in a second.
+
+use std::collections::BTreeSet;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ib_link::{Datagram, Incoming, Remote};
+use ib_routing::engine::engine;
+use ib_routing::{EngineKind, RoutingOptions, Subnet, SubnetOptions};
+use ib_sim::{ClientId, ClientOptions, Command, Options, Sim, Target};
+use ib_topology::generate::{Kind, generate};
+use ib_topology::{Fabric, NodeId};
+use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState, SwitchInfo};
+use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
+
+/// How many requests are under way at the same time.
+const WINDOW: u64 = 64;
+
+/// Returns a tree of three levels with 512 hosts.
+fn tree() -> Fabric {
+    let kind = Kind::parse("k-ary-n-tree", &["8", "3"]).expect("a kind of fabric");
+    generate(&kind, &ib_topology::generate::Options::default()).expect("a fabric")
+}
+
+/// Asks the node at the end of a path; returns the hops of all requests and answers.
+fn directed(sim: &mut Sim, client: ClientId, path: &[u8]) -> u64 {
+    let before = sim.stats().hops;
+    for number in 0..WINDOW {
+        let what = (AttributeId::NODE_INFO, 0);
+        let mad = smp::directed_request(Method::GET, TransactionId(number), what, path);
+        sim.submit(client, &Datagram::new(Remote::directed(), mad));
+    }
+    drain(sim, client, before)
+}
+
+/// Asks hosts all over the tree for their counters.
+fn by_lid(sim: &mut Sim, client: ClientId, lids: &[u16]) -> u64 {
+    let before = sim.stats().hops;
+    for number in 0..WINDOW {
+        let lid = lids[(number as usize * 37) % lids.len()];
+        let class = MgmtClass::PERFORMANCE;
+        let mut mad = Mad::new(class, Method::GET, TransactionId(number));
+        mad.set_attribute_id(AttributeId::PORT_COUNTERS);
+        mad.data_mut()[1] = 1;
+        sim.submit(client, &Datagram::new(Remote::gsi(lid), mad));
+    }
+    drain(sim, client, before)
+}
+
+fn drain(sim: &mut Sim, client: ClientId, before: u64) -> u64 {
+    sim.settle(sim.now());
+    let mut answers = 0;
+    while sim.receive(client).is_some() {
+        answers += 1;
+    }
+    assert_eq!(answers, WINDOW, "every request is answered");
+    sim.stats().hops - before
+}
+
+/// Returns the path of a directed route from the first host to each node, nearest first.
+fn paths(fabric: &Fabric) -> Vec<(NodeId, Vec<u8>)> {
+    let host = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).expect("a host").0;
+    let mut paths = vec![(host, Vec::new())];
+    let mut seen = BTreeSet::from([host]);
+    let mut next = 0;
+    while let Some((at, path)) = paths.get(next).cloned() {
+        next += 1;
+        if next > 1 && !fabric.node(at).kind.is_switch() {
+            continue;
+        }
+        for (id, port) in fabric.ports_of(at) {
+            let Some(peer) = fabric.peer(id) else { continue };
+            if seen.insert(peer.node) {
+                let path = path.iter().copied().chain([port.number]).collect();
+                paths.push((peer.node, path));
+            }
+        }
+    }
+    paths
+}
+
+fn set<A: Attribute>(sim: &mut Sim, client: ClientId, path: &[u8], (value, modifier): (&A, u32)) {
+    let what = (A::ID, modifier);
+    let mut mad = smp::directed_request(Method::SET, TransactionId(1), what, path);
+    mad.set_attribute(value);
+    sim.submit(client, &Datagram::new(Remote::directed(), mad));
+    sim.settle(sim.now());
+    let Some(Incoming::Received(answer)) = sim.receive(client) else { panic!("no answer") };
+    assert_eq!(answer.mad.status(), MadStatus::OK);
+}
+
+/// Configures a fabric as a subnet manager does; returns the LIDs of the hosts.
+fn configure(fabric: &Fabric, sim: &mut Sim, client: ClientId) -> Vec<u16> {
+    let subnet = Subnet::discover(fabric, &SubnetOptions::default()).expect("a subnet");
+    let options = RoutingOptions::default();
+    let routing = engine(EngineKind::MinHop).route(&subnet, &options).expect("routes");
+    let mut lids = Vec::new();
+    for end in subnet.end_ports() {
+        let (node, number) = sim.place(end.port);
+        let target = Target { node: sim.node_name(node).to_owned(), port: Some(number) };
+        sim.run(&Command::BaseLid(target, end.base_lid.get(), 0)).expect("the port is there");
+        if !end.is_switch() {
+            lids.push(end.base_lid.get());
+        }
+    }
+    for (node, path) in paths(fabric) {
+        if let Some(id) = subnet.switch_of(node) {
+            let mut info = SwitchInfo::zeroed();
+            info.linear_fdb_top = subnet.max_lid();
+            set(sim, client, &path, (&info, 0));
+            for (block, entries) in (0..).zip(routing.lfts.table(id).chunks(64)) {
+                let mut ports = [0xff; 64];
+                ports[..entries.len()].copy_from_slice(entries);
+                set(sim, client, &path, (&LinearForwardingBlock { ports }, block));
+            }
+        }
+        for (id, port) in fabric.ports_of(node).filter(|(_, port)| port.peer.is_some()) {
+            for port_state in [PortState::ARMED, PortState::ACTIVE] {
+                let now = sim.port_info(id);
+                let info = PortInfo { port_state, phys_state: PhysState::NO_CHANGE, ..now };
+                set(sim, client, &path, (&info, port.number.into()));
+            }
+        }
+    }
+    lids
+}
+
+fn hops(criterion: &mut Criterion) {
+    let fabric = tree();
+    let mut sim = Sim::new(&fabric, Options::default());
+    let port = sim.first_end_port().expect("a host");
+    let client = sim.attach(port, ClientOptions::default());
+    let lids = configure(&fabric, &mut sim, client);
+    let path = paths(&fabric).pop().expect("a host").1;
+    let mut group = criterion.benchmark_group("hops");
+    group.throughput(Throughput::Elements(directed(&mut sim, client, &path)));
+    group.bench_function("directed route", |bencher| {
+        bencher.iter(|| directed(&mut sim, client, &path));
+    });
+    group.throughput(Throughput::Elements(by_lid(&mut sim, client, &lids)));
+    group.bench_function("LID routed", |bencher| {
+        bencher.iter(|| by_lid(&mut sim, client, &lids));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, hops);
+criterion_main!(benches);

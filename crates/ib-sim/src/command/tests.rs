@@ -1,0 +1,421 @@
+use ib_link::Incoming;
+use ib_types::Instant;
+use ib_wire::mad::sm::{PhysState, PortState};
+
+use super::*;
+use crate::lab::{self, lid, node, port};
+use crate::sim::Options;
+
+fn target(node: &str, port: Option<u8>) -> Target {
+    Target { node: node.to_owned(), port }
+}
+
+#[test]
+fn every_command_is_read() {
+    let a1 = || target("a", Some(1));
+    let b2 = || target("b c", Some(2));
+    let a = || target("a", None);
+    let ms = Duration::from_millis;
+    for (text, command) in [
+        ("Link \"a\"[1] \"b c\"[2]", Command::Link(a1(), b2())),
+        ("  link a[1]  \"b c\"[ 2 ] ", Command::Link(a1(), b2())),
+        ("Unlink a", Command::Unlink(a())),
+        ("unlink a[1]", Command::Unlink(a1())),
+        ("ReLink \"a\"", Command::Relink(a())),
+        ("CLEAR a[1]", Command::Clear(a1())),
+        ("Guid a 0x1f", Command::Guid(a(), Guid(0x1f))),
+        ("Guid a[1] 31", Command::Guid(a1(), Guid(31))),
+        ("Error a 50", Command::Error(a(), 50.0, None)),
+        ("Error a[1] 2.5 0x15", Command::Error(a1(), 2.5, Some(AttributeId::PORT_INFO))),
+        (
+            "PerformanceSet a[1] PortCounters.SymbolErrorCounter=7",
+            Command::PerformanceSet(a1(), "SymbolErrorCounter".into(), 7),
+        ),
+        ("Baselid a[1] 7", Command::BaseLid(a1(), 7, 0)),
+        ("Baselid a 0x10 3", Command::BaseLid(a(), 16, 3)),
+        (
+            "Fault a[1] loss=0.5 corrupt=1 duplicate=0 reorder=.25 held=3us delay=1.5ms",
+            Command::Fault(
+                a1(),
+                vec![
+                    Fault::Loss(0.5),
+                    Fault::Corruption(1.0),
+                    Fault::Duplication(0.0),
+                    Fault::Reordering(0.25),
+                    Fault::HeldBack(Duration::from_micros(3)),
+                    Fault::Delay(Duration::from_micros(1500)),
+                ],
+            ),
+        ),
+        ("Fault a none", Command::Fault(a(), vec![])),
+        ("Flap a[1] 1ms 2ms 3", Command::Flap(a1(), ms(1), ms(2), 3)),
+        ("Power a OFF", Command::Power(a(), false)),
+        ("power a on", Command::Power(a(), true)),
+        ("MKey a 0x55", Command::MKey(a(), 0x55, 1)),
+        ("MKey a[1] 5 3", Command::MKey(a1(), 5, 3)),
+        ("Misroute a 1 2", Command::Misroute(a(), Some((1, 2)))),
+        ("Misroute a none", Command::Misroute(a(), None)),
+        ("IgnoreLft a all", Command::IgnoreLft(a(), Ignored::All)),
+        ("IgnoreLft a none", Command::IgnoreLft(a(), Ignored::None)),
+        ("IgnoreLft a 0 7", Command::IgnoreLft(a(), Ignored::Blocks(vec![0, 7]))),
+        ("Swap a[1] \"b c\"[2]", Command::Swap(a1(), b2())),
+    ] {
+        assert_eq!(text.parse::<Command>(), Ok(command), "{text}");
+    }
+}
+
+#[test]
+fn an_error_says_where_and_what() {
+    for (text, column, found, expected) in [
+        ("", 1, "the end of the line", "Link, Unlink"),
+        ("Lonk a", 1, "\"Lonk\"", "Link, Unlink"),
+        ("Link a[1]", 10, "the end of the line", "a port"),
+        ("Link a[1] b", 11, "\"b\"", "a port"),
+        ("Link a[300] b[1]", 6, "\"a[300]\"", "a port"),
+        ("Link \"é ü\"[1] b[x]", 15, "\"b[x]\"", "a port"),
+        ("Unlink \"a", 8, "\"\\\"a\"", "a closing quote"),
+        ("Unlink a[1", 8, "\"a[1\"", "a closing bracket"),
+        ("Unlink \"\"", 8, "\"\\\"\\\"\"", "node"),
+        ("Unlink \"a\"x", 8, "\"\\\"a\\\"x\"", "node"),
+        ("Unlink a b", 10, "\"b\"", "the end of the line"),
+        ("Guid a 0x", 8, "\"0x\"", "a GUID"),
+        ("Guid a 0x+1", 8, "\"0x+1\"", "a GUID"),
+        ("Error a 101", 9, "\"101\"", "a rate"),
+        ("Error a NaN", 9, "\"NaN\"", "a rate"),
+        ("Error a 1 0x10000", 11, "\"0x10000\"", "the number of an attribute"),
+        ("PerformanceSet a PortCounters.X=1", 16, "\"a\"", "a port"),
+        ("PerformanceSet a[1] Other.X=1", 21, "\"Other.X=1\"", "PortCounters or"),
+        (
+            "PerformanceSet a[1] PortCounters.X",
+            21,
+            "\"PortCounters.X\"",
+            "PortCounters.field=value",
+        ),
+        ("Baselid a 49152", 11, "\"49152\"", "a LID"),
+        ("Baselid a 1 8", 13, "\"8\"", "an LMC"),
+        ("Fault a[1] loss=2", 12, "\"loss=2\"", "a probability"),
+        ("Fault a[1] loss", 12, "\"loss\"", "loss=P"),
+        ("Fault a[1] delay=5", 12, "\"delay=5\"", "a probability from 0 to 1, or a time"),
+        ("Fault a[1]", 11, "the end of the line", "loss=P"),
+        ("Flap a[1] 1 2ms 3", 11, "\"1\"", "how long the link is down"),
+        ("Flap a[1] 1ms 2ms 4294967296", 19, "\"4294967296\"", "how often"),
+        ("Power a maybe", 9, "\"maybe\"", "on or off"),
+        ("MKey a 1 4", 10, "\"4\"", "a protection"),
+        ("Misroute a 1 256", 14, "\"256\"", "two ports"),
+        ("IgnoreLft a 1 all", 15, "\"all\"", "all, none or numbers"),
+    ] {
+        let error = text.parse::<Command>().unwrap_err();
+        assert_eq!((error.column, error.found.as_str()), (column, found), "{text}");
+        assert!(
+            error.expected.starts_with(expected) || error.expected.contains(expected),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[test]
+fn times_are_read_with_their_units() {
+    let nanos = |text| parse_duration(text).map(|time| time.as_nanos());
+    assert_eq!(nanos("7ns"), Some(7));
+    assert_eq!(nanos("250us"), Some(250_000));
+    assert_eq!(nanos("1.5µs"), Some(1_500));
+    assert_eq!(nanos("10ms"), Some(10_000_000));
+    assert_eq!(nanos("2s"), Some(2_000_000_000));
+    for wrong in
+        ["", "1", "s", "-1s", "1 s", "1m", "1e3s", "1..2s", "99999999999999999999s", "infs"]
+    {
+        assert_eq!(nanos(wrong), None, "{wrong}");
+    }
+}
+
+fn made() -> Sim {
+    lab::ready(&lab::row(2), Options::default())
+}
+
+fn run(sim: &mut Sim, text: &str) {
+    sim.run(&text.parse().unwrap()).unwrap();
+    sim.settle(sim.now());
+    lab::check(sim);
+}
+
+fn fails(sim: &mut Sim, text: &str) -> CommandError {
+    sim.run(&text.parse().unwrap()).unwrap_err()
+}
+
+fn state(sim: &Sim, name: &str) -> PortState {
+    sim.port_info(port(sim, name)).port_state
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let mut sim = made();
+    for (text, message) in [
+        ("Unlink nobody", "there is no node \"nobody\""),
+        ("Unlink h1[2]", "node \"h1\" has no port 2: expected 1 to 1"),
+        ("Unlink h1[0]", "node \"h1\" has no port 0: expected 1 to 1"),
+        ("Link s1[0] s2[3]", "node \"s1\" has no port 0: expected 1 to 4"),
+        ("Link s1[2] s2[3]", "port \"s1\"[2] has a cable already"),
+        ("Link s2[3] s2[3]", "found \"s2\"[3], expected another port than the first one"),
+        ("Flap s2[3] 1ms 1ms 1", "port \"s2\"[3] has no cable"),
+        ("Swap s2[3] s1[2]", "port \"s2\"[3] has no cable"),
+        ("Swap s1[2] s2[1]", "found \"s2\"[1], expected a port of another cable"),
+        ("Misroute h1 1 1", "node \"h1\" is no switch"),
+        ("Misroute s1 1 5", "node \"s1\" has no port 5: expected 1 to 4"),
+        ("IgnoreLft h1 all", "node \"h1\" is no switch"),
+        (
+            "PerformanceSet h1[1] PortCounters.Nothing=1",
+            "found Nothing, expected the name of a counter",
+        ),
+    ] {
+        let error = fails(&mut sim, text).to_string();
+        assert!(error.starts_with(message), "{text}: {error}");
+    }
+}
+
+#[test]
+fn cables_are_pulled_plugged_and_swapped() {
+    let mut sim = made();
+    run(&mut sim, "Unlink s1[2]");
+    assert_eq!((state(&sim, "s1.2"), state(&sim, "s2.1")), (PortState::DOWN, PortState::DOWN));
+    assert_eq!(sim.peer(port(&sim, "s1.2")), None);
+    run(&mut sim, "Unlink s1[2]");
+    run(&mut sim, "ReLink s2[1]");
+    assert_eq!((state(&sim, "s1.2"), state(&sim, "s2.1")), (PortState::INIT, PortState::INIT));
+    run(&mut sim, "ReLink s2[1]");
+    run(&mut sim, "Unlink s1");
+    assert_eq!(state(&sim, "h1.1"), PortState::DOWN);
+    run(&mut sim, "Link s1[1] s2[2]");
+    run(&mut sim, "ReLink s1");
+    assert_eq!(state(&sim, "h1.1"), PortState::INIT);
+    assert_eq!(state(&sim, "s1.2"), PortState::INIT, "both cables of s1 are back");
+    assert_eq!(sim.peer(port(&sim, "s2.2")), Some(port(&sim, "s1.1")));
+    // A port that got another cable does not get the old one back.
+    run(&mut sim, "Unlink s1[2]");
+    run(&mut sim, "Link s1[2] s2[3]");
+    run(&mut sim, "ReLink s2[1]");
+    assert_eq!(sim.peer(port(&sim, "s2.1")), None);
+    run(&mut sim, "Swap h1[1] h2[1]");
+    assert_eq!(sim.peer(port(&sim, "h1.1")), Some(port(&sim, "s2.4")));
+    assert_eq!(sim.peer(port(&sim, "s1.3")), Some(port(&sim, "h2.1")));
+    assert_eq!(state(&sim, "h1.1"), PortState::INIT);
+    for at in lab::all_ports(&sim) {
+        if let Some(peer) = sim.peer(at) {
+            assert_eq!(sim.peer(peer), Some(at));
+        }
+    }
+}
+
+#[test]
+fn clearing_forgets_lids_counters_and_the_cable() {
+    let mut sim = made();
+    let at = port(&sim, "s1.2");
+    sim.port_mut(at).counters.symbol_errors = 5;
+    run(&mut sim, "Clear s1");
+    assert_eq!((sim.port_info(port(&sim, "s1.0")).lid, sim.counters(at).symbol_errors), (0, 0));
+    run(&mut sim, "ReLink s1");
+    assert_eq!(sim.peer(at), None, "for good");
+    run(&mut sim, "Clear h2[1]");
+    assert_eq!(lid(&sim, "h2"), 0);
+}
+
+#[test]
+fn guids_lids_counters_and_keys_are_set() {
+    let mut sim = made();
+    run(&mut sim, "Guid s1 0x77");
+    assert_eq!(sim.link_port(port(&sim, "s1.0")).port_guid, Guid(0x77));
+    assert_eq!(sim.link_port(port(&sim, "s1.0")).node_guid, Guid(0x77));
+    run(&mut sim, "Guid h1[1] 0x78");
+    assert_eq!(sim.link_port(port(&sim, "h1.1")).port_guid, Guid(0x78));
+    run(&mut sim, "Baselid s1[3] 40 2");
+    let info = sim.port_info(port(&sim, "s1.0"));
+    assert_eq!((info.lid, info.lmc), (40, 2), "a switch has one LID");
+    for (name, counter) in [
+        ("SymbolErrorCounter", "symbol_errors"),
+        ("LinkDownedCounter", "link_downed"),
+        ("PortXmitData", "xmit_data"),
+        ("PortRcvSwitchRelayErrors", "rcv_switch_relay_errors"),
+        ("VL15Dropped", "vl15_dropped"),
+        ("PortXmitWait", "xmit_wait"),
+    ] {
+        run(&mut sim, &format!("PerformanceSet s1[2] PortCounters.{name}=99"));
+        let all = sim.counters(port(&sim, "s1.2")).named();
+        assert!(all.contains(&(counter, 99)), "{name}: {all:?}");
+    }
+    run(&mut sim, "MKey s1 0x55 2");
+    let info = sim.port_info(port(&sim, "s1.0"));
+    assert_eq!((info.m_key, info.m_key_protect), (0x55, 2));
+}
+
+/// Sends so many packets of data from h1 to h2 and returns their first payload bytes as they arrive.
+fn arrivals(sim: &mut Sim, count: u8) -> Vec<u8> {
+    let (from, to) = (port(sim, "h1.1"), port(sim, "h2.1"));
+    sim.open(to);
+    for number in 0..count {
+        let dlid = lid(sim, "h2");
+        let mut packet = lab::data(sim, from, dlid, 0, 4);
+        if let crate::Payload::Transport(bytes) = &mut packet.payload {
+            bytes[12] = number;
+        }
+        sim.send_packet(from, packet);
+    }
+    lab::run_checked(sim, Instant::NEVER);
+    lab::check_settled(sim);
+    std::iter::from_fn(|| sim.receive_packet(to))
+        .map(|packet| match packet.payload {
+            crate::Payload::Transport(bytes) => bytes[12],
+            crate::Payload::Mad(_) => unreachable!("data was sent"),
+        })
+        .collect()
+}
+
+#[test]
+fn faults_lose_damage_double_and_delay_packets() {
+    let all: Vec<u8> = (0..100).collect();
+    let mut sim = made();
+    run(&mut sim, "Fault s1[2] loss=0.3");
+    let came = arrivals(&mut sim, 100);
+    assert!((50..90).contains(&came.len()) && came.is_sorted(), "{came:?}");
+    assert_eq!(lab::lost(&sim, "fault") as usize, 100 - came.len());
+
+    let mut sim = made();
+    run(&mut sim, "Fault s1[2] corrupt=1");
+    assert_eq!(arrivals(&mut sim, 10), []);
+    assert_eq!(sim.counters(port(&sim, "s2.1")).rcv_errors, 10, "the receiver counts");
+    assert_eq!(sim.counters(port(&sim, "s1.2")).xmit_packets, 10);
+    assert_eq!(lab::lost(&sim, "damaged"), 10);
+
+    let mut sim = made();
+    run(&mut sim, "Fault s1[2] duplicate=1");
+    let mut came = arrivals(&mut sim, 10);
+    came.sort_unstable();
+    assert_eq!(came, (0..10).flat_map(|n| [n, n]).collect::<Vec<u8>>());
+
+    let mut sim = made();
+    run(&mut sim, "Fault s1[2] reorder=0.5 held=1us");
+    let mut came = arrivals(&mut sim, 100);
+    assert!(!came.is_sorted());
+    came.sort_unstable();
+    assert_eq!(came, all);
+
+    let mut sim = made();
+    run(&mut sim, "Fault s1[2] delay=5us");
+    let from = port(&sim, "h1.1");
+    let packet = lab::data(&sim, from, lid(&sim, "h2"), 0, 4);
+    sim.send_packet(from, packet);
+    sim.settle(sim.now());
+    let hop = 4 + 8 + 12 + 4 + 200;
+    // Three hops, the fault, and the word that the last buffer is free again.
+    assert_eq!(sim.now(), Instant::from_nanos(3 * hop + 5000 + 200));
+    run(&mut sim, "Fault s1[2] none");
+    assert_eq!(arrivals(&mut sim, 100).len(), 100);
+}
+
+#[test]
+fn an_error_rate_loses_requests_and_what_enters_the_port() {
+    use ib_wire::mad::{Method, TransactionId, smp};
+    let ask = |sim: &mut Sim, path: &[u8], id| {
+        let client = lab::client(sim, "h1");
+        let mad = smp::directed_request(Method::GET, TransactionId(1), (id, 0), path);
+        let came = lab::ask(sim, client, ib_link::Remote::directed(), mad);
+        sim.detach(client);
+        matches!(came, Some(Incoming::Received(_)))
+    };
+    let mut sim = made();
+    run(&mut sim, "Error s1[3] 100 0x11");
+    assert!(!ask(&mut sim, &[1], AttributeId::NODE_INFO));
+    assert!(ask(&mut sim, &[1], AttributeId::NODE_DESCRIPTION), "another attribute");
+    assert!(ask(&mut sim, &[1, 2], AttributeId::NODE_INFO), "in transit");
+    assert_eq!(sim.counters(port(&sim, "s1.3")).rcv_errors, 0);
+    run(&mut sim, "Error s1[3] 100");
+    assert!(!ask(&mut sim, &[1, 2], AttributeId::NODE_INFO));
+    assert_eq!(sim.counters(port(&sim, "s1.3")).rcv_errors, 1);
+    run(&mut sim, "Error s1 0");
+    assert!(ask(&mut sim, &[1, 2], AttributeId::NODE_INFO));
+    assert!(sim.port(port(&sim, "s1.3")).faults.is_none());
+    run(&mut sim, "Error s1 50");
+    let answered = (0..200).filter(|_| ask(&mut sim, &[1], AttributeId::NODE_INFO)).count();
+    assert!((20..90).contains(&answered), "{answered}");
+}
+
+#[test]
+fn a_link_flaps_as_often_as_it_was_told() {
+    let mut sim = made();
+    sim.run(&"Flap s1[2] 1ms 2ms 3".parse().unwrap()).unwrap();
+    let mut states = Vec::new();
+    for half in 0..20u64 {
+        sim.run_until(Instant::from_nanos(half * 500_000 + 100));
+        states.push(state(&sim, "s2.1") > PortState::DOWN);
+    }
+    let expected: Vec<bool> = (0..20).map(|half| half >= 18 || half % 6 >= 2).collect();
+    assert_eq!(states, expected);
+    assert_eq!(sim.counters(port(&sim, "s1.2")).link_downed, 3);
+    assert_eq!(sim.port_info(port(&sim, "s1.2")).phys_state, PhysState::LINK_UP);
+    // Time goes on however short the pauses are.
+    sim.run(&"Flap s1[2] 0ns 0ns 4000000000".parse().unwrap()).unwrap();
+    sim.run_until(Instant::from_nanos(20_000_000));
+}
+
+#[test]
+fn a_node_without_power_is_silent_and_forgets() {
+    let mut sim = made();
+    run(&mut sim, "Power s2 off");
+    assert_eq!((state(&sim, "s1.2"), state(&sim, "h2.1")), (PortState::DOWN, PortState::DOWN));
+    assert_eq!(lid(&sim, "s2"), 0);
+    let client = lab::client(&mut sim, "s2");
+    let what = (AttributeId::NODE_INFO, 0);
+    let mad = ib_wire::mad::smp::directed_request(
+        ib_wire::mad::Method::GET,
+        ib_wire::mad::TransactionId(1),
+        what,
+        &[1],
+    );
+    let came = lab::ask(&mut sim, client, ib_link::Remote::directed(), mad);
+    assert!(matches!(came, Some(Incoming::Lost(_))));
+    assert_eq!(lab::lost(&sim, "no_power"), 1);
+    run(&mut sim, "Power s2 on");
+    assert_eq!(state(&sim, "s1.2"), PortState::INIT);
+    let switch = sim.node(node(&sim, "s2")).switch.as_ref().unwrap();
+    assert!(switch.linear.is_empty() && switch.info.port_state_change);
+    lab::check_settled(&sim);
+}
+
+#[test]
+fn a_misrouting_switch_says_one_thing_and_does_another() {
+    use ib_wire::mad::sm::LinearForwardingBlock;
+    let mut sim = made();
+    let client = lab::client(&mut sim, "h1");
+    let table = |sim: &mut Sim| {
+        let (_, mad) = lab::get(sim, client, &[1], (AttributeId::LINEAR_FORWARDING, 0));
+        mad.attribute::<LinearForwardingBlock>().unwrap()
+    };
+    let before = table(&mut sim);
+    assert_eq!(arrivals(&mut sim, 1).len(), 1);
+    run(&mut sim, "Misroute s1 2 1");
+    assert_eq!(table(&mut sim), before);
+    assert_eq!(arrivals(&mut sim, 1).len(), 0);
+    assert_eq!(lab::lost(&sim, "link_down"), 1, "port 1 has no cable");
+    let (status, _) = lab::get(&mut sim, client, &[1, 2], (AttributeId::NODE_INFO, 0));
+    assert_eq!(status.0, 0, "directed routes are right");
+    run(&mut sim, "Misroute s1 none");
+    assert_eq!(arrivals(&mut sim, 1).len(), 1);
+}
+
+#[test]
+fn a_switch_that_ignores_its_table_says_that_it_took_it() {
+    use ib_wire::mad::sm::LinearForwardingBlock;
+    let mut sim = made();
+    let client = lab::client(&mut sim, "h1");
+    let write = |sim: &mut Sim, block: u32| {
+        let ports = LinearForwardingBlock { ports: [2; 64] };
+        let (status, _) = lab::set(sim, client, &[1], (&ports, block));
+        assert_eq!(status.0, 0);
+        let (_, mad) = lab::get(sim, client, &[1], (AttributeId::LINEAR_FORWARDING, block));
+        mad.attribute() == Some(ports)
+    };
+    run(&mut sim, "IgnoreLft s1 3 5");
+    assert_eq!([3, 4, 5].map(|block| write(&mut sim, block)), [false, true, false]);
+    run(&mut sim, "IgnoreLft s1 all");
+    assert!(!write(&mut sim, 6));
+    run(&mut sim, "IgnoreLft s1 none");
+    assert!(write(&mut sim, 3));
+}

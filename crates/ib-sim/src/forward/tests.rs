@@ -1,0 +1,364 @@
+use ib_link::{Datagram, Incoming, Remote};
+use ib_wire::mad::{AttributeId, Method, TransactionId};
+
+use super::*;
+use crate::counters::Counters;
+use crate::lab::{self, lid, node, port};
+use crate::sim::Options;
+
+/// Sends a packet from h1 to a LID and returns the reason of its loss, if it is lost.
+fn send(sim: &mut Sim, dlid: u16) -> Option<&'static str> {
+    let from = port(sim, "h1.1");
+    let before = sim.stats().lost.clone();
+    let packet = lab::data(sim, from, dlid, 0, 100);
+    sim.send_packet(from, packet);
+    while sim.in_transit > 0 {
+        let next = sim.next_at().unwrap();
+        lab::run_checked(sim, next);
+    }
+    lab::check_settled(sim);
+    sim.stats().lost.iter().find(|(name, count)| before.get(*name) != Some(count)).map(|(n, _)| *n)
+}
+
+fn counters(sim: &Sim, name: &str) -> Counters {
+    sim.counters(port(sim, name))
+}
+
+/// Returns the relay errors of a port: all, and those of DLID, VL and loop.
+fn relay(sim: &Sim, name: &str) -> [u64; 4] {
+    let all = counters(sim, name);
+    [
+        all.rcv_switch_relay_errors,
+        all.dlid_mapping_errors,
+        all.vl_mapping_errors,
+        all.looping_errors,
+    ]
+}
+
+#[test]
+fn a_packet_reaches_the_lid_that_it_is_for() {
+    let mut sim = lab::ready(&lab::row(3), Options::default());
+    let to = port(&sim, "h2.1");
+    sim.open(to);
+    let dlid = lid(&sim, "h2");
+    assert_eq!(send(&mut sim, dlid), None);
+    let packet = sim.receive_packet(to).unwrap();
+    assert_eq!((packet.slid, packet.dlid), (lid(&sim, "h1"), dlid));
+    assert_eq!(sim.receive_packet(to), None);
+    for name in ["h1.1", "s1.2", "s2.2", "s3.4"] {
+        assert_eq!(counters(&sim, name).xmit_packets, 1, "{name}");
+        // LRH, BTH, payload and ICRC in units of four bytes.
+        assert_eq!(counters(&sim, name).xmit_data, (8 + 12 + 100 + 4) / 4, "{name}");
+    }
+    for name in ["s1.3", "s2.1", "s3.1", "h2.1"] {
+        assert_eq!(counters(&sim, name).rcv_packets, 1, "{name}");
+    }
+    sim.close(to);
+    assert_eq!(send(&mut sim, dlid), Some("no_receiver"));
+}
+
+#[test]
+fn a_switch_drops_what_its_table_does_not_lead_on() {
+    let mut sim = lab::ready(&lab::row(2), Options::default());
+    let (s1, s2, dlid) = (node(&sim, "s1"), node(&sim, "s2"), lid(&sim, "h2"));
+
+    lab::set_route(&mut sim, s1, dlid, 0xff);
+    assert_eq!(send(&mut sim, dlid), Some("no_route"));
+    assert_eq!(relay(&sim, "s1.3"), [1, 1, 0, 0]);
+    assert_eq!(send(&mut sim, 0xbff0), Some("no_route"), "beyond the top");
+    assert_eq!(relay(&sim, "s1.3"), [2, 2, 0, 0]);
+
+    lab::set_route(&mut sim, s1, dlid, 5);
+    assert_eq!(send(&mut sim, dlid), Some("no_such_port"));
+    assert_eq!(relay(&sim, "s1.3"), [3, 3, 0, 0]);
+
+    lab::set_route(&mut sim, s1, dlid, 3);
+    assert_eq!(send(&mut sim, dlid), Some("turns_back"));
+    assert_eq!(relay(&sim, "s1.3"), [4, 3, 0, 1]);
+
+    lab::set_route(&mut sim, s1, dlid, 0);
+    assert_eq!(send(&mut sim, dlid), Some("misrouted"));
+    assert_eq!(relay(&sim, "s1.3"), [5, 4, 0, 1]);
+
+    lab::set_route(&mut sim, s1, dlid, 1);
+    assert_eq!(send(&mut sim, dlid), Some("link_down"), "a port without a cable");
+    let out = counters(&sim, "s1.1");
+    assert_eq!((out.xmit_discards, out.inactive_discards), (1, 1));
+
+    lab::set_route(&mut sim, s1, dlid, 2);
+    lab::set_route(&mut sim, s2, dlid, 1);
+    assert_eq!(send(&mut sim, dlid), Some("turns_back"), "two switches send it to each other");
+    assert_eq!(relay(&sim, "s2.1"), [1, 0, 0, 1]);
+}
+
+#[test]
+fn a_packet_in_a_loop_is_dropped_in_the_end() {
+    let fabric =
+        lab::fabric(&[("h1", 1), ("s1", 3), ("s2", 3)], &["h1.1 s1.3", "s1.1 s2.1", "s1.2 s2.2"]);
+    let mut sim = lab::ready(&fabric, Options::default());
+    let (s1, s2) = (node(&sim, "s1"), node(&sim, "s2"));
+    lab::set_route(&mut sim, s1, 77, 1);
+    lab::set_route(&mut sim, s2, 77, 2);
+    assert_eq!(send(&mut sim, 77), Some("too_many_hops"));
+    let (one, other) = (relay(&sim, "s1.2"), relay(&sim, "s2.1"));
+    assert_eq!(one[0] + other[0], 1);
+    assert_eq!(one[3] + other[3], 1);
+    assert_eq!(sim.stats().hops, 256);
+}
+
+#[test]
+fn an_adapter_takes_only_its_own_lids() {
+    let mut sim = lab::ready(&lab::row(1), Options::default());
+    let s1 = node(&sim, "s1");
+    lab::set_route(&mut sim, s1, 40, 4);
+    assert_eq!(send(&mut sim, 40), Some("misrouted"));
+    assert_eq!(counters(&sim, "h2.1").rcv_packets, 1);
+    let to = port(&sim, "h2.1");
+    sim.open(to);
+    (sim.port_mut(to).info.lid, sim.port_mut(to).info.lmc) = (40, 2);
+    for dlid in 40..44 {
+        lab::set_route(&mut sim, s1, dlid, 4);
+        assert_eq!(send(&mut sim, dlid), None);
+    }
+    lab::set_route(&mut sim, s1, 44, 4);
+    assert_eq!(send(&mut sim, 44), Some("misrouted"));
+}
+
+#[test]
+fn a_port_that_is_not_active_passes_no_data() {
+    use ib_wire::mad::sm::PortState;
+    let fabric = lab::row(2);
+    for (name, state, why) in [
+        ("h1.1", PortState::ARMED, Some("not_active")),
+        ("s1.3", PortState::INIT, Some("not_active")),
+        ("s1.2", PortState::ARMED, Some("not_active")),
+        ("s2.1", PortState::INIT, Some("not_active")),
+        ("s2.1", PortState::ARMED, None),
+    ] {
+        let mut sim = lab::ready(&fabric, Options::default());
+        let (at, to) = (port(&sim, name), port(&sim, "h2.1"));
+        sim.open(to);
+        sim.port_mut(at).info.port_state = state;
+        let dlid = lid(&sim, "h2");
+        assert_eq!(send(&mut sim, dlid), why, "{name} {state}");
+        let all = sim.counters(at);
+        let sends = matches!(name, "h1.1" | "s1.2");
+        assert_eq!(all.inactive_discards, u64::from(sends && why.is_some()), "{name}");
+        assert_eq!(all.xmit_discards, all.inactive_discards, "{name}");
+        assert_eq!(all.rcv_switch_relay_errors, 0, "{name}");
+        if why.is_none() {
+            // Data makes an armed port active.
+            assert_eq!(sim.port_info(at).port_state, PortState::ACTIVE);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_leave_the_first_port_is_lost_there() {
+    let mut sim = lab::ready(&lab::row(1), Options::default());
+    let (from, dlid) = (port(&sim, "h1.1"), lid(&sim, "h2"));
+    let try_packet = |sim: &mut Sim, level, payload| {
+        let packet = lab::data(sim, from, dlid, level, payload);
+        sim.send_packet(from, packet);
+        sim.settle(sim.now());
+        lab::check_settled(sim);
+        std::mem::take(&mut sim.stats.lost).into_keys().next()
+    };
+    assert_eq!(try_packet(&mut sim, 9, 4), Some("no_lane"), "lane 9 of 8");
+    assert_eq!(try_packet(&mut sim, 0, 4096), Some("too_long"), "the MTU is 2048");
+    assert_eq!(try_packet(&mut sim, 0, 1 << 23), Some("too_long"));
+    assert_eq!(sim.counters(from).neighbor_mtu_discards, 2);
+    assert_eq!(sim.counters(from).xmit_discards, 3);
+    assert_eq!(try_packet(&mut sim, 0, 3), Some("malformed"));
+    let mut short = lab::data(&sim, from, dlid, 0, 0);
+    short.payload = Payload::Transport(vec![1, 2]);
+    assert_eq!((short.p_key().0, short.queue_pairs().0.get()), (0, 0));
+    sim.send_packet(from, short);
+    assert_eq!(lab::lost(&sim, "malformed"), 1);
+    sim.port_mut(from).info.lid = 0;
+    assert_eq!(try_packet(&mut sim, 0, 4), Some("malformed"));
+    assert_eq!(try_packet(&mut sim, 0, 4), Some("no_lid"));
+}
+
+#[test]
+fn a_service_level_without_a_lane_at_a_switch_is_a_relay_error() {
+    use ib_types::VirtualLane;
+    use ib_wire::mad::sm::VlCap;
+    let mut sim = lab::ready(&lab::row(1), Options::default());
+    let (out, dlid) = (port(&sim, "s1.4"), lid(&sim, "h2"));
+    let kind = sim.node(node(&sim, "s1")).kind;
+    let table = &mut sim.port_mut(out).tables_mut(kind, 4).sl_to_vl;
+    table[3].lanes[0] = VirtualLane::new(15).unwrap();
+    assert_eq!(send(&mut sim, dlid), Some("no_lane"));
+    assert_eq!(relay(&sim, "s1.3"), [1, 0, 1, 0]);
+    let table = &mut sim.port_mut(out).tables_mut(kind, 4).sl_to_vl;
+    table[3].lanes[0] = VirtualLane::new(1).unwrap();
+    sim.port_mut(out).info.operational_vls = VlCap::VL0;
+    assert_eq!(send(&mut sim, dlid), None.or(Some("no_lane")), "lane 1 of one");
+    assert_eq!(relay(&sim, "s1.3"), [2, 0, 2, 0]);
+    sim.port_mut(out).info.operational_vls = VlCap::VL0_1;
+    assert_eq!(send(&mut sim, dlid), Some("no_receiver"));
+}
+
+/// A switch tree with four hosts; returns the fabric.
+fn tree() -> ib_topology::Fabric {
+    lab::fabric(
+        &[("h1", 1), ("h2", 1), ("h3", 1), ("h4", 1), ("s1", 20), ("s2", 20), ("s3", 20)],
+        &["h1.1 s1.1", "h2.1 s1.18", "h3.1 s2.1", "h4.1 s3.1", "s1.2 s2.2", "s1.17 s3.2"],
+    )
+}
+
+fn set_group(sim: &mut Sim, name: &str, ports: &[u8]) {
+    let id = node(sim, name);
+    let switch = sim.node_mut(id).switch.as_mut().unwrap();
+    for position in 0..2u8 {
+        let mask = ports
+            .iter()
+            .filter(|&&port| port / 16 == position)
+            .fold(0, |mask, port| mask | 1 << (port % 16));
+        let mut block = switch.multicast_block(0, position);
+        block[5] = mask;
+        switch.set_multicast_block(0, position, &block);
+    }
+}
+
+#[test]
+fn every_member_of_a_group_gets_a_packet_once() {
+    let mut sim = lab::ready(&tree(), Options::default());
+    set_group(&mut sim, "s1", &[1, 2, 17, 18]);
+    set_group(&mut sim, "s2", &[1, 2]);
+    set_group(&mut sim, "s3", &[1, 2]);
+    let hosts = ["h1.1", "h2.1", "h3.1", "h4.1"].map(|name| port(&sim, name));
+    for host in hosts {
+        sim.open(host);
+    }
+    for from in hosts {
+        let packet = lab::data(&sim, from, 0xc005, 0, 1000);
+        sim.send_packet(from, packet.clone());
+        lab::run_checked(&mut sim, ib_types::Instant::NEVER);
+        for to in hosts {
+            let expected = (to != from).then_some(&packet);
+            assert_eq!(sim.receive_packet(to).as_ref(), expected, "{from:?} to {to:?}");
+            assert_eq!(sim.receive_packet(to), None);
+        }
+    }
+    lab::check_settled(&sim);
+    assert_eq!(sim.stats().lost.len(), 0);
+    let all = sim.counters(port(&sim, "s1.1"));
+    assert_eq!((all.multicast_rcv_packets, all.unicast_rcv_packets), (1, 0));
+    assert_eq!((all.multicast_xmit_packets, all.xmit_packets), (3, 3));
+}
+
+#[test]
+fn a_group_without_an_entry_goes_to_the_default_ports() {
+    let mut sim = lab::ready(&tree(), Options::default());
+    let hosts = ["h1.1", "h2.1"].map(|name| port(&sim, name));
+    let (h3, s1) = (port(&sim, "h3.1"), node(&sim, "s1"));
+    sim.open(hosts[0]);
+    sim.open(hosts[1]);
+    let send = |sim: &mut Sim, from| {
+        let packet = lab::data(sim, from, 0xc007, 0, 4);
+        sim.send_packet(from, packet);
+        sim.settle(sim.now());
+        lab::check_settled(sim);
+        hosts.map(|host| sim.receive_packet(host).is_some())
+    };
+    assert_eq!(send(&mut sim, h3), [false; 2]);
+    assert_eq!(relay(&sim, "s2.1"), [1, 1, 0, 0], "no entry, no default");
+    let switch = sim.node_mut(s1).switch.as_mut().unwrap();
+    switch.info.default_multicast_primary_port = 1;
+    switch.info.default_multicast_not_primary_port = 18;
+    assert_eq!(send(&mut sim, hosts[1]), [true, false], "to the primary port");
+    assert_eq!(send(&mut sim, hosts[0]), [false, true], "from the primary port");
+}
+
+#[test]
+fn being_alone_in_a_group_is_no_relay_error() {
+    let mut sim = lab::ready(&tree(), Options::default());
+    set_group(&mut sim, "s1", &[1]);
+    let from = port(&sim, "h1.1");
+    let packet = lab::data(&sim, from, 0xc005, 0, 4);
+    sim.send_packet(from, packet);
+    lab::run_checked(&mut sim, ib_types::Instant::NEVER);
+    lab::check_settled(&sim);
+    assert_eq!(relay(&sim, "s1.1"), [0; 4]);
+    assert_eq!(lab::lost(&sim, "turns_back"), 1);
+}
+
+/// Sends a directed route with LID-routed legs and returns the GUID of the node that answers.
+fn combined(
+    sim: &mut Sim,
+    (to, dr_slid, dr_dlid): (u16, u16, u16),
+    path: &[u8],
+) -> Option<ib_types::Guid> {
+    let client = lab::client(sim, "h1");
+    let mut mad = smp::directed_request(
+        Method::GET,
+        TransactionId(0x1234),
+        (AttributeId::NODE_INFO, 0),
+        path,
+    );
+    mad.set_dr_lids(dr_slid, dr_dlid);
+    let remote = Remote { lid: to, ..Remote::directed() };
+    sim.submit(client, &Datagram::new(remote, mad));
+    sim.settle(sim.now());
+    let came = sim.receive(client);
+    sim.detach(client);
+    lab::check_settled(sim);
+    let Some(Incoming::Received(datagram)) = came else { return None };
+    assert_eq!(datagram.mad.transaction_id(), TransactionId(0x1234));
+    assert_eq!(datagram.mad.hop_pointer(), 0);
+    assert!(datagram.mad.is_returning());
+    datagram.mad.attribute::<ib_wire::mad::sm::NodeInfo>().map(|info| info.node_guid)
+}
+
+#[test]
+fn directed_routes_may_start_and_end_with_a_leg_by_lid() {
+    const NONE: u16 = PERMISSIVE_LID;
+    let mut sim = lab::ready(&lab::row(3), Options::default());
+    let guid = |sim: &Sim, name| Some(sim.node(node(sim, name)).guid);
+    let [h1, h2, s2, s3] = ["h1", "h2", "s2", "s3"].map(|name| lid(&sim, name));
+    // From h1 by port 1, then from s1 by port 2: s2.
+    assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[1, 2]), guid(&sim, "s2"));
+    // By LID to s2, from there by port 2 to s3, by port 4 to h2.
+    assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2]), guid(&sim, "s3"));
+    assert_eq!(combined(&mut sim, (s2, h1, NONE), &[2, 4]), guid(&sim, "h2"));
+    // By directed route to s2, from there by LID.
+    assert_eq!(combined(&mut sim, (NONE, NONE, h2), &[1, 2]), guid(&sim, "h2"));
+    assert_eq!(combined(&mut sim, (NONE, NONE, s3), &[1, 2]), guid(&sim, "s3"));
+    assert_eq!(combined(&mut sim, (NONE, NONE, s2), &[1, 2]), guid(&sim, "s2"));
+    // By LID to s2, by port 2 to s3, by LID on.
+    assert_eq!(combined(&mut sim, (s2, h1, h2), &[2]), guid(&sim, "h2"));
+    // No hop at all between the legs, or after the first.
+    assert_eq!(combined(&mut sim, (s2, h1, NONE), &[]), guid(&sim, "s2"));
+    assert_eq!(combined(&mut sim, (s2, h1, h2), &[]), guid(&sim, "h2"));
+    assert_eq!(combined(&mut sim, (NONE, NONE, NONE), &[]), guid(&sim, "h1"));
+    // The end of the first leg has to be a switch.
+    assert_eq!(combined(&mut sim, (h2, h1, NONE), &[1]), None);
+}
+
+#[test]
+fn subnet_management_by_lid_reaches_ports_that_are_not_active() {
+    let fabric = lab::row(2);
+    let mut sim = lab::ready(&fabric, Options::default());
+    for port in lab::all_ports(&sim).collect::<Vec<_>>() {
+        if sim.port(port).is_up() {
+            sim.port_mut(port).info.port_state = ib_wire::mad::sm::PortState::INIT;
+        }
+    }
+    let client = lab::client(&mut sim, "h1");
+    for (name, arrival) in [("h1", 1u8), ("s1", 3), ("s2", 1), ("h2", 1)] {
+        let what = (AttributeId::NODE_INFO, 0);
+        let mad = smp::lid_request(Method::GET, TransactionId(3), what);
+        let remote = Remote::smi(lid(&sim, name));
+        let info: ib_wire::mad::sm::NodeInfo =
+            lab::answer(&mut sim, client, remote, mad).attribute().unwrap();
+        assert_eq!(info.node_guid, sim.node(node(&sim, name)).guid, "{name}");
+        assert_eq!(info.local_port, arrival, "{name}");
+    }
+    // The neighbour can be asked without any LID.
+    let mad = smp::lid_request(Method::GET, TransactionId(3), (AttributeId::NODE_INFO, 0));
+    let info: ib_wire::mad::sm::NodeInfo =
+        lab::answer(&mut sim, client, Remote::smi(PERMISSIVE_LID), mad).attribute().unwrap();
+    assert_eq!((info.num_ports, info.local_port), (4, 3));
+}

@@ -1,0 +1,308 @@
+//! Small fabrics for tests: how they are made, configured, asked and checked.
+//!
+//! The links are 4x SDR unless a test says otherwise: 8 Gbit/s of data, a byte in a nanosecond.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_link::{Datagram, Incoming, Remote};
+use ib_topology::generate::{self, Kind};
+use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
+use ib_types::{Guid, NodeKind, ServiceLevel};
+use ib_wire::mad::sm::PortState;
+use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
+
+use crate::client::ClientOptions;
+use crate::event::Event;
+use crate::packet::{Packet, Payload};
+use crate::sim::{ClientId, Options, Sim};
+
+/// The length of a packet with a datagram.
+pub(crate) const MAD_PACKET: u64 = 288;
+
+/// Makes a fabric of named nodes with so many ports (a name that starts with `s` is a switch) and of
+/// links such as `"s1.3 h1.1"`.
+pub(crate) fn fabric(nodes: &[(&str, u8)], links: &[&str]) -> Fabric {
+    let mut fabric = Fabric::new();
+    for (index, &(name, ports)) in nodes.iter().enumerate() {
+        let kind = if name.starts_with('s') { NodeKind::Switch } else { NodeKind::ChannelAdapter };
+        let guid = Guid(0x1000 * (index as u64 + 1));
+        let node = fabric.add_node(NodeSpec::new(kind, name, guid, ports)).unwrap();
+        if kind == NodeKind::ChannelAdapter {
+            for port in 1..=ports {
+                fabric.set_port_guid(node, port, Guid(guid.0 + u64::from(port))).unwrap();
+            }
+        }
+    }
+    for link in links {
+        let end = |text: &str| {
+            let (name, port) = text.split_once('.').unwrap();
+            (fabric.find_name(name).unwrap(), port.parse::<u8>().unwrap())
+        };
+        let (one, other) = link.split_once(' ').unwrap();
+        let (one, other) = (end(one), end(other));
+        fabric.connect(one, other, LinkRate::DEFAULT).unwrap();
+    }
+    fabric
+}
+
+/// Makes a fabric of a kind, such as `"torus 3x3 hosts=1"`.
+pub(crate) fn generated(kind: &str) -> Fabric {
+    let words: Vec<&str> = kind.split(' ').collect();
+    let kind = Kind::parse(words[0], &words[1..]).unwrap();
+    generate::generate(&kind, &generate::Options::default()).unwrap()
+}
+
+/// Makes two hosts `h1` and `h2` with a row of switches `s1` … between them: hosts at port 3, the next
+/// switch at port 2, the one before at port 1.
+pub(crate) fn row(switches: usize) -> Fabric {
+    let names: Vec<String> = (1..=switches).map(|number| format!("s{number}")).collect();
+    let mut nodes: Vec<(&str, u8)> = vec![("h1", 1), ("h2", 1)];
+    nodes.extend(names.iter().map(|name| (name.as_str(), 4)));
+    let mut links = vec!["h1.1 s1.3".to_owned(), format!("h2.1 s{switches}.4")];
+    links.extend((1..switches).map(|number| format!("s{number}.2 s{}.1", number + 1)));
+    let links: Vec<&str> = links.iter().map(String::as_str).collect();
+    fabric(&nodes, &links)
+}
+
+/// Returns a fabric whose ports are all active, with LIDs from 1 on in the order of its end ports and
+/// shortest routes.
+pub(crate) fn ready(fabric: &Fabric, options: Options) -> Sim {
+    let mut sim = Sim::new(fabric, options);
+    configure(&mut sim);
+    sim
+}
+
+/// Configures a fabric as a subnet manager on its first end port would.
+pub(crate) fn configure(sim: &mut Sim) {
+    let ends: Vec<PortId> = all_ports(sim)
+        .filter(|&port| {
+            let state = sim.port(port);
+            (state.number == 0) == sim.is_switch(state.node)
+                && (state.number == 0 || state.cable.is_some())
+        })
+        .collect();
+    let manager = sim.first_end_port().map_or(0, |port| {
+        ends.iter().position(|&end| end == port).map_or(0, |index| index as u16 + 1)
+    });
+    for (&port, lid) in ends.iter().zip(1..) {
+        let info = &mut sim.port_mut(port).info;
+        (info.lid, info.master_sm_lid) = (lid, manager);
+    }
+    for port in all_ports(sim).collect::<Vec<_>>() {
+        let state = sim.port_mut(port);
+        state.info.hoq_life = 20;
+        if state.is_up() {
+            state.info.port_state = PortState::ACTIVE;
+        }
+    }
+    for (&port, lid) in ends.iter().zip(1u16..) {
+        route_to(sim, port, lid);
+    }
+}
+
+/// Writes the shortest routes to a LID into all tables.
+fn route_to(sim: &mut Sim, port: PortId, lid: u16) {
+    let node = sim.port(port).node;
+    let mut next: BTreeMap<NodeId, u8> = BTreeMap::new();
+    let mut queue = VecDeque::new();
+    if sim.is_switch(node) {
+        next.insert(node, 0);
+        queue.push_back(node);
+    } else if let Some(peer) = sim.peer(port) {
+        let (neighbor, number) = sim.place(peer);
+        if sim.is_switch(neighbor) {
+            next.insert(neighbor, number);
+            queue.push_back(neighbor);
+        }
+    }
+    while let Some(at) = queue.pop_front() {
+        for number in 1..=sim.node(at).ports {
+            let Some(peer) = sim.peer(sim.port_id(at, number)) else { continue };
+            let (neighbor, back) = sim.place(peer);
+            if sim.is_switch(neighbor) && !next.contains_key(&neighbor) {
+                next.insert(neighbor, back);
+                queue.push_back(neighbor);
+            }
+        }
+    }
+    for (node, number) in next {
+        set_route(sim, node, lid, number);
+    }
+}
+
+/// Writes one entry of a switch's table.
+pub(crate) fn set_route(sim: &mut Sim, node: NodeId, lid: u16, port: u8) {
+    let switch = sim.node_mut(node).switch.as_mut().unwrap();
+    let mut block = switch.linear_block(lid / 64);
+    block[usize::from(lid % 64)] = port;
+    switch.set_linear_block(lid / 64, &block);
+    switch.info.linear_fdb_top = switch.info.linear_fdb_top.max(lid);
+}
+
+pub(crate) fn all_ports(sim: &Sim) -> impl Iterator<Item = PortId> + use<> {
+    (0..sim.ports.len()).map(|index| PortId(index as u32))
+}
+
+/// Returns a port by names such as `s1.3`.
+pub(crate) fn port(sim: &Sim, name: &str) -> PortId {
+    let (node, number) = name.split_once('.').unwrap();
+    sim.find_port(sim.find_node(node).unwrap(), number.parse().unwrap()).unwrap()
+}
+
+pub(crate) fn node(sim: &Sim, name: &str) -> NodeId {
+    sim.find_node(name).unwrap()
+}
+
+pub(crate) fn lid(sim: &Sim, node: &str) -> u16 {
+    sim.port_info(sim.end_port(sim.find_node(node).unwrap()).unwrap()).lid
+}
+
+/// Attaches a client that is told of losses to the end port of a node.
+pub(crate) fn client(sim: &mut Sim, node: &str) -> ClientId {
+    let options = ClientOptions { told_of_losses: true, ..ClientOptions::default() };
+    let port = sim.end_port(sim.find_node(node).unwrap()).unwrap();
+    sim.attach(port, options)
+}
+
+/// Attaches a client with the duty of a subnet manager.
+pub(crate) fn manager(sim: &mut Sim, node: &str) -> ClientId {
+    let options = ClientOptions { is_sm: true, told_of_losses: true, queue_pair: 0 };
+    let port = sim.end_port(sim.find_node(node).unwrap()).unwrap();
+    sim.attach(port, options)
+}
+
+/// Sends a datagram and returns what has become of it.
+pub(crate) fn ask(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Option<Incoming> {
+    sim.submit(client, &Datagram::new(remote, mad));
+    sim.settle(sim.now());
+    sim.receive(client)
+}
+
+/// Sends a datagram and returns the answer.
+///
+/// # Panics
+/// Panics when none comes.
+pub(crate) fn answer(sim: &mut Sim, client: ClientId, remote: Remote, mad: Mad) -> Mad {
+    match ask(sim, client, remote, mad) {
+        Some(Incoming::Received(datagram)) => datagram.mad,
+        other => panic!("{other:?} to {mad}"),
+    }
+}
+
+/// Asks for an attribute by directed route.
+pub(crate) fn get(
+    sim: &mut Sim,
+    client: ClientId,
+    path: &[u8],
+    what: (AttributeId, u32),
+) -> (MadStatus, Mad) {
+    let mad = smp::directed_request(Method::GET, TransactionId(7), what, path);
+    let mad = answer(sim, client, Remote::directed(), mad);
+    (mad.status(), mad)
+}
+
+/// Sets an attribute by directed route and returns what the answer says.
+pub(crate) fn set<A: Attribute>(
+    sim: &mut Sim,
+    client: ClientId,
+    path: &[u8],
+    (attribute, modifier): (&A, u32),
+) -> (MadStatus, A) {
+    let mut mad = smp::directed_request(Method::SET, TransactionId(8), (A::ID, modifier), path);
+    mad.set_attribute(attribute);
+    let mad = answer(sim, client, Remote::directed(), mad);
+    (mad.status(), mad.attribute().unwrap())
+}
+
+/// Returns a packet of so many bytes of payload behind its BTH.
+pub(crate) fn data(sim: &Sim, from: PortId, dlid: u16, level: u8, payload: usize) -> Packet {
+    let mut bytes = vec![0u8; 12 + payload];
+    [bytes[2], bytes[3]] = [0xff, 0xff];
+    bytes[7] = 0x42;
+    Packet {
+        slid: sim.port_info(from).lid,
+        dlid,
+        sl: ServiceLevel::new(level).unwrap(),
+        grh: None,
+        payload: Payload::Transport(bytes),
+    }
+}
+
+/// Returns a request of performance management.
+pub(crate) fn performance(method: Method, id: AttributeId) -> Mad {
+    let mut mad = Mad::new(MgmtClass::PERFORMANCE, method, TransactionId(9));
+    mad.set_attribute_id(id);
+    mad
+}
+
+/// Returns how many packets were lost for a reason.
+pub(crate) fn lost(sim: &Sim, name: &str) -> u64 {
+    sim.stats().lost.get(name).copied().unwrap_or(0)
+}
+
+/// Checks what holds at any time: what a sender may still send, what stands in the buffer at the other
+/// end and what is on its way back make up the buffer, for every lane; and each reference means
+/// something.
+pub(crate) fn check(sim: &Sim) {
+    let buffer = sim.options.lane_buffer / 64;
+    let mut taken: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
+    let mut counted = std::collections::BTreeSet::new();
+    for (_, flight) in &sim.flights {
+        let Some(hold) = flight.holds else { continue };
+        let alone = hold.shared == u32::MAX || counted.insert(hold.shared);
+        if alone && hold.epoch == sim.port(hold.port).epoch {
+            *taken.entry((hold.port, hold.lane)).or_default() += u32::from(hold.blocks);
+        }
+    }
+    assert_eq!(counted.len(), sim.shared.len(), "room that nobody shares");
+    let mut coming: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
+    let mut in_transit = 0;
+    for event in sim.queue.iter() {
+        in_transit += usize::from(!matches!(event, Event::Timer(_)));
+        if let Event::Credit { port, lane, blocks, epoch } = *event
+            && sim.port(port).epoch == epoch
+        {
+            *coming.entry((port, lane)).or_default() += u32::from(blocks);
+        }
+    }
+    assert_eq!(in_transit, sim.in_transit, "events that are no timers");
+    for port in all_ports(sim) {
+        let state = sim.port(port);
+        let Some(peer) = state.cable else { continue };
+        for lane in 0..15u8 {
+            let free = state.credits.as_ref().map_or(buffer, |all| all[usize::from(lane)]);
+            let taken = taken.get(&(peer, lane)).copied().unwrap_or(0);
+            let coming = coming.get(&(port, lane)).copied().unwrap_or(0);
+            assert!(taken <= buffer, "{taken} blocks in a buffer of {buffer}");
+            assert_eq!(free + taken + coming, buffer, "blocks of {port:?} lane {lane}");
+        }
+        if let Some(queues) = &state.queues {
+            for (lane, queue) in queues.lanes.iter().enumerate() {
+                assert_eq!(queues.waiting >> lane & 1 == 1, !queue.is_empty());
+                for &key in queue {
+                    assert!(sim.flights.contains(key as usize), "a packet that is gone waits");
+                }
+            }
+        }
+    }
+    for &request in sim.handed.values() {
+        assert!(sim.requests.contains(request as usize), "a request that is gone was handed over");
+    }
+}
+
+/// Checks that nothing is left of what was sent but what clients were handed to answer.
+pub(crate) fn check_settled(sim: &Sim) {
+    check(sim);
+    assert_eq!(sim.in_transit, 0);
+    assert_eq!(sim.flights.len(), 0, "packets are left: {:?}", sim.flights.iter().next());
+    assert_eq!(sim.requests.len(), sim.handed.len(), "requests are left");
+}
+
+/// Lets everything happen by a moment and checks after each step.
+pub(crate) fn run_checked(sim: &mut Sim, until: ib_types::Instant) {
+    while sim.run_step(until) {
+        check(sim);
+    }
+    sim.run_until(until);
+    check(sim);
+}

@@ -1,0 +1,200 @@
+use ib_link::{Datagram, Incoming, Remote};
+use ib_types::{Instant, PKey};
+use ib_wire::mad::AttributeId;
+use ib_wire::mad::sm::CapabilityMask;
+
+use super::*;
+use crate::lab::{self, lid, port};
+use crate::sim::{ClientId, Options};
+
+fn seconds(n: u64) -> Instant {
+    Instant::from_nanos(n * 1_000_000_000)
+}
+
+/// Returns a row of h1, s1, s2, h2 with a manager at h1, and forgets the traps so far.
+fn made() -> (Sim, ClientId) {
+    let mut sim = lab::ready(&lab::row(2), Options::default());
+    let manager = lab::manager(&mut sim, "h1");
+    sim.settle(sim.now());
+    for (_, datagram) in traps(&mut sim, manager) {
+        repress(&mut sim, manager, &datagram);
+    }
+    (sim, manager)
+}
+
+/// Returns the traps that have come.
+fn traps(sim: &mut Sim, manager: ClientId) -> Vec<(Notice, Datagram)> {
+    std::iter::from_fn(|| sim.receive(manager))
+        .filter_map(|incoming| match incoming {
+            Incoming::Received(datagram) if datagram.mad.method() == Method::TRAP => {
+                Some((datagram.mad.attribute().unwrap(), datagram))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+fn repress(sim: &mut Sim, manager: ClientId, trap: &Datagram) {
+    let mut mad = trap.mad;
+    mad.set_method(Method::TRAP_REPRESS);
+    sim.submit(manager, &trap.reply(mad));
+    sim.settle(sim.now());
+}
+
+fn run(sim: &mut Sim, command: &str) {
+    sim.run(&command.parse().unwrap()).unwrap();
+    sim.settle(sim.now());
+}
+
+#[test]
+fn both_switches_tell_of_a_link_that_goes_down_and_comes_up() {
+    let (mut sim, manager) = made();
+    run(&mut sim, "Unlink s2[4]");
+    let came = traps(&mut sim, manager);
+    assert_eq!(came.len(), 1);
+    let (notice, datagram) = came[0];
+    assert_eq!((notice.trap, notice.producer), (TrapNumber::LINK_STATE_CHANGE, 2));
+    assert_eq!(
+        notice.details(),
+        NoticeDetails::LinkState(LinkStateDetails { lid: lid(&sim, "s2") })
+    );
+    assert_eq!((datagram.remote.lid, notice.issuer_lid), (lid(&sim, "s2"), lid(&sim, "s2")));
+    assert_eq!(datagram.mad.transaction_id().0 >> 48, 0);
+    repress(&mut sim, manager, &datagram);
+    run(&mut sim, "Relink s2[4]");
+    assert_eq!(traps(&mut sim, manager).len(), 1);
+    assert!(sim.node(lab::node(&sim, "s2")).switch.as_ref().unwrap().info.port_state_change);
+}
+
+#[test]
+fn a_trap_is_repeated_until_it_is_repressed_and_not_for_ever() {
+    let (mut sim, manager) = made();
+    run(&mut sim, "Unlink s2[4]");
+    for second in 1..=3 {
+        assert_eq!(traps(&mut sim, manager).len(), 1, "{second}");
+        sim.run_until(seconds(second));
+        sim.run_until(seconds(second) + Duration::from_millis(1));
+    }
+    let (_, last) = traps(&mut sim, manager).pop().unwrap();
+    repress(&mut sim, manager, &last);
+    sim.run_until(seconds(30));
+    assert_eq!(traps(&mut sim, manager).len(), 0);
+    assert_eq!(sim.next_at(), None);
+    // Nobody listens any more.
+    run(&mut sim, "Relink s2[4]");
+    sim.run_until(seconds(100));
+    assert_eq!(traps(&mut sim, manager).len(), usize::from(MOST_TIMES));
+    assert_eq!(sim.next_at(), None);
+    lab::check_settled(&sim);
+}
+
+#[test]
+fn a_change_after_a_trap_that_is_not_repressed_yet_is_told_anew() {
+    let (mut sim, manager) = made();
+    run(&mut sim, "Unlink s2[4]");
+    run(&mut sim, "Relink s2[4]");
+    run(&mut sim, "Unlink s2[4]");
+    let first = traps(&mut sim, manager);
+    assert_eq!(first.len(), 1, "the same trap is not sent twice at once");
+    repress(&mut sim, manager, &first[0].1);
+    let second = traps(&mut sim, manager);
+    assert_eq!(second.len(), 1);
+    assert_ne!(second[0].1.mad.transaction_id(), first[0].1.mad.transaction_id());
+    repress(&mut sim, manager, &second[0].1);
+    assert_eq!(traps(&mut sim, manager).len(), 0);
+}
+
+#[test]
+fn a_port_tells_that_a_manager_has_come_or_gone() {
+    let (mut sim, manager) = made();
+    let other = lab::manager(&mut sim, "h2");
+    sim.settle(sim.now());
+    let came = traps(&mut sim, manager);
+    assert_eq!(came.len(), 1);
+    let NoticeDetails::LocalChange(details) = came[0].0.details() else { panic!("{came:?}") };
+    assert_eq!((came[0].0.trap, details.lid), (TrapNumber::LOCAL_CHANGES, lid(&sim, "h2")));
+    assert!(details.capability_mask.contains(CapabilityMask::SM));
+    repress(&mut sim, manager, &came[0].1);
+    sim.set_is_sm(other, true);
+    sim.settle(sim.now());
+    assert_eq!(traps(&mut sim, manager).len(), 0, "no change");
+    sim.detach(other);
+    sim.settle(sim.now());
+    let came = traps(&mut sim, manager);
+    let NoticeDetails::LocalChange(details) = came[0].0.details() else { panic!("{came:?}") };
+    assert!(!details.capability_mask.contains(CapabilityMask::SM));
+    let info = sim.port_info(port(&sim, "h2.1"));
+    assert!(!info.capability_mask.contains(CapabilityMask::SM));
+}
+
+#[test]
+fn a_packet_of_a_foreign_partition_is_refused_and_told() {
+    let (mut sim, manager) = made();
+    let mut remote = Remote::gsi(lid(&sim, "h2"));
+    remote.p_key = PKey(0x8777);
+    let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
+    sim.submit(manager, &Datagram::new(remote, mad));
+    sim.settle(sim.now());
+    let came = traps(&mut sim, manager);
+    assert_eq!(came.len(), 1);
+    let NoticeDetails::Key(details) = came[0].0.details() else { panic!("{came:?}") };
+    assert_eq!(came[0].0.trap, TrapNumber::BAD_P_KEY);
+    assert_eq!(
+        (details.key.0, details.lid1, details.lid2),
+        (0x8777, lid(&sim, "h1"), lid(&sim, "h2"))
+    );
+    assert_eq!((details.qp1.get(), details.qp2.get()), (1, 1));
+    assert_eq!(sim.port_info(port(&sim, "h2.1")).p_key_violations, 1);
+    assert_eq!(lab::lost(&sim, "partition"), 1);
+}
+
+#[test]
+fn a_switch_that_enforces_partitions_refuses_and_tells() {
+    for (name, inbound) in [("s1.3", true), ("s1.2", false)] {
+        let (mut sim, manager) = made();
+        let at = port(&sim, name);
+        let info = &mut sim.port_mut(at).info;
+        info.partition_enforcement_inbound = inbound;
+        info.partition_enforcement_outbound = !inbound;
+        let mut remote = Remote::gsi(lid(&sim, "h2"));
+        remote.p_key = PKey(0x8777);
+        let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
+        sim.submit(manager, &Datagram::new(remote, mad));
+        sim.settle(sim.now());
+        let came = traps(&mut sim, manager);
+        let NoticeDetails::SwitchKey(details) = came[0].0.details() else { panic!("{came:?}") };
+        assert_eq!((details.switch_lid, details.p_key), (lid(&sim, "s1"), PKey(0x8777)));
+        assert_eq!(details.port, sim.place(at).1);
+        let counters = sim.counters(at);
+        let expected = if inbound { (1, 0) } else { (0, 1) };
+        assert_eq!((counters.rcv_constraint_errors, counters.xmit_constraint_errors), expected);
+        lab::check_settled(&sim);
+    }
+}
+
+#[test]
+fn traps_that_nobody_represses_are_bounded() {
+    let (mut sim, manager) = made();
+    run(&mut sim, "MKey h2 0x55 2");
+    for key in 0..500 {
+        let what = (AttributeId::PORT_INFO, 1);
+        let mut mad = smp::directed_request(Method::GET, TransactionId(key), what, &[1, 2, 4]);
+        mad.set_m_key(key + 1000);
+        sim.submit(manager, &Datagram::new(Remote::directed(), mad));
+        sim.settle(sim.now());
+    }
+    let node = lab::node(&sim, "h2");
+    assert_eq!(sim.node(node).traps.pending.len(), MOST_PENDING);
+    assert_eq!(traps(&mut sim, manager).len(), MOST_PENDING);
+    sim.run_until(seconds(60));
+    assert_eq!(sim.node(node).traps.pending.len(), 0);
+}
+
+#[test]
+fn no_trap_is_sent_without_a_lid_or_a_manager() {
+    let mut sim = Sim::new(&lab::row(2), Options::default());
+    let manager = lab::manager(&mut sim, "h1");
+    run(&mut sim, "Unlink s2[4]");
+    assert_eq!(sim.next_at(), None);
+    assert_eq!(sim.client_report(manager).received, 0);
+}
