@@ -51,6 +51,10 @@ pub(crate) fn run(args: &Args) -> Chored {
     };
     let mut scratch = tempfile::Builder::new().prefix("ibsim-clients-").tempdir()?;
     let directory = args.keep.as_deref().unwrap_or(scratch.path()).to_owned();
+    // The log of an earlier run would be taken for this one's.
+    if std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(format!("{}: expected a new or empty directory", directory.display()).into());
+    }
     let harness = Harness {
         library: &library,
         preload: &preload,
@@ -114,7 +118,8 @@ fn list_allowed() {
         };
         let what = match allowed.mask {
             Mask::Line(text) => format!("lines with `{text}`"),
-            Mask::Number(text) => format!("the number after `{text}`"),
+            Mask::Number(text) => format!("the number after `{text}` unless it is zero"),
+            Mask::AnyNumber(text) => format!("the number after `{text}`"),
             Mask::Rest(text) => format!("the line after `{text}`"),
             Mask::Everything => "the whole output".to_owned(),
         };

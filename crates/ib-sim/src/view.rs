@@ -180,7 +180,7 @@ impl Sim {
     }
 
     /// Returns what happened since this was last asked, one line each; empty unless
-    /// [`Options::log`] asks for it.
+    /// [`Options::log`](crate::Options::log) asks for it.
     pub fn take_log(&mut self) -> String {
         self.log.take()
     }

@@ -182,11 +182,11 @@ fn plausible(mad: &mut Mad) {
     }
     bytes[24..32].fill(0);
     for at in [32, 34] {
-        if bytes[at] % 3 > 0 {
-            bytes[at..at + 2].fill(0xff);
-        } else {
+        if bytes[at].is_multiple_of(3) {
             bytes[at] = 0;
             bytes[at + 1] %= 8;
+        } else {
+            bytes[at..at + 2].fill(0xff);
         }
     }
     for path in [128, 192] {

@@ -13,8 +13,11 @@ fn entry(lane: u8, weight: u8) -> VlArbitrationEntry {
     VlArbitrationEntry { lane: VirtualLane::new(lane).unwrap(), weight }
 }
 
+/// Lanes and their weights.
+type Weights<'a> = &'a [(u8, u8)];
+
 /// Writes the tables of VL arbitration of a port.
-fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (&[(u8, u8)], &[(u8, u8)]), limit: u8) {
+fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (Weights<'_>, Weights<'_>), limit: u8) {
     let table = |entries: &[(u8, u8)]| {
         let mut table = VlArbitration::zeroed();
         for (own, &(lane, weight)) in table.entries.iter_mut().zip(entries) {
@@ -31,7 +34,7 @@ fn arbitrate(sim: &mut Sim, at: PortId, (high, low): (&[(u8, u8)], &[(u8, u8)]),
 
 /// Has h1 send so many packets of 1000 bytes on each of some lanes to h2, and returns how many of
 /// each had arrived when the first of `of` in all had.
-fn shares(high: &[(u8, u8)], low: &[(u8, u8)], limit: u8, lanes: &[u8], of: u64) -> Vec<u64> {
+fn shares(high: Weights<'_>, low: Weights<'_>, limit: u8, lanes: &[u8], of: u64) -> Vec<u64> {
     let fabric = lab::fabric(&[("h1", 1), ("h2", 1)], &["h1.1 h2.1"]);
     let mut sim = lab::ready(&fabric, Options { lane_buffer: 1 << 20, ..Options::default() });
     let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));

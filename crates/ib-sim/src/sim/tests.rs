@@ -7,9 +7,12 @@ use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState};
 use super::*;
 use crate::lab::{self, generated};
 
+/// The two ends of a link: node and port.
+type Link = [(Guid, u8); 2];
+
 /// Walks a fabric by directed routes as a subnet manager does; returns the nodes with their numbers of
 /// ports, and the links as pairs of node and port.
-fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<[(Guid, u8); 2]>) {
+fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
     let client = sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default());
     let (mut nodes, mut links) = (BTreeMap::new(), BTreeSet::new());
     let mut queue = VecDeque::from([(Vec::new(), None)]);
@@ -50,7 +53,7 @@ fn a_walk_by_directed_routes_finds_exactly_the_fabric() {
         let expected: BTreeMap<Guid, u8> =
             fabric.nodes().map(|(_, node)| (node.guid, node.ports)).collect();
         assert_eq!(nodes, expected, "{kind}");
-        let expected: BTreeSet<[(Guid, u8); 2]> = fabric
+        let expected: BTreeSet<Link> = fabric
             .links()
             .map(|(one, other)| {
                 let mut link = [one, other].map(|port| {

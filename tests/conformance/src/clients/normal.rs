@@ -21,6 +21,8 @@ pub enum Mask {
     Line(&'static str),
     /// The first number after this text, unless it is zero, and its repetition in parentheses.
     Number(&'static str),
+    /// As [`Mask::Number`], zero included.
+    AnyNumber(&'static str),
     /// The rest of the line after this text.
     Rest(&'static str),
     /// The whole output.
@@ -39,6 +41,9 @@ const fn counter(name: &'static str) -> Allowed {
 }
 
 const FORGETS: &str = "ibsim forgets what OpenSM sets, ours keeps it as a port does";
+const ENFORCES: &str = "switches of ibsim cannot enforce partitions, ours do, and OpenSM lets them";
+const ARRIVAL: &str = "asked by LID, a switch of ibsim says 0, ours says by which port it was asked";
+const SWITCH_INFO: &[&str] = &["smpquery switchinfo", "smpquery -D switchinfo", "saquery SWI"];
 const UNICAST: &str = "ibsim leaves the counters of unicast packets at zero, ours counts";
 
 const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
@@ -88,13 +93,29 @@ pub const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         programs: &["iblinkinfo"],
-        mask: Mask::Rest("(Could be"),
+        mask: Mask::Rest("\" ("),
         reason: "every port of ibsim can do 12x, and HDR once it can do more than QDR; ours can do \
                  what its link can",
     },
     port_info("LinkWidthSupported", "ibsim's ports support every width, ours that of their link"),
     port_info("LinkSpeedSupported", "ibsim's ports support QDR, ours the speed of their link"),
     port_info("LinkSpeedExtSupported", "ibsim's ports support HDR, ours the speed of their link"),
+    port_info("PartEnforceInb", ENFORCES),
+    port_info("PartEnforceOutb", ENFORCES),
+    Allowed { programs: SWITCH_INFO, mask: Mask::Line("InboundPartEnf"), reason: ENFORCES },
+    Allowed { programs: SWITCH_INFO, mask: Mask::Line("OutboundPartEnf"), reason: ENFORCES },
+    port_info("LocalPort", ARRIVAL),
+    Allowed {
+        programs: &["smpquery nodeinfo"],
+        mask: Mask::Line("LocalPort"),
+        reason: ARRIVAL,
+    },
+    Allowed { programs: &["smpdump * 0x11"], mask: Mask::Everything, reason: ARRIVAL },
+    Allowed {
+        programs: &["perfquery -X"],
+        mask: Mask::Everything,
+        reason: "ibsim does not answer this attribute, ours refuses it at once",
+    },
     port_info("MkeyLeasePeriod", FORGETS),
     port_info("SubnetTimeout", FORGETS),
     port_info("LocalPhysErr", FORGETS),
@@ -106,18 +127,18 @@ pub const ALLOWED: &[Allowed] = &[
         reason: "the capacity of the forwarding table, see LinearFdbCap",
     },
     Allowed {
-        programs: &["smpquery switchinfo", "smpquery -D switchinfo", "saquery SWI"],
+        programs: SWITCH_INFO,
         mask: Mask::Line("LinearFdbCap"),
         reason: "ibsim is given the capacity; ours has an entry for every unicast LID",
     },
     Allowed {
         programs: COUNTERS,
-        mask: Mask::Number("PortUnicastXmitPkts"),
+        mask: Mask::AnyNumber("PortUnicastXmitPkts"),
         reason: UNICAST,
     },
     Allowed {
         programs: COUNTERS,
-        mask: Mask::Number("PortUnicastRcvPkts"),
+        mask: Mask::AnyNumber("PortUnicastRcvPkts"),
         reason: UNICAST,
     },
     Allowed {
@@ -175,7 +196,8 @@ fn masked(line: &str, masks: &[Mask]) -> Option<String> {
     for mask in masks {
         match mask {
             Mask::Line(text) if line.contains(text) => return None,
-            Mask::Number(text) => line = without_number(&line, text),
+            Mask::Number(text) => line = without_number(&line, text, false),
+            Mask::AnyNumber(text) => line = without_number(&line, text, true),
             Mask::Rest(text) => {
                 if let Some(at) = line.find(text) {
                     line.truncate(at + text.len());
@@ -188,15 +210,16 @@ fn masked(line: &str, masks: &[Mask]) -> Option<String> {
     Some(line)
 }
 
-/// Replaces the first number after a text by N, and what follows it in parentheses.
-fn without_number(line: &str, text: &str) -> String {
+/// Replaces the first number after a text by N, and what follows it in parentheses; zero only when
+/// it is asked for.
+fn without_number(line: &str, text: &str, zero: bool) -> String {
     let Some(at) = line.find(text) else { return line.to_owned() };
     let (before, rest) = line.split_at(at + text.len());
     let Some(start) = rest.find(|c: char| c.is_ascii_digit()) else { return line.to_owned() };
     let (between, rest) = rest.split_at(start);
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (number, mut rest) = rest.split_at(end);
-    if number.bytes().all(|digit| digit == b'0') {
+    if !zero && number.bytes().all(|digit| digit == b'0') {
         return line.to_owned();
     }
     let mut shown = String::new();

@@ -75,9 +75,8 @@ fn every_transition_of_states_ends_where_the_table_says() {
                 let fits = allowed[usize::from(state)] && phys <= 3 && (phys == 0 || state <= 1);
                 let after = match (start, state, phys) {
                     _ if !fits => before,
-                    (_, _, 3) => down(PhysState::DISABLED),
+                    (_, _, 3) | (Start::Disabled, _, 0) => down(PhysState::DISABLED),
                     (Start::Polling, _, _) => down(PhysState::POLLING),
-                    (Start::Disabled, _, 0) => down(PhysState::DISABLED),
                     // The link is trained anew.
                     (_, _, 1 | 2) | (_, 1, _) => up(PortState::INIT),
                     (_, 3, _) => up(PortState::ARMED),
