@@ -3,9 +3,14 @@
 //! | module | holds |
 //! |---|---|
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
+//! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
+//! | [`clock`] | the time that links tell |
 //! | `batch` | many datagrams with one system call |
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
 mod batch;
+pub mod clock;
 pub mod ibsim;
+mod poll;
+pub mod umad;
