@@ -43,4 +43,3 @@
 //! assert_eq!(info.num_ports, 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-

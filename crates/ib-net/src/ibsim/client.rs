@@ -16,11 +16,18 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ib_types::Guid;
+use ib_wire::mad::sm::NodeInfo;
+use ib_wire::mad::smp::PERMISSIVE_LID;
+use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
+
 use super::message::{Connect, Control, MessageError, Request, kind};
 use crate::batch::{self, Batch};
+use crate::clock;
 
 mod address;
 mod link;
@@ -32,6 +39,9 @@ use socket::Sockets;
 
 /// How long a client that leaves waits for the server to say so.
 const GOODBYE: Duration = Duration::from_millis(200);
+
+/// How long a client that comes waits for the port to say who it is.
+const INTRODUCTION: Duration = Duration::from_millis(500);
 
 /// How often is tried whether a server has come up.
 const TRY_EVERY: Duration = Duration::from_millis(50);
@@ -107,6 +117,9 @@ pub struct Client {
     patience: Duration,
     /// Held while a control message waits for its answer.
     exchange: Mutex<()>,
+    left: AtomicBool,
+    /// What the port itself says.
+    port_guid: Option<Guid>,
 }
 
 impl Client {
@@ -152,6 +165,8 @@ impl Client {
             node: String::new(),
             patience: attach.patience,
             exchange: Mutex::new(()),
+            left: AtomicBool::new(false),
+            port_guid: None,
         };
         let what = if node.is_empty() {
             "a client at the first node".to_owned()
@@ -161,10 +176,13 @@ impl Client {
         let id = client.sockets.id();
         let connect = Connect { id, queue_pair: 0, is_sm: attach.is_sm, node };
         let answer = client.exchange(kind::CONNECT, &connect.to_bytes(), &what)?;
-        client.number = answer.client;
-        client.node = Connect::parse(&answer.payload).node;
-        let connected = client.sockets.connect_data(answer.client);
+        // ibsim tells the number here alone; the header of its answer says 0.
+        let connected = Connect::parse(&answer.payload);
+        (client.number, client.node) = (connected.id, connected.node);
+        let connected = client.sockets.connect_data(client.number);
         connected.map_err(failed("connecting the data socket"))?;
+        let port_guid = client.ask_port_guid();
+        client.port_guid = port_guid.map_err(failed("asking the port for its NodeInfo"))?;
         Ok(client)
     }
 
@@ -218,12 +236,70 @@ impl Client {
         self.control(kind::SET_IS_SM, &u32::from(is_sm).to_ne_bytes()).map(drop)
     }
 
+    /// Asks for the upper half of the port's GIDs and for its GUID.
+    ///
+    /// Of the GUID the port's own NodeInfo is believed first: what ibsim tells with the GID is the
+    /// GUID of the node, and that in its machine's byte order.
+    ///
+    /// # Errors
+    /// As [`Client::control`].
+    pub fn gid(&self) -> Result<(u64, Guid), ClientError> {
+        let gid = self.control(kind::GET_GID, &[])?.payload;
+        let prefix = u64::from_be_bytes(*gid.first_chunk().expect("64 bytes"));
+        let guid = *gid[8..].first_chunk().expect("56 bytes");
+        Ok((prefix, self.port_guid.unwrap_or(Guid(u64::from_be_bytes(guid)))))
+    }
+
+    /// Asks the own port for its GUID as anybody else would: with a directed route of no hops.
+    fn ask_port_guid(&self) -> io::Result<Option<Guid>> {
+        let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET, TransactionId(1));
+        mad.set_attribute_id(AttributeId::NODE_INFO);
+        mad.0[32..36].fill(0xff);
+        let request = Request {
+            dlid: PERMISSIVE_LID,
+            slid: PERMISSIVE_LID,
+            destination_queue_pair: 0,
+            source_queue_pair: 0,
+            status: 0,
+            length: 256,
+            mad: mad.0,
+        };
+        if self.send(&[request.to_bytes()])? == 0 {
+            return Ok(None);
+        }
+        let (mut inbox, deadline) = (Inbox::new(), clock::now() + INTRODUCTION);
+        while clock::now() < deadline {
+            while let Some(answer) = inbox.next(self)? {
+                let mad = Mad(answer.mad);
+                let info = mad.attribute::<NodeInfo>().filter(|info| !info.port_guid.is_zero());
+                if answer.status == 0 && info.is_some() {
+                    return Ok(info.map(|info| info.port_guid));
+                }
+            }
+            crate::poll::wait(self.data(), false, clock::milliseconds_until(deadline))?;
+        }
+        Ok(None)
+    }
+
     /// Sends requests as far as the server takes them now and returns how many went.
     ///
     /// # Errors
     /// Fails when the server has gone.
     pub fn send(&self, requests: &[[u8; Request::LENGTH]]) -> io::Result<usize> {
         batch::send(self.data(), requests)
+    }
+
+    /// Says goodbye to the server, once; for a client that is never dropped. Nothing can be sent
+    /// afterwards.
+    pub fn leave(&self) {
+        if self.sockets.is_attached() && !self.left.swap(true, Ordering::Relaxed) {
+            let _turn = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
+            let goodbye = Control::new(self.number, kind::DISCONNECT, &[]).to_bytes();
+            // A server that has gone need not be told.
+            if self.sockets.say(&goodbye).is_ok() {
+                let _ = self.sockets.hear(&mut [0; Control::LENGTH], GOODBYE);
+            }
+        }
     }
 
     fn exchange(&self, kind: u32, payload: &[u8], what: &str) -> Result<Control, ClientError> {
@@ -260,13 +336,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        if self.sockets.is_attached() {
-            let goodbye = Control::new(self.number, kind::DISCONNECT, &[]).to_bytes();
-            // A server that has gone need not be told.
-            if self.sockets.say(&goodbye).is_ok() {
-                let _ = self.sockets.hear(&mut [0; Control::LENGTH], GOODBYE);
-            }
-        }
+        self.leave();
     }
 }
 

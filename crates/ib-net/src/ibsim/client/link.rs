@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink, Remote};
-use ib_types::{Guid, Instant, QKey, Qpn, ServiceLevel};
+use ib_types::{Instant, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::sm::{NodeInfo, PortInfo};
 use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{Mad, TransactionId};
@@ -60,13 +60,17 @@ impl IbsimLink {
     }
 
     fn ask(&self, kind: u32) -> Result<Control, LinkError> {
-        self.client.control(kind, &[]).map_err(|error| match error {
+        self.client.control(kind, &[]).map_err(|error| self.unanswered(error))
+    }
+
+    fn unanswered(&self, error: ClientError) -> LinkError {
+        match error {
             ClientError::Io { source, doing, .. } => self.failed(doing, source),
             other => LinkError::Io {
                 doing: "asking for the port".to_owned(),
                 source: io::Error::other(other),
             },
-        })
+        }
     }
 
     fn failed(&self, doing: &str, source: io::Error) -> LinkError {
@@ -110,12 +114,13 @@ impl MadLink for IbsimLink {
         let info = PortInfo::parse(&self.ask(kind::GET_PORT_INFO)?.payload);
         let node = self.ask(kind::GET_NODE_INFO)?.payload;
         let node = NodeInfo::parse(node.first_chunk().expect("64 bytes hold a NodeInfo"));
-        let port_guid = self.ask(kind::GET_GUID)?.payload;
-        let port_guid = u64::from_be_bytes(*port_guid.first_chunk().expect("64 bytes"));
+        let gid = self.client.gid().map_err(|error| self.unanswered(error));
+        let (gid_prefix, port_guid) = gid?;
         Ok(LinkPort {
             node_guid: node.node_guid,
-            port_guid: Guid(port_guid),
-            gid_prefix: info.gid_prefix,
+            port_guid,
+            // Before a subnet manager has set it, ibsim's PortInfo says 0 and its GID the default.
+            gid_prefix: if info.gid_prefix == 0 { gid_prefix } else { info.gid_prefix },
             number: info.local_port,
             lid: info.lid,
             lmc: info.lmc,

@@ -65,13 +65,21 @@ fn serve(server: &mut Server, input: Input, seen: &mut Vec<Request>) {
                     info.emit(&mut bytes);
                     payload[..bytes.len()].copy_from_slice(&bytes);
                 }
-                kind::GET_GUID => payload[7] = 0x13,
+                kind::GET_GID => {
+                    payload[..8].copy_from_slice(&0xfe80_0000_0000_0000_u64.to_be_bytes());
+                    payload[8..16].copy_from_slice(&0x10_u64.to_ne_bytes());
+                }
                 _ => payload = message.payload,
             }
             server.answer(client, &Control::new(client, message.kind, &payload));
         }
         Input::Request { client, mut request } => {
             seen.push(*request);
+            let mut mad = Mad(request.mad);
+            if let Some(info) = mad.attribute::<NodeInfo>() {
+                mad.set_attribute(&NodeInfo { port_guid: Guid(0x13), ..info });
+                request.mad = mad.0;
+            }
             if request.dlid == 99 {
                 request.status = TIMED_OUT;
             } else {
@@ -121,6 +129,7 @@ fn datagrams_go_there_and_back_whole() {
     let port = link.port().expect("it tells");
     assert_eq!((port.number, port.lid, port.sm_lid), (3, 17, 4));
     assert_eq!((port.node_guid, port.port_guid), (Guid(0x10), Guid(0x13)));
+    assert_eq!(port.gid_prefix, 0xfe80_0000_0000_0000);
 
     for id in [7, 0xabcd_0001_0002_0003] {
         let sent = get(5, id);
