@@ -16,7 +16,7 @@ use crate::process::{is_owner, process};
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn read(
     fd: c_int,
     buffer: *mut c_void,
@@ -63,7 +63,7 @@ fn is_nonblocking(fd: c_int) -> bool {
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn __read_chk(
     fd: c_int,
     buffer: *mut c_void,
@@ -85,7 +85,7 @@ pub(super) unsafe extern "C-unwind" fn __read_chk(
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn write(
     fd: c_int,
     buffer: *const c_void,
@@ -112,7 +112,7 @@ pub(super) unsafe extern "C-unwind" fn write(
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn ioctl(
     fd: c_int,
     request: c_ulong,
@@ -151,7 +151,7 @@ pub(super) unsafe extern "C-unwind" fn ioctl(
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     forget(fd);
     next!(c"close" as fn(c_int) -> c_int, (fd), -1)
@@ -186,7 +186,7 @@ fn forget_range(first: c_uint, last: c_uint) {
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn close_range(
     first: c_uint,
     last: c_uint,
@@ -203,7 +203,7 @@ pub(super) unsafe extern "C-unwind" fn close_range(
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
     forget_range(first.max(0) as c_uint, c_uint::MAX);
     next!(c"closefrom" as fn(c_int) -> (), (first), ());
@@ -224,7 +224,7 @@ fn copied(old: c_int, new: c_int) -> c_int {
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup(old: c_int) -> c_int {
     copied(old, next!(c"dup" as fn(c_int) -> c_int, (old), -1))
 }
@@ -233,7 +233,7 @@ pub(super) unsafe extern "C-unwind" fn dup(old: c_int) -> c_int {
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
     if old != new {
         forget(new);
@@ -245,7 +245,7 @@ pub(super) unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     if old != new {
         forget(new);
@@ -257,7 +257,7 @@ pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn fcntl(
     fd: c_int,
     command: c_int,
@@ -272,7 +272,7 @@ pub(super) unsafe extern "C-unwind" fn fcntl(
 ///
 /// # Safety
 /// As of the C library's.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(super) unsafe extern "C-unwind" fn fcntl64(
     fd: c_int,
     command: c_int,

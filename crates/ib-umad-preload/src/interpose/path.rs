@@ -108,7 +108,7 @@ macro_rules! openers {
             ///
             /// # Safety
             /// As of the C library's.
-            #[cfg_attr(not(test), unsafe(no_mangle))]
+            #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* path: *const c_char, $flags: c_int $(, $mode: $mode_kind)?
             ) -> c_int {
@@ -156,7 +156,7 @@ macro_rules! redirected {
             ///
             /// # Safety
             /// As of the C library's.
-            #[cfg_attr(not(test), unsafe(no_mangle))]
+            #[unsafe(no_mangle)]
             pub(super) unsafe extern "C-unwind" fn $function(
                 $($before: $kind,)* path: *const c_char, $($after: $after_kind),*
             ) -> $result {
