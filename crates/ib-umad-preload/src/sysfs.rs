@@ -1,8 +1,8 @@
 //! The files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a
 //! private directory that is removed at the end.
 //!
-//! What changes - LID, state, P_Keys - is asked of the simulator and written anew whenever a program
-//! opens a file below.
+//! What changes - LID, state, P_Keys - is asked of the simulator and written anew when a program opens
+//! a file below, and not again for 5 ms.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ib_net::ibsim::client::{Client, ClientError};
 use ib_net::ibsim::message::kind;
@@ -22,6 +23,9 @@ mod text;
 /// The name of the device, that of Debian's library.
 pub(crate) const DEVICE: &str = "ibsim0";
 
+/// For how long the files are new enough.
+const FRESH: Duration = Duration::from_millis(5);
+
 /// How directories are called, with the process and a number behind.
 const PREFIX: &str = "ib-umad-preload-";
 
@@ -31,6 +35,8 @@ pub(crate) struct Tree {
     /// The content of every file that was written, by path below the root.
     written: BTreeMap<String, String>,
     port: u8,
+    /// When the simulator was last asked.
+    refreshed: Option<Instant>,
 }
 
 impl Tree {
@@ -42,7 +48,7 @@ impl Tree {
         let base = std::env::temp_dir();
         remove_left_over(&base);
         let root = make_directory(&base)?;
-        let mut tree = Self { root, written: BTreeMap::new(), port: 0 };
+        let mut tree = Self { root, written: BTreeMap::new(), port: 0, refreshed: None };
         tree.write_device(client).map_err(io::Error::other)??;
         tree.refresh(client)?;
         Ok(tree)
@@ -100,11 +106,15 @@ impl Tree {
         Ok(write())
     }
 
-    /// Writes what may have changed.
+    /// Writes what may have changed, unless that was just done: a program that reads a port opens
+    /// more than forty files in a row.
     ///
     /// # Errors
     /// Fails when the simulator does not answer or the file system is full.
     pub(crate) fn refresh(&mut self, client: &Client) -> io::Result<()> {
+        if self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < FRESH) {
+            return Ok(());
+        }
         let ask = |kind| client.control(kind, &[]).map_err(io::Error::other);
         let info = PortInfo::parse(&ask(kind::GET_PORT_INFO)?.payload);
         let (prefix, guid) = client.gid().map_err(io::Error::other)?;
@@ -118,6 +128,7 @@ impl Tree {
             let key = u16::from_be_bytes([key[0], key[1]]);
             self.write(format!("{port}/pkeys/{index}"), format!("0x{key:04x}"))?;
         }
+        self.refreshed = Some(Instant::now());
         Ok(())
     }
 
