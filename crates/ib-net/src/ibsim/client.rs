@@ -13,7 +13,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,15 +25,17 @@ use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 
 use super::message::{Connect, Control, MessageError, Request, kind};
-use crate::batch::{self, Batch};
+use crate::batch;
 use crate::clock;
 
 mod address;
 mod link;
+mod queue;
 mod socket;
 
 pub use address::{AddressError, Attach, ServerAddress};
 pub use link::IbsimLink;
+pub use queue::{Inbox, Outbox};
 use socket::Sockets;
 
 /// How long a client that leaves waits for the server to say so.
@@ -337,87 +338,6 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.leave();
-    }
-}
-
-/// Requests that wait until the server takes them, in order.
-#[derive(Default)]
-pub struct Outbox {
-    kept: VecDeque<[u8; Request::LENGTH]>,
-}
-
-impl Outbox {
-    /// Adds a request at the end.
-    pub fn push(&mut self, request: &Request) {
-        self.kept.push_back(request.to_bytes());
-    }
-
-    /// Returns true when nothing waits.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.kept.is_empty()
-    }
-
-    /// Sends what the server takes now.
-    ///
-    /// # Errors
-    /// Fails when the server has gone.
-    pub fn flush(&mut self, client: &Client) -> io::Result<()> {
-        while !self.kept.is_empty() {
-            let (first, _) = self.kept.as_slices();
-            match client.send(first)? {
-                0 => break,
-                sent => drop(self.kept.drain(..sent)),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Requests that came and were not handed out yet.
-pub struct Inbox {
-    batch: Batch<{ Request::LENGTH }>,
-    came: VecDeque<Request>,
-    malformed: u64,
-}
-
-impl Inbox {
-    /// Makes an empty one.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { batch: Batch::new(), came: VecDeque::new(), malformed: 0 }
-    }
-
-    /// Returns how many datagrams were no request.
-    #[must_use]
-    pub const fn malformed(&self) -> u64 {
-        self.malformed
-    }
-
-    /// Returns the next request; `None` when there is none now.
-    ///
-    /// # Errors
-    /// Fails when the server has gone or the system fails.
-    pub fn next(&mut self, client: &Client) -> io::Result<Option<Request>> {
-        while self.came.is_empty() {
-            let count = self.batch.receive(client.data())?;
-            if count == 0 {
-                return Ok(None);
-            }
-            for index in 0..count {
-                match self.batch.datagram(index).map(Request::parse) {
-                    Some(Ok(request)) => self.came.push_back(request),
-                    Some(Err(_)) | None => self.malformed += 1,
-                }
-            }
-        }
-        Ok(self.came.pop_front())
-    }
-}
-
-impl Default for Inbox {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
