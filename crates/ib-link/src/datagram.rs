@@ -1,8 +1,8 @@
 //! A management datagram with the addresses that it travels by.
 
 use ib_types::{PKey, QKey, Qpn, ServiceLevel};
-use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::mad::smp::PERMISSIVE_LID;
+use ib_wire::mad::{MAD_LENGTH, Mad};
 use ib_wire::packet::Grh;
 
 /// The other end of a datagram: where it goes when it is sent, where it came from when it was

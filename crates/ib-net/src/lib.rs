@@ -5,11 +5,16 @@
 //! | [`console`] | lines of text over a private Unix socket |
 //! | [`signals`] | being asked to end |
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
+//! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
+//! | [`clock`] | the time that links tell |
 //! | `batch` | many datagrams with one system call |
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
 mod batch;
+pub mod clock;
 pub mod console;
 pub mod ibsim;
+mod poll;
 pub mod signals;
+pub mod umad;

@@ -217,6 +217,7 @@ impl Server {
     }
 
     /// Returns the next message that arrived; `None` when there is nothing more for now.
+    #[allow(clippy::should_implement_trait, reason = "nothing ends: later there may be more")]
     pub fn next(&mut self) -> Option<Input> {
         loop {
             if let Some(input) = self.inputs.pop_front() {

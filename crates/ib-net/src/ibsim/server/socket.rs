@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 
+use crate::ibsim::socket_name;
+
 /// Where a simulator listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -34,11 +36,6 @@ pub struct BindError {
     pub address: String,
     /// What the system said.
     pub source: io::Error,
-}
-
-/// Returns the abstract name of a socket; the zero behind it is part of the name for ibsim.
-fn name(base: &str, what: &str) -> io::Result<UnixAddress> {
-    UnixAddress::from_abstract_name(format!("{base}:{what}\0"))
 }
 
 /// Who sent a control message.
@@ -106,7 +103,7 @@ impl ControlSocket {
     pub(super) fn bind(address: &Address) -> Result<Self, BindError> {
         let bind = || match address {
             Address::Name(base) => {
-                let socket = UnixDatagram::bind_addr(&name(base, "ctl")?)?;
+                let socket = UnixDatagram::bind_addr(&socket_name(base, "ctl")?)?;
                 socket.set_nonblocking(true)?;
                 ask_for_credentials(&socket)?;
                 Ok(Self::Name(socket))
@@ -164,8 +161,8 @@ impl DataSocket {
     pub(super) fn open(server: &Address, client: u32, id: u32) -> io::Result<Self> {
         match server {
             Address::Name(base) => {
-                let socket = UnixDatagram::bind_addr(&name(base, &format!("out{client}"))?)?;
-                socket.connect_addr(&name(base, &format!("in{id}"))?)?;
+                let socket = UnixDatagram::bind_addr(&socket_name(base, &format!("out{client}"))?)?;
+                socket.connect_addr(&socket_name(base, &format!("in{id}"))?)?;
                 socket.set_nonblocking(true)?;
                 Ok(Self::Name(socket))
             }

@@ -1,0 +1,27 @@
+//! Error numbers of the C library.
+
+/// An error number, as a call leaves it in `errno`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Errno(pub(crate) i32);
+
+impl Errno {
+    pub(crate) const INVALID: Self = Self(libc::EINVAL);
+    pub(crate) const AGAIN: Self = Self(libc::EAGAIN);
+    pub(crate) const NO_SPACE: Self = Self(libc::ENOSPC);
+    pub(crate) const NO_MEMORY: Self = Self(libc::ENOMEM);
+    pub(crate) const IO: Self = Self(libc::EIO);
+    pub(crate) const FAULT: Self = Self(libc::EFAULT);
+    pub(crate) const NOT_TTY: Self = Self(libc::ENOTTY);
+    pub(crate) const NO_DEVICE: Self = Self(libc::ENODEV);
+
+    /// Returns the number of the last call that failed.
+    pub(crate) fn last() -> Self {
+        Self(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
+    }
+
+    /// Stores it where the caller of a C function looks.
+    pub(crate) fn store(self) {
+        // SAFETY: the address is that of the thread's own variable, which is always there.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}

@@ -1,0 +1,291 @@
+//! What a program does with descriptors.
+
+use libc::{c_int, c_uint, c_ulong, c_void, size_t, ssize_t};
+
+use ib_net::umad::abi::{
+    ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, Registration, UNREGISTER_AGENT,
+};
+
+use super::next::next;
+use super::{finish, guarded};
+use crate::descriptors;
+use crate::errno::Errno;
+use crate::process::{is_owner, process};
+
+/// Stands in for `read(2)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn read(
+    fd: c_int,
+    buffer: *mut c_void,
+    count: size_t,
+) -> ssize_t {
+    if !descriptors::is_ours(fd) {
+        return next!(
+            c"read" as fn(c_int, *mut c_void, size_t) -> ssize_t,
+            (fd, buffer, count),
+            -1
+        );
+    }
+    loop {
+        let result = guarded(|| {
+            if buffer.is_null() {
+                return Err(Errno::FAULT);
+            }
+            // SAFETY: the caller promises a buffer of so many bytes.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count) };
+            process().read(fd, buffer)
+        });
+        if result != Err(Errno::AGAIN) || is_nonblocking(fd) {
+            return finish(result);
+        }
+        // A thread may be cancelled while it waits here, as in a `read` of the kernel's device.
+        let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let count = next!(
+            c"poll" as fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
+            (&raw mut polled, 1, -1),
+            -1
+        );
+        if count < 0 {
+            return -1;
+        }
+    }
+}
+
+fn is_nonblocking(fd: c_int) -> bool {
+    // SAFETY: the call takes numbers only.
+    unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK != 0 }
+}
+
+/// Stands in for what `read` becomes in a program that was built with checks.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn __read_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    count: size_t,
+    size: size_t,
+) -> ssize_t {
+    if count > size || !descriptors::is_ours(fd) {
+        return next!(
+            c"__read_chk" as fn(c_int, *mut c_void, size_t, size_t) -> ssize_t,
+            (fd, buffer, count, size),
+            -1
+        );
+    }
+    // SAFETY: the caller promises a buffer of so many bytes.
+    unsafe { read(fd, buffer, count) }
+}
+
+/// Stands in for `write(2)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn write(
+    fd: c_int,
+    buffer: *const c_void,
+    count: size_t,
+) -> ssize_t {
+    if !descriptors::is_ours(fd) {
+        return next!(
+            c"write" as fn(c_int, *const c_void, size_t) -> ssize_t,
+            (fd, buffer, count),
+            -1
+        );
+    }
+    finish(guarded(|| {
+        if buffer.is_null() {
+            return Err(Errno::FAULT);
+        }
+        // SAFETY: the caller promises so many bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) };
+        process().write(fd, bytes)
+    }))
+}
+
+/// Stands in for `ioctl(2)`, whose third argument is passed as C passes it.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn ioctl(
+    fd: c_int,
+    request: c_ulong,
+    argument: *mut c_void,
+) -> c_int {
+    if !descriptors::is_ours(fd) {
+        return next!(
+            c"ioctl" as fn(c_int, c_ulong, *mut c_void) -> c_int,
+            (fd, request, argument),
+            -1
+        );
+    }
+    finish(guarded(|| {
+        let request = request as u32;
+        let length = match request {
+            ENABLE_PKEY => 0,
+            UNREGISTER_AGENT => 4,
+            REGISTER_AGENT => Registration::OLD,
+            REGISTER_AGENT2 => Registration::NEW,
+            _ => return Err(Errno::NOT_TTY),
+        };
+        if argument.is_null() && length > 0 {
+            return Err(Errno::FAULT);
+        }
+        let bytes: &mut [u8] = if length == 0 {
+            &mut []
+        } else {
+            // SAFETY: the caller promises the structure that the ioctl takes.
+            unsafe { std::slice::from_raw_parts_mut(argument.cast::<u8>(), length) }
+        };
+        process().control(fd, request, bytes).map(|()| 0)
+    }))
+}
+
+/// Stands in for `close(2)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
+    forget(fd);
+    next!(c"close" as fn(c_int) -> c_int, (fd), -1)
+}
+
+/// Forgets a descriptor that is about to be closed, if it is ours.
+fn forget(fd: c_int) {
+    if descriptors::is_ours(fd) && is_owner() {
+        // Nothing is left to be told when it fails.
+        let _ = guarded(|| {
+            process().closing(fd);
+            Ok(())
+        });
+    }
+}
+
+fn forget_range(first: c_uint, last: c_uint) {
+    let most = descriptors::MOST;
+    let (first, last) = (i32::try_from(first).unwrap_or(most), i32::try_from(last).unwrap_or(most));
+    if first > last
+        || !(first..last.min(most)).any(descriptors::is_ours) && !descriptors::is_ours(last)
+    {
+        return;
+    }
+    let found = guarded(|| Ok(process().descriptors(first, last)));
+    for fd in found.unwrap_or_default() {
+        forget(fd);
+    }
+}
+
+/// Stands in for `close_range(2)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn close_range(
+    first: c_uint,
+    last: c_uint,
+    flags: c_int,
+) -> c_int {
+    // With CLOSE_RANGE_CLOEXEC nothing is closed now.
+    if flags & 4 == 0 {
+        forget_range(first, last);
+    }
+    next!(c"close_range" as fn(c_uint, c_uint, c_int) -> c_int, (first, last, flags), -1)
+}
+
+/// Stands in for `closefrom(3)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn closefrom(first: c_int) {
+    forget_range(first.max(0) as c_uint, c_uint::MAX);
+    next!(c"closefrom" as fn(c_int) -> (), (first), ());
+}
+
+/// Notes a new number of a descriptor, if it is ours, and returns it.
+fn copied(old: c_int, new: c_int) -> c_int {
+    if new >= 0 && new != old && descriptors::is_ours(old) && is_owner() {
+        let _ = guarded(|| {
+            process().duplicated(old, new);
+            Ok(())
+        });
+    }
+    new
+}
+
+/// Stands in for `dup(2)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn dup(old: c_int) -> c_int {
+    copied(old, next!(c"dup" as fn(c_int) -> c_int, (old), -1))
+}
+
+/// Stands in for `dup2(2)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn dup2(old: c_int, new: c_int) -> c_int {
+    if old != new {
+        forget(new);
+    }
+    copied(old, next!(c"dup2" as fn(c_int, c_int) -> c_int, (old, new), -1))
+}
+
+/// Stands in for `dup3(2)`.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if old != new {
+        forget(new);
+    }
+    copied(old, next!(c"dup3" as fn(c_int, c_int, c_int) -> c_int, (old, new, flags), -1))
+}
+
+/// Stands in for `fcntl(2)`, whose third argument is passed as C passes it.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn fcntl(
+    fd: c_int,
+    command: c_int,
+    argument: *mut c_void,
+) -> c_int {
+    let result =
+        next!(c"fcntl" as fn(c_int, c_int, *mut c_void) -> c_int, (fd, command, argument), -1);
+    after_fcntl(fd, command, result)
+}
+
+/// Stands in for `fcntl64`, as newer programs call it.
+///
+/// # Safety
+/// As of the C library's.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C-unwind" fn fcntl64(
+    fd: c_int,
+    command: c_int,
+    argument: *mut c_void,
+) -> c_int {
+    let result =
+        next!(c"fcntl64" as fn(c_int, c_int, *mut c_void) -> c_int, (fd, command, argument), -1);
+    after_fcntl(fd, command, result)
+}
+
+fn after_fcntl(fd: c_int, command: c_int, result: c_int) -> c_int {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copied(fd, result),
+        _ => result,
+    }
+}

@@ -1,0 +1,53 @@
+//! The functions behind ours: those of the C library.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// A function that is looked up when it is first needed.
+pub(super) struct Next {
+    name: &'static CStr,
+    address: AtomicPtr<libc::c_void>,
+}
+
+impl Next {
+    pub(super) const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    /// Returns the function's address; null when this C library has none.
+    pub(super) fn address(&self) -> *mut libc::c_void {
+        let known = self.address.load(Ordering::Acquire);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: the name ends with a zero; the call finds the next definition after ours.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        self.address.store(found, Ordering::Release);
+        found
+    }
+}
+
+/// Calls the C library's function of a name, type and arguments; the last expression is what comes
+/// when there is no such function.
+macro_rules! next {
+    ($name:literal as fn($($kind:ty),* $(,)?) -> $result:ty, ($($argument:expr),* $(,)?), $absent:expr) => {{
+        static NEXT: $crate::interpose::next::Next = $crate::interpose::next::Next::new($name);
+        let address = NEXT.address();
+        if address.is_null() {
+            $crate::errno::Errno(libc::ENOSYS).store();
+            $absent
+        } else {
+            // SAFETY: the address is that of the C library's function of this name, whose type is
+            // the one given; the arguments are the caller's.
+            unsafe {
+                let function = std::mem::transmute::<
+                    *mut libc::c_void,
+                    unsafe extern "C-unwind" fn($($kind),*) -> $result,
+                >(address);
+                function($($argument),*)
+            }
+        }
+    }};
+}
+
+pub(super) use next;

@@ -1,0 +1,238 @@
+//! What a program does with paths: ours lead into the directory of `sysfs`, and the devices are opened
+//! here.
+
+use std::ffi::CStr;
+
+use libc::{c_char, c_int, c_uint, c_void, mode_t, size_t, ssize_t};
+
+use super::next::next;
+use super::{fail, finish, guarded};
+use crate::errno::Errno;
+use crate::process::process;
+
+/// The longest path, its zero included.
+const LONGEST: usize = libc::PATH_MAX as usize;
+
+/// Where a path leads.
+enum Target {
+    /// Where it says.
+    Same,
+    /// Into our directory; the path is in the buffer.
+    Other,
+    /// To the umad device.
+    Umad,
+    /// To the issm device.
+    Issm,
+    /// Nowhere.
+    Failed(Errno),
+}
+
+/// Finds out where a path leads; the buffer is the caller's, so that no heap is needed.
+fn target(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Target {
+    if path.is_null() {
+        return Target::Same;
+    }
+    // SAFETY: the caller promises a path that ends with a zero.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    let Some(place) = place(path) else { return Target::Same };
+    match place {
+        ["/dev/infiniband/", "umad0"] => return Target::Umad,
+        ["/dev/infiniband/", "issm0"] => return Target::Issm,
+        _ => {}
+    }
+    let root = match guarded(|| process().root()) {
+        Ok(root) => root.to_bytes(),
+        Err(error) => return Target::Failed(error),
+    };
+    let mut length = 0;
+    for part in [root, place[0].as_bytes(), place[1].as_bytes(), b"\0"] {
+        let Some(room) = buffer.get_mut(length..length + part.len()) else {
+            return Target::Failed(Errno(libc::ENAMETOOLONG));
+        };
+        room.copy_from_slice(part);
+        length += part.len();
+    }
+    Target::Other
+}
+
+/// Returns the two parts of a path of ours, as it is or would be without superfluous slashes: the
+/// directory that makes it ours, and the rest.
+fn place(path: &[u8]) -> Option<[&str; 2]> {
+    const DIRECTORIES: [&str; 3] =
+        ["/sys/class/infiniband", "/sys/class/infiniband_mad", "/dev/infiniband"];
+    if path.first() != Some(&b'/') {
+        return None;
+    }
+    let path = std::str::from_utf8(path).ok()?;
+    for directory in DIRECTORIES {
+        let Some(rest) = below(path, directory) else { continue };
+        if directory != "/dev/infiniband" {
+            return Some([directory, rest]);
+        }
+        // Other devices, such as those of verbs, are not ours.
+        let name = rest.trim_start_matches('/');
+        return match name.get(..4) {
+            Some("umad" | "issm") => Some(["/dev/infiniband/", name]),
+            _ if name.is_empty() => Some([directory, ""]),
+            _ => None,
+        };
+    }
+    None
+}
+
+/// Returns what follows a directory in a path; `None` when the path leads elsewhere.
+fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    let mut rest = path;
+    for name in directory.split('/').skip(1) {
+        if !rest.starts_with('/') {
+            return None;
+        }
+        rest = rest.trim_start_matches('/').strip_prefix(name)?;
+    }
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+/// Opens a device.
+fn open_device(target: &Target, flags: c_int) -> c_int {
+    finish(guarded(|| match target {
+        Target::Issm => process().open_issm(flags),
+        _ => process().open_umad(flags),
+    }))
+}
+
+/// Defines stand-ins for functions that open a path.
+macro_rules! openers {
+    ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*; $flags:ident $(, $mode:ident: $mode_kind:ty)?);)*) => {
+        $(
+            $(#[$documentation])*
+            ///
+            /// # Safety
+            /// As of the C library's.
+            #[unsafe(no_mangle)]
+            pub(super) unsafe extern "C-unwind" fn $function(
+                $($before: $kind,)* path: *const c_char, $flags: c_int $(, $mode: $mode_kind)?
+            ) -> c_int {
+                let mut buffer = [0; LONGEST];
+                let path = match target(path, &mut buffer) {
+                    Target::Same => path,
+                    Target::Other => buffer.as_ptr().cast(),
+                    Target::Failed(error) => return fail(error, -1),
+                    device => return open_device(&device, $flags),
+                };
+                next!(
+                    $name as fn($($kind,)* *const c_char, c_int $(, $mode_kind)?) -> c_int,
+                    ($($before,)* path, $flags $(, $mode)?),
+                    -1
+                )
+            }
+        )*
+    };
+}
+
+openers! {
+    /// Stands in for `open(2)`, whose third argument is passed as C passes it.
+    c"open" open(; flags, mode: mode_t);
+    /// Stands in for `open64`.
+    c"open64" open64(; flags, mode: mode_t);
+    /// Stands in for `openat(2)`.
+    c"openat" openat(directory: c_int; flags, mode: mode_t);
+    /// Stands in for `openat64`.
+    c"openat64" openat64(directory: c_int; flags, mode: mode_t);
+    /// Stands in for what `open` becomes in a program that was built with checks.
+    c"__open_2" __open_2(; flags);
+    /// Stands in for what `open64` becomes in a program that was built with checks.
+    c"__open64_2" __open64_2(; flags);
+    /// Stands in for what `openat` becomes in a program that was built with checks.
+    c"__openat_2" __openat_2(directory: c_int; flags);
+    /// Stands in for what `openat64` becomes in a program that was built with checks.
+    c"__openat64_2" __openat64_2(directory: c_int; flags);
+}
+
+/// Defines stand-ins for functions that take a path and open no device.
+macro_rules! redirected {
+    ($($(#[$documentation:meta])* $name:literal $function:ident($($before:ident: $kind:ty),*; $($after:ident: $after_kind:ty),*) -> $result:ty = $failed:expr;)*) => {
+        $(
+            $(#[$documentation])*
+            ///
+            /// # Safety
+            /// As of the C library's.
+            #[unsafe(no_mangle)]
+            pub(super) unsafe extern "C-unwind" fn $function(
+                $($before: $kind,)* path: *const c_char, $($after: $after_kind),*
+            ) -> $result {
+                let mut buffer = [0; LONGEST];
+                let path = match redirect(path, &mut buffer) {
+                    Ok(path) => path,
+                    Err(error) => return fail(error, $failed),
+                };
+                next!(
+                    $name as fn($($kind,)* *const c_char, $($after_kind),*) -> $result,
+                    ($($before,)* path, $($after),*),
+                    $failed
+                )
+            }
+        )*
+    };
+}
+
+/// Returns the path that the C library shall see; the devices have files there, too.
+fn redirect(path: *const c_char, buffer: &mut [u8; LONGEST]) -> Result<*const c_char, Errno> {
+    let device: &[u8] = match target(path, buffer) {
+        Target::Same => return Ok(path),
+        Target::Other => return Ok(buffer.as_ptr().cast()),
+        Target::Failed(error) => return Err(error),
+        Target::Umad => b"/dev/infiniband/umad0\0",
+        Target::Issm => b"/dev/infiniband/issm0\0",
+    };
+    let root = guarded(|| process().root())?.to_bytes();
+    let whole = buffer.get_mut(..root.len() + device.len()).ok_or(Errno(libc::ENAMETOOLONG))?;
+    whole[..root.len()].copy_from_slice(root);
+    whole[root.len()..].copy_from_slice(device);
+    Ok(buffer.as_ptr().cast())
+}
+
+redirected! {
+    /// Stands in for `fopen(3)`.
+    c"fopen" fopen(; mode: *const c_char) -> *mut libc::FILE = std::ptr::null_mut();
+    /// Stands in for `fopen64`.
+    c"fopen64" fopen64(; mode: *const c_char) -> *mut libc::FILE = std::ptr::null_mut();
+    /// Stands in for `opendir(3)`.
+    c"opendir" opendir(;) -> *mut libc::DIR = std::ptr::null_mut();
+    /// Stands in for `scandir(3)`.
+    c"scandir" scandir(; list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int = -1;
+    /// Stands in for `scandir64`.
+    c"scandir64" scandir64(; list: *mut c_void, filter: *mut c_void, order: *mut c_void) -> c_int = -1;
+    /// Stands in for `access(2)`.
+    c"access" access(; mode: c_int) -> c_int = -1;
+    /// Stands in for `faccessat(2)`.
+    c"faccessat" faccessat(directory: c_int; mode: c_int, flags: c_int) -> c_int = -1;
+    /// Stands in for `stat(2)`.
+    c"stat" stat(; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for `stat64`.
+    c"stat64" stat64(; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for `lstat(2)`.
+    c"lstat" lstat(; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for `lstat64`.
+    c"lstat64" lstat64(; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for `fstatat(2)`.
+    c"fstatat" fstatat(directory: c_int; buffer: *mut c_void, flags: c_int) -> c_int = -1;
+    /// Stands in for `fstatat64`.
+    c"fstatat64" fstatat64(directory: c_int; buffer: *mut c_void, flags: c_int) -> c_int = -1;
+    /// Stands in for `statx(2)`.
+    c"statx" statx(directory: c_int; flags: c_int, mask: c_uint, buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for what `stat` is in programs from before version 2.33 of the C library.
+    c"__xstat" __xstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for what `stat64` is in such programs.
+    c"__xstat64" __xstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for what `lstat` is in such programs.
+    c"__lxstat" __lxstat(version: c_int; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for what `lstat64` is in such programs.
+    c"__lxstat64" __lxstat64(version: c_int; buffer: *mut c_void) -> c_int = -1;
+    /// Stands in for `readlink(2)`.
+    c"readlink" readlink(; buffer: *mut c_char, size: size_t) -> ssize_t = -1;
+    /// Stands in for `readlinkat(2)`.
+    c"readlinkat" readlinkat(directory: c_int; buffer: *mut c_char, size: size_t) -> ssize_t = -1;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! The thread that receives, and that does what is due.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+use ib_net::clock;
+use ib_net::ibsim::client::{Client, Inbox};
+use ib_types::Instant;
+
+use super::Process;
+use super::files::drain;
+use crate::errno::Errno;
+
+/// Starts the thread. Signals are for the program's own threads.
+pub(super) fn start(process: &'static Process, client: Arc<Client>) -> Result<(), Errno> {
+    // SAFETY: the call takes numbers only.
+    let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+    if wake < 0 {
+        return Err(Errno::last());
+    }
+    // SAFETY: the descriptor was just opened and has no other owner.
+    process.state().wake = Some(unsafe { OwnedFd::from_raw_fd(wake) });
+    // SAFETY: all bits zero are a valid set; the calls read and write the live sets given.
+    let previous = unsafe {
+        let (mut all, mut previous): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut previous);
+        previous
+    };
+    let thread = std::thread::Builder::new().name("umad".to_owned());
+    let started = thread.spawn(move || run(process, &client, wake));
+    // SAFETY: the call reads the live set that was stored above.
+    unsafe {
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const previous, std::ptr::null_mut());
+    }
+    started.map(drop).map_err(|_| Errno::AGAIN)
+}
+
+fn run(process: &'static Process, client: &Client, wake: i32) {
+    let mut inbox = Inbox::new();
+    loop {
+        let (until, writes) = {
+            let mut state = process.state();
+            state.settle(client);
+            state.sleeps_until = state.engine.poll_timeout().unwrap_or(Instant::NEVER);
+            (state.sleeps_until, !state.outbox.is_empty())
+        };
+        wait(client, wake, until, writes);
+        let mut state = process.state();
+        if let Some(wake) = &state.wake {
+            drain(wake);
+        }
+        let now = clock::now();
+        loop {
+            match inbox.next(client) {
+                Ok(Some(request)) => state.engine.handle(now, &request),
+                Ok(None) => break,
+                Err(_) => {
+                    state.engine.shut_down();
+                    state.settle(client);
+                    return;
+                }
+            }
+        }
+        state.engine.handle_timeout(now);
+    }
+}
+
+/// Waits until something comes, is due, or can be sent again, or until a thread of the program wakes
+/// this one.
+fn wait(client: &Client, wake: i32, until: Instant, writes: bool) {
+    let events = libc::POLLIN | if writes { libc::POLLOUT } else { 0 };
+    let mut polled = [
+        libc::pollfd { fd: client.data().as_raw_fd(), events, revents: 0 },
+        libc::pollfd { fd: wake, events: libc::POLLIN, revents: 0 },
+    ];
+    let limit = match until {
+        Instant::NEVER => -1,
+        until => clock::milliseconds_until(until),
+    };
+    // SAFETY: the call reads and writes the two live structures that it is told of. Its result does
+    // not matter: whatever is there is found by trying.
+    unsafe { libc::poll(polled.as_mut_ptr(), 2, limit) };
+}

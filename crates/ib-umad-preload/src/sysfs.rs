@@ -1,0 +1,196 @@
+//! The files that a program finds under `/sys/class/infiniband` and `/sys/class/infiniband_mad`, in a
+//! private directory that is removed at the end.
+//!
+//! What changes - LID, state, P_Keys - is asked of the simulator and written anew when a program opens
+//! a file below, and not again for 5 ms.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ib_net::ibsim::client::{Client, ClientError};
+use ib_net::ibsim::message::kind;
+use ib_net::umad::abi::ABI_VERSION;
+use ib_wire::mad::sm::{NodeInfo, NodeType, PortInfo};
+
+mod text;
+
+/// The name of the device, that of Debian's library.
+pub(crate) const DEVICE: &str = "ibsim0";
+
+/// For how long the files are new enough.
+const FRESH: Duration = Duration::from_millis(5);
+
+/// How directories are called, with the process and a number behind.
+const PREFIX: &str = "ib-umad-preload-";
+
+/// The directory and what stands in it.
+pub(crate) struct Tree {
+    root: PathBuf,
+    /// The content of every file that was written, by path below the root.
+    written: BTreeMap<String, String>,
+    port: u8,
+    /// When the simulator was last asked.
+    refreshed: Option<Instant>,
+}
+
+impl Tree {
+    /// Makes the directory and writes all files.
+    ///
+    /// # Errors
+    /// Fails when there is no room for it or the simulator does not answer.
+    pub(crate) fn create(client: &Client) -> io::Result<Self> {
+        let base = std::env::temp_dir();
+        remove_left_over(&base);
+        let root = make_directory(&base)?;
+        let mut tree = Self { root, written: BTreeMap::new(), port: 0, refreshed: None };
+        tree.write_device(client).map_err(io::Error::other)??;
+        tree.refresh(client)?;
+        Ok(tree)
+    }
+
+    /// Returns where the files are.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Removes the directory.
+    pub(crate) fn remove(&self) {
+        // There is nobody left to tell when it fails.
+        let _ = fs::remove_dir_all(&self.root);
+    }
+
+    /// Writes what never changes.
+    fn write_device(&mut self, client: &Client) -> Result<io::Result<()>, ClientError> {
+        let node = client.control(kind::GET_NODE_INFO, &[])?.payload;
+        let node = NodeInfo::parse(node.first_chunk().expect("64 bytes hold a NodeInfo"));
+        let vendor = client.control(kind::GET_VENDOR, &[])?.payload;
+        let port = PortInfo::parse(&client.control(kind::GET_PORT_INFO, &[])?.payload);
+        self.port = port.local_port;
+        let word = |at: usize| u32::from_ne_bytes(*vendor[at..].first_chunk().expect("64 bytes"));
+        let firmware = u64::from_ne_bytes(*vendor[16..].first_chunk().expect("64 bytes"));
+        let kind = match node.node_type {
+            NodeType::SWITCH => "2: SWITCH",
+            NodeType::ROUTER => "3: ROUTER",
+            _ => "1: CA",
+        };
+        let port = port.local_port.to_string();
+        let files = [
+            ("node_type", kind.to_owned()),
+            ("node_guid", text::guid(node.node_guid.0)),
+            ("sys_image_guid", text::guid(node.system_image_guid.0)),
+            ("node_desc", client.node().to_owned()),
+            ("fw_ver", format!("{firmware:x}")),
+            ("hw_rev", format!("{:x}", word(8))),
+            ("hca_type", "simulator".to_owned()),
+        ];
+        let mad = "sys/class/infiniband_mad";
+        let write = || -> io::Result<()> {
+            for (name, content) in files {
+                self.write(format!("sys/class/infiniband/{DEVICE}/{name}"), content)?;
+            }
+            self.write(format!("{mad}/abi_version"), ABI_VERSION.to_string())?;
+            for device in ["umad0", "issm0"] {
+                self.write(format!("{mad}/{device}/ibdev"), DEVICE.to_owned())?;
+                self.write(format!("{mad}/{device}/port"), port.clone())?;
+                // So that a program can see that the devices are there.
+                self.write(format!("dev/infiniband/{device}"), String::new())?;
+            }
+            Ok(())
+        };
+        Ok(write())
+    }
+
+    /// Writes what may have changed, unless that was just done: a program that reads a port opens
+    /// more than forty files in a row.
+    ///
+    /// # Errors
+    /// Fails when the simulator does not answer or the file system is full.
+    pub(crate) fn refresh(&mut self, client: &Client) -> io::Result<()> {
+        if self.refreshed.is_some_and(|refreshed| refreshed.elapsed() < FRESH) {
+            return Ok(());
+        }
+        let ask = |kind| client.control(kind, &[]).map_err(io::Error::other);
+        let info = PortInfo::parse(&ask(kind::GET_PORT_INFO)?.payload);
+        let (prefix, guid) = client.gid().map_err(io::Error::other)?;
+        let gid = (u128::from(prefix) << 64 | u128::from(guid.0)).to_be_bytes();
+        let p_keys = ask(kind::GET_PKEYS)?.payload;
+        let port = format!("sys/class/infiniband/{DEVICE}/ports/{}", self.port);
+        for (name, content) in text::port_files(&info, gid) {
+            self.write(format!("{port}/{name}"), content)?;
+        }
+        for (index, key) in p_keys.chunks_exact(2).enumerate() {
+            let key = u16::from_be_bytes([key[0], key[1]]);
+            self.write(format!("{port}/pkeys/{index}"), format!("0x{key:04x}"))?;
+        }
+        self.refreshed = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Writes a file unless it says so already; who has the old one open may read it to its end.
+    fn write(&mut self, path: String, content: String) -> io::Result<()> {
+        if self.written.get(&path) == Some(&content) {
+            return Ok(());
+        }
+        let whole = self.root.join(&path);
+        fs::create_dir_all(whole.parent().expect("every file is in a directory"))?;
+        let new = self.root.join("new");
+        fs::write(&new, format!("{content}\n"))?;
+        fs::rename(&new, &whole)?;
+        self.written.insert(path, content);
+        Ok(())
+    }
+}
+
+/// Makes a directory that only its owner can enter.
+fn make_directory(base: &Path) -> io::Result<PathBuf> {
+    let process = std::process::id();
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for number in 0..1_000 {
+        let path = base.join(format!("{PREFIX}{process}-{number}"));
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// Removes directories of own processes that ended without a chance to do so.
+fn remove_left_over(base: &Path) {
+    // SAFETY: the call only returns a number.
+    let user = unsafe { libc::geteuid() };
+    let Ok(entries) = fs::read_dir(base) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        let process = process.and_then(|rest| rest.split_once('-')?.0.parse::<i32>().ok());
+        let Some(process) = process.filter(|&process| process > 0) else { continue };
+        let own = fs::symlink_metadata(entry.path())
+            .is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user);
+        if own && !is_running(process) {
+            // Another process may be removing it as well.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_running(process: i32) -> bool {
+    // SAFETY: signal 0 is sent to nobody, it only asks whether the process exists.
+    let exists = unsafe { libc::kill(process, 0) } == 0;
+    exists || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+/// Returns a path for the C library.
+pub(crate) fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).expect("a path that was opened has no zero byte")
+}
+
+#[cfg(test)]
+mod tests;

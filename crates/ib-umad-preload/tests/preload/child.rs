@@ -1,0 +1,233 @@
+//! What runs under the preloaded library: a test of its own that `main.rs` starts.
+
+use std::ffi::CString;
+use std::io;
+use std::time::{Duration, Instant};
+
+use ib_link::{Datagram, Incoming, MadLink, Remote};
+use ib_net::umad::abi::{
+    ENABLE_PKEY, HEADER, REGISTER_AGENT, REGISTER_AGENT2, Registration, SHORT_HEADER, UmadHeader,
+};
+use ib_net::umad::{UmadDevice, UmadLink, UmadOptions};
+use ib_wire::mad::sm::NodeDescription;
+use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
+
+use crate::fabric::{SILENT, UNREACHABLE};
+
+/// Calls a function of the C library and fails with its error.
+macro_rules! call {
+    ($function:ident($($argument:expr),*)) => {{
+        // SAFETY: every pointer among the arguments is to live memory of the length given with it.
+        let result = unsafe { libc::$function($($argument),*) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    }};
+}
+
+#[test]
+#[ignore = "runs only under the library, started by another test"]
+fn behaves() {
+    let file = open(libc::O_NONBLOCK);
+    assert!(call!(fcntl(file, libc::F_GETFD)).is_ok(), "it is a real descriptor");
+    assert!(file < 1024);
+    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("before the first agent");
+    requests_end(file);
+    every_way_to_wait_works(file);
+    long_messages_come_whole(file);
+    copies_stay_open(file);
+    several_threads_share_it();
+    the_link_works();
+}
+
+fn open(flags: i32) -> i32 {
+    let path = CString::new("/dev/infiniband/umad0").expect("no zero");
+    call!(open(path.as_ptr(), libc::O_RDWR | flags)).expect("the device is there")
+}
+
+fn register(file: i32, class: MgmtClass, methods: u128) -> u32 {
+    let wish = Registration {
+        queue_pair: u32::from(!class.is_smp()),
+        class: class.0,
+        class_version: class.version(),
+        methods,
+        oui: if class.has_oui() { 0x1405 } else { 0 },
+        rmpp_version: u8::from(class.may_use_rmpp()),
+        ..Registration::default()
+    };
+    if methods == 0 {
+        let mut bytes = wish.to_old();
+        call!(ioctl(file, REGISTER_AGENT as libc::c_ulong, bytes.as_mut_ptr())).expect("an agent");
+        return Registration::from_old(&bytes).agent;
+    }
+    let mut bytes = wish.to_new();
+    call!(ioctl(file, REGISTER_AGENT2 as libc::c_ulong, bytes.as_mut_ptr())).expect("an agent");
+    Registration::from_new(&bytes).agent
+}
+
+fn send(file: i32, header: &UmadHeader, message: &[u8]) {
+    let bytes = [&header.to_bytes()[..], message].concat();
+    let length = call!(write(file, bytes.as_ptr().cast(), bytes.len())).expect("it is sent");
+    assert_eq!(length as usize, bytes.len());
+}
+
+fn read(file: i32, room: usize) -> io::Result<(UmadHeader, Vec<u8>)> {
+    let mut buffer = vec![0_u8; room];
+    let length = call!(read(file, buffer.as_mut_ptr().cast(), room))? as usize;
+    Ok((UmadHeader::parse(&buffer[..HEADER]), buffer[HEADER..length].to_vec()))
+}
+
+fn readable(file: i32, milliseconds: i32) -> bool {
+    let mut polled = libc::pollfd { fd: file, events: libc::POLLIN, revents: 0 };
+    call!(poll(&raw mut polled, 1, milliseconds)).expect("it waits") == 1
+}
+
+fn description(lid: u16, id: u64) -> (UmadHeader, Mad) {
+    let mut mad = Mad::new(MgmtClass::SUBN_LID_ROUTED, Method::GET, TransactionId(id));
+    mad.set_attribute_id(NodeDescription::ID);
+    (UmadHeader { lid, timeout_ms: 60, retries: 2, ..UmadHeader::default() }, mad)
+}
+
+fn requests_end(file: i32) {
+    let agent = register(file, MgmtClass::SUBN_LID_ROUTED, 0);
+    assert_eq!(read(file, 320).expect_err("nothing").kind(), io::ErrorKind::WouldBlock);
+    for (lid, least) in [(SILENT, 180), (UNREACHABLE, 0)] {
+        let (header, mad) = description(lid, 5);
+        let started = Instant::now();
+        send(file, &UmadHeader { agent, ..header }, &mad.0);
+        assert!(readable(file, 5_000), "it is given up");
+        assert!(started.elapsed() >= Duration::from_millis(least), "after its retries");
+        let (header, body) = read(file, 320).expect("the end of it");
+        assert_eq!((header.status, header.lid, body.len()), (110, lid, 24));
+        assert_eq!(body[12..16], mad.0[12..16]);
+    }
+    let (header, mad) = description(2, 6);
+    send(file, &UmadHeader { agent, ..header }, &mad.0);
+    assert!(readable(file, 5_000));
+    let (header, body) = read(file, 320).expect("an answer");
+    assert_eq!((header.status, header.lid, header.length), (0, 2, 320));
+    assert_eq!(body[64..71], *b"host-2\0");
+    assert!(!readable(file, 0));
+}
+
+fn every_way_to_wait_works(file: i32) {
+    let (header, mad) = description(2, 8);
+    send(file, &header, &mad.0);
+    let queue = call!(epoll_create1(0)).expect("a queue");
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 9 };
+    call!(epoll_ctl(queue, libc::EPOLL_CTL_ADD, file, &raw mut event)).expect("it is watched");
+    assert_eq!(call!(epoll_wait(queue, &raw mut event, 1, 5_000)).expect("it waits"), 1);
+    call!(close(queue)).expect("closed");
+    // SAFETY: all bits zero are an empty set, and the descriptor is below its size.
+    let mut set = unsafe {
+        let mut set: libc::fd_set = std::mem::zeroed();
+        libc::FD_SET(file, &raw mut set);
+        set
+    };
+    let none = std::ptr::null_mut();
+    let none_at_all = std::ptr::null_mut();
+    assert_eq!(
+        call!(select(file + 1, &raw mut set, none, none, none_at_all)).expect("it waits"),
+        1
+    );
+    read(file, 320).expect("an answer");
+    // And a blocking descriptor waits in `read`.
+    let blocking = open(0);
+    let agent = register(blocking, MgmtClass::SUBN_LID_ROUTED, 0);
+    let header = UmadHeader { agent, ..header }.to_bytes();
+    let bytes = [&header[..SHORT_HEADER], &mad.0].concat();
+    call!(write(blocking, bytes.as_ptr().cast(), bytes.len())).expect("it is sent");
+    let mut buffer = [0_u8; 320];
+    let length = call!(read(blocking, buffer.as_mut_ptr().cast(), 320)).expect("an answer");
+    assert_eq!(length as usize, SHORT_HEADER + 256, "without ENABLE_PKEY headers are short");
+    call!(close(blocking)).expect("closed");
+}
+
+fn long_messages_come_whole(file: i32) {
+    let serves = register(file, MgmtClass::SYSTEM_STATUS, 1 << 1);
+    let asks = register(file, MgmtClass::SYSTEM_STATUS, 0);
+    let mut mad = Mad::new(MgmtClass::SYSTEM_STATUS, Method::GET, TransactionId(11));
+    mad.0[37..40].copy_from_slice(&[0, 0x14, 5]);
+    let to = UmadHeader { lid: 1, queue_pair: 1, ..UmadHeader::default() };
+    send(file, &UmadHeader { agent: asks, timeout_ms: 2_000, ..to }, &mad.0);
+    assert!(readable(file, 5_000));
+    let (header, request) = read(file, 320).expect("the request");
+    assert_eq!((header.agent, header.queue_pair), (serves, 1));
+
+    let mut answer = request[..40].to_vec();
+    answer[3] |= 0x80;
+    answer[24..27].copy_from_slice(&[1, 1, 1]);
+    answer.extend((0..50_000).map(|index| (index % 241) as u8));
+    send(file, &UmadHeader { agent: serves, retries: 3, ..to }, &answer);
+    assert!(readable(file, 5_000));
+    let error = read(file, 320).expect_err("it is longer");
+    assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+    let (header, whole) = read(file, HEADER + 60_000).expect("the answer");
+    assert_eq!((header.agent, whole.len()), (asks, answer.len()));
+    assert_eq!(whole[36..], answer[36..]);
+}
+
+fn copies_stay_open(file: i32) {
+    let copy = call!(dup(file)).expect("a copy");
+    call!(close(file)).expect("closed");
+    let (header, mad) = description(2, 12);
+    send(copy, &header, &mad.0);
+    assert!(readable(copy, 5_000));
+    read(copy, 320).expect("an answer");
+    let other = call!(fcntl(copy, libc::F_DUPFD_CLOEXEC, 100)).expect("a copy");
+    call!(close(copy)).expect("closed");
+    send(other, &header, &mad.0);
+    assert!(readable(other, 5_000));
+    call!(close(other)).expect("closed");
+    // The number is an ordinary one again.
+    let mut byte = 0_u8;
+    let error = call!(read(other, (&raw mut byte).cast(), 1)).expect_err("it is closed");
+    assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+}
+
+fn several_threads_share_it() {
+    let file = open(libc::O_NONBLOCK);
+    call!(ioctl(file, ENABLE_PKEY as libc::c_ulong)).expect("before the first agent");
+    let agent = register(file, MgmtClass::SUBN_LID_ROUTED, 0);
+    let (threads, each) = (4, 250);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                for number in 0..each {
+                    let (header, mad) = description(2, thread << 16 | number);
+                    let header = UmadHeader { agent, timeout_ms: 5_000, ..header };
+                    send(file, &header, &mad.0);
+                }
+            });
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        while seen.len() < (threads * each) as usize {
+            assert!(readable(file, 5_000), "{} came", seen.len());
+            while let Ok((header, body)) = read(file, 320) {
+                assert_eq!(header.status, 0);
+                assert!(seen.insert(body[12..16].to_vec()), "an answer comes once");
+            }
+        }
+    });
+    call!(close(file)).expect("closed");
+}
+
+fn the_link_works() {
+    let options = UmadOptions::classes(&[MgmtClass::SUBN_LID_ROUTED]);
+    let device = UmadDevice::find("ibsim0", None).expect("it is there");
+    let mut link = UmadLink::open(&device, &options).expect("it opens");
+    let port = link.port().expect("it is told");
+    assert_eq!((port.number, port.lid, port.port_guid.0), (1, 1, 0x11));
+    let (_, mut mad) = description(2, 0x1234_5678_0000_0001);
+    mad.set_transaction_id(TransactionId(0x1234_5678_0000_0001));
+    link.send(&Datagram::new(Remote::smi(2), mad)).expect("sent");
+    let deadline = link.now() + Duration::from_secs(5);
+    let answer = loop {
+        match link.receive().expect("the device is there") {
+            Some(Incoming::Received(answer)) => break answer,
+            Some(Incoming::Lost(lost)) => panic!("{lost:?}"),
+            None => link.wait(deadline).expect("it waits"),
+        }
+    };
+    assert_eq!(answer.mad.transaction_id(), mad.transaction_id());
+    let description = answer.mad.attribute::<NodeDescription>().expect("as asked");
+    assert_eq!(description.as_text(), "host-2");
+}

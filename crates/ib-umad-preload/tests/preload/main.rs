@@ -1,0 +1,91 @@
+//! Programs under the preloaded library, on a fabric of two hosts behind our own server.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+mod child;
+mod fabric;
+
+use fabric::Fabric;
+
+/// Returns the library, which cargo builds beside the tests.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let library = test.parent().expect("in a directory").join("libib_umad_preload.so");
+    assert!(library.exists(), "{} is not built", library.display());
+    library
+}
+
+fn preloaded(program: &str, fabric: &Fabric) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("LD_PRELOAD", library())
+        .env("IBSIM_SOCKNAME", &fabric.name)
+        .env_remove("IBSIM_SERVER_NAME")
+        .env_remove("SIM_HOST")
+        .env_remove("SIM_SET_ISSM");
+    command
+}
+
+/// Runs a program of infiniband-diags; `None` when it is not installed.
+fn run(program: &str, arguments: &[&str], fabric: &Fabric) -> Option<Output> {
+    let path = ["/usr/sbin/", "/usr/bin/"].map(|directory| format!("{directory}{program}"));
+    let Some(path) = path.iter().find(|path| PathBuf::from(path).exists()) else {
+        eprintln!("skipped: {program} is not installed (Debian: infiniband-diags)");
+        return None;
+    };
+    let output = preloaded(path, fabric).args(arguments).output().expect("it starts");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {}\n{error}", output.status);
+    Some(output)
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn programs_of_infiniband_diags_find_the_fabric() {
+    let fabric = Fabric::start("diags");
+    if let Some(output) = run("ibnetdiscover", &[], &fabric) {
+        let text = text(&output);
+        assert!(text.contains("Ca\t1 \"H-0000000000000010\"\t\t# \"host-1\""), "{text}");
+        assert!(text.contains("[1](11) \t\"H-0000000000000020\"[1] (21)"), "{text}");
+    }
+    if let Some(output) = run("smpquery", &["nodedesc", "-D", "0,1"], &fabric) {
+        assert!(text(&output).contains("host-2"), "{}", text(&output));
+    }
+    if let Some(output) = run("smpquery", &["portinfo", "2", "1"], &fabric) {
+        assert!(text(&output).contains("LinkWidthActive:.................4X"), "{}", text(&output));
+    }
+    if let Some(output) = run("ibstat", &[], &fabric) {
+        let text = text(&output);
+        for line in ["State: Active", "Rate: 40", "Base lid: 1", "Port GUID: 0x0000000000000011"] {
+            assert!(text.contains(line), "{line:?} in {text}");
+        }
+    }
+}
+
+#[test]
+fn descriptors_behave_as_the_kernels_do() {
+    let fabric = Fabric::start("child");
+    let own = std::env::current_exe().expect("a test has a path");
+    let output = preloaded(own.to_str().expect("UTF-8"), &fabric)
+        .args(["--exact", "child::behaves", "--ignored", "--nocapture", "--test-threads=1"])
+        .output()
+        .expect("it starts");
+    let (out, error) = (text(&output), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}\n{error}", output.status);
+    assert!(out.contains("1 passed"), "{out}");
+}
+
+#[test]
+fn without_a_simulator_the_program_is_told() {
+    let fabric = Fabric::start("gone");
+    let mut command = preloaded("ls", &fabric);
+    command.env("IBSIM_SOCKNAME", "nobody-has-this-name").env("UMAD_PRELOAD_PATIENCE", "0.1");
+    let output = command.arg("/sys/class/infiniband").output().expect("it starts");
+    assert!(!output.status.success());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("no simulator listens at @nobody-has-this-name:ctl"), "{error}");
+}
