@@ -53,8 +53,7 @@ impl ConsoleServer {
             if !welcome {
                 continue;
             }
-            let connection =
-                Connection { stream, received: Vec::new(), lines: VecDeque::new() };
+            let connection = Connection { stream, received: Vec::new(), lines: VecDeque::new() };
             self.connections.insert(self.next, connection);
             new.push(self.next);
             self.next += 1;

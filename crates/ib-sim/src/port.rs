@@ -188,6 +188,10 @@ impl Port {
             .filter(|width| width.lanes() <= rate.width.lanes())
             .collect();
         self.info.link_width_supported = self.info.link_width_enabled;
+        if self.number == 0 {
+            // The management port of a switch has no link that could be trained to less.
+            self.info.link_width_enabled = rate.width.into();
+        }
         if self.info.capability_mask.contains(CapabilityMask::CAPABILITY_MASK2)
             && rate.speed >= LinkSpeed::Ndr
         {

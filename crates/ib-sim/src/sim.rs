@@ -134,7 +134,11 @@ impl Sim {
                 .unwrap_or(LinkRate::DEFAULT);
             nodes.push(Node::new(node, ports.len() as u32));
             for (_, port) in fabric.ports_of(id) {
-                let rate = if port.peer.is_some() { port.rate } else { fastest };
+                let rate = match (port.peer, port.number) {
+                    (Some(_), _) => port.rate,
+                    (None, 0) => LinkRate::DEFAULT,
+                    (None, _) => fastest,
+                };
                 let mut made = Port::new(id, node.kind, port.number, (port.guid, rate));
                 if port.peer.is_none() {
                     made.set_active(LinkRate::DEFAULT);

@@ -170,9 +170,8 @@ fn a_client_is_answered_and_told_of_losses() {
 #[test]
 fn two_hundred_clients_are_served_and_rubbish_is_counted() {
     let simulator = Simulator::start(&[]);
-    let clients: Vec<Client> = (1..=210)
-        .map(|id| Client::attach(&simulator.socket, id).expect("it may attach"))
-        .collect();
+    let clients: Vec<Client> =
+        (1..=210).map(|id| Client::attach(&simulator.socket, id).expect("it may attach")).collect();
     for (number, client) in clients.iter().enumerate() {
         client.send(&node_info(number as u64, &[1]), 0xffff);
         client.data.send(&[0; 7]).expect("sent");
@@ -232,8 +231,20 @@ fn the_console_changes_the_fabric_and_tells_of_it() {
 #[test]
 fn a_replay_logs_what_the_run_has_logged() {
     let options = [
-        "--seed", "5", "--log", "log", "--log-level", "hops", "--record", "record", "--pcap",
-        "pcap", "--random-faults", "30", "--random-time", "400ms",
+        "--seed",
+        "5",
+        "--log",
+        "log",
+        "--log-level",
+        "hops",
+        "--record",
+        "record",
+        "--pcap",
+        "pcap",
+        "--random-faults",
+        "30",
+        "--random-time",
+        "400ms",
     ];
     let simulator = Simulator::start(&options);
     let client = Client::attach(&simulator.socket, 1).expect("it may attach");
@@ -250,8 +261,20 @@ fn a_replay_logs_what_the_run_has_logged() {
     let mut simulator = simulator;
     assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
     let words = [
-        "sim", "net", "--seed", "5", "--log", "again", "--log-level", "hops", "--replay",
-        "record", "--random-faults", "30", "--random-time", "400ms",
+        "sim",
+        "net",
+        "--seed",
+        "5",
+        "--log",
+        "again",
+        "--log-level",
+        "hops",
+        "--replay",
+        "record",
+        "--random-faults",
+        "30",
+        "--random-time",
+        "400ms",
     ];
     let output = Command::new(PROGRAM).args(words).current_dir(&place).output().expect("it runs");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -295,7 +318,11 @@ fn unusable_input_is_refused_with_its_place() {
     let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
     assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
     let cases = [
-        ("script", "at 1ms unlink sw-x0y0[1]\nat 2 relink x\n", "bad:2:4: found \"2\", expected a time"),
+        (
+            "script",
+            "at 1ms unlink sw-x0y0[1]\nat 2 relink x\n",
+            "bad:2:4: found \"2\", expected a time",
+        ),
         ("script", "at 1ms unlink nobody\n", "bad: there is no node \"nobody\""),
         ("script", "at 1ms fault sw-x0y0[1] loss=2\n", "bad:1:25:"),
         ("addresses", "0x1 10.0.0.1\n", "bad:1:1: found \"0x1\", expected the GUID"),

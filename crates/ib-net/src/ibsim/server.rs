@@ -305,11 +305,8 @@ impl Server {
         let Some(Some(state)) = self.clients.get(client as usize) else { return };
         let source = state.data.as_fd().as_raw_fd();
         let token = Token(client as usize + 1);
-        let interest = if state.full {
-            Interest::READABLE | Interest::WRITABLE
-        } else {
-            Interest::READABLE
-        };
+        let interest =
+            if state.full { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         if self.poll.registry().reregister(&mut SourceFd(&source), token, interest).is_err() {
             self.forget(client);
         }

@@ -42,13 +42,14 @@ const fn counter(name: &'static str) -> Allowed {
 
 const FORGETS: &str = "ibsim forgets what OpenSM sets, ours keeps it as a port does";
 const ENFORCES: &str = "switches of ibsim cannot enforce partitions, ours do, and OpenSM lets them";
-const ARRIVAL: &str = "asked by LID, a switch of ibsim says 0, ours says by which port it was asked";
+const ARRIVAL: &str =
+    "asked by LID, a switch of ibsim says 0, ours says by which port it was asked";
 const SWITCH_INFO: &[&str] = &["smpquery switchinfo", "smpquery -D switchinfo", "saquery SWI"];
 const UNICAST: &str = "ibsim leaves the counters of unicast packets at zero, ours counts";
 
 const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
     Allowed {
-        programs: &["smpquery portinfo", "smpquery -D portinfo", "saquery PIR"],
+        programs: &["smpquery portinfo", "smpquery -D portinfo", "saquery PIR", "ibportstate"],
         mask: Mask::Line(field),
         reason,
     }
@@ -105,14 +106,21 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed { programs: SWITCH_INFO, mask: Mask::Line("InboundPartEnf"), reason: ENFORCES },
     Allowed { programs: SWITCH_INFO, mask: Mask::Line("OutboundPartEnf"), reason: ENFORCES },
     port_info("LocalPort", ARRIVAL),
+    Allowed { programs: &["smpquery nodeinfo"], mask: Mask::Line("LocalPort"), reason: ARRIVAL },
     Allowed {
-        programs: &["smpquery nodeinfo"],
-        mask: Mask::Line("LocalPort"),
-        reason: ARRIVAL,
+        programs: &["smpdump -D * 0x31"],
+        mask: Mask::Line("SMP status: 0x800c"),
+        reason: "neither has LedInfo; ours says so in the status",
     },
+    Allowed {
+        programs: &["saquery SWIR"],
+        mask: Mask::Line("LinearFDBCap"),
+        reason: "ibsim is given the capacity; ours has an entry for every unicast LID",
+    },
+    Allowed { programs: &["saquery SWIR"], mask: Mask::Line("flags...."), reason: ENFORCES },
     Allowed { programs: &["smpdump * 0x11"], mask: Mask::Everything, reason: ARRIVAL },
     Allowed {
-        programs: &["perfquery -X"],
+        programs: &["perfquery -X", "perfquery -S", "perfquery -c"],
         mask: Mask::Everything,
         reason: "ibsim does not answer this attribute, ours refuses it at once",
     },
@@ -131,16 +139,8 @@ pub const ALLOWED: &[Allowed] = &[
         mask: Mask::Line("LinearFdbCap"),
         reason: "ibsim is given the capacity; ours has an entry for every unicast LID",
     },
-    Allowed {
-        programs: COUNTERS,
-        mask: Mask::AnyNumber("PortUnicastXmitPkts"),
-        reason: UNICAST,
-    },
-    Allowed {
-        programs: COUNTERS,
-        mask: Mask::AnyNumber("PortUnicastRcvPkts"),
-        reason: UNICAST,
-    },
+    Allowed { programs: COUNTERS, mask: Mask::AnyNumber("PortUnicastXmitPkts"), reason: UNICAST },
+    Allowed { programs: COUNTERS, mask: Mask::AnyNumber("PortUnicastRcvPkts"), reason: UNICAST },
     Allowed {
         programs: &["saquery -p", "saquery PR", "saquery --src", "saquery --slid"],
         mask: Mask::Line("rate...."),
@@ -160,8 +160,7 @@ pub fn normal(question: &Question, answer: &Answer) -> String {
     let masks: Vec<Mask> = ALLOWED
         .iter()
         .filter(|allowed| {
-            allowed.programs.is_empty()
-                || allowed.programs.iter().any(|start| starts(&line, start))
+            allowed.programs.is_empty() || allowed.programs.iter().any(|start| starts(&line, start))
         })
         .map(|allowed| allowed.mask)
         .collect();

@@ -12,7 +12,9 @@ pub(super) fn flag(message: &Control) -> bool {
 pub(super) fn answer(sim: &Sim, client: ClientId, message: &Control) -> Control {
     let payload = sim.client_port(client).and_then(|port| payload(sim, port, message));
     match payload {
-        Some(payload) => Control { client: message.client, ..Control::new(0, message.kind, &payload) },
+        Some(payload) => {
+            Control { client: message.client, ..Control::new(0, message.kind, &payload) }
+        }
         None => Control::new(message.client, kind::ERROR, &[]),
     }
 }
@@ -54,9 +56,7 @@ fn payload(sim: &Sim, port: ib_topology::PortId, message: &Control) -> Option<Ve
             bytes.to_vec()
         }
         kind::SET_IS_SM => message.payload[..4].to_vec(),
-        kind::GET_PKEYS => {
-            sim.p_keys(port).iter().flat_map(|key| key.0.to_be_bytes()).collect()
-        }
+        kind::GET_PKEYS => sim.p_keys(port).iter().flat_map(|key| key.0.to_be_bytes()).collect(),
         _ => return None,
     })
 }

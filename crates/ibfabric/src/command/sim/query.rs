@@ -204,11 +204,8 @@ fn with_port(sim: &Sim, text: &str, show: fn(&Sim, PortId) -> Reply) -> Reply {
 
 fn counters(sim: &Sim, port: PortId) -> Reply {
     let counters = sim.counters(port);
-    let data: serde_json::Map<String, Value> = counters
-        .named()
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect();
+    let data: serde_json::Map<String, Value> =
+        counters.named().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
     let mut text = String::new();
     for (name, value) in counters.named() {
         writeln!(text, "{name} {value}").expect("a string takes everything");
