@@ -287,7 +287,7 @@ fn a_replay_logs_what_the_run_has_logged() {
     while let Some(event) = reader.next_event().expect("a whole capture") {
         packets += u32::from(matches!(event, ib_pcap::Event::Packet(_)));
     }
-    assert!(packets >= 400, "{packets} packets");
+    assert!(packets > 200, "{packets} packets");
 }
 
 #[test]
