@@ -36,7 +36,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l width -d 'The 
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l format -d 'The format to write. ibsim 0.10 itself knows speeds up to HDR' -r -f -a "ibsim\t'A net file that ibsim reads'
 ibnetdiscover\t'What ibnetdiscover prints'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-links -d 'The fraction of the links between switches to leave out, 0 to 1' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-switches -d 'The fraction of the switches to leave out, 0 to 1' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l drop-switches -d 'The fraction of the switches to leave out, 0 to 1, and with them the hosts that have no link left' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l seed -d 'The seed of everything random' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s g -l sm-port -l guid -d 'The GUID of the port that the subnet manager sits on; the first linked port of the file\'s first channel adapter without it' -r

@@ -67,6 +67,15 @@ fn assert_balanced(page: &str) {
 }
 
 #[test]
+fn one_route_is_not_called_routes() {
+    let page = page_of(&made("mesh", &["2"]), EngineKind::MinHop);
+    assert!(
+        page.contains("<title>1 route: 2 links</title>"),
+        "each host has one route to the other"
+    );
+}
+
+#[test]
 fn a_sound_tree_is_reported_with_its_figures() {
     let page = page_of(&made("fat-tree", &["16", "3"]), EngineKind::UpDown);
     assert_balanced(&page);
