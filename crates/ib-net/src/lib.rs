@@ -17,4 +17,5 @@ pub mod console;
 pub mod ibsim;
 mod poll;
 pub mod signals;
+mod tick;
 pub mod umad;

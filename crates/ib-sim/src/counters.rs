@@ -7,7 +7,9 @@ use ib_wire::mad::pm::{
 
 /// The counters of a port, at their full width; PortCounters and PortCountersExtended of IBTA
 /// volume 1, chapter 16.1.3. They are cut to what an attribute has room for when they are read.
+/// Those of all packets come first, together in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counters {
     /// Sent data in units of four bytes, without the CRCs of the link.
     pub xmit_data: u64,
@@ -139,6 +141,19 @@ impl Counters {
             }};
         }
         all!(add);
+    }
+
+    /// Returns the distance from other counters to these, modulo 2^64.
+    #[must_use]
+    pub(crate) const fn minus(&self, other: &Self) -> Self {
+        let mut result = *self;
+        macro_rules! subtract {
+            ($($name:ident)+) => {{
+                $( result.$name = self.$name.wrapping_sub(other.$name); )+
+            }};
+        }
+        all!(subtract);
+        result
     }
 
     /// Returns all counters by name.

@@ -44,6 +44,9 @@ pub(crate) enum Timer {
 /// depend on how the queue is built.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue<E> {
+    /// The earliest event, when it is known without the heap: where one packet is under way, its
+    /// events never enter the heap.
+    first: Option<Entry<E>>,
     heap: BinaryHeap<Entry<E>>,
     made: u64,
 }
@@ -84,23 +87,31 @@ impl<E> Ord for Entry<E> {
 
 impl<E> EventQueue<E> {
     pub(crate) const fn new() -> Self {
-        Self { heap: BinaryHeap::new(), made: 0 }
+        Self { first: None, heap: BinaryHeap::new(), made: 0 }
     }
 
     pub(crate) fn push(&mut self, at: Instant, event: E) {
         self.made += 1;
-        self.heap.push(Entry { at, number: self.made, event });
+        let entry = Entry { at, number: self.made, event };
+        // What is pushed now comes after everything of the same moment.
+        match &self.first {
+            Some(first) if first.at <= at => self.heap.push(entry),
+            Some(_) => self.heap.extend(self.first.replace(entry)),
+            None if self.heap.peek().is_some_and(|next| next.at <= at) => self.heap.push(entry),
+            None => self.first = Some(entry),
+        }
     }
 
     /// Returns all events in no particular order.
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
-        self.heap.iter().map(|entry| &entry.event)
+        self.first.iter().chain(&self.heap).map(|entry| &entry.event)
     }
 
     /// Returns when the next event is due.
+    #[inline]
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|entry| entry.at)
+        self.first.as_ref().or_else(|| self.heap.peek()).map(|entry| entry.at)
     }
 
     /// Takes the next event when it is due by a moment.
@@ -108,7 +119,7 @@ impl<E> EventQueue<E> {
         if self.next_at()? > moment {
             return None;
         }
-        self.heap.pop().map(|entry| (entry.at, entry.event))
+        self.first.take().or_else(|| self.heap.pop()).map(|entry| (entry.at, entry.event))
     }
 }
 

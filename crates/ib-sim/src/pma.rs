@@ -49,9 +49,10 @@ impl Sim {
                         self.write_counters(port, mad);
                     }
                 }
+                let short = mad.attribute_id() == AttributeId::PORT_COUNTERS;
                 let mut total = Counters::default();
                 for port in ports {
-                    total.add(&self.counters(port));
+                    total.add(&if short { self.short_counters(port) } else { self.counters(port) });
                 }
                 show(&total, mad);
                 MadStatus::OK
@@ -73,12 +74,27 @@ impl Sim {
             .then(|| ports.into_iter().map(|number| self.port_id(id, number)).collect())
     }
 
+    /// Returns what PortCounters counts, which may have been written apart from the others.
+    fn short_counters(&self, port: PortId) -> Counters {
+        let full = self.counters(port);
+        self.port(port).short_base.as_ref().map_or(full, |base| full.minus(base))
+    }
+
     fn write_counters(&mut self, port: PortId, mad: &Mad) {
-        let mut own = self.counters(port);
-        own.write(mad);
+        let (full, short) = (self.counters(port), self.short_counters(port));
+        let (mut new, mut new_short) = (full, short);
+        // The two attributes have the same names for counters of their own: writing the one leaves
+        // the other alone.
+        if mad.attribute_id() == AttributeId::PORT_COUNTERS {
+            new_short.write(mad);
+        } else {
+            new.write(mad);
+        }
         let now = self.now();
         let state = self.port_mut(port);
-        state.counters = own;
+        state.counters = new;
+        let base = new.minus(&new_short);
+        state.short_base = (base != Counters::default()).then(|| Box::new(base));
         // What has been waited for up to now is part of what was written.
         if let Some(queues) = &mut state.queues
             && queues.starved_since.is_some()

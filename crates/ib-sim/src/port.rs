@@ -23,34 +23,40 @@ pub(crate) const SWITCH_P_KEYS: u16 = 8;
 pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 
 /// A port of a node; port 0 of an adapter exists and is never used.
+///
+/// What every packet touches comes first and starts at a line of the cache, the counters of packets
+/// right behind it: fabrics are larger than caches.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Port {
-    pub(crate) node: NodeId,
-    pub(crate) number: u8,
-    pub(crate) guid: Guid,
-    pub(crate) info: PortInfo,
-    /// What Mellanox' attribute says: FDR10.
-    pub(crate) mellanox: MlnxExtPortInfo,
-    /// The best that the port can do.
-    pub(crate) best: LinkRate,
-    /// The port at the other end of the cable.
-    pub(crate) cable: Option<PortId>,
-    /// How long a byte takes, in picoseconds.
-    pub(crate) picos_per_byte: u32,
-    /// Grows whenever the link comes up or goes down: what was under way is lost then.
-    pub(crate) epoch: u32,
-    pub(crate) counters: Counters,
     /// Until when the port sends.
     pub(crate) busy_until: Instant,
-    /// Whether an event tells when the port has sent.
-    pub(crate) armed: bool,
+    /// The port at the other end of the cable.
+    pub(crate) cable: Option<PortId>,
     /// What waits to be sent; made when something has to wait for the first time.
     pub(crate) queues: Option<Box<Queues>>,
     /// The free blocks of the buffers at the other end, by lane; made when data is first sent.
     pub(crate) credits: Option<Box<[u32; 15]>>,
+    pub(crate) faults: Option<Box<PortFaults>>,
+    /// How long a byte takes, in picoseconds.
+    pub(crate) picos_per_byte: u32,
+    /// Grows whenever the link comes up or goes down: what was under way is lost then.
+    pub(crate) epoch: u32,
+    pub(crate) node: NodeId,
+    pub(crate) number: u8,
+    /// Whether an event tells when the port has sent.
+    pub(crate) armed: bool,
+    pub(crate) counters: Counters,
+    pub(crate) info: PortInfo,
+    /// What PortCounters counts from, once it was written: zero where there is nothing.
+    pub(crate) short_base: Option<Box<Counters>>,
+    pub(crate) guid: Guid,
     /// The tables of the port, made when they are first written.
     pub(crate) tables: Option<Box<Tables>>,
-    pub(crate) faults: Option<Box<PortFaults>>,
+    /// What Mellanox' attribute says: FDR10.
+    pub(crate) mellanox: MlnxExtPortInfo,
+    /// The best that the port can do.
+    pub(crate) best: LinkRate,
     /// When the lease of the M_Key ends, once it was violated.
     pub(crate) lease_ends: Option<Instant>,
     /// What a Set of PortCounters has set to zero is not forgotten here: packets dropped in all.
@@ -157,6 +163,7 @@ impl Port {
             picos_per_byte: 0,
             epoch: 0,
             counters: Counters::default(),
+            short_base: None,
             busy_until: Instant::ZERO,
             armed: false,
             queues: None,

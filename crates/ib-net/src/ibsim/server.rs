@@ -7,14 +7,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
 use super::message::{Connect, Control, Request, kind};
 use crate::batch::{BATCH, Batch, send};
+use crate::tick::Tick;
 
 mod socket;
 
@@ -28,8 +29,11 @@ const MOST_KEPT: usize = 65_536;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The token of the control socket; clients have the tokens behind it, watched files the ones
-/// from the end.
+/// from the middle on.
 const CONTROL: Token = Token(0);
+
+/// The token of the timer that has the clients looked after.
+const TICK: Token = Token(usize::MAX - 1);
 
 /// What arrived.
 #[derive(Clone, Debug)]
@@ -105,7 +109,7 @@ pub struct Server {
     inputs: VecDeque<Input>,
     watched: BTreeMap<usize, i32>,
     batch: Batch<{ Request::LENGTH }>,
-    looked: Instant,
+    tick: Tick,
     refused: Refused,
 }
 
@@ -122,6 +126,11 @@ impl Server {
         poll.registry()
             .register(&mut SourceFd(&source), CONTROL, Interest::READABLE)
             .map_err(failed)?;
+        let tick = Tick::every(LOOK_EVERY).map_err(failed)?;
+        let source = tick.as_fd().as_raw_fd();
+        poll.registry()
+            .register(&mut SourceFd(&source), TICK, Interest::READABLE)
+            .map_err(failed)?;
         Ok(Self {
             address,
             control,
@@ -133,7 +142,7 @@ impl Server {
             inputs: VecDeque::new(),
             watched: BTreeMap::new(),
             batch: Batch::new(),
-            looked: Instant::now(),
+            tick,
             refused: Refused::default(),
         })
     }
@@ -178,15 +187,20 @@ impl Server {
     /// Fails when the system does.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let busy = !self.inputs.is_empty() || !self.ready.is_empty() || self.control_ready;
-        let limit = limit.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
-        match self.poll.poll(&mut self.events, Some(if busy { Duration::ZERO } else { limit })) {
+        // The tick comes before any limit that is longer.
+        let limit = limit.filter(|&limit| limit < LOOK_EVERY);
+        match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
-        let mut writable = Vec::new();
+        let (mut writable, mut ticked) = (Vec::new(), false);
         for event in &self.events {
             match event.token() {
                 CONTROL => self.control_ready = true,
+                TICK => {
+                    self.tick.take();
+                    ticked = true;
+                }
                 Token(token) if token >= usize::MAX / 2 => {
                     self.inputs.push_back(Input::Readable(token - usize::MAX / 2));
                 }
@@ -210,7 +224,7 @@ impl Server {
                 self.watch_client(client);
             }
         }
-        if self.looked.elapsed() >= LOOK_EVERY {
+        if ticked {
             self.look();
         }
         Ok(())
@@ -412,7 +426,6 @@ impl Server {
 
     /// Looks for clients that died without a word.
     fn look(&mut self) {
-        self.looked = Instant::now();
         let dead: Vec<u32> = (0..)
             .zip(&self.clients)
             .filter(|(_, client)| client.as_ref().is_some_and(|client| client.control.is_dead()))

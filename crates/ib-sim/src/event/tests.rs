@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -16,4 +18,26 @@ fn events_come_by_time_and_then_in_their_order() {
     assert_eq!(queue.pop_by(at(5)), Some((at(5), 'd')));
     assert_eq!(queue.pop_by(Instant::NEVER), Some((at(5), 'e')));
     assert_eq!(queue.pop_by(Instant::NEVER), None);
+}
+
+proptest! {
+    /// The queue is a list that is sorted by time and keeps the order of what is equal.
+    #[test]
+    fn the_queue_is_a_stable_sort(steps in prop::collection::vec((0..6u64, any::<bool>()), 0..200)) {
+        let (mut queue, mut list) = (EventQueue::new(), Vec::new());
+        for (event, (time, takes)) in steps.into_iter().enumerate() {
+            let time = Instant::from_nanos(time);
+            if takes {
+                let place = (0..list.len()).min_by_key(|&place| list[place]);
+                let expected = place.map(|place| list.remove(place));
+                prop_assert_eq!(queue.pop_by(Instant::NEVER), expected);
+            } else {
+                queue.push(time, event);
+                list.push((time, event));
+            }
+            let earliest = list.iter().map(|&(time, _)| time).min();
+            prop_assert_eq!(queue.next_at(), earliest);
+            prop_assert_eq!(queue.iter().count(), list.len());
+        }
+    }
 }

@@ -34,6 +34,7 @@ fn write<A: ib_wire::mad::Attribute>(sim: &mut Sim, to: (ClientId, Remote), attr
 /// Fills all counters of a port with different values.
 fn fill(sim: &mut Sim, name: &str, base: u64) {
     let at = port(sim, name);
+    sim.port_mut(at).short_base = None;
     sim.port_mut(at).counters = Counters {
         xmit_data: base + 1,
         rcv_data: base + 2,
@@ -125,12 +126,13 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
     let at = port(&sim, "s1.2");
     for bit in 0..16 {
         fill(&mut sim, "s1.2", 10);
-        let before = sim.counters(at);
+        let before = sim.short_counters(at);
         let mut request = PortCounters::zeroed();
         request.port_select = 2;
         request.counter_select = CounterSelect(1 << bit);
         write(&mut sim, to, &request);
-        let after = sim.counters(at);
+        let after = sim.short_counters(at);
+        assert_eq!(sim.counters(at), before, "the counters of 64 bits are others");
         let changed: Vec<_> =
             before.named().into_iter().zip(after.named()).filter(|(b, a)| b != a).collect();
         assert_eq!(changed.len(), 1, "bit {bit}: {changed:?}");
@@ -146,6 +148,7 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
             _ => request.counter_select2 = 1 << (bit - 8),
         }
         write(&mut sim, to, &request);
+        assert_eq!(sim.short_counters(at), before, "the short counters are others");
         let changed = before.named().into_iter().zip(sim.counters(at).named());
         let expected = usize::from(bit < 22);
         assert_eq!(changed.filter(|(b, a)| b != a).count(), expected, "bit {bit}");
@@ -157,6 +160,22 @@ fn a_set_writes_what_it_selects_and_nothing_else() {
     request.symbol_errors = 4;
     let shown = write(&mut sim, to, &request);
     assert_eq!(shown.symbol_errors, 20, "four in each of five ports");
+}
+
+#[test]
+fn a_short_counter_counts_on_from_what_was_written() {
+    let (mut sim, client, remote) = made();
+    let to = (client, remote);
+    fill(&mut sim, "s1.2", 1000);
+    let mut request = PortCounters::zeroed();
+    request.port_select = 2;
+    request.counter_select = CounterSelect(1);
+    request.symbol_errors = 5000;
+    assert_eq!(write(&mut sim, to, &request).symbol_errors, 5000);
+    let at = port(&sim, "s1.2");
+    sim.port_mut(at).counters.symbol_errors += 7;
+    assert_eq!(read::<PortCounters>(&mut sim, to, 2).1.symbol_errors, 5007);
+    assert_eq!(read::<PortCountersExtended>(&mut sim, to, 2).1.symbol_errors, 1023);
 }
 
 #[test]
