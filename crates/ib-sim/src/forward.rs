@@ -2,7 +2,7 @@
 
 use ib_topology::{NodeId, PortId};
 use ib_types::ServiceLevel;
-use ib_wire::mad::smp::{self, DropReason, HopAction, HopNode, PERMISSIVE_LID};
+use ib_wire::mad::smp::{self, DropReason, HopAction, PERMISSIVE_LID};
 use ib_wire::mad::{Mad, MgmtClass};
 
 use crate::link::Flight;
@@ -60,11 +60,6 @@ impl Sim {
         }
     }
 
-    fn hop_node(&self, node: NodeId) -> HopNode {
-        let node = self.node(node);
-        HopNode { kind: node.kind, ports: node.ports }
-    }
-
     fn is_directed(flight: &Flight) -> bool {
         flight.packet.mad().is_some_and(|mad| mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE)
     }
@@ -101,7 +96,7 @@ impl Sim {
         match action {
             HopAction::Deliver => self.deliver_smp(node, port, key),
             HopAction::Forward(number)
-                if number != self.port(port).number && !self.node(node).kind.is_switch() =>
+                if number != self.port(port).number && !self.hop_node(node).kind.is_switch() =>
             {
                 let ports = self.node(node).ports;
                 let reason = DropReason::NoSuchPort { port: number, ports };

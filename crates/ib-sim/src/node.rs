@@ -25,8 +25,6 @@ pub(crate) struct Node {
     system_guid: Guid,
     /// The number of external ports.
     pub(crate) ports: u8,
-    /// The index of port 0.
-    pub(crate) first_port: u32,
     vendor_id: u32,
     device_id: u16,
     revision: u32,
@@ -58,7 +56,7 @@ pub(crate) struct Lies {
 }
 
 impl Node {
-    pub(crate) fn new(spec: &NodeSpec, first_port: u32) -> Self {
+    pub(crate) fn new(spec: &NodeSpec) -> Self {
         let switch = spec.kind.is_switch().then(|| {
             let mut info = SwitchInfo::zeroed();
             info.linear_fdb_cap = LINEAR_CAPACITY;
@@ -84,7 +82,6 @@ impl Node {
             guid: spec.guid,
             system_guid: spec.system_guid,
             ports: spec.ports,
-            first_port,
             vendor_id: spec.vendor_id,
             device_id: spec.device_id,
             revision: if spec.revision == 0 { REVISION } else { spec.revision },

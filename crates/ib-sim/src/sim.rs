@@ -9,6 +9,7 @@ use ib_topology::rng::Rng;
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
 use ib_types::Instant;
 use ib_wire::mad::sm::{PhysState, PortState};
+use ib_wire::mad::smp::HopNode;
 use slab::Slab;
 
 use crate::client::{Client, Request};
@@ -73,6 +74,8 @@ pub struct Sim {
     pub(crate) options: Options,
     now: Instant,
     pub(crate) nodes: Vec<Node>,
+    /// What every packet asks of a node and nothing changes, close together.
+    places: Vec<Place>,
     pub(crate) ports: Vec<Port>,
     pub(crate) names: HashMap<String, NodeId>,
     pub(crate) queue: EventQueue<Event>,
@@ -107,6 +110,14 @@ pub struct Sim {
     pub(crate) latency: u64,
 }
 
+/// What never changes of a node.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The index of port 0.
+    first_port: u32,
+    hop: HopNode,
+}
+
 /// An agent of a node.
 pub(crate) struct AgentSlot {
     pub(crate) node: NodeId,
@@ -124,6 +135,7 @@ impl Sim {
     pub fn new(fabric: &Fabric, options: Options) -> Self {
         assert!(options.lane_buffer >= 4224, "a lane holds at least a packet of 4,096 bytes");
         let mut nodes = Vec::with_capacity(fabric.node_count());
+        let mut places = Vec::with_capacity(fabric.node_count());
         let mut ports = Vec::new();
         for (id, node) in fabric.nodes() {
             let fastest = fabric
@@ -132,7 +144,10 @@ impl Sim {
                 .map(|(_, port)| port.rate)
                 .max_by_key(|rate| rate.megabits_per_second())
                 .unwrap_or(LinkRate::DEFAULT);
-            nodes.push(Node::new(node, ports.len() as u32));
+            let made = Node::new(node);
+            let hop = HopNode { kind: node.kind, ports: made.ports };
+            places.push(Place { first_port: ports.len() as u32, hop });
+            nodes.push(made);
             for (_, port) in fabric.ports_of(id) {
                 let rate = match (port.peer, port.number) {
                     (Some(_), _) => port.rate,
@@ -151,6 +166,7 @@ impl Sim {
         let mut sim = Self {
             now: Instant::ZERO,
             nodes,
+            places,
             ports,
             names,
             queue: EventQueue::new(),
@@ -296,7 +312,13 @@ impl Sim {
     /// Returns a port that is known to exist.
     #[inline]
     pub(crate) fn port_id(&self, node: NodeId, number: u8) -> PortId {
-        PortId(self.node(node).first_port + u32::from(number))
+        PortId(self.places[node.index()].first_port + u32::from(number))
+    }
+
+    /// Returns what the rules of directed routes ask of a node.
+    #[inline]
+    pub(crate) fn hop_node(&self, node: NodeId) -> HopNode {
+        self.places[node.index()].hop
     }
 
     /// Forgets what a manager has told a port.

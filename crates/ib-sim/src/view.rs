@@ -23,8 +23,7 @@ impl Sim {
     /// Returns a port by its number on a node.
     #[must_use]
     pub fn find_port(&self, node: NodeId, number: u8) -> Option<PortId> {
-        let node = self.nodes.get(node.index())?;
-        (number <= node.ports).then(|| PortId(node.first_port + u32::from(number)))
+        (number <= self.nodes.get(node.index())?.ports).then(|| self.port_id(node, number))
     }
 
     /// Returns the end port by which a node is reached: the management port of a switch, the first

@@ -11,14 +11,13 @@ use crate::sim::Sim;
 impl Sim {
     /// Returns the port that a modifier names; on anything but a switch 0 is the arrival port.
     pub(crate) fn selected_port(&self, port: PortId, number: u32) -> Result<PortId, MadStatus> {
-        let node = self.node(self.port(port).node);
-        if number == 0 && !node.kind.is_switch() {
+        let node = self.port(port).node;
+        let hop = self.hop_node(node);
+        if number == 0 && !hop.kind.is_switch() {
             return Ok(port);
         }
-        if number > u32::from(node.ports) {
-            return Err(MadStatus::BAD_FIELD);
-        }
-        Ok(PortId(node.first_port + number))
+        let number = u8::try_from(number).ok().filter(|&number| number <= hop.ports);
+        number.map(|number| self.port_id(node, number)).ok_or(MadStatus::BAD_FIELD)
     }
 
     pub(super) fn guid_block(&self, port: PortId, block: u32) -> Result<[Guid; 8], MadStatus> {

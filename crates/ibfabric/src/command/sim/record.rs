@@ -242,6 +242,7 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
             let q_key = if theirs.get() == 0 { QKey(0) } else { QKey::GSI };
             let remote = Remote { qpn: theirs, q_key, ..remote };
             sim.submit(client, &Datagram { remote, local_qpn: own, length, mad: Mad(mad) });
+            sim.settle(sim.now());
         }
         _ => return Err(KNOWN),
     }

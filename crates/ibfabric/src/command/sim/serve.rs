@@ -190,6 +190,7 @@ impl Serving {
         let Some(&id) = self.clients.get(&client) else { return Ok(()) };
         let datagram = datagram(request);
         self.sim.submit(id, &datagram);
+        self.sim.settle(self.sim.now());
         self.record(|recorder| recorder.submit(id, &datagram))
     }
 
