@@ -16,7 +16,7 @@ use ib_wire::mad::{MgmtClass, TransactionId};
 
 use crate::log::Entry;
 use crate::loss::Loss;
-use crate::packet::Payload;
+use crate::packet::{MadPayload, Payload};
 use crate::sim::{ClientId, Sim};
 
 mod request;
@@ -44,6 +44,8 @@ pub(crate) struct Client {
     pub(crate) port: PortId,
     pub(crate) options: ClientOptions,
     pub(crate) inbox: VecDeque<Incoming>,
+    /// Whether it is among the clients for which something has come.
+    woken: bool,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) lost: u64,
@@ -69,8 +71,15 @@ impl Sim {
     /// Panics when there is no such port, or 65,534 clients are attached.
     pub fn attach(&mut self, port: PortId, options: ClientOptions) -> ClientId {
         assert!(port.index() < self.ports.len(), "the port exists");
-        let client =
-            Client { port, options, inbox: VecDeque::new(), sent: 0, received: 0, lost: 0 };
+        let client = Client {
+            port,
+            options,
+            inbox: VecDeque::new(),
+            woken: false,
+            sent: 0,
+            received: 0,
+            lost: 0,
+        };
         let id = self.free_client();
         self.clients[id.0 as usize] = Some(client);
         self.clients_of.entry(port).or_default().push(id);
@@ -203,12 +212,16 @@ impl Sim {
         let Some(client) = self.client_mut(id) else { return };
         client.sent += 1;
         let port = client.port;
-        let mut mad = datagram.mad;
+        let mut packet = self.datagram_packet(port, datagram);
+        let Payload::Mad(MadPayload { mad, .. }) = &mut packet.payload else {
+            unreachable!("a datagram was sent")
+        };
         let transaction = mad.transaction_id().0;
+        let directed = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE;
         let request = if mad.method().is_response() {
             // The answer to what the client was handed belongs to the request of whoever asked; what
             // only acknowledges a part of the request is no answer yet.
-            let answers = !request::is_rmpp_control(&mad);
+            let answers = !request::is_rmpp_control(mad);
             answers.then(|| self.handed.remove(&(transaction, port))).flatten()
         } else {
             let stamp = u64::from(id.0 + 1) << OWN_BITS;
@@ -216,8 +229,7 @@ impl Sim {
             mad.set_transaction_id(TransactionId(own | stamp));
             Some(self.remember(id, datagram))
         };
-        let packet = self.datagram_packet(port, &Datagram { mad, ..*datagram });
-        if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE && datagram.remote.qpn.get() == 0 {
+        if directed && datagram.remote.qpn.get() == 0 {
             self.send_directed(port, packet, request);
         } else {
             self.send_by_lid(port, packet, request);
@@ -291,8 +303,19 @@ impl Sim {
         };
         let client = self.client_mut(target).expect("the client was found");
         client.received += 1;
-        client.inbox.push_back(Incoming::Received(datagram));
-        self.woken.insert(target);
+        self.give(target, Incoming::Received(datagram));
+    }
+
+    /// Puts something into a client's inbox, if it is still there.
+    pub(crate) fn give(&mut self, id: ClientId, incoming: Incoming) {
+        let Some(client) = self.clients.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        client.inbox.push_back(incoming);
+        if !client.woken {
+            client.woken = true;
+            self.woken.push_back(id);
+        }
     }
 
     /// Returns the client that takes what nobody asked for.
@@ -306,9 +329,17 @@ impl Sim {
         })
     }
 
-    /// Returns the clients for which something has come since this was last asked.
-    pub fn take_woken(&mut self) -> Vec<ClientId> {
-        std::mem::take(&mut self.woken).into_iter().collect()
+    /// Returns a client for which something has come since it was last returned; `None` when there is
+    /// no other.
+    pub fn next_woken(&mut self) -> Option<ClientId> {
+        loop {
+            let id = self.woken.pop_front()?;
+            if let Some(client) = self.client_mut(id)
+                && std::mem::take(&mut client.woken)
+            {
+                return Some(id);
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The fabric and its clock.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ pub struct Sim {
     /// they were and the port at which.
     pub(crate) handed: BTreeMap<(u64, PortId), u32>,
     /// The clients for which something has come.
-    pub(crate) woken: BTreeSet<ClientId>,
+    pub(crate) woken: VecDeque<ClientId>,
     pub(crate) request_number: u32,
     pub(crate) agents: Vec<AgentSlot>,
     pub(crate) agents_of: BTreeMap<(NodeId, u8), u32>,
@@ -179,7 +179,7 @@ impl Sim {
             clients_of: BTreeMap::new(),
             requests: Slab::new(),
             handed: BTreeMap::new(),
-            woken: BTreeSet::new(),
+            woken: VecDeque::new(),
             request_number: 0,
             agents: Vec::new(),
             agents_of: BTreeMap::new(),

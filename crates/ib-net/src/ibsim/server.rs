@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ const TICK: Token = Token(usize::MAX - 1);
 
 /// What arrived.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all that arrives is a request")]
 pub enum Input {
     /// Somebody wants to be a client; to be answered with [`Server::accept`] or
     /// [`Server::refuse`].
@@ -58,7 +60,7 @@ pub enum Input {
         /// The client.
         client: u32,
         /// The datagram with its addresses.
-        request: Box<Request>,
+        request: Request,
     },
     /// A client left or died; its number will be used again.
     Gone {
@@ -109,6 +111,8 @@ pub struct Server {
     inputs: VecDeque<Input>,
     watched: BTreeMap<usize, i32>,
     batch: Batch<{ Request::LENGTH }>,
+    /// The client whose datagrams the batch holds, and which of them are still to be handed out.
+    batched: (u32, Range<usize>),
     tick: Tick,
     refused: Refused,
 }
@@ -142,6 +146,7 @@ impl Server {
             inputs: VecDeque::new(),
             watched: BTreeMap::new(),
             batch: Batch::new(),
+            batched: (0, 0..0),
             tick,
             refused: Refused::default(),
         })
@@ -186,7 +191,10 @@ impl Server {
     /// # Errors
     /// Fails when the system does.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        let busy = !self.inputs.is_empty() || !self.ready.is_empty() || self.control_ready;
+        let busy = !self.batched.1.is_empty()
+            || !self.inputs.is_empty()
+            || !self.ready.is_empty()
+            || self.control_ready;
         // The tick comes before any limit that is longer.
         let limit = limit.filter(|&limit| limit < LOOK_EVERY);
         match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {
@@ -234,6 +242,15 @@ impl Server {
     #[allow(clippy::should_implement_trait, reason = "nothing ends: later there may be more")]
     pub fn next(&mut self) -> Option<Input> {
         loop {
+            if let Some(index) = self.batched.1.next() {
+                match self.batch.datagram(index).map(Request::parse) {
+                    Some(Ok(request)) => {
+                        return Some(Input::Request { client: self.batched.0, request });
+                    }
+                    Some(Err(_)) | None => self.refused.malformed += 1,
+                }
+                continue;
+            }
             if let Some(input) = self.inputs.pop_front() {
                 return Some(input);
             }
@@ -299,14 +316,7 @@ impl Server {
             Ok(count) => count,
             Err(_) => return self.forget(client),
         };
-        for index in 0..count {
-            match self.batch.datagram(index).map(Request::parse) {
-                Some(Ok(request)) => {
-                    self.inputs.push_back(Input::Request { client, request: Box::new(request) });
-                }
-                Some(Err(_)) | None => self.refused.malformed += 1,
-            }
-        }
+        self.batched = (client, 0..count);
         // Fewer than were asked for means that the socket was empty, and what comes later is told
         // anew.
         if count == BATCH {

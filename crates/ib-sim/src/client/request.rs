@@ -49,8 +49,7 @@ impl Sim {
         let Some(client) = self.client_mut(request.client) else { return };
         client.lost += 1;
         if client.options.told_of_losses {
-            client.inbox.push_back(Incoming::Lost(request.datagram));
-            self.woken.insert(request.client);
+            self.give(request.client, Incoming::Lost(request.datagram));
         }
     }
 

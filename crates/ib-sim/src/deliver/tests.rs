@@ -263,7 +263,7 @@ impl Play {
                 sim.run_until(until);
             }
         }
-        for client in self.sim.take_woken() {
+        while let Some(client) = self.sim.next_woken() {
             while let Some(incoming) = self.sim.receive(client) {
                 if let Incoming::Received(datagram) = incoming {
                     self.last = Some(datagram);

@@ -76,7 +76,7 @@ fn serve(server: &mut Server, input: Input) {
             }
             server.answer(client, &Control::new(client, message.kind, &payload));
         }
-        Input::Request { client, request } => carry(server, client, *request),
+        Input::Request { client, request } => carry(server, client, request),
         Input::Gone { .. } | Input::Readable(_) => {}
     }
 }

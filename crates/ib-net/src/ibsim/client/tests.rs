@@ -74,7 +74,7 @@ fn serve(server: &mut Server, input: Input, seen: &mut Vec<Request>) {
             server.answer(client, &Control::new(client, message.kind, &payload));
         }
         Input::Request { client, mut request } => {
-            seen.push(*request);
+            seen.push(request);
             let mut mad = Mad(request.mad);
             if let Some(info) = mad.attribute::<NodeInfo>() {
                 mad.set_attribute(&NodeInfo { port_guid: Guid(0x13), ..info });

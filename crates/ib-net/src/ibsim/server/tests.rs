@@ -97,7 +97,7 @@ fn a_client_comes_asks_and_goes() {
     }
     for number in 0..9 {
         let Input::Request { request: got, .. } = input(&mut server) else { panic!("a request") };
-        assert_eq!(*got, request(number));
+        assert_eq!(got, request(number));
         server.send(client, &got);
     }
     server.flush();

@@ -199,7 +199,7 @@ pub(super) fn replay(sim: &mut Sim, args: &ServeArgs, path: &Path) -> Result<Ver
 
 /// Takes what came for clients that are not there.
 fn drain(sim: &mut Sim) {
-    for client in sim.take_woken() {
+    while let Some(client) = sim.next_woken() {
         while sim.receive(client).is_some() {}
     }
 }

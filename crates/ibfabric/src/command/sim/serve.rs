@@ -110,7 +110,7 @@ impl Serving {
             self.take(input)?;
         }
         self.sim.settle(now);
-        for client in self.sim.take_woken() {
+        while let Some(client) = self.sim.next_woken() {
             self.hand_out(client);
         }
         self.server.flush();
