@@ -12,20 +12,33 @@ pub(crate) fn man(check: bool) -> Chored {
     let directory = root().join("docs/man");
     let mut command = ibfabric::cli::command().disable_help_subcommand(true);
     command.build();
-    let names: Vec<String> =
-        command.get_subcommands().map(|sub| format!("ibfabric-{}", sub.get_name())).collect();
-    let mut pages = vec![(directory.join("ibfabric.1"), page(&command, "ibfabric", &names)?)];
-    for (sub, name) in command.get_subcommands().zip(&names) {
-        pages.push((directory.join(format!("{name}.1")), page(sub, name, &names)?));
+    let mut commands = Vec::new();
+    collect(&command, "ibfabric", &mut commands);
+    let names: Vec<&str> = commands.iter().map(|(name, _)| name.as_str()).collect();
+    let mut pages = Vec::new();
+    for (name, command) in &commands {
+        pages.push((directory.join(format!("{name}.1")), page(command, name, &names)?));
     }
     put(&directory, pages, check)
+}
+
+/// Collects a command and all below it with the names of their pages.
+fn collect<'a>(
+    command: &'a clap::Command,
+    name: &str,
+    found: &mut Vec<(String, &'a clap::Command)>,
+) {
+    found.push((name.to_owned(), command));
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        collect(sub, &format!("{name}-{}", sub.get_name()), found);
+    }
 }
 
 /// Makes one page.
 fn page(
     command: &clap::Command,
     name: &str,
-    names: &[String],
+    names: &[&str],
 ) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let subcommand = command.get_name();
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
@@ -38,9 +51,16 @@ fn page(
         man.render_subcommands_section(&mut out)?;
     }
     man.render_options_section(&mut out)?;
-    if subcommand == "gen" {
-        section(&mut out, "KINDS");
-        verbatim(&mut out, &ibfabric::cli::kinds());
+    match subcommand {
+        "gen" => {
+            section(&mut out, "KINDS");
+            verbatim(&mut out, &ibfabric::cli::kinds());
+        }
+        "ctl" => {
+            section(&mut out, "COMMANDS");
+            verbatim(&mut out, ibfabric::cli::sim::CONSOLE);
+        }
+        _ => {}
     }
     let examples = ibfabric::cli::examples(subcommand);
     if !examples.is_empty() {
@@ -51,26 +71,35 @@ fn page(
         verbatim(&mut out, &format!("    {line}"));
     }
     section(&mut out, "EXIT STATUS");
-    let statuses = [
-        (0, "The answer is good."),
-        (
-            1,
-            "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",
-        ),
-        (2, "The input or the command line is unusable."),
-    ];
-    for (status, meaning) in statuses {
+    for (status, meaning) in statuses(subcommand) {
         out.extend(format!(".TP\n\\fB{status}\\fR\n{meaning}\n").bytes());
     }
     section(&mut out, "SEE ALSO");
-    let others =
-        names.iter().map(String::as_str).chain(["ibfabric"]).filter(|&other| other != name);
+    let others = names.iter().filter(|&&other| other != name);
     let mut others: Vec<String> =
         others.map(|other| format!("\\fB{}\\fR(1)", escaped(other))).collect();
     others.extend(["opensm", "ibnetdiscover"].map(|other| format!("\\fB{other}\\fR(8)")));
-    others.push("the project's docs/fabric\\-files.md for the file formats".to_owned());
+    let more = match subcommand {
+        "sim" | "ctl" => "docs/simulator.md",
+        _ => "docs/fabric-files.md for the file formats",
+    };
+    others.push(format!("the project's {}", escaped(more)));
     out.extend(format!("{}\n", others.join(", ")).bytes());
     Ok(out)
+}
+
+/// Returns the exit statuses of a subcommand with their meanings.
+fn statuses(subcommand: &str) -> [(u8, &'static str); 3] {
+    let (good, bad) = match subcommand {
+        "gen" => ("The file was written.", "Never."),
+        "sim" => ("The simulator was asked to end, or the replay is over.", "Never."),
+        "ctl" => ("All commands were done.", "A command was refused."),
+        _ => (
+            "The answer is good.",
+            "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",
+        ),
+    };
+    [(0, good), (1, bad), (2, "The input or the command line is unusable.")]
 }
 
 fn section(out: &mut Vec<u8>, heading: &str) {

@@ -71,7 +71,14 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric sim tree.net --socket lab &
     LD_PRELOAD=/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so IBSIM_SOCKNAME=lab ibnetdiscover",
             ),
-            ("Pulls a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
+            (
+                "A run with ten faults that can be repeated, and its packets:",
+                "ibfabric sim tree.net --random-faults 10 --seed 7 --record run.txt --pcap run.pcapng",
+            ),
+        ],
+        "ctl" => &[
+            ("Pull a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
+            ("What was refused, lost and answered:", "ibfabric sim ctl stats --format json"),
         ],
         _ => &[],
     }

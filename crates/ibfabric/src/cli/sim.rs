@@ -8,6 +8,34 @@ use ib_sim::LogLevel;
 
 use crate::output::Format;
 
+/// The commands of the console, which scripts have too, a line each.
+pub const CONSOLE: &str = "\
+Link \"node\"[port] \"node\"[port]      plugs a cable in
+Unlink \"node\"[[port]]               pulls cables
+ReLink \"node\"[[port]]               plugs pulled cables back in
+Clear \"node\"[[port]]                pulls cables for good and resets the ports
+Guid \"node\"[[port]] GUID            changes a GUID
+Error \"node\"[[port]] RATE [ATTR]    loses so many per cent of what the port answers and sends
+PerformanceSet \"node\"[port] PortCounters.NAME=VALUE
+Baselid \"node\"[[port]] LID [LMC]    changes a LID
+Fault \"node\"[[port]] loss=P corrupt=P duplicate=P reorder=P held=TIME delay=TIME | none
+Flap \"node\"[port] DOWN UP TIMES     takes a link down and up
+Power \"node\" on|off
+MKey \"node\"[[port]] KEY [PROTECT]   sets a key that the manager does not know
+Misroute \"node\" PORT PORT | none    sends by the second what the table has for the first
+IgnoreLft \"node\" all | none | BLOCK ...
+Swap \"node\"[port] \"node\"[port]      exchanges two cables
+Dump [\"node\"]                       what nodes and ports say of themselves
+Route LID LID                       the way of a packet by the tables
+Counters \"node\"[port]               the counters of a port
+Attached                            who is attached
+X CLIENT                            sends a client away
+Addresses [\"node\"[[port]]]          the IP addresses of ports
+Stats                               totals
+Quit                                ends the simulator
+Names need quotes only where they hold blanks. See ibfabric-sim-ctl(1).
+";
+
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -26,6 +54,7 @@ pub enum SimAction {
     /// Tells a running simulator what to do, or asks it.
     ///
     /// Without a command it reads commands from standard input, one per line. `help` lists them.
+    #[command(after_long_help = super::examples_text("ctl"))]
     Ctl(CtlArgs),
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::serve::Serving;
+use crate::cli::sim::CONSOLE;
 
 /// The answer to a line.
 #[derive(Debug, Serialize)]
@@ -27,40 +28,13 @@ impl Reply {
     }
 }
 
-const HELP: &str = "\
-Link \"node\"[port] \"node\"[port]      plugs a cable in
-Unlink \"node\"[[port]]               pulls cables
-ReLink \"node\"[[port]]               plugs pulled cables back in
-Clear \"node\"[[port]]                pulls cables for good and resets the ports
-Guid \"node\"[[port]] GUID            changes a GUID
-Error \"node\"[[port]] RATE [ATTR]    loses so many per cent of what the port answers and sends
-PerformanceSet \"node\"[port] PortCounters.NAME=VALUE
-Baselid \"node\"[[port]] LID [LMC]    changes a LID
-Fault \"node\"[[port]] loss=P corrupt=P duplicate=P reorder=P held=TIME delay=TIME | none
-Flap \"node\"[port] DOWN UP TIMES     takes a link down and up
-Power \"node\" on|off
-MKey \"node\"[[port]] KEY [PROTECT]   sets a key that the manager does not know
-Misroute \"node\" PORT PORT | none    sends by the second what the table has for the first
-IgnoreLft \"node\" all | none | BLOCK ...
-Swap \"node\"[port] \"node\"[port]      exchanges two cables
-Dump [\"node\"]                       what nodes and ports say of themselves
-Route LID LID                       the way of a packet by the tables
-Counters \"node\"[port]               the counters of a port
-Attached                            who is attached
-X CLIENT                            sends a client away
-Addresses [\"node\"[[port]]]          the IP addresses of ports
-Stats                               totals
-Quit                                ends the simulator
-Names need quotes only where they hold blanks. See ibfabric-sim(1).
-";
-
 /// Does what a line says. Returns the answer, and the command if it changed the fabric.
 pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     let reply = match word.to_ascii_lowercase().as_str() {
-        "help" | "?" => Reply::good(HELP, Value::Null),
+        "help" | "?" => Reply::good(CONSOLE, Value::Null),
         "start" => Reply::good("the simulator is running already", Value::Null),
         "quit" => {
             serving.ends = true;
