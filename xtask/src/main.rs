@@ -6,6 +6,7 @@
 //! | `conformance.rs` | `conformance opensm`: the same question to OpenSM and to ibfabric |
 //! | `tshark.rs` | `conformance tshark`: capture files of every operation code, read by tshark |
 //! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
+//! | `links.rs` | `conformance links`: our own links on a real ibsim and with a real OpenSM |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
@@ -17,6 +18,7 @@ mod campaign;
 mod clients;
 mod conformance;
 mod docs;
+mod links;
 mod paths;
 mod tshark;
 
@@ -71,6 +73,9 @@ enum Peer {
     /// Runs OpenSM, osmtest and infiniband-diags on ibsim and on `ibfabric sim` and compares what
     /// they say.
     IbsimClients(clients::Args),
+    /// Runs ibfabric's links on a real ibsim, under Debian's umad library and with a real OpenSM, and
+    /// on `ibfabric sim`.
+    Links,
 }
 
 #[derive(Subcommand)]
@@ -89,6 +94,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Opensm(args) } => conformance::run(&args),
         Chore::Conformance { peer: Peer::Tshark(args) } => tshark::run(&args),
         Chore::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
+        Chore::Conformance { peer: Peer::Links } => links::run(),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
@@ -113,20 +119,31 @@ fn root() -> PathBuf {
 
 /// Builds the program in release mode and returns its path.
 fn release_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    release_artifact(&["--package", "ibfabric"], "ibfabric")
+}
+
+/// Builds something in release mode and returns the path of the program or library of that name.
+fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = std::process::Command::new(cargo)
-        .args(["build", "--quiet", "--release", "--package", "ibfabric"])
+        .args(["build", "--quiet", "--release"])
+        .args(arguments)
         .args(["--message-format", "json"])
         .current_dir(root())
         .stderr(std::process::Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        return Err("the program does not build".into());
+        return Err(format!("{name} does not build").into());
     }
+    let is_shared = |path: &&str| path.ends_with(".so");
     String::from_utf8(output.stdout)?
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "ibfabric")
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .ok_or_else(|| "cargo names no executable".into())
+        .filter(|message| message["target"]["name"] == name)
+        .find_map(|message| {
+            let files = message["filenames"].as_array().into_iter().flatten();
+            let library = files.filter_map(|file| file.as_str()).find(is_shared);
+            message["executable"].as_str().or(library).map(PathBuf::from)
+        })
+        .ok_or_else(|| format!("cargo names no file of {name}").into())
 }

@@ -5,10 +5,12 @@
 //! | [`routing`] | fabrics, engines and options whose forwarding tables must be OpenSM's |
 //! | [`opensm`] | running a real OpenSM on a real ibsim, once |
 //! | [`clients`] | the programs that a simulator of ibsim's protocol serves, and what they must say |
+//! | [`links`] | our own links against a real ibsim, Debian's umad library and OpenSM |
 //!
 //! A case is run through both peers by `cargo xtask conformance`, which also writes the check sums
 //! of what the real peer said; the tests compare ibfabric with those sums, so they need no peer.
 
 pub mod clients;
+pub mod links;
 pub mod opensm;
 pub mod routing;

@@ -1,0 +1,354 @@
+//! Our own links against simulators and managers that are not ours: ibsim's protocol with a real
+//! ibsim, umad through Debian's library, subnet administration with a real OpenSM.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ib_link::{Datagram, Incoming, MadLink, Remote};
+use ib_mad::{Client, Request, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
+use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
+use ib_topology::generate::{Kind as FabricKind, generate};
+use ib_topology::{Fabric, LinkRate};
+use ib_types::{Guid, LinkSpeed, LinkWidth};
+use ib_wire::mad::pm::PortCounters;
+use ib_wire::mad::sa::{ComponentMask, NodeRecord, PathRecord, SaHeader};
+use ib_wire::mad::sm::{NodeInfo, PhysState, PortInfo};
+use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
+
+use crate::clients::fabrics::write_net;
+use crate::clients::manager::{Manager, Options};
+use crate::clients::program::Seat;
+use crate::clients::server::{Kind, Server};
+use crate::clients::session::socket_name;
+use crate::opensm::first_adapter;
+
+/// The class of ibping, which may have segments and which no node answers by itself. ibsim 0.10 hands
+/// a client no request of class 0x31.
+const VENDOR: MgmtClass = MgmtClass(0x32);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Checked = Result<(), Box<dyn std::error::Error>>;
+
+/// What runs where.
+pub struct Place<'a> {
+    /// The simulator.
+    pub simulator: &'a Kind,
+    /// The library under which OpenSM and the umad program run.
+    pub preload: &'a Path,
+    /// Whether that library carries answers of more than one datagram.
+    pub complete: bool,
+    /// The program that asks over umad: the example `umad_node_info`.
+    pub umad_program: &'a Path,
+    /// A directory for logs.
+    pub directory: &'a Path,
+}
+
+/// A simulator with OpenSM on it.
+pub struct Scene<'a> {
+    place: &'a Place<'a>,
+    fabric: Fabric,
+    socket: String,
+    seat: Seat,
+    // What is dropped first ends first.
+    _manager: Manager,
+    _server: Box<dyn Server>,
+}
+
+/// A check and how it went.
+#[derive(Debug)]
+pub struct Report {
+    /// What was checked.
+    pub name: &'static str,
+    /// What was wrong.
+    pub fault: Option<String>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.fault {
+            None => write!(f, "{}: ok", self.name),
+            Some(fault) => write!(f, "{}: FAILED: {fault}", self.name),
+        }
+    }
+}
+
+impl<'a> Scene<'a> {
+    /// Starts the simulator and OpenSM, and returns after SUBNET UP.
+    ///
+    /// # Errors
+    /// Fails when one of them cannot be run or does not come up.
+    pub fn start(place: &'a Place<'a>) -> Result<Self, Box<dyn std::error::Error>> {
+        let kind = FabricKind::parse("xgft", &["4,4", "1,2"])?;
+        let rate = LinkRate { width: LinkWidth::X4, speed: LinkSpeed::Hdr };
+        let options = ib_topology::generate::Options { rate, ..Default::default() };
+        let fabric = generate(&kind, &options)?;
+        let net = place.directory.join("net");
+        write_net(&fabric, &net)?;
+        let socket = socket_name();
+        let server = place.simulator.start(&net, place.directory, &socket)?;
+        let text = std::fs::read_to_string(&net)?;
+        let node = first_adapter(&text).ok_or("the fabric has no channel adapter")?.to_owned();
+        let directory = place.directory.to_owned();
+        let seat =
+            Seat { socket: socket.clone(), preload: place.preload.to_owned(), node, directory };
+        let options =
+            Options { engine: "minhop", lmc: 0, log_flags: 0x03, limit: Duration::from_secs(60) };
+        let manager = Manager::start(&seat, place.directory, &options)?;
+        Ok(Self { place, fabric, socket, seat, _manager: manager, _server: server })
+    }
+
+    /// Checks everything.
+    #[must_use]
+    pub fn check(&self) -> Vec<Report> {
+        let checks: [(&'static str, fn(&Self) -> Checked); 6] = [
+            ("directed routes reach every port", Self::directed_routes),
+            ("every node tells its counters by its LID", Self::counters),
+            ("OpenSM knows the path from port to port", Self::path),
+            ("OpenSM tells all nodes in one answer", Self::table),
+            ("messages of up to 100,000 bytes pass between two clients", Self::messages),
+            ("the umad link finds the node that it is on", Self::umad),
+        ];
+        let run = |(name, check): (&'static str, fn(&Self) -> Checked)| Report {
+            name,
+            fault: check(self).err().map(|error| error.to_string()),
+        };
+        checks.into_iter().map(run).collect()
+    }
+
+    fn attach(&self, node: &str, is_sm: bool) -> Result<IbsimLink, Box<dyn std::error::Error>> {
+        let server = ServerAddress::Name(self.socket.clone());
+        let attach = Attach { node: Some(node.to_owned()), is_sm, ..Attach::new(server) };
+        Ok(IbsimLink::attach(&attach)?)
+    }
+
+    /// The names of the adapters.
+    fn hosts(&self) -> Vec<&str> {
+        let nodes = self.fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
+        nodes.map(|(_, node)| node.name.as_str()).collect()
+    }
+
+    /// Walks the fabric from a host; returns its nodes and the LIDs of their end ports.
+    fn walk(
+        &self,
+        link: &mut IbsimLink,
+    ) -> Result<BTreeMap<Guid, u16>, Box<dyn std::error::Error>> {
+        let mut client = Client::new(RequesterConfig::default());
+        let mut lids = BTreeMap::new();
+        let (mut paths, mut links) = (vec![Vec::new()], BTreeSet::new());
+        while !paths.is_empty() {
+            let infos = ask_all::<NodeInfo>(&mut client, link, &paths, |_| 0)?;
+            let mut ports = Vec::new();
+            for (path, info) in paths.iter().zip(infos) {
+                let switch = info.node_type.0 == 2;
+                if let Entry::Vacant(place) = lids.entry(info.node_guid) {
+                    place.insert(0);
+                    let first = if switch { 0 } else { info.local_port };
+                    let last = if switch { info.num_ports } else { first };
+                    ports.extend((first..=last).map(|port| (path.clone(), info, port)));
+                }
+            }
+            let places: Vec<Vec<u8>> = ports.iter().map(|(path, ..)| path.clone()).collect();
+            let numbers: Vec<u8> = ports.iter().map(|&(.., port)| port).collect();
+            let infos =
+                ask_all::<PortInfo>(&mut client, link, &places, |index| numbers[index].into())?;
+            paths.clear();
+            for ((path, node, number), info) in ports.into_iter().zip(infos) {
+                if number == 0 || node.node_type.0 != 2 {
+                    lids.insert(node.node_guid, info.lid);
+                }
+                if number != 0 && info.phys_state == PhysState::LINK_UP {
+                    links.insert((node.node_guid, number));
+                    // A host passes nothing on: only the first one's port leads further.
+                    if node.node_type.0 == 2 || path.is_empty() {
+                        paths.push(path.into_iter().chain([number]).collect());
+                    }
+                }
+            }
+        }
+        let (found, expected) = (links.len(), self.fabric.links().count() * 2);
+        if found != expected {
+            return Err(format!("{found} ports have a link, expected {expected}").into());
+        }
+        Ok(lids)
+    }
+
+    fn directed_routes(&self) -> Checked {
+        let mut link = self.attach(self.hosts()[0], false)?;
+        let found = self.walk(&mut link)?;
+        let expected: BTreeSet<Guid> = self.fabric.nodes().map(|(_, node)| node.guid).collect();
+        let found: BTreeSet<Guid> = found.into_keys().collect();
+        same("the nodes", &found, &expected)
+    }
+
+    fn counters(&self) -> Checked {
+        let mut link = self.attach(self.hosts()[1], false)?;
+        let lids = self.walk(&mut link)?;
+        let mut client = Client::new(RequesterConfig::default());
+        let requests = lids.values().map(|&lid| {
+            let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(0));
+            let counters = PortCounters { port_select: 1, ..PortCounters::zeroed() };
+            mad.set_attribute(&counters);
+            Request::new(Remote::gsi(lid), mad)
+        });
+        let answers = client.call_all(&mut link, requests.collect())?;
+        for (lid, answer) in lids.values().zip(answers) {
+            let answer = answer.map_err(|failure| format!("LID {lid}: {failure}"))?;
+            same("the status", &answer.status(), &MadStatus::OK)?;
+            let counters: PortCounters = answer.mad().attribute().ok_or("no PortCounters")?;
+            if counters.xmit_packets == 0 || counters.rcv_packets == 0 {
+                return Err(format!("LID {lid} has counted nothing").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> Checked {
+        let mut link = self.attach(self.hosts()[2], false)?;
+        let lids = self.walk(&mut link)?;
+        let port = link.port()?;
+        let target = *lids.values().max().ok_or("no LIDs")?;
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(0));
+        let wanted = PathRecord { slid: port.lid, dlid: target, ..PathRecord::zeroed() };
+        mad.set_attribute(&wanted);
+        let component_mask = ComponentMask::of(&[4, 5]);
+        mad.set_sa(&SaHeader { component_mask, ..SaHeader::zeroed() });
+        let request = Request::new(Remote::gsi(port.sm_lid), mad);
+        let answer = Client::new(RequesterConfig::default()).call(&mut link, request)?;
+        same("the status", &answer.status(), &MadStatus::OK)?;
+        let found: PathRecord = answer.mad().attribute().ok_or("no PathRecord")?;
+        same("the LIDs", &(found.slid, found.dlid), &(port.lid, target))?;
+        same("the prefix", &found.dgid.prefix(), &port.gid_prefix)
+    }
+
+    fn table(&self) -> Checked {
+        if !self.place.complete {
+            // Debian's library sends one datagram of each answer.
+            return Ok(());
+        }
+        let mut link = self.attach(self.hosts()[3], false)?;
+        let port = link.port()?;
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
+        mad.set_attribute_id(AttributeId::NODE_RECORD);
+        let request = Request::new(Remote::gsi(port.sm_lid), mad);
+        let answer = Client::new(RequesterConfig::default()).call(&mut link, request)?;
+        same("the status", &answer.status(), &MadStatus::OK)?;
+        let found: BTreeSet<Guid> =
+            answer.records::<NodeRecord>().map(|record| record.node_info.node_guid).collect();
+        let expected: BTreeSet<Guid> = self.fabric.nodes().map(|(_, node)| node.guid).collect();
+        same("the nodes", &found, &expected)
+    }
+
+    /// One client answers requests of any length with what was asked, reversed.
+    fn messages(&self) -> Checked {
+        let hosts = self.hosts();
+        let mut asker = self.attach(hosts[0], false)?;
+        // The simulators hand what nobody asked for to whoever has this duty.
+        let mut answerer = self.attach(hosts[hosts.len() - 1], true)?;
+        let lid = answerer.port()?.lid;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let serving = scope.spawn(|| serve(&mut answerer, &done).map_err(|e| e.to_string()));
+            let asked = exchange(&mut asker, lid);
+            done.store(true, Ordering::Relaxed);
+            serving.join().expect("the answering side does not panic")?;
+            asked
+        })
+    }
+
+    fn umad(&self) -> Checked {
+        let host = self.hosts()[5];
+        let mut command = Command::new("timeout");
+        command.args(["-s", "KILL", "20"]).arg(self.place.umad_program).arg("ibsim0");
+        self.seat.dress(&mut command, Some(host));
+        let output = command.current_dir(self.place.directory).output()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let node = self.fabric.nodes().find(|(_, node)| node.name == host).ok_or("no host")?.1;
+        let guid = format!("{:#018x}", node.guid.0);
+        if output.status.success() && text.contains(&guid) {
+            Ok(())
+        } else {
+            Err(format!("expected {guid} in {text:?} {errors:?}").into())
+        }
+    }
+}
+
+/// Asks for an attribute along directed routes.
+fn ask_all<A: ib_wire::mad::Attribute>(
+    client: &mut Client,
+    link: &mut IbsimLink,
+    paths: &[Vec<u8>],
+    modifier: impl Fn(usize) -> u32,
+) -> Result<Vec<A>, Box<dyn std::error::Error>> {
+    let requests = paths.iter().enumerate().map(|(index, path)| {
+        let what = (A::ID, modifier(index));
+        let mad = smp::directed_request(Method::GET, TransactionId(0), what, path);
+        Request::new(Remote::directed(), mad)
+    });
+    let answers = client.call_all(link, requests.collect())?;
+    let read = |(path, answer): (&Vec<u8>, Result<ib_mad::Message, ib_mad::Failure>)| {
+        let answer = answer.map_err(|failure| format!("by {path:?}: {failure}"))?;
+        let attribute = answer.mad().attribute().filter(|_| answer.status().is_ok());
+        Ok(attribute.ok_or_else(|| format!("by {path:?}: status {}", answer.status()))?)
+    };
+    paths.iter().zip(answers).map(read).collect()
+}
+
+fn exchange(link: &mut IbsimLink, lid: u16) -> Checked {
+    let mut client = Client::new(RequesterConfig::default());
+    for length in [1, 216, 217, 5_000, 100_000] {
+        let data: Vec<u8> = (0..length).map(|at: u32| (at.wrapping_mul(37) >> 3) as u8).collect();
+        let mut header = Mad::new(VENDOR, Method::GET_TABLE, TransactionId(0));
+        header.set_attribute_id(AttributeId(0x0010));
+        header.0[37..40].copy_from_slice(&[0x00, 0x14, 0x05]);
+        let request = Request::message(Remote::gsi(lid), header, data.clone());
+        let answer =
+            client.call(link, request).map_err(|error| format!("{length} bytes: {error}"))?;
+        let reversed: Vec<u8> = data.into_iter().rev().collect();
+        same("the data", &answer.data(), &&reversed[..])?;
+        same("the OUI", &&answer.mad().0[37..40], &&[0x00, 0x14, 0x05][..])?;
+    }
+    Ok(())
+}
+
+fn serve(link: &mut IbsimLink, done: &AtomicBool) -> Checked {
+    let mut responder = Responder::new(ResponderConfig::default());
+    let end = link.now() + PATIENCE;
+    while !done.load(Ordering::Relaxed) && link.now() < end {
+        while let Some(incoming) = link.receive()? {
+            // OpenSM asks whoever has the duty of a manager who it is.
+            let for_us = |datagram: &Datagram| datagram.mad.class() == VENDOR;
+            if matches!(&incoming, Incoming::Received(datagram) if for_us(datagram)) {
+                responder.handle(link.now(), &incoming);
+            }
+        }
+        responder.handle_timeout(link.now());
+        while let Some(event) = responder.poll_event() {
+            if let ResponderEvent::Request(request) = event {
+                let reversed: Vec<u8> = request.data().iter().rev().copied().collect();
+                let mut header = *request.mad();
+                header.answer(MadStatus::OK);
+                responder.respond_message(request.datagram(), header, reversed)?;
+            }
+        }
+        while let Some(datagram) = responder.poll_transmit(link.now()) {
+            link.send(&datagram)?;
+        }
+        let soon = link.now() + Duration::from_millis(20);
+        link.wait(responder.poll_timeout().map_or(soon, |at| at.min(soon)))?;
+    }
+    Ok(())
+}
+
+fn same<T: PartialEq + fmt::Debug>(what: &str, found: &T, expected: &T) -> Checked {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: found {found:?}, expected {expected:?}").into())
+    }
+}

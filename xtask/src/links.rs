@@ -1,0 +1,43 @@
+//! Our own links on simulators and with managers that are not ours.
+
+use conformance::clients::server::Kind;
+use conformance::links::{Place, Scene};
+use conformance::opensm::umad2sim;
+
+use crate::{Chored, release_artifact, release_binary};
+
+pub(crate) fn run() -> Chored {
+    let debian = umad2sim()?;
+    let own = release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?;
+    let example = ["--package", "ib-net", "--example", "umad_node_info"];
+    let umad_program = release_artifact(&example, "umad_node_info")?;
+    let ours = Kind::Ibfabric(release_binary()?);
+    let (mut passed, mut failed) = (0, 0);
+    for (simulator, preload, complete) in [
+        (&Kind::Ibsim, &debian, false),
+        (&Kind::Ibsim, &own, true),
+        (&ours, &debian, false),
+        (&ours, &own, true),
+    ] {
+        let library = preload.file_name().unwrap_or_default().display();
+        eprintln!("{} and {library}", simulator.name());
+        let scratch = tempfile::tempdir()?;
+        let place = Place {
+            simulator,
+            preload,
+            complete,
+            umad_program: &umad_program,
+            directory: scratch.path(),
+        };
+        for report in Scene::start(&place)?.check() {
+            eprintln!("  {report}");
+            if report.fault.is_none() {
+                passed += 1;
+            } else {
+                failed += 1;
+            }
+        }
+    }
+    eprintln!("{passed} passed, {failed} failed");
+    if failed > 0 { Err("a link does not do what it should".into()) } else { Ok(()) }
+}
