@@ -34,6 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Checked = Result<(), Box<dyn std::error::Error>>;
 
+/// A check and what it is called.
+type Check<'a> = (&'static str, fn(&Scene<'a>) -> Checked);
+
 /// What runs where.
 pub struct Place<'a> {
     /// The simulator.
@@ -105,15 +108,15 @@ impl<'a> Scene<'a> {
     /// Checks everything.
     #[must_use]
     pub fn check(&self) -> Vec<Report> {
-        let checks: [(&'static str, fn(&Self) -> Checked); 6] = [
+        let checks: [Check<'a>; 6] = [
             ("directed routes reach every port", Self::directed_routes),
             ("every node tells its counters by its LID", Self::counters),
             ("OpenSM knows the path from port to port", Self::path),
-            ("OpenSM tells all nodes in one answer", Self::table),
+            ("OpenSM tells all nodes, as far as the library lets it", Self::table),
             ("messages of up to 100,000 bytes pass between two clients", Self::messages),
             ("the umad link finds the node that it is on", Self::umad),
         ];
-        let run = |(name, check): (&'static str, fn(&Self) -> Checked)| Report {
+        let run = |(name, check): Check<'a>| Report {
             name,
             fault: check(self).err().map(|error| error.to_string()),
         };
@@ -226,10 +229,6 @@ impl<'a> Scene<'a> {
     }
 
     fn table(&self) -> Checked {
-        if !self.place.complete {
-            // Debian's library sends one datagram of each answer.
-            return Ok(());
-        }
         let mut link = self.attach(self.hosts()[3], false)?;
         let port = link.port()?;
         let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
@@ -240,7 +239,12 @@ impl<'a> Scene<'a> {
         let found: BTreeSet<Guid> =
             answer.records::<NodeRecord>().map(|record| record.node_info.node_guid).collect();
         let expected: BTreeSet<Guid> = self.fabric.nodes().map(|(_, node)| node.guid).collect();
-        same("the nodes", &found, &expected)
+        if self.place.complete {
+            return same("the nodes", &found, &expected);
+        }
+        // Debian's library sends the first datagram of an answer, which has room for one node.
+        same("the number of nodes", &found.len(), &1)?;
+        same("the nodes that are not there", &found.difference(&expected).count(), &0)
     }
 
     /// One client answers requests of any length with what was asked, reversed.
