@@ -8,7 +8,6 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::time::Duration;
 
 /// The longest line that is taken.
 const LONGEST: usize = 64 * 1024;
@@ -24,12 +23,25 @@ pub struct ConsoleServer {
     listener: UnixListener,
     connections: BTreeMap<usize, Connection>,
     next: usize,
+    refused: u64,
 }
 
 struct Connection {
     stream: UnixStream,
     received: Vec<u8>,
-    lines: VecDeque<String>,
+    /// What the other side has not taken yet of its last answer.
+    unsent: VecDeque<u8>,
+}
+
+/// What [`ConsoleServer::next_line`] finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A line that is to be answered.
+    Line(String),
+    /// Nothing for now: the line is not whole, or the answer to the last one is not taken yet.
+    Nothing,
+    /// The other side has left or sent what is no line; the connection is to be closed.
+    Ended,
 }
 
 impl ConsoleServer {
@@ -40,20 +52,26 @@ impl ConsoleServer {
     pub fn bind(base: &str) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&name(base)?)?;
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, connections: BTreeMap::new(), next: 1 })
+        Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
     /// Takes new connections; returns the keys of those to be watched with [`ConsoleServer::file`].
+    /// Those for which there is no room are told so.
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
-        while let Ok((stream, _)) = self.listener.accept() {
-            let welcome = is_own_user(&stream)
-                && self.connections.len() < MOST
-                && stream.set_nonblocking(true).is_ok();
-            if !welcome {
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            if !is_own_user(&stream) || stream.set_nonblocking(true).is_err() {
+                self.refused += 1;
                 continue;
             }
-            let connection = Connection { stream, received: Vec::new(), lines: VecDeque::new() };
+            if self.connections.len() >= MOST {
+                self.refused += 1;
+                // Whoever does not take even this learns it from the closed connection.
+                let _ = stream
+                    .write_all(refusal(&format!("{MOST} consoles are open already")).as_bytes());
+                continue;
+            }
+            let connection = Connection { stream, received: Vec::new(), unsent: VecDeque::new() };
             self.connections.insert(self.next, connection);
             new.push(self.next);
             self.next += 1;
@@ -61,56 +79,83 @@ impl ConsoleServer {
         new
     }
 
-    /// Returns the file of a connection.
+    /// Returns the file of a connection. It is to be watched for both directions.
     #[must_use]
     pub fn file(&self, key: usize) -> Option<BorrowedFd<'_>> {
         self.connections.get(&key).map(|connection| connection.stream.as_fd())
     }
 
-    /// Reads what a connection has sent; returns its lines, and whether it has ended.
-    pub fn read(&mut self, key: usize) -> (Vec<String>, bool) {
-        let Some(connection) = self.connections.get_mut(&key) else { return (Vec::new(), true) };
-        let mut bytes = [0; 4096];
-        let ended = loop {
-            match connection.stream.read(&mut bytes) {
-                Ok(0) => break true,
-                Ok(length) => connection.received.extend_from_slice(&bytes[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => break true,
-            }
-            if connection.received.len() > LONGEST {
-                break true;
-            }
-        };
-        while let Some(end) = connection.received.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = connection.received.drain(..=end).collect();
-            connection.lines.push_back(String::from_utf8_lossy(&line[..end]).into_owned());
-        }
-        (connection.lines.drain(..).collect(), ended)
+    /// Returns how many connections and lines were refused.
+    #[must_use]
+    pub const fn refused(&self) -> u64 {
+        self.refused
     }
 
-    /// Answers with one line. A console that does not read its answers is closed.
-    ///
-    /// # Errors
-    /// Fails when the console has gone or does not read.
-    pub fn answer(&mut self, key: usize, line: &str) -> io::Result<()> {
-        let connection = self.connections.get_mut(&key).ok_or(io::ErrorKind::NotConnected)?;
-        // An answer may be longer than what the socket holds; the other side is reading it.
-        connection.stream.set_nonblocking(false)?;
-        connection.stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-        let result = connection
-            .stream
-            .write_all(line.as_bytes())
-            .and_then(|()| connection.stream.write_all(b"\n"));
-        connection.stream.set_nonblocking(true)?;
-        result
+    /// Returns the next line of a connection whose file is ready; to be asked until it says
+    /// otherwise. A console whose answer is not taken yet gets no other one.
+    pub fn next_line(&mut self, key: usize) -> Asked {
+        let Some(connection) = self.connections.get_mut(&key) else { return Asked::Ended };
+        if connection.push().is_err() {
+            return Asked::Ended;
+        }
+        if !connection.unsent.is_empty() {
+            return Asked::Nothing;
+        }
+        loop {
+            if let Some(end) = connection.received.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = connection.received.drain(..=end).collect();
+                return Asked::Line(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            if connection.received.len() > LONGEST {
+                self.refused += 1;
+                connection.unsent.extend(refusal("the line is too long").bytes());
+                // What it does not take at once it never gets.
+                let _ = connection.push();
+                return Asked::Ended;
+            }
+            let mut bytes = [0; 4096];
+            match connection.stream.read(&mut bytes) {
+                Ok(0) => return Asked::Ended,
+                Ok(length) => connection.received.extend_from_slice(&bytes[..length]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Asked::Nothing,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Asked::Ended,
+            }
+        }
+    }
+
+    /// Answers with one line. What the console does not take at once it gets when it reads on.
+    pub fn answer(&mut self, key: usize, line: &str) {
+        if let Some(connection) = self.connections.get_mut(&key) {
+            connection.unsent.extend(line.bytes());
+            connection.unsent.push_back(b'\n');
+        }
     }
 
     /// Closes a connection.
     pub fn close(&mut self, key: usize) {
         self.connections.remove(&key);
     }
+}
+
+impl Connection {
+    /// Sends what is left of an answer, as far as the other side takes it.
+    fn push(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(self.unsent.as_slices().0) {
+                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the line that tells a console that it is not listened to, as answers tell it.
+fn refusal(why: &str) -> String {
+    format!("{{\"ok\":false,\"text\":\"{why}\",\"data\":null}}\n")
 }
 
 impl AsFd for ConsoleServer {

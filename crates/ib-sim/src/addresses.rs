@@ -29,6 +29,8 @@ const PREFIX: u64 = 0xfd69_6266_6162_0000;
 pub struct Addresses {
     by_port: BTreeMap<PortId, Vec<IpAddr>>,
     by_address: BTreeMap<IpAddr, PortId>,
+    /// The ports whose addresses a file gave.
+    given: BTreeSet<PortId>,
 }
 
 impl Addresses {
@@ -54,6 +56,16 @@ impl Addresses {
             addresses.set(port, vec![v4, v6]);
         }
         addresses
+    }
+
+    /// Derives the addresses anew after GUIDs have changed; those that a file gave stay.
+    pub fn update(&mut self, sim: &Sim) {
+        let mut derived = Self::derive(sim);
+        for &port in &self.given {
+            derived.set(port, self.of(port).to_vec());
+        }
+        derived.given = std::mem::take(&mut self.given);
+        *self = derived;
     }
 
     fn set(&mut self, port: PortId, list: Vec<IpAddr>) {
@@ -146,6 +158,7 @@ impl Addresses {
             return Err((line.trim_end().len(), "the end of the line".into(), ADDRESS));
         }
         self.set(port, list);
+        self.given.insert(port);
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ use crate::sim::{ClientId, Sim};
 
 mod request;
 
-pub(crate) use request::Request;
+pub(crate) use request::{Request, RequestKey};
 
 /// The bits of a transaction that are the client's own.
 const OWN_BITS: u32 = 48;
@@ -46,6 +46,8 @@ pub(crate) struct Client {
     pub(crate) inbox: VecDeque<Incoming>,
     /// Whether it is among the clients for which something has come.
     woken: bool,
+    /// How many requests it waits for.
+    waiting: u32,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) lost: u64,
@@ -76,6 +78,7 @@ impl Sim {
             options,
             inbox: VecDeque::new(),
             woken: false,
+            waiting: 0,
             sent: 0,
             received: 0,
             lost: 0,
@@ -116,25 +119,14 @@ impl Sim {
             others.retain(|&other| other != id);
         }
         self.log(Entry::Detached { client: id, port });
-        let waited_for: Vec<u32> = self
-            .requests
-            .iter()
-            .filter(|(_, request)| request.client == id)
-            .map(|(key, _)| key as u32)
-            .collect();
-        for request in waited_for {
-            self.forget(request);
+        for request in self.requests_of(id) {
+            self.take_request(request);
         }
         // Nobody may be left to answer what was handed to the clients of this port.
         if self.clients_of.get(&port).is_none_or(Vec::is_empty) {
-            let unanswered: Vec<u32> = self
-                .handed
-                .iter()
-                .filter(|((_, at), _)| *at == port)
-                .map(|(_, &request)| request)
-                .collect();
+            let at_port = self.handed.iter().filter(|((_, at), _)| *at == port);
+            let unanswered: Vec<RequestKey> = at_port.map(|(_, &request)| request).collect();
             for request in unanswered {
-                self.handed.retain(|_, &mut other| other != request);
                 self.fail(request);
             }
         }
@@ -222,12 +214,16 @@ impl Sim {
             // The answer to what the client was handed belongs to the request of whoever asked; what
             // only acknowledges a part of the request is no answer yet.
             let answers = !request::is_rmpp_control(mad);
-            answers.then(|| self.handed.remove(&(transaction, port))).flatten()
+            answers.then(|| self.take_handed(transaction, port)).flatten()
         } else {
             let stamp = u64::from(id.0 + 1) << OWN_BITS;
             let own = transaction & ((1 << OWN_BITS) - 1);
             mad.set_transaction_id(TransactionId(own | stamp));
-            Some(self.remember(id, datagram))
+            let Some(request) = self.remember(id, datagram) else {
+                self.stats.lose(Loss::TooManyRequests);
+                return self.tell_of_loss(id, *datagram);
+            };
+            Some(request)
         };
         if directed && datagram.remote.qpn.get() == 0 {
             self.send_directed(port, packet, request);
@@ -265,18 +261,18 @@ impl Sim {
         let Payload::Mad(mut payload) = flight.packet.payload else {
             unreachable!("clients take datagrams")
         };
-        let request = flight.request.filter(|&key| self.requests.contains(key as usize));
+        let request = flight.request.filter(|&key| self.request(key).is_some());
         if response {
             let own = transaction & ((1 << OWN_BITS) - 1);
             let upper = request
-                .map(|key| &self.requests[key as usize])
+                .and_then(|key| self.request(key))
                 .filter(|request| request.client == target)
                 .map_or(0, |request| {
                     request.datagram.mad.transaction_id().0 & !((1 << OWN_BITS) - 1)
                 });
             payload.mad.set_transaction_id(TransactionId(own | upper));
             if let Some(key) = request {
-                self.requests.remove(key as usize);
+                self.take_request(key);
             }
         } else if let Some(key) = request {
             self.await_answer(port, key, transaction);

@@ -41,7 +41,7 @@ impl Sim {
                 self.repress(node, mad);
             }
             if let Some(request) = flight.request {
-                self.requests.try_remove(request as usize);
+                self.take_request(request);
             }
             return;
         }

@@ -6,6 +6,8 @@ use std::collections::BinaryHeap;
 use ib_topology::{NodeId, PortId};
 use ib_types::Instant;
 
+use crate::client::RequestKey;
+
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -25,7 +27,7 @@ pub(crate) enum Timer {
     /// A packet has been at the head of a lane for as long as it may.
     HeadOfQueue { port: PortId, lane: u8, epoch: u32 },
     /// Nobody has answered a request that a client was to answer.
-    Answer { request: u32, number: u32 },
+    Answer { request: RequestKey },
     /// A trap was not repressed.
     Trap { node: NodeId, transaction: u32 },
     /// The lease of a port's M_Key ends.

@@ -5,6 +5,7 @@ use ib_types::ServiceLevel;
 use ib_wire::mad::smp::{self, DropReason, HopAction, PERMISSIVE_LID};
 use ib_wire::mad::{Mad, MgmtClass};
 
+use crate::client::RequestKey;
 use crate::link::Flight;
 use crate::log::{Entry, LogLevel};
 use crate::loss::Loss;
@@ -277,7 +278,12 @@ impl Sim {
     }
 
     /// Sends a LID-routed packet from an end port.
-    pub(crate) fn send_by_lid(&mut self, port: PortId, packet: Packet, request: Option<u32>) {
+    pub(crate) fn send_by_lid(
+        &mut self,
+        port: PortId,
+        packet: Packet,
+        request: Option<RequestKey>,
+    ) {
         let key = self.start(port, packet, request);
         let (smp, dlid, level) = {
             let packet = &self.flight(key).packet;
@@ -314,13 +320,23 @@ impl Sim {
     }
 
     /// Sends a packet of subnet management over the link of a port, whatever its LIDs.
-    pub(crate) fn send_to_neighbor(&mut self, port: PortId, packet: Packet, request: Option<u32>) {
+    pub(crate) fn send_to_neighbor(
+        &mut self,
+        port: PortId,
+        packet: Packet,
+        request: Option<RequestKey>,
+    ) {
         let key = self.start(port, packet, request);
         self.enqueue(port, key, MANAGEMENT_LANE);
     }
 
     /// Sends a packet with a directed route from an end port.
-    pub(crate) fn send_directed(&mut self, port: PortId, packet: Packet, request: Option<u32>) {
+    pub(crate) fn send_directed(
+        &mut self,
+        port: PortId,
+        packet: Packet,
+        request: Option<RequestKey>,
+    ) {
         let key = self.start(port, packet, request);
         let node = self.port(port).node;
         if !self.node(node).powered {
@@ -356,7 +372,7 @@ impl Sim {
         self.follow(node, port, key, action);
     }
 
-    fn start(&mut self, port: PortId, packet: Packet, request: Option<u32>) -> u32 {
+    fn start(&mut self, port: PortId, packet: Packet, request: Option<RequestKey>) -> u32 {
         let key = self.launch(packet, request);
         if self.log.level >= LogLevel::Datagrams {
             let number = self.flight(key).number;

@@ -4,6 +4,7 @@ use ib_link::{Arrival, Datagram, NodeAgent, Remote};
 use ib_topology::{NodeId, PortId};
 use ib_wire::mad::MgmtClass;
 
+use crate::client::RequestKey;
 use crate::event::{Event, Timer};
 use crate::packet::Payload;
 use crate::sim::{AgentSlot, Sim};
@@ -43,7 +44,7 @@ impl Sim {
             mad: payload.mad,
         };
         let transaction = payload.mad.transaction_id().0;
-        if let Some(request) = flight.request.filter(|&key| self.requests.contains(key as usize)) {
+        if let Some(request) = flight.request.filter(|&key| self.request(key).is_some()) {
             self.await_answer(port, request, transaction);
         }
         let now = self.now();
@@ -63,14 +64,11 @@ impl Sim {
     }
 
     /// Returns the request that a node was handed as a transaction, by whichever port.
-    fn handed_to_node(&mut self, node: NodeId, transaction: u64) -> Option<u32> {
+    fn handed_to_node(&mut self, node: NodeId, transaction: u64) -> Option<RequestKey> {
         let all = (transaction, PortId(0))..=(transaction, PortId(u32::MAX));
-        let key = self
-            .handed
-            .range(all)
-            .map(|(&key, _)| key)
-            .find(|&(_, port)| self.port(port).node == node)?;
-        self.handed.remove(&key)
+        let mut ports = self.handed.range(all).map(|(&(_, port), _)| port);
+        let port = ports.find(|&port| self.port(port).node == node)?;
+        self.take_handed(transaction, port)
     }
 
     /// Sends what an agent wants to send, and takes note of when it wants to be called.

@@ -286,7 +286,7 @@ pub(crate) fn check(sim: &Sim) {
         }
     }
     for &request in sim.handed.values() {
-        assert!(sim.requests.contains(request as usize), "a request that is gone was handed over");
+        assert!(sim.request(request).is_some(), "a request that is gone was handed over");
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ib_topology::PortId;
 use ib_types::Instant;
 
+use crate::client::RequestKey;
 use crate::event::Event;
 use crate::fault::happens;
 use crate::log::Entry;
@@ -28,7 +29,7 @@ pub(crate) struct Flight {
     /// Which of all packets it is.
     pub(crate) number: u64,
     /// The client's request that is lost when the packet is.
-    pub(crate) request: Option<u32>,
+    pub(crate) request: Option<RequestKey>,
     /// The switches that it passed.
     pub(crate) hops: u16,
     /// The lane of the link that it is on or waits for.
@@ -69,7 +70,7 @@ const fn blocks(bytes: usize) -> u16 {
 
 impl Sim {
     /// Makes a packet one that is on its way.
-    pub(crate) fn launch(&mut self, packet: Packet, request: Option<u32>) -> u32 {
+    pub(crate) fn launch(&mut self, packet: Packet, request: Option<RequestKey>) -> u32 {
         self.packets += 1;
         let number = self.packets;
         let flight = Flight {

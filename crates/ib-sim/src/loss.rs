@@ -74,6 +74,9 @@ pub enum Loss {
     /// The client that it was for has left.
     #[error("the client has left")]
     ClientLeft,
+    /// Its client waits for the answers to too many others.
+    #[error("the client waits for too many answers")]
+    TooManyRequests,
     /// Nobody answered in time.
     #[error("no answer in time")]
     NoAnswer,
@@ -113,6 +116,7 @@ impl Loss {
             Self::NoReceiver => "no_receiver",
             Self::NoLid => "no_lid",
             Self::ClientLeft => "client_left",
+            Self::TooManyRequests => "too_many_requests",
             Self::NoAnswer => "no_answer",
             Self::NoPower => "no_power",
         }

@@ -12,7 +12,7 @@ use ib_wire::mad::sm::{PhysState, PortState};
 use ib_wire::mad::smp::HopNode;
 use slab::Slab;
 
-use crate::client::{Client, Request};
+use crate::client::{Client, Request, RequestKey};
 use crate::event::{Event, EventQueue, Timer};
 use crate::link::{Flight, SharedHold};
 use crate::log::{Entry, Log, LogLevel};
@@ -73,6 +73,7 @@ impl fmt::Display for ClientId {
 pub struct Sim {
     pub(crate) options: Options,
     now: Instant,
+    steps: u64,
     pub(crate) nodes: Vec<Node>,
     /// What every packet asks of a node and nothing changes, close together.
     places: Vec<Place>,
@@ -93,7 +94,7 @@ pub struct Sim {
     pub(crate) requests: Slab<Request>,
     /// The requests that clients were handed to answer, by the transaction under which
     /// they were and the port at which.
-    pub(crate) handed: BTreeMap<(u64, PortId), u32>,
+    pub(crate) handed: BTreeMap<(u64, PortId), RequestKey>,
     /// The clients for which something has come.
     pub(crate) woken: VecDeque<ClientId>,
     pub(crate) request_number: u32,
@@ -165,6 +166,7 @@ impl Sim {
         let names = fabric.nodes().map(|(id, node)| (node.name.clone(), id)).collect();
         let mut sim = Self {
             now: Instant::ZERO,
+            steps: 0,
             nodes,
             places,
             ports,
@@ -249,7 +251,57 @@ impl Sim {
         self.now = self.now.max(moment);
     }
 
+    /// Lets happen what happens by a moment of the real world's clock, as [`Sim::settle`] does, but
+    /// packets run ahead of that clock by no more than [`Sim::AHEAD`], and no more than
+    /// [`Sim::BATCH`] things happen. What is left happens with the next calls; see [`Sim::due`].
+    ///
+    /// With that, whoever serves others comes back to them however much is going on in the fabric.
+    pub fn keep_up(&mut self, moment: Instant) {
+        let ahead = moment + Self::AHEAD;
+        for _ in 0..Self::BATCH {
+            let until = if self.in_transit > 0 { ahead } else { moment };
+            let Some((at, event)) = self.queue.pop_by(until) else {
+                self.now = self.now.max(moment);
+                return;
+            };
+            self.step(at, event);
+        }
+    }
+
+    /// Returns when [`Sim::keep_up`] has something to do; `None` when it will not until somebody does
+    /// something.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        let at = self.queue.next_at()?;
+        let ahead = if self.in_transit > 0 { Self::AHEAD } else { Duration::ZERO };
+        Some(Instant::from_nanos(at.as_nanos().saturating_sub(ahead.as_nanos() as u64)))
+    }
+
+    /// How far the fabric's clock runs ahead of the real one while packets are on their way.
+    pub const AHEAD: Duration = Duration::from_millis(1);
+
+    /// How much happens in one call of [`Sim::keep_up`] at most.
+    pub const BATCH: usize = 10_000;
+
+    /// Returns how many things have happened. What was told a fabric is told it again in the same
+    /// state when as many have happened and the clock shows the same.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Lets things happen until so many have in all, and sets the clock forward to a moment.
+    pub fn repeat(&mut self, steps: u64, moment: Instant) {
+        while self.steps < steps
+            && let Some((at, event)) = self.queue.pop_by(Instant::NEVER)
+        {
+            self.step(at, event);
+        }
+        self.now = self.now.max(moment);
+    }
+
     fn step(&mut self, at: Instant, event: Event) {
+        self.steps += 1;
         self.now = self.now.max(at);
         match event {
             Event::Arrive { port, flight, epoch } => {
@@ -271,7 +323,7 @@ impl Sim {
     fn timer(&mut self, timer: Timer) {
         match timer {
             Timer::HeadOfQueue { port, lane, epoch } => self.head_of_queue(port, lane, epoch),
-            Timer::Answer { request, number } => self.no_answer(request, number),
+            Timer::Answer { request } => self.no_answer(request),
             Timer::Trap { node, transaction } => self.send_trap(node, transaction),
             Timer::Lease { port } => self.lease_ends(port),
             Timer::Agent { agent } => self.wake_agent(agent),

@@ -34,6 +34,11 @@ impl Sim {
         self.tap.as_mut().map_or_else(Vec::new, |tap| std::mem::take(&mut tap.packets))
     }
 
+    /// Keeps packets no longer.
+    pub fn stop_tap(&mut self) {
+        self.tap = None;
+    }
+
     pub(crate) fn tap_sent(&mut self, port: PortId, key: u32) {
         if self.tap.is_some() {
             let flight = self.flight(key);

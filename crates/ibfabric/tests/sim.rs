@@ -281,6 +281,11 @@ fn a_replay_logs_what_the_run_has_logged() {
     let log = simulator.file("log");
     assert!(log.contains("link down") && log.contains("arrives"), "something has happened");
     assert_eq!(log, simulator.file("again"));
+    let other = words.map(|word| if word == "5" { "6" } else { word });
+    let output = Command::new(PROGRAM).args(other).current_dir(&place).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("record:3: found \"with seed 5\", expected \"with seed 6\""), "{said}");
     let capture = fs::read(place.join("pcap")).expect("the file is there");
     let mut reader = ib_pcap::Reader::new(&capture[..]).expect("a capture");
     let mut packets = 0;
@@ -326,13 +331,17 @@ fn unusable_input_is_refused_with_its_place() {
         ("script", "at 1ms unlink nobody\n", "bad: there is no node \"nobody\""),
         ("script", "at 1ms fault sw-x0y0[1] loss=2\n", "bad:1:25:"),
         ("addresses", "0x1 10.0.0.1\n", "bad:1:1: found \"0x1\", expected the GUID"),
-        ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 1\""),
-        ("replay", "ibfabric record 1\nmad 0 1\n", "bad:2:"),
+        ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 2\""),
+        ("replay", "ibfabric record 2\nwith fabric 0\n", "bad:2: found \"with fabric 0\""),
+        ("replay", "ibfabric record 2\n", "bad:2: found \"\", expected \"with fabric"),
+        ("record", "", "--record bad: the file stands for two things"),
     ];
     for (option, content, expected) in cases {
         fs::write(place.path().join("bad"), content).expect("written");
+        // The file that is to be written must not be one that is read.
+        let fabric = if option == "record" { "bad" } else { "net" };
         let output = Command::new(PROGRAM)
-            .args(["sim", "net", &format!("--{option}"), "bad", "--socket", "never-opened"])
+            .args(["sim", fabric, &format!("--{option}"), "bad", "--socket", "never-opened"])
             .current_dir(place.path())
             .output()
             .expect("it runs");

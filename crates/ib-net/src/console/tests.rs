@@ -18,19 +18,87 @@ fn lines_are_asked_and_answered() {
     };
     let mut seen = Vec::new();
     while seen.len() < 2 {
-        let (lines, ended) = server.read(key);
-        assert!(!ended, "the client still asks");
-        for line in lines {
-            let answer = if seen.is_empty() { "x".repeat(300_000) } else { "short".to_owned() };
-            server.answer(key, &answer).expect("the client reads");
-            seen.push(line);
+        match server.next_line(key) {
+            Asked::Line(line) => {
+                let answer = if seen.is_empty() { "x".repeat(300_000) } else { "short".to_owned() };
+                server.answer(key, &answer);
+                seen.push(line);
+            }
+            Asked::Nothing => std::thread::yield_now(),
+            Asked::Ended => panic!("the client still asks"),
         }
     }
     assert_eq!(seen, ["one two", "three"]);
-    assert_eq!(client.join().expect("no panic"), (300_000, "short".to_owned()));
-    let ended = (0..1000).any(|_| {
-        std::thread::sleep(Duration::from_millis(1));
-        server.read(key).1
+    // The client reads the last answer, and leaves.
+    let ended = (0..5000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        server.next_line(key) == Asked::Ended
     });
     assert!(ended, "the end of the connection is seen");
+    assert_eq!(client.join().expect("no panic"), (300_000, "short".to_owned()));
+}
+
+/// Connects to a console and returns its key.
+fn connect(base: &str, server: &mut ConsoleServer) -> (UnixStream, Option<usize>) {
+    let stream = UnixStream::connect_addr(&name(base).expect("a name")).expect("somebody listens");
+    (stream, server.accept().first().copied())
+}
+
+#[test]
+fn a_console_that_does_not_read_waits_and_nobody_else_does() {
+    let base = format!("ibfabric-console-slow-{}", std::process::id());
+    let mut server = ConsoleServer::bind(&base).expect("a free name");
+    let (mut slow, slow_key) = connect(&base, &mut server);
+    let (mut quick, quick_key) = connect(&base, &mut server);
+    let (slow_key, quick_key) = (slow_key.expect("a key"), quick_key.expect("a key"));
+    slow.write_all(b"one\ntwo\n").expect("room");
+    assert_eq!(server.next_line(slow_key), Asked::Line("one".to_owned()));
+    server.answer(slow_key, &"x".repeat(1_000_000));
+    assert_eq!(server.next_line(slow_key), Asked::Nothing, "the answer comes first");
+    quick.write_all(b"three\n").expect("room");
+    assert_eq!(server.next_line(quick_key), Asked::Line("three".to_owned()));
+    let mut taken = 0;
+    while taken <= 1_000_000 {
+        let mut bytes = [0; 65_536];
+        match server.next_line(slow_key) {
+            Asked::Nothing => taken += slow.read(&mut bytes).expect("an answer"),
+            Asked::Line(line) => {
+                assert_eq!(line, "two");
+                let left = 1_000_001 - taken;
+                slow.read_exact(&mut vec![0; left]).expect("the rest");
+                taken += left;
+            }
+            Asked::Ended => panic!("the console still reads"),
+        }
+    }
+    assert_eq!(taken, 1_000_001);
+}
+
+#[test]
+fn what_is_refused_is_told_and_counted() {
+    let base = format!("ibfabric-console-full-{}", std::process::id());
+    let mut server = ConsoleServer::bind(&base).expect("a free name");
+    let kept: Vec<_> = (0..MOST).map(|_| connect(&base, &mut server)).collect();
+    assert!(kept.iter().all(|(_, key)| key.is_some()));
+    let (mut stream, key) = connect(&base, &mut server);
+    assert_eq!((key, server.refused()), (None, 1));
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("a reason and the end");
+    assert!(answer.starts_with("{\"ok\":false") && answer.contains("64 consoles"), "{answer}");
+    let (mut stream, key) = kept.into_iter().next().expect("the first one");
+    let writer = std::thread::spawn(move || {
+        // The other side closes before all of it has gone.
+        let _ = stream.write_all(&[b'x'; LONGEST + 5000]);
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    });
+    let key = key.expect("a key");
+    while server.next_line(key) != Asked::Ended {
+        std::thread::yield_now();
+    }
+    server.close(key);
+    assert_eq!(server.refused(), 2);
+    let answer = writer.join().expect("no panic");
+    assert!(answer.contains("too long"), "{answer}");
 }

@@ -21,10 +21,16 @@ use crate::tick::Tick;
 mod socket;
 
 pub use socket::{Address, BindError};
-use socket::{ControlSocket, DataSocket, Sender};
+use socket::{ControlSocket, DataSocket, Sender, allow_files, bound_ports};
 
 /// How many messages are kept for a client that takes none.
 const MOST_KEPT: usize = 65_536;
+
+/// How many control messages are read in a row while clients have something to say.
+const CONTROL_TURNS: u32 = 4;
+
+/// How many files are left for consoles and whatever else when clients are turned away.
+const SPARE_FILES: usize = 96;
 
 /// How often is looked whether clients are still alive.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -66,8 +72,8 @@ pub enum Input {
         /// The client.
         client: u32,
     },
-    /// A watched file can be read.
-    Readable(usize),
+    /// A watched file can be read or written.
+    Ready(usize),
 }
 
 /// Somebody who waits for the answer to a connect message.
@@ -106,7 +112,11 @@ pub struct Server {
     clients: Vec<Option<Client>>,
     /// The clients whose sockets may hold something, in turn.
     ready: VecDeque<u32>,
+    /// How many files the process may have open.
+    files: usize,
     control_ready: bool,
+    /// How many control messages are read before it is a client's turn.
+    control_turns: u32,
     inputs: VecDeque<Input>,
     watched: BTreeMap<usize, i32>,
     batch: Batch<{ Request::LENGTH }>,
@@ -117,11 +127,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the control socket.
+    /// Opens the control socket. The process may have as many files open from now on as the system
+    /// lets it.
     ///
     /// # Errors
     /// Fails when the name or port is in use or cannot be had.
     pub fn bind(address: Address) -> Result<Self, BindError> {
+        let files = allow_files();
         let control = ControlSocket::bind(&address)?;
         let failed = |source| BindError { address: address.to_string(), source };
         let poll = Poll::new().map_err(failed)?;
@@ -141,7 +153,9 @@ impl Server {
             events: Events::with_capacity(256),
             clients: Vec::new(),
             ready: VecDeque::new(),
+            files,
             control_ready: true,
+            control_turns: CONTROL_TURNS,
             inputs: VecDeque::new(),
             watched: BTreeMap::new(),
             batch: Batch::new(),
@@ -163,14 +177,26 @@ impl Server {
         self.refused
     }
 
-    /// Has another file watched: [`Input::Readable`] with this key tells when it can be read anew.
+    /// Has another file watched: [`Input::Ready`] with this key tells when it can be read anew.
     ///
     /// # Errors
     /// Fails when the system cannot watch it.
     pub fn watch(&mut self, file: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        self.watch_for(file, key, Interest::READABLE)
+    }
+
+    /// As [`Server::watch`], and tells when it can be written anew, too.
+    ///
+    /// # Errors
+    /// Fails when the system cannot watch it.
+    pub fn watch_both(&mut self, file: BorrowedFd<'_>, key: usize) -> io::Result<()> {
+        self.watch_for(file, key, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    fn watch_for(&mut self, file: BorrowedFd<'_>, key: usize, what: Interest) -> io::Result<()> {
         let file = file.as_raw_fd();
         let token = Token(usize::MAX / 2 + key);
-        self.poll.registry().register(&mut SourceFd(&file), token, Interest::READABLE)?;
+        self.poll.registry().register(&mut SourceFd(&file), token, what)?;
         self.watched.insert(key, file);
         Ok(())
     }
@@ -182,6 +208,11 @@ impl Server {
     pub fn unwatch(&mut self, key: usize) -> io::Result<()> {
         let file = self.watched.remove(&key).ok_or(io::ErrorKind::NotFound)?;
         self.poll.registry().deregister(&mut SourceFd(&file))
+    }
+
+    /// Has a watched file come up again behind all that has arrived, without anything new.
+    pub fn again(&mut self, key: usize) {
+        self.inputs.push_back(Input::Ready(key));
     }
 
     /// Waits until something arrives, at most for a time; returns at once while there is something
@@ -200,6 +231,7 @@ impl Server {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         }
+        self.control_turns = CONTROL_TURNS;
         let (mut writable, mut ticked) = (Vec::new(), false);
         for event in &self.events {
             match event.token() {
@@ -209,7 +241,7 @@ impl Server {
                     ticked = true;
                 }
                 Token(token) if token >= usize::MAX / 2 => {
-                    self.inputs.push_back(Input::Readable(token - usize::MAX / 2));
+                    self.inputs.push_back(Input::Ready(token - usize::MAX / 2));
                 }
                 Token(token) => {
                     let client = token as u32 - 1;
@@ -253,12 +285,14 @@ impl Server {
             if let Some(input) = self.inputs.pop_front() {
                 return Some(input);
             }
-            if self.control_ready {
+            if self.control_ready && self.control_turns > 0 {
+                self.control_turns -= 1;
                 self.read_control();
                 continue;
             }
             let client = self.ready.pop_front()?;
             self.read_client(client);
+            self.control_turns = CONTROL_TURNS;
         }
     }
 
@@ -273,20 +307,28 @@ impl Server {
             // An error here is about an earlier answer to somebody who has gone.
             Err(_) => return,
         };
-        let Ok(message) = Control::parse(&bytes[..length]) else {
-            self.refused.malformed += 1;
-            return;
-        };
         if !sender.is_own_user() {
             self.refused.forged += 1;
             return;
         }
+        let Ok(message) = Control::parse(&bytes[..length]) else {
+            self.refused.malformed += 1;
+            return;
+        };
         if message.kind == kind::CONNECT {
             let connect = Connect::parse(&message.payload);
             if !sender.may_be(&self.address, connect.id) {
                 self.refused.forged += 1;
                 self.reply(&sender, &Control::new(0, kind::ERROR, &[]));
                 return;
+            }
+            // Whoever starts anew has no use for the place that it had.
+            let before = self
+                .clients
+                .iter()
+                .position(|client| client.as_ref().is_some_and(|client| client.control == sender));
+            if let Some(before) = before {
+                self.forget(before as u32);
             }
             self.inputs.push_back(Input::Connect {
                 ticket: Ticket { sender, connect: connect.clone() },
@@ -341,6 +383,13 @@ impl Server {
     /// # Errors
     /// Fails when the sockets for it cannot be had; it is refused then.
     pub fn accept(&mut self, ticket: &Ticket, node: &str) -> io::Result<u32> {
+        if self.client_count() + SPARE_FILES > self.files {
+            self.refuse(ticket);
+            return Err(io::Error::other(format!(
+                "{} clients are attached, and no more files may be open (see `ulimit -n`)",
+                self.client_count()
+            )));
+        }
         let free = self.clients.iter().position(Option::is_none);
         let client = free.unwrap_or(self.clients.len()) as u32;
         let data = DataSocket::open(&self.address, client, ticket.connect.id).and_then(|data| {
@@ -435,11 +484,16 @@ impl Server {
 
     /// Looks for clients that died without a word.
     fn look(&mut self) {
-        let dead: Vec<u32> = (0..)
-            .zip(&self.clients)
-            .filter(|(_, client)| client.as_ref().is_some_and(|client| client.control.is_dead()))
-            .map(|(number, _)| number)
-            .collect();
+        let ports = match self.address {
+            Address::Port(_) => bound_ports(),
+            Address::Name(_) => None,
+        };
+        let is_dead = |client: &Option<Client>| {
+            client.as_ref().is_some_and(|client| client.control.is_dead(ports.as_ref()))
+        };
+        let clients = (0..).zip(&self.clients);
+        let dead: Vec<u32> =
+            clients.filter(|(_, client)| is_dead(client)).map(|(number, _)| number).collect();
         for client in dead {
             self.forget(client);
         }

@@ -100,3 +100,20 @@ fn a_wrong_file_changes_nothing_and_is_told_where() {
         assert_eq!(addresses, before);
     }
 }
+
+#[test]
+fn addresses_follow_a_new_guid_but_for_those_that_were_given() {
+    let mut sim = sim();
+    let mut addresses = Addresses::derive(&sim);
+    addresses.override_from(&sim, "file", "\"h2\"[1] 192.168.7.1\n").unwrap();
+    let [h1, h2] = ["h1.1", "h2.1"].map(|name| lab::port(&sim, name));
+    let before = addresses.of(h1).to_vec();
+    (sim.port_mut(h1).guid, sim.port_mut(h2).guid) = (Guid(0x77), Guid(0x78));
+    addresses.update(&sim);
+    assert_ne!(addresses.of(h1), before);
+    assert_eq!(addresses.find(before[1]), None, "nobody has the old one");
+    assert_eq!(addresses.of(h1)[1], "fd69:6266:6162::77".parse::<IpAddr>().unwrap());
+    assert_eq!(addresses.of(h2), ["192.168.7.1".parse::<IpAddr>().unwrap()]);
+    addresses.update(&sim);
+    assert_eq!(addresses.of(h2), ["192.168.7.1".parse::<IpAddr>().unwrap()]);
+}

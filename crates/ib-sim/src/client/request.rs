@@ -10,6 +10,16 @@ use crate::log::Entry;
 use crate::loss::Loss;
 use crate::sim::{ClientId, Sim};
 
+/// How many datagrams a client may wait for at once.
+const MOST_WAITING: u32 = 65_536;
+
+/// A request among the others: its place, and its number, since places are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestKey {
+    place: u32,
+    number: u32,
+}
+
 /// What a client has asked and still waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -19,69 +29,105 @@ pub(crate) struct Request {
     /// Whether an answer is due; what has none is done when it arrives.
     pub(super) answered: bool,
     /// Tells requests apart that had the same place.
-    pub(super) number: u32,
+    number: u32,
+    /// The transaction and the port under which somebody was handed it to answer.
+    handed: Option<(u64, PortId)>,
 }
 
 impl Sim {
-    pub(super) fn remember(&mut self, client: ClientId, datagram: &Datagram) -> u32 {
+    /// Returns a request that is still waited for.
+    pub(crate) fn request(&self, key: RequestKey) -> Option<&Request> {
+        let request = self.requests.get(key.place as usize)?;
+        (request.number == key.number).then_some(request)
+    }
+
+    /// Takes a request off those that are waited for: it was answered, has failed, or nobody waits
+    /// for it any more. Packets that still carry its key belong to nobody then.
+    pub(crate) fn take_request(&mut self, key: RequestKey) -> Option<Request> {
+        self.request(key)?;
+        let request = self.requests.remove(key.place as usize);
+        if let Some(handed) = request.handed
+            && self.handed.get(&handed) == Some(&key)
+        {
+            self.handed.remove(&handed);
+        }
+        if let Some(client) = self.client_mut(request.client) {
+            client.waiting -= 1;
+        }
+        Some(request)
+    }
+
+    /// Remembers what a client asks; `None` when it waits for too much already.
+    pub(super) fn remember(&mut self, client: ClientId, datagram: &Datagram) -> Option<RequestKey> {
+        let state = self.client_mut(client)?;
+        if state.waiting >= MOST_WAITING {
+            return None;
+        }
+        state.waiting += 1;
         self.request_number = self.request_number.wrapping_add(1);
         let answered = expects_answer(&datagram.mad);
         let number = self.request_number;
-        let request = Request { client, datagram: *datagram, answered, number };
-        self.requests.insert(request) as u32
+        let request = Request { client, datagram: *datagram, answered, number, handed: None };
+        Some(RequestKey { place: self.requests.insert(request) as u32, number })
     }
 
-    /// Forgets a request: it was answered, or nobody waits for it any more. Packets that still
-    /// carry it belong to nobody then.
-    pub(super) fn forget(&mut self, request: u32) {
-        self.requests.remove(request as usize);
-        for (_, flight) in &mut self.flights {
-            if flight.request == Some(request) {
-                flight.request = None;
-            }
-        }
-        self.handed.retain(|_, &mut other| other != request);
+    /// Returns the keys of the requests that a client waits for.
+    pub(super) fn requests_of(&self, client: ClientId) -> Vec<RequestKey> {
+        let own = self.requests.iter().filter(|(_, request)| request.client == client);
+        own.map(|(place, request)| RequestKey { place: place as u32, number: request.number })
+            .collect()
     }
 
     /// A client's datagram is lost, or the answer to it.
-    pub(crate) fn fail(&mut self, request: u32) {
-        let Some(request) = self.requests.try_remove(request as usize) else { return };
-        let Some(client) = self.client_mut(request.client) else { return };
+    pub(crate) fn fail(&mut self, key: RequestKey) {
+        if let Some(request) = self.take_request(key) {
+            self.tell_of_loss(request.client, request.datagram);
+        }
+    }
+
+    /// Counts a client's datagram as lost, and tells the client if it wants to be told.
+    pub(super) fn tell_of_loss(&mut self, id: ClientId, datagram: Datagram) {
+        let Some(client) = self.client_mut(id) else { return };
         client.lost += 1;
         if client.options.told_of_losses {
-            self.give(request.client, Incoming::Lost(request.datagram));
+            self.give(id, Incoming::Lost(datagram));
         }
     }
 
     /// A client did not answer in time.
-    pub(crate) fn no_answer(&mut self, request: u32, number: u32) {
-        let Some(waiting) = self.requests.get(request as usize) else { return };
-        if waiting.number != number {
-            return;
-        }
+    pub(crate) fn no_answer(&mut self, key: RequestKey) {
+        let Some(waiting) = self.request(key) else { return };
         let client = waiting.client;
-        self.handed.retain(|_, &mut other| other != request);
         self.stats.lose(Loss::NoAnswer);
         self.log(Entry::Unanswered { client });
-        self.fail(request);
+        self.fail(key);
     }
 
     /// Waits for the answer of the client or agent that a request was handed to.
-    pub(crate) fn await_answer(&mut self, port: PortId, key: u32, transaction: u64) {
-        let request = &self.requests[key as usize];
+    pub(crate) fn await_answer(&mut self, port: PortId, key: RequestKey, transaction: u64) {
+        let Some(request) = self.request(key) else { return };
         if !request.answered {
-            self.requests.remove(key as usize);
+            self.take_request(key);
             return;
         }
-        let number = request.number;
-        if let Some(older) = self.handed.insert((transaction, port), key)
+        let handed = (transaction, port);
+        if let Some(&older) = self.handed.get(&handed)
             && older != key
         {
             // The same transaction anew: whoever repeats it waits for one answer.
-            self.requests.try_remove(older as usize);
+            self.take_request(older);
         }
+        self.handed.insert(handed, key);
+        self.requests[key.place as usize].handed = Some(handed);
         let at = self.now() + self.options.answer_within;
-        self.schedule(at, Event::Timer(Timer::Answer { request: key, number }));
+        self.schedule(at, Event::Timer(Timer::Answer { request: key }));
+    }
+
+    /// Takes the request that was handed out as a transaction at a port.
+    pub(crate) fn take_handed(&mut self, transaction: u64, port: PortId) -> Option<RequestKey> {
+        let key = self.handed.remove(&(transaction, port))?;
+        self.requests[key.place as usize].handed = None;
+        Some(key)
     }
 }
 

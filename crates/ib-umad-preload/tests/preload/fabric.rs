@@ -77,7 +77,7 @@ fn serve(server: &mut Server, input: Input) {
             server.answer(client, &Control::new(client, message.kind, &payload));
         }
         Input::Request { client, request } => carry(server, client, request),
-        Input::Gone { .. } | Input::Readable(_) => {}
+        Input::Gone { .. } | Input::Ready(_) => {}
     }
 }
 

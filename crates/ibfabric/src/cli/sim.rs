@@ -66,11 +66,13 @@ pub struct ServeArgs {
     #[arg(required = true)]
     pub fabric: Option<PathBuf>,
     /// The name of the sockets: what clients find in `IBSIM_SOCKNAME`.
-    #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME")]
+    #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME",
+        value_parser = socket_name)]
     pub socket: String,
     /// Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in
-    /// `IBSIM_SERVER_PORT`. Client n has the n-th port behind it.
-    #[arg(long, value_name = "N")]
+    /// `IBSIM_SERVER_PORT`. Client n has the n-th port behind it. The console is then that of
+    /// `sim ctl --socket N`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
     /// The seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -140,8 +142,9 @@ impl From<LevelArg> for LogLevel {
 /// Arguments of `sim ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// The name of the simulator's sockets.
-    #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME")]
+    /// The name of the simulator's sockets; its number if it listens on UDP ports.
+    #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME",
+        value_parser = socket_name)]
     pub socket: String,
     /// How the answer is printed.
     #[arg(long, value_enum, default_value_t)]
@@ -149,6 +152,15 @@ pub struct CtlArgs {
     /// The command, such as `unlink '"node"[1]'`, `stats` or `help`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<String>,
+}
+
+/// Reads a name that sockets can be called by, with what is put behind it.
+fn socket_name(text: &str) -> Result<String, String> {
+    const LONGEST: usize = 80;
+    match text.len() {
+        1..=LONGEST => Ok(text.to_owned()),
+        length => Err(format!("found {length} bytes, expected a name of 1 to {LONGEST}")),
+    }
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -1,10 +1,13 @@
 //! `ibfabric sim`: a simulated fabric that ibsim's clients attach to, and its console.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use ib_net::ibsim::server::{Address, Server};
 use ib_sim::{Addresses, LogLevel, Options, Sim, random_faults, read_script};
-use ib_topology::Fabric;
+use ib_topology::{Fabric, LinkRate};
+
+use self::record::Conditions;
 
 use crate::cli::sim::{ServeArgs, SimAction, SimArgs};
 use crate::failure::{Failure, Verdict};
@@ -24,22 +27,25 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
     }
     let args = &args.serve;
     let path = args.fabric.as_deref().expect("clap asks for the fabric");
+    check_files(path, args)?;
     let fabric = input::fabric_file(path)?;
-    let mut sim = simulated(&fabric, args)?;
+    let script = args.script.as_deref().map(text).transpose()?;
+    let mut sim = simulated(&fabric, args, script.as_deref())?;
+    let conditions = conditions(&fabric, args, script.as_deref());
     let addresses = addresses(&sim, args)?;
     if let Some(path) = &args.replay {
-        return record::replay(&mut sim, args, path);
+        return record::replay(&mut sim, args, &conditions, path);
     }
     let address = match args.port {
         Some(port) => Address::Port(port),
         None => Address::Name(args.socket.clone()),
     };
     let server = Server::bind(address).map_err(Failure::unusable)?;
-    serve::Serving::new(sim, addresses, server, args)?.run(output)
+    serve::Serving::new(sim, addresses, server, args, &conditions)?.run(output)
 }
 
 /// Makes the fabric and tells it of everything that the options ask for.
-fn simulated(fabric: &Fabric, args: &ServeArgs) -> Result<Sim, Failure> {
+fn simulated(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Result<Sim, Failure> {
     if fabric.node_count() == 0 {
         return Err(Failure::Unusable("the fabric has no nodes: expected at least one".to_owned()));
     }
@@ -53,9 +59,9 @@ fn simulated(fabric: &Fabric, args: &ServeArgs) -> Result<Sim, Failure> {
         ..Options::default()
     };
     let mut sim = Sim::new(fabric, options);
-    if let Some(path) = &args.script {
+    if let (Some(path), Some(script)) = (&args.script, script) {
         let name = path.display().to_string();
-        let steps = read_script(&name, &text(path)?).map_err(Failure::unusable)?;
+        let steps = read_script(&name, script).map_err(Failure::unusable)?;
         sim.load_script(&steps).map_err(|error| Failure::Unusable(format!("{name}: {error}")))?;
     }
     if args.random_faults > 0 {
@@ -72,6 +78,66 @@ fn addresses(sim: &Sim, args: &ServeArgs) -> Result<Addresses, Failure> {
         addresses.override_from(sim, &name, &text(path)?).map_err(Failure::unusable)?;
     }
     Ok(addresses)
+}
+
+/// Makes sure that no file is written that is read, and that none is two things at once.
+fn check_files(fabric: &Path, args: &ServeArgs) -> Result<(), Failure> {
+    let read = [Some(fabric), args.script.as_deref(), args.addresses.as_deref()];
+    let read = || read.into_iter().chain([args.replay.as_deref()]).flatten();
+    let standard = Path::new("-");
+    if read().filter(|&path| path == standard).count() > 1 {
+        let message = "`-`, standard input, stands for two files: expected one at most";
+        return Err(Failure::Unusable(message.to_owned()));
+    }
+    if args.record.as_deref() == Some(standard) {
+        let message = "--record -: expected a file, which --replay reads";
+        return Err(Failure::Unusable(message.to_owned()));
+    }
+    let same = |one: &Path, other: &Path| match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    };
+    let written = [("record", &args.record), ("pcap", &args.pcap), ("log", &args.log)];
+    let mut seen: Vec<&Path> = read().filter(|&path| path != standard).collect();
+    for (option, path) in written {
+        let Some(path) = path.as_deref().filter(|&path| path != standard) else { continue };
+        if seen.iter().any(|other| same(path, other)) {
+            let message = format!("--{option} {}: the file stands for two things", path.display());
+            return Err(Failure::Unusable(message));
+        }
+        seen.push(path);
+    }
+    Ok(())
+}
+
+/// Returns everything that a run depends on beside what comes in.
+fn conditions(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Conditions {
+    let sum = |text: &str| format!("{:08x}", crc32fast::hash(text.as_bytes()));
+    vec![
+        ("fabric", sum(&described(fabric))),
+        ("seed", args.seed.to_string()),
+        ("latency", format!("{:?}", args.latency)),
+        ("lane-buffer", args.lane_buffer.to_string()),
+        ("answer-within", format!("{:?}", args.answer_within)),
+        ("script", script.map_or_else(|| "none".to_owned(), sum)),
+        ("random-faults", format!("{} in {:?}", args.random_faults, args.random_time)),
+    ]
+}
+
+/// Returns all of a fabric that matters to a simulator, in words.
+fn described(fabric: &Fabric) -> String {
+    let mut text = String::new();
+    for (id, node) in fabric.nodes() {
+        writeln!(text, "{} {:?} {} {}", node.kind, node.name, node.guid, node.ports)
+            .expect("a string takes everything");
+        for (_, port) in fabric.ports_of(id) {
+            let peer = port.peer.map(|peer| peer.0);
+            let LinkRate { width, speed } = port.rate;
+            writeln!(text, "{} {} {width}{speed} {peer:?}", port.number, port.guid)
+                .expect("a string takes everything");
+        }
+    }
+    text
 }
 
 /// Reads a file of text.

@@ -90,7 +90,7 @@ fn serve(server: &mut Server, input: Input, seen: &mut Vec<Request>) {
             }
             server.send(client, &request);
         }
-        Input::Gone { .. } | Input::Readable(_) => {}
+        Input::Gone { .. } | Input::Ready(_) => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! The sockets themselves: abstract Unix names or loopback UDP.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -80,17 +81,47 @@ impl Sender {
         }
     }
 
-    /// Tells whether the sender's process has ended; UDP does not tell.
-    pub(super) fn is_dead(&self) -> bool {
+    /// Tells whether the sender's process has ended, or its socket on UDP, where `ports` are those
+    /// that somebody has; `None` when the system does not say.
+    pub(super) fn is_dead(&self, ports: Option<&HashSet<u16>>) -> bool {
         match self {
             Self::Name { process, .. } => {
                 // SAFETY: signal 0 is sent to nobody, it only asks whether the process exists.
                 let exists = unsafe { libc::kill(*process, 0) } == 0;
                 !exists && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
             }
-            Self::Port(_) => false,
+            Self::Port(address) => ports.is_some_and(|ports| !ports.contains(&address.port())),
         }
     }
+}
+
+/// Returns the UDP ports of IPv4 that somebody has; `None` when the system does not say.
+pub(super) fn bound_ports() -> Option<HashSet<u16>> {
+    let text = std::fs::read_to_string("/proc/net/udp").ok()?;
+    let port = |line: &str| {
+        let local = line.split_whitespace().nth(1)?;
+        u16::from_str_radix(local.split_once(':')?.1, 16).ok()
+    };
+    Some(text.lines().skip(1).filter_map(port).collect())
+}
+
+/// Has the system let the process open as many files as it may, and returns how many that is.
+pub(super) fn allow_files() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes the live structure that it is given.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return usize::MAX;
+    }
+    // Files beyond this many are of no use: a fabric has no more clients.
+    let most = limit.rlim_max.min(1 << 16);
+    if limit.rlim_cur < most {
+        let raised = libc::rlimit { rlim_cur: most, ..limit };
+        // SAFETY: the call reads the live structure that it is given.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
+            limit = raised;
+        }
+    }
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX).min(1 << 16)
 }
 
 /// The socket that control messages arrive at.

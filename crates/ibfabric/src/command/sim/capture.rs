@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ib_pcap::{Interface, LinkType, Packet, PacketFlags, Section, WriteError, Writer};
-use ib_sim::Sim;
+use ib_sim::{Sim, Tapped};
 use ib_topology::PortId;
 
 use crate::failure::Failure;
@@ -46,9 +46,23 @@ impl Capture {
         Failure::Unusable(format!("cannot write {}: {error}", self.path.display()))
     }
 
+    /// Tells whether it goes to standard output.
+    pub(super) fn is_on_stdout(&self) -> bool {
+        self.path == Path::new("-")
+    }
+
     /// Writes what was sent and lost since the last time; whoever reads the file finds all of it.
-    pub(super) fn write(&mut self, sim: &mut Sim) -> Result<(), Failure> {
+    /// Returns false when nobody reads it any more.
+    pub(super) fn write(&mut self, sim: &mut Sim) -> Result<bool, Failure> {
         let packets = sim.take_packets();
+        match self.add(sim, packets) {
+            Ok(()) => Ok(true),
+            Err(WriteError::Io(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn add(&mut self, sim: &Sim, packets: Vec<Tapped>) -> Result<(), WriteError> {
         if packets.is_empty() {
             return Ok(());
         }
@@ -62,19 +76,19 @@ impl Capture {
             if let Some(comment) = &comment {
                 packet = packet.comment(comment);
             }
-            self.writer.infiniband(&packet, 0).map_err(|error| self.failed(&error))?;
+            self.writer.infiniband(&packet, 0)?;
         }
-        self.writer.flush().map_err(|error| self.failed(&error))
+        self.writer.flush()
     }
 
-    fn interface(&mut self, sim: &Sim, port: PortId) -> Result<u32, Failure> {
+    fn interface(&mut self, sim: &Sim, port: PortId) -> Result<u32, WriteError> {
         if let Some(&known) = self.interfaces.get(&port) {
             return Ok(known);
         }
         let (node, number) = sim.place(port);
         let name = format!("{}[{number}]", sim.node_name(node));
         let interface = Interface::new(LinkType::ERF).named(&name);
-        let added = self.writer.interface(&interface).map_err(|error| self.failed(&error))?;
+        let added = self.writer.interface(&interface)?;
         self.interfaces.insert(port, added);
         Ok(added)
     }

@@ -84,6 +84,7 @@ fn stats(serving: &Serving) -> Reply {
             "malformed": refused.malformed,
             "forged": refused.forged,
             "overflowed": refused.overflowed,
+            "consoles": serving.console.refused(),
         },
     });
     let mut text = String::new();

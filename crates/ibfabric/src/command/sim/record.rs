@@ -1,8 +1,9 @@
 //! `--record` and `--replay`: what a fabric was told, and when; `--log`.
 //!
 //! ```text
-//! ibfabric record 1
-//! @ 1234567               what follows happened at this moment, in nanoseconds
+//! ibfabric record 2
+//! with seed 0             what the fabric was made of, a line each
+//! @ 1234567 4321          what follows came at this moment, in nanoseconds, after so many steps
 //! attach 0 17 1 0         client, port, is a subnet manager, queue pair
 //! mad 0 4 0 0 256 0101…   client, LID, queue pairs (theirs, own), length, datagram
 //! sm 0 1                  client, is a subnet manager
@@ -25,7 +26,10 @@ use super::capture::Capture;
 use crate::cli::sim::ServeArgs;
 use crate::failure::{Failure, Verdict};
 
-const FIRST_LINE: &str = "ibfabric record 1";
+const FIRST_LINE: &str = "ibfabric record 2";
+
+/// What a fabric was made of, by name: a replay has to make the same.
+pub(super) type Conditions = Vec<(&'static str, String)>;
 
 /// A file that grows line by line.
 struct Lines {
@@ -80,25 +84,32 @@ impl Log {
 /// The file of `--record`.
 pub(super) struct Recorder {
     lines: Lines,
-    /// The moment of what comes next, until it was written.
-    moment: Option<Instant>,
+    /// The clock and the steps of the fabric before what comes next.
+    state: (Instant, u64),
+    /// Those that were last written.
+    written: Option<(Instant, u64)>,
 }
 
 impl Recorder {
-    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn create(path: &Path, conditions: &Conditions) -> Result<Self, Failure> {
         let mut lines = Lines::create(path)?;
         lines.write(&format!("{FIRST_LINE}\n"))?;
-        Ok(Self { lines, moment: None })
+        for (name, value) in conditions {
+            lines.write(&format!("with {name} {value}\n"))?;
+        }
+        Ok(Self { lines, state: (Instant::ZERO, 0), written: None })
     }
 
-    /// What comes next happens at a moment.
-    pub(super) const fn begin(&mut self, moment: Instant) {
-        self.moment = Some(moment);
+    /// What comes next comes to the fabric as it is now.
+    pub(super) const fn mark(&mut self, sim: &Sim) {
+        self.state = (sim.now(), sim.steps());
     }
 
     fn line(&mut self, text: &str) -> Result<(), Failure> {
-        if let Some(moment) = self.moment.take() {
-            self.lines.write(&format!("@ {}\n", moment.as_nanos()))?;
+        if self.written != Some(self.state) {
+            self.written = Some(self.state);
+            let (moment, steps) = self.state;
+            self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()))?;
         }
         self.lines.write(text)?;
         self.lines.write("\n")
@@ -144,19 +155,25 @@ impl Recorder {
         self.lines.done(|out| out.flush())
     }
 
-    /// Writes when the run ended, so that a replay lasts as long.
-    pub(super) fn finish(mut self, moment: Instant) -> Result<(), Failure> {
-        self.lines.write(&format!("@ {}\n", moment.as_nanos()))?;
+    /// Writes how far the run went, so that a replay goes as far.
+    pub(super) fn finish(mut self, sim: &Sim) -> Result<(), Failure> {
+        let (moment, steps) = (sim.now(), sim.steps());
+        self.lines.write(&format!("@ {} {steps}\n", moment.as_nanos()))?;
         self.flush()
     }
 }
 
 /// Runs a record on a fabric.
-pub(super) fn replay(sim: &mut Sim, args: &ServeArgs, path: &Path) -> Result<Verdict, Failure> {
+pub(super) fn replay(
+    sim: &mut Sim,
+    args: &ServeArgs,
+    conditions: &Conditions,
+    path: &Path,
+) -> Result<Verdict, Failure> {
     let text = super::text(path)?;
     let mut log = args.log.as_deref().map(Log::create).transpose()?;
     let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
-    let mut lines = text.lines().enumerate();
+    let mut lines = text.lines().enumerate().peekable();
     let wrong = |line: usize, found: &str, expected: &str| {
         let place = path.display();
         Failure::Unusable(format!("{place}:{}: found {found:?}, expected {expected}", line + 1))
@@ -165,14 +182,30 @@ pub(super) fn replay(sim: &mut Sim, args: &ServeArgs, path: &Path) -> Result<Ver
     if first != FIRST_LINE {
         return Err(wrong(0, first, &format!("{FIRST_LINE:?}")));
     }
-    let mut moment = Instant::ZERO;
+    for (name, value) in conditions {
+        let expected = format!("with {name} {value}");
+        match lines.next() {
+            Some((_, line)) if line == expected => {}
+            Some((number, line)) => {
+                let expected = format!("{expected:?}: a replay needs what the run was made of");
+                return Err(wrong(number, line, &expected));
+            }
+            None => return Err(wrong(text.lines().count(), "", &format!("{expected:?}"))),
+        }
+    }
     for (number, line) in lines {
-        if let Some(time) = line.strip_prefix("@ ") {
-            let time = time.parse().map_err(|_| wrong(number, time, "nanoseconds"))?;
-            sim.settle(moment);
-            moment = Instant::from_nanos(time);
-            sim.settle(moment);
+        if let Some(state) = line.strip_prefix("@ ") {
+            let state = state.split_once(' ').and_then(|(moment, steps)| {
+                Some((Instant::from_nanos(moment.parse().ok()?), steps.parse().ok()?))
+            });
+            let (moment, steps) =
+                state.ok_or_else(|| wrong(number, line, "nanoseconds and steps behind @"))?;
+            sim.repeat(steps, moment);
             drain(sim);
+            if sim.steps() != steps {
+                let expected = format!("at most {} steps", sim.steps());
+                return Err(wrong(number, &steps.to_string(), &expected));
+            }
         } else {
             replay_line(sim, line).map_err(|expected| {
                 wrong(number, line.split(' ').next().unwrap_or_default(), expected)
@@ -184,11 +217,6 @@ pub(super) fn replay(sim: &mut Sim, args: &ServeArgs, path: &Path) -> Result<Ver
         if let Some(capture) = &mut capture {
             capture.write(sim)?;
         }
-    }
-    sim.settle(moment);
-    drain(sim);
-    if let Some(log) = &mut log {
-        log.write(&sim.take_log())?;
     }
     if let Some(mut capture) = capture {
         capture.write(sim)?;
@@ -242,7 +270,6 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
             let q_key = if theirs.get() == 0 { QKey(0) } else { QKey::GSI };
             let remote = Remote { qpn: theirs, q_key, ..remote };
             sim.submit(client, &Datagram { remote, local_qpn: own, length, mad: Mad(mad) });
-            sim.settle(sim.now());
         }
         _ => return Err(KNOWN),
     }

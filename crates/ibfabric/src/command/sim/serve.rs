@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant as WallClock};
+use std::time::Instant as WallClock;
 
 use ib_link::{Datagram, Incoming, Remote};
-use ib_net::console::ConsoleServer;
+use ib_net::console::{Asked, ConsoleServer};
 use ib_net::ibsim::message::{Connect, Request, TIMED_OUT, kind};
 use ib_net::ibsim::server::{Address, Input, Server, Ticket};
 use ib_net::signals::Termination;
@@ -15,11 +15,14 @@ use ib_types::{Instant, QKey, Qpn};
 use ib_wire::mad::Mad;
 
 use super::capture::Capture;
-use super::record::{Log, Recorder};
+use super::record::{Conditions, Log, Recorder};
 use super::{control, query};
 use crate::cli::sim::ServeArgs;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
+
+/// How much is taken in before what came of it is handed out.
+const INPUTS: usize = 256;
 
 /// The keys of watched files: the signals, the console's listener, and its connections behind.
 const SIGNALS: usize = 0;
@@ -47,6 +50,7 @@ impl Serving {
         addresses: Addresses,
         server: Server,
         args: &ServeArgs,
+        conditions: &Conditions,
     ) -> Result<Self, Failure> {
         let base = match server.address() {
             Address::Name(name) => name.clone(),
@@ -63,7 +67,11 @@ impl Serving {
             clients: BTreeMap::new(),
             numbers: BTreeMap::new(),
             started: WallClock::now(),
-            recorder: args.record.as_deref().map(Recorder::create).transpose()?,
+            recorder: args
+                .record
+                .as_deref()
+                .map(|path| Recorder::create(path, conditions))
+                .transpose()?,
             log: args.log.as_deref().map(Log::create).transpose()?,
             capture: args.pcap.as_deref().map(Capture::create).transpose()?,
             ends: false,
@@ -76,21 +84,25 @@ impl Serving {
         let signals = Termination::catch().map_err(failed)?;
         self.server.watch(signals.as_fd(), SIGNALS).map_err(failed)?;
         self.server.watch(self.console.as_fd(), CONSOLE).map_err(failed)?;
-        writeln!(output, "READY")?;
-        output.flush()?;
+        if self.capture.as_ref().is_some_and(Capture::is_on_stdout) {
+            say!("READY");
+        } else {
+            writeln!(output, "READY")?;
+            output.flush()?;
+        }
         while !self.ends {
-            let limit = self.sim.next_at().map(|at| at.since(self.now()));
-            self.server.wait(limit.map(|limit| limit + Duration::from_nanos(1))).map_err(failed)?;
+            let limit = self.sim.due().map(|at| at.since(self.now()));
+            self.server.wait(limit).map_err(failed)?;
             self.round()?;
         }
         let now = self.now();
-        self.sim.settle(now);
+        self.sim.keep_up(now);
         self.write_out()?;
         if let Some(capture) = self.capture.take() {
             capture.finish()?;
         }
         if let Some(recorder) = self.recorder.take() {
-            recorder.finish(now)?;
+            recorder.finish(&self.sim)?;
         }
         Ok(Verdict::Good)
     }
@@ -99,17 +111,15 @@ impl Serving {
         Instant::ZERO + self.started.elapsed()
     }
 
-    /// Takes what has arrived, lets the fabric work, and hands out what comes of it.
+    /// Takes what has arrived, lets the fabric work, and hands out what comes of it. However much
+    /// arrives, what was answered leaves in between.
     fn round(&mut self) -> Result<(), Failure> {
         let now = self.now();
-        self.sim.settle(now);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.begin(now);
+        self.sim.keep_up(now);
+        for _ in 0..INPUTS {
+            let Some(input) = self.server.next() else { break };
+            self.take(input, now)?;
         }
-        while let Some(input) = self.server.next() {
-            self.take(input)?;
-        }
-        self.sim.settle(now);
         while let Some(client) = self.sim.next_woken() {
             self.hand_out(client);
         }
@@ -117,7 +127,10 @@ impl Serving {
         self.write_out()
     }
 
-    fn take(&mut self, input: Input) -> Result<(), Failure> {
+    fn take(&mut self, input: Input, now: Instant) -> Result<(), Failure> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.mark(&self.sim);
+        }
         match input {
             Input::Connect { ticket, connect } => self.connect(&ticket, &connect)?,
             Input::Control { client, message } => {
@@ -131,7 +144,7 @@ impl Serving {
                     self.server.answer(client, &answer);
                 }
             }
-            Input::Request { client, request } => self.request(client, &request)?,
+            Input::Request { client, request } => self.request(client, &request, now)?,
             Input::Gone { client } => {
                 if let Some(id) = self.clients.remove(&client) {
                     self.numbers.remove(&id);
@@ -139,19 +152,19 @@ impl Serving {
                     self.record(|recorder| recorder.detach(id))?;
                 }
             }
-            Input::Readable(SIGNALS) => self.ends = true,
-            Input::Readable(CONSOLE) => {
+            Input::Ready(SIGNALS) => self.ends = true,
+            Input::Ready(CONSOLE) => {
                 for key in self.console.accept() {
                     let watched = self
                         .console
                         .file(key)
-                        .is_some_and(|file| self.server.watch(file, CONSOLE + key).is_ok());
+                        .is_some_and(|file| self.server.watch_both(file, CONSOLE + key).is_ok());
                     if !watched {
                         self.console.close(key);
                     }
                 }
             }
-            Input::Readable(key) => self.read_console(key)?,
+            Input::Ready(key) => self.read_console(key)?,
         }
         Ok(())
     }
@@ -186,11 +199,12 @@ impl Serving {
         Ok(())
     }
 
-    fn request(&mut self, client: u32, request: &Request) -> Result<(), Failure> {
+    fn request(&mut self, client: u32, request: &Request, now: Instant) -> Result<(), Failure> {
         let Some(&id) = self.clients.get(&client) else { return Ok(()) };
         let datagram = datagram(request);
         self.sim.submit(id, &datagram);
-        self.sim.settle(self.sim.now());
+        // One after the other they find the caches warm and the queues empty.
+        self.sim.keep_up(now);
         self.record(|recorder| recorder.submit(id, &datagram))
     }
 
@@ -203,23 +217,28 @@ impl Serving {
         }
     }
 
+    /// Answers the next line of a console, if there is one.
     fn read_console(&mut self, key: usize) -> Result<(), Failure> {
         let connection = key - CONSOLE;
-        let (lines, ended) = self.console.read(connection);
-        for line in lines {
-            let (reply, command) = query::execute(self, &line);
-            if let Some(command) = command {
-                self.record(|recorder| recorder.command(&command))?;
+        match self.console.next_line(connection) {
+            Asked::Line(line) => {
+                let (reply, command) = query::execute(self, &line);
+                if let Some(command) = command {
+                    self.record(|recorder| recorder.command(&command))?;
+                    if command.to_ascii_lowercase().starts_with("guid") {
+                        self.addresses.update(&self.sim);
+                    }
+                }
+                let answer = serde_json::to_string(&reply).map_err(Failure::unusable)?;
+                self.console.answer(connection, &answer);
+                self.server.again(key);
             }
-            let answer = serde_json::to_string(&reply).map_err(Failure::unusable)?;
-            if self.console.answer(connection, &answer).is_err() {
-                break;
+            Asked::Nothing => {}
+            Asked::Ended => {
+                // The file has to be open to be unwatched; one that cannot be was not watched.
+                let _ = self.server.unwatch(key);
+                self.console.close(connection);
             }
-        }
-        if ended {
-            // The file has to be open to be unwatched; one that cannot be was not watched.
-            let _ = self.server.unwatch(key);
-            self.console.close(connection);
         }
         Ok(())
     }
@@ -236,8 +255,12 @@ impl Serving {
         if let Some(log) = &mut self.log {
             log.write(&self.sim.take_log())?;
         }
-        if let Some(capture) = &mut self.capture {
-            capture.write(&mut self.sim)?;
+        if let Some(capture) = &mut self.capture
+            && !capture.write(&mut self.sim)?
+        {
+            say!("nobody reads the capture any more: it ends here");
+            self.capture = None;
+            self.sim.stop_tap();
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.flush()?;
