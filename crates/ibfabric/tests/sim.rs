@@ -1,12 +1,12 @@
 //! `ibfabric sim` from outside: its console, its files and its end.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ib_net::ibsim::message::{Connect, Control, Request, TIMED_OUT, kind};
 use ib_wire::mad::sm::NodeInfo;
@@ -348,5 +348,83 @@ fn unusable_input_is_refused_with_its_place() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{content:?}: {said}");
         assert!(said.contains(expected), "{content:?}: {said}");
+    }
+}
+
+#[test]
+fn a_console_that_reads_nothing_holds_nobody_up() {
+    let simulator = Simulator::start(&[]);
+    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
+    let mut console = UnixStream::connect_addr(&name.expect("a name")).expect("it listens");
+    // More than the socket holds of the answers.
+    console.write_all("dump\n".repeat(400).as_bytes()).expect("room");
+    let start = Instant::now();
+    for transaction in 0..50 {
+        client.send(&node_info(transaction, &[1]), 0xffff);
+        client.receive();
+    }
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    let mut answers = BufReader::new(console);
+    for _ in 0..400 {
+        let mut line = String::new();
+        answers.read_line(&mut line).expect("an answer");
+        let answer: Value = serde_json::from_str(&line).expect("whole");
+        assert_eq!(answer["ok"], true);
+    }
+}
+
+#[test]
+fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let net = place.path().join("net");
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    let socket = format!("ibfabric-test-{}-pcap", std::process::id());
+    let mut child = Command::new(PROGRAM)
+        .args(["sim", net.to_str().expect("UTF-8"), "--socket", &socket, "--pcap", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut said = String::new();
+    let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+    errors.read_line(&mut said).expect("a line");
+    assert_eq!(said, "ibfabric: READY\n");
+    let client = Client::attach(&socket, 1).expect("it may attach");
+    client.send(&node_info(1, &[1]), 0xffff);
+    client.receive();
+    let stdout = child.stdout.take().expect("piped");
+    let mut reader = ib_pcap::Reader::new(stdout).expect("a capture");
+    while !matches!(reader.next_event().expect("well formed"), Some(ib_pcap::Event::Packet(_))) {}
+    drop(reader);
+    for transaction in 2..5 {
+        client.send(&node_info(transaction, &[1]), 0xffff);
+        client.receive();
+    }
+    said.clear();
+    errors.read_line(&mut said).expect("a line");
+    assert_eq!(said, "ibfabric: nobody reads the capture any more: it ends here\n");
+    child.kill().expect("it still runs");
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    for (words, expected) in [
+        (&["--port", "0"][..], "0 is not in 1..=65535"),
+        (&["--socket", ""], "found 0 bytes, expected a name of 1 to 80"),
+        (&["--record", "-"], "--record -: expected a file"),
+        (&["--script", "-"], "stands for two files"),
+    ] {
+        let output = Command::new(PROGRAM)
+            .args(["sim", "-"])
+            .args(words)
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
     }
 }

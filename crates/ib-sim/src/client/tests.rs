@@ -312,3 +312,31 @@ fn a_client_may_ask_its_own_port() {
     assert_eq!(received(&mut sim, asker)[0].mad.transaction_id().0, 3);
     lab::check_settled(&sim);
 }
+
+#[test]
+fn a_client_that_waits_for_too_much_is_told_at_once() {
+    let mut sim = lab::ready(&lab::row(1), Options::default());
+    let port = sim.first_end_port().unwrap();
+    let told = ClientOptions { told_of_losses: true, ..ClientOptions::default() };
+    let asker = sim.attach(port, told);
+    let manager = lab::manager(&mut sim, "h2");
+    let remote = Remote::smi(lid(&sim, "h2"));
+    let most = 65_536;
+    for transaction in 0..=most {
+        let what = (AttributeId::SM_INFO, 0);
+        let mad = ib_wire::mad::smp::lid_request(Method::GET, TransactionId(transaction), what);
+        sim.submit(asker, &Datagram::new(remote, mad));
+        sim.settle(sim.now());
+    }
+    let Some(Incoming::Lost(lost)) = sim.receive(asker) else { panic!("the last one is lost") };
+    assert_eq!(lost.mad.transaction_id(), TransactionId(most));
+    assert!(sim.receive(asker).is_none());
+    assert_eq!(sim.stats().lost["too_many_requests"], 1);
+    // Every answer makes room for a question, and leaving for all.
+    let first = received(&mut sim, manager)[0];
+    respond(&mut sim, manager, &first);
+    sim.settle(sim.now());
+    assert_eq!(sim.requests.len(), most as usize - 1);
+    sim.detach(asker);
+    assert!(sim.requests.is_empty() && sim.handed.is_empty());
+}

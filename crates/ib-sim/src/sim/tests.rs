@@ -1,8 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use ib_link::{Datagram, Remote};
 use ib_types::Guid;
-use ib_wire::mad::AttributeId;
 use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState};
+use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
 
 use super::*;
 use crate::lab::{self, generated};
@@ -109,4 +110,82 @@ fn the_same_fabric_seed_and_script_give_the_same_log() {
     assert!(log.lines().count() > 100, "{log}");
     assert_eq!(log, run(7));
     assert_ne!(log, run(8));
+}
+
+#[test]
+fn what_takes_long_is_waited_for_in_the_real_world() {
+    let mut sim = lab::ready(&lab::row(1), Options::default());
+    let client = lab::client(&mut sim, "h1");
+    let start = sim.now();
+    let ask = |sim: &mut Sim| {
+        let (id, what) = (TransactionId(1), (AttributeId::NODE_INFO, 0));
+        let mad = smp::directed_request(Method::GET, id, what, &[1]);
+        sim.submit(client, &Datagram::new(Remote::directed(), mad));
+    };
+    ask(&mut sim);
+    sim.keep_up(start);
+    assert!(sim.receive(client).is_some(), "microseconds are not");
+    assert!(sim.now().since(start) < Sim::AHEAD);
+    sim.run(&"fault h1[1] delay=3s".parse().unwrap()).unwrap();
+    let asked = sim.now();
+    ask(&mut sim);
+    sim.keep_up(asked);
+    assert!(sim.receive(client).is_none() && sim.now().since(asked) <= Sim::AHEAD);
+    let due = sim.due().unwrap().since(asked);
+    assert!(due > Duration::from_millis(2990) && due <= Duration::from_secs(3), "{due:?}");
+    sim.keep_up(asked + Duration::from_millis(2900));
+    assert!(sim.receive(client).is_none());
+    sim.keep_up(asked + Duration::from_secs(3));
+    assert!(sim.receive(client).is_some());
+}
+
+#[test]
+fn a_storm_leaves_room_for_others() {
+    // A group whose tree is a ring: its packets never end.
+    let fabric = generated("torus 3x3 hosts=1");
+    let mut sim = lab::ready(&fabric, Options::default());
+    let switches: Vec<_> = sim.node_ids().filter(|&node| sim.is_switch(node)).collect();
+    for node in switches {
+        let ports = sim.node(node).ports;
+        let mask = (1u32 << (ports + 1)) - 1;
+        let switch = sim.node_mut(node).switch.as_mut().unwrap();
+        switch.multicast.insert(0, [mask as u16; 16]);
+    }
+    let port = sim.first_end_port().unwrap();
+    let packet = lab::data(&sim, port, 0xc000, 0, 256);
+    let start = sim.now();
+    sim.send_by_lid(port, packet, None);
+    let before = sim.steps();
+    sim.keep_up(start);
+    assert_eq!(sim.steps() - before, Sim::BATCH as u64, "the storm goes on");
+    assert!(sim.due().unwrap() <= sim.now(), "and wants to");
+}
+
+#[test]
+fn a_run_can_be_repeated_by_its_steps() {
+    let run = |recorded: Option<&[(u64, Instant)]>| {
+        let options = Options { log: LogLevel::Hops, ..Options::default() };
+        let mut sim = Sim::new(&lab::row(3), options);
+        let client = lab::client(&mut sim, "h1");
+        let mut states = Vec::new();
+        for step in 0..20 {
+            let path = [1; 4];
+            let what = (AttributeId::NODE_INFO, 0);
+            let transaction = TransactionId(step);
+            let mad =
+                smp::directed_request(Method::GET, transaction, what, &path[..step as usize % 4]);
+            sim.submit(client, &Datagram::new(Remote::directed(), mad));
+            match recorded {
+                Some(recorded) => {
+                    let (steps, moment) = recorded[step as usize];
+                    sim.repeat(steps, moment);
+                }
+                None => sim.keep_up(Instant::from_nanos(step * 700)),
+            }
+            states.push((sim.steps(), sim.now()));
+        }
+        (states, sim.take_log())
+    };
+    let first = run(None);
+    assert_eq!(run(Some(&first.0)), first);
 }
