@@ -161,6 +161,12 @@ impl Sim {
         std::array::from_fn(|index| self.port(port).p_key(index))
     }
 
+    /// Tells whether a LID is one of a port's.
+    #[must_use]
+    pub fn has_lid(&self, port: PortId, lid: u16) -> bool {
+        self.port(port).has_lid(lid)
+    }
+
     /// Returns what a port has counted.
     #[must_use]
     pub fn counters(&self, port: PortId) -> Counters {

@@ -124,22 +124,25 @@ impl Client {
     }
 
     fn send(&self, mad: &Mad, lid: u16) {
-        let request = Request {
-            dlid: lid,
-            slid: 0,
-            destination_queue_pair: 0,
-            source_queue_pair: 0,
-            status: 0,
-            length: 256,
-            mad: mad.0,
-        };
-        self.data.send(&request.to_bytes()).expect("sent");
+        self.data.send(&request(mad, lid).to_bytes()).expect("sent");
     }
 
     fn receive(&self) -> Request {
         let mut bytes = [0; Request::LENGTH];
         assert_eq!(self.data.recv(&mut bytes).expect("an answer"), bytes.len());
         Request::parse(&bytes).expect("a request")
+    }
+}
+
+fn request(mad: &Mad, lid: u16) -> Request {
+    Request {
+        dlid: lid,
+        slid: 0,
+        destination_queue_pair: 0,
+        source_queue_pair: 0,
+        status: 0,
+        length: 256,
+        mad: mad.0,
     }
 }
 
@@ -162,6 +165,13 @@ fn a_client_is_answered_and_told_of_losses() {
     client.send(&node_info(7, &[1, 200]), 0xffff);
     let lost = client.receive();
     assert_eq!((lost.status, Mad(lost.mad)), (TIMED_OUT, node_info(7, &[1, 200])));
+    // Nobody may call himself by a LID that is not his.
+    let mad = node_info(8, &[1]);
+    let forged = Request { slid: 777, ..request(&mad, 0xffff) };
+    client.data.send(&forged.to_bytes()).expect("sent");
+    let refused = client.receive();
+    assert_eq!((refused.status, Mad(refused.mad)), (TIMED_OUT, mad));
+    assert_eq!(simulator.json(&["stats"])["data"]["refused"]["forged"], 1);
     assert_eq!(client.ask(kind::GET_GUID, &[]).kind, kind::GET_GUID);
     assert_eq!(client.ask(77, &[]).kind, kind::ERROR);
     assert_eq!(client.ask(kind::DISCONNECT, &[]).kind, kind::DISCONNECT);

@@ -14,7 +14,7 @@ use std::time::Duration;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 
-use super::message::{Connect, Control, Request, kind};
+use super::message::{Connect, Control, Request, TIMED_OUT, kind};
 use crate::batch::{BATCH, Batch, send};
 use crate::tick::Tick;
 
@@ -88,7 +88,8 @@ pub struct Ticket {
 pub struct Refused {
     /// Datagrams that are no message: wrong length, wrong magic number, impossible lengths.
     pub malformed: u64,
-    /// Messages that name a client which their sender is not, or that another user sent.
+    /// Messages that name a client which their sender is not, or that another user sent, and
+    /// requests from a LID that is not their client's.
     pub forged: u64,
     /// Messages for clients that took nothing for too long.
     pub overflowed: u64,
@@ -434,6 +435,13 @@ impl Server {
     fn reply(&self, to: &Sender, message: &Control) {
         // Who does not take the answer has gone, which the next look will find.
         let _ = self.control.send(to, &message.to_bytes());
+    }
+
+    /// Refuses a request that claims to come from somebody else: its client gets it back as one that
+    /// was not delivered.
+    pub fn refuse_request(&mut self, client: u32, request: &Request) {
+        self.refused.forged += 1;
+        self.send(client, &Request { status: TIMED_OUT, ..*request });
     }
 
     /// Sends a client away: [`Input::Gone`] follows.

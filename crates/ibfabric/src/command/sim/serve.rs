@@ -13,6 +13,7 @@ use ib_net::signals::Termination;
 use ib_sim::{Addresses, ClientId, ClientOptions, Sim};
 use ib_types::{Instant, QKey, Qpn};
 use ib_wire::mad::Mad;
+use ib_wire::mad::smp::PERMISSIVE_LID;
 
 use super::capture::Capture;
 use super::record::{Conditions, Log, Recorder};
@@ -201,6 +202,12 @@ impl Serving {
 
     fn request(&mut self, client: u32, request: &Request, now: Instant) -> Result<(), Failure> {
         let Some(&id) = self.clients.get(&client) else { return Ok(()) };
+        // Zero has the port fill in its own; a permissive one goes with directed routes.
+        let own = self.sim.client_port(id).is_some_and(|port| self.sim.has_lid(port, request.slid));
+        if !matches!(request.slid, 0 | PERMISSIVE_LID) && !own {
+            self.server.refuse_request(client, request);
+            return Ok(());
+        }
         let datagram = datagram(request);
         self.sim.submit(id, &datagram);
         // One after the other they find the caches warm and the queues empty.
