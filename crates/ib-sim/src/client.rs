@@ -116,27 +116,10 @@ impl Sim {
             others.retain(|&other| other != id);
         }
         self.log(Entry::Detached { client: id, port });
-        let waited_for: Vec<u32> = self
-            .requests
-            .iter()
-            .filter(|(_, request)| request.client == id)
-            .map(|(key, _)| key as u32)
-            .collect();
-        for request in waited_for {
-            self.forget(request);
-        }
+        self.forget_requests(id);
         // Nobody may be left to answer what was handed to the clients of this port.
         if self.clients_of.get(&port).is_none_or(Vec::is_empty) {
-            let unanswered: Vec<u32> = self
-                .handed
-                .iter()
-                .filter(|((_, at), _)| *at == port)
-                .map(|(_, &request)| request)
-                .collect();
-            for request in unanswered {
-                self.handed.retain(|_, &mut other| other != request);
-                self.fail(request);
-            }
+            self.fail_handed(port);
         }
         if client.options.is_sm {
             self.update_is_sm(port);

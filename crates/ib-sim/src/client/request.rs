@@ -1,5 +1,7 @@
 //! What clients have asked and still wait for.
 
+use std::collections::BTreeMap;
+
 use ib_link::{Datagram, Incoming};
 use ib_topology::PortId;
 use ib_wire::mad::rmpp::RmppType;
@@ -18,6 +20,8 @@ pub(crate) struct Request {
     pub(super) datagram: Datagram,
     /// Whether an answer is due; what has none is done when it arrives.
     pub(super) answered: bool,
+    /// Its place among the requests that were handed over, once it was.
+    handed: Option<(u64, PortId)>,
     /// Tells requests apart that had the same place.
     pub(super) number: u32,
 }
@@ -27,20 +31,48 @@ impl Sim {
         self.request_number = self.request_number.wrapping_add(1);
         let answered = expects_answer(&datagram.mad);
         let number = self.request_number;
-        let request = Request { client, datagram: *datagram, answered, number };
+        let request = Request { client, datagram: *datagram, answered, handed: None, number };
         self.requests.insert(request) as u32
     }
 
-    /// Forgets a request: it was answered, or nobody waits for it any more. Packets that still
-    /// carry it belong to nobody then.
-    pub(super) fn forget(&mut self, request: u32) {
-        self.requests.remove(request as usize);
+    /// Forgets what a client has asked: nobody waits for the answers any more. Packets that still
+    /// carry such a request belong to nobody then.
+    ///
+    /// It may be very many requests, and others wait meanwhile, so everything is passed once.
+    pub(super) fn forget_requests(&mut self, client: ClientId) {
+        let mut forgotten = Vec::new();
+        let handed = &mut self.handed;
+        self.requests.retain(|key, request| {
+            let keep = request.client != client;
+            if !keep {
+                forgotten.push(key as u32);
+                leave(handed, key as u32, request);
+            }
+            keep
+        });
+        if forgotten.is_empty() {
+            return;
+        }
         for (_, flight) in &mut self.flights {
-            if flight.request == Some(request) {
+            // The keys of a slab come in their order.
+            if flight.request.is_some_and(|key| forgotten.binary_search(&key).is_ok()) {
                 flight.request = None;
             }
         }
-        self.handed.retain(|_, &mut other| other != request);
+    }
+
+    /// Fails what the clients of a port were to answer.
+    pub(super) fn fail_handed(&mut self, port: PortId) {
+        let mut unanswered = Vec::new();
+        self.handed.retain(|&(_, at), &mut request| {
+            if at == port {
+                unanswered.push(request);
+            }
+            at != port
+        });
+        for request in unanswered {
+            self.fail(request);
+        }
     }
 
     /// A client's datagram is lost, or the answer to it.
@@ -60,7 +92,7 @@ impl Sim {
             return;
         }
         let client = waiting.client;
-        self.handed.retain(|_, &mut other| other != request);
+        leave(&mut self.handed, request, waiting);
         self.stats.lose(Loss::NoAnswer);
         self.log(Entry::Unanswered { client });
         self.fail(request);
@@ -68,11 +100,12 @@ impl Sim {
 
     /// Waits for the answer of the client or agent that a request was handed to.
     pub(crate) fn await_answer(&mut self, port: PortId, key: u32, transaction: u64) {
-        let request = &self.requests[key as usize];
+        let request = &mut self.requests[key as usize];
         if !request.answered {
             self.requests.remove(key as usize);
             return;
         }
+        request.handed = Some((transaction, port));
         let number = request.number;
         if let Some(older) = self.handed.insert((transaction, port), key)
             && older != key
@@ -85,9 +118,22 @@ impl Sim {
     }
 }
 
+/// Takes a request from those that were handed over, if it is still among them.
+fn leave(handed: &mut BTreeMap<(u64, PortId), u32>, key: u32, request: &Request) {
+    if let Some(place) = request.handed
+        && handed.get(&place) == Some(&key)
+    {
+        handed.remove(&place);
+    }
+}
+
 /// Returns true for what keeps a message of several segments going and is no part of it.
+///
+/// OpenSM leaves it to the kernel to write the type of an answer, so with libumad2sim.so an answer
+/// has none.
 pub(super) fn is_rmpp_control(mad: &Mad) -> bool {
-    mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA
+    let controls = [RmppType::ACK, RmppType::STOP, RmppType::ABORT];
+    mad.is_rmpp() && controls.contains(&mad.rmpp().rmpp_type)
 }
 
 /// Returns true when a datagram has an answer that its sender waits for.
