@@ -174,7 +174,7 @@ impl Harness<'_> {
         let second = setup(self.under_test, self.preload, self.complete, ours, "under-test");
         let session = if case.engine == ENGINES[0] { steps::thorough } else { steps::brief };
         if !case.plan.fits_ibsim() {
-            return (None, session(&second));
+            return (None, session(&second).and_then(|found| alone(found, &first)));
         }
         std::thread::scope(|scope| {
             let first = scope.spawn(|| session(&first));
@@ -182,6 +182,15 @@ impl Harness<'_> {
             (Some(first.join().expect("a session does not panic")), second)
         })
     }
+}
+
+/// Returns the record of what runs on the simulator under test only, which must have a reason.
+fn alone(mut found: Record, ibsim: &Setup<'_>) -> Outcome {
+    found.checks += 1;
+    if !steps::complains(ibsim)? {
+        found.faults.push("ibsim does not complain of the fabric: compare with it".to_owned());
+    }
+    Ok(found)
 }
 
 #[derive(Default)]

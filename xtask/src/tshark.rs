@@ -1,4 +1,5 @@
-//! What ibfabric writes into capture files, read by tshark.
+//! What ibfabric writes into capture files, read by tshark: every operation code, and a run of the
+//! simulator.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,13 +16,21 @@ use ib_wire::packet::{
     roce::RoceHop,
 };
 
-use crate::Chored;
+use crate::{Chored, release_binary};
+
+mod captured;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Keeps the capture file here.
+    /// Keeps the capture file of every operation code here.
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
+    /// Keeps the capture file of a run of `ibfabric sim` here.
+    #[arg(long, value_name = "FILE")]
+    keep_run: Option<PathBuf>,
+    /// Runs this program as ibfabric instead of building it.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
 }
 
 /// What tshark is asked for and how a packet answers, by tshark's name of the field.
@@ -33,39 +42,77 @@ pub(crate) fn run(args: &Args) -> Chored {
     let expected = write(&file)?;
     let names: Vec<&str> = fields(&expected);
     let rows = read(&file, &names)?;
+    // It shows no checksums after some payloads that it does not understand.
+    let mut outcome = compare(&expected, &rows, &names, |_| false)?;
+    outcome.say("every operation code");
+    if outcome.checksums <= outcome.hidden {
+        outcome.faults.push("tshark shows fewer than half of the checksums".to_owned());
+    }
+    let binary = match &args.binary {
+        Some(path) => path.canonicalize()?,
+        None => release_binary()?,
+    };
+    let run = captured::run(&binary, &scratch.path().join("run"), args.keep_run.as_deref())?;
+    run.say("a run of OpenSM on ibfabric sim");
+    let faults = [outcome.faults, run.faults].concat();
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
+}
+
+/// How tshark's view of a file compares.
+struct Outcome {
+    packets: usize,
+    compared: usize,
+    checksums: usize,
+    /// Checksums that it does not show.
+    hidden: usize,
+    faults: Vec<String>,
+}
+
+impl Outcome {
+    fn say(&self, what: &str) {
+        let Self { packets, compared, checksums, hidden, faults } = self;
+        let differ = faults.len();
+        eprintln!("{what}: {packets} packets, {compared} fields compared, {differ} differ");
+        eprintln!("{checksums} of the fields are checksums; tshark does not show {hidden} others");
+    }
+}
+
+/// Compares the packets; tshark must show the checksums of those that the function says so of.
+fn compare(
+    expected: &[Expected],
+    rows: &[Vec<String>],
+    names: &[&str],
+    shows_all: impl Fn(&Expected) -> bool,
+) -> Result<Outcome, Box<dyn std::error::Error>> {
     if rows.len() != expected.len() {
         let (found, wanted) = (rows.len(), expected.len());
         return Err(format!("tshark reads {found} packets: expected {wanted}").into());
     }
-    let (mut compared, mut checksums, mut hidden, mut faults) = (0, 0, 0, Vec::new());
-    for (number, (packet, row)) in expected.iter().zip(&rows).enumerate() {
+    let packets = rows.len();
+    let mut outcome = Outcome { packets, compared: 0, checksums: 0, hidden: 0, faults: Vec::new() };
+    for (number, (packet, row)) in expected.iter().zip(rows).enumerate() {
+        let all = shows_all(packet);
         for (name, found) in names.iter().zip(row) {
             let Some(wanted) = packet.get(name) else { continue };
-            // It shows no checksums after some payloads that it does not understand.
             if name.ends_with(".crc") {
-                if found.is_empty() {
-                    hidden += 1;
+                if found.is_empty() && !all {
+                    outcome.hidden += 1;
                     continue;
                 }
-                checksums += 1;
+                outcome.checksums += 1;
             }
-            compared += 1;
+            outcome.compared += 1;
             if !same(wanted, found) {
-                let about = &packet["frame.comment"];
-                faults.push(format!(
-                    "packet {} ({about}): {name} is {found}: expected {wanted}",
-                    number + 1
+                let about = packet.get("frame.comment").map(|about| format!(" ({about})"));
+                outcome.faults.push(format!(
+                    "packet {}{}: {name} is {found:?}: expected {wanted:?}",
+                    number + 1,
+                    about.unwrap_or_default()
                 ));
             }
         }
     }
-    let (packets, differ) = (rows.len(), faults.len());
-    eprintln!("{packets} packets, {compared} fields compared, {differ} differ");
-    eprintln!("{checksums} of the fields are checksums; tshark does not show {hidden} others");
-    if checksums <= hidden {
-        faults.push("tshark shows fewer than half of the checksums".to_owned());
-    }
-    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
+    Ok(outcome)
 }
 
 /// Writes every operation code, within the subnet and beyond it and as RoCEv2 over IPv4 and IPv6.

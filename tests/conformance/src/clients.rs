@@ -12,11 +12,13 @@
 //! | [`session`] | a simulator, its manager and its clients, and the record of what they said |
 //! | [`steps`] | what a session does: bring-up, questions, counters, lost links, osmtest |
 //! | [`expect`] | what a client must say by the fabric itself |
+//! | [`capture`] | what `ibfabric sim` captures while clients run on it |
 //! | [`process`] | processes that end with the run whatever happens |
 //!
 //! Two sessions on the same fabric give two [`session::Record`]s, which are compared entry by
 //! entry. The simulator, the net file and the preloaded library are all that differ.
 
+pub mod capture;
 pub mod expect;
 pub mod fabrics;
 pub mod manager;

@@ -132,8 +132,12 @@ impl Sim {
 }
 
 /// Returns true for what keeps a message of several segments going and is no part of it.
+///
+/// OpenSM leaves it to the kernel to write the type of an answer, so with libumad2sim.so an answer
+/// has none.
 pub(super) fn is_rmpp_control(mad: &Mad) -> bool {
-    mad.is_rmpp() && mad.rmpp().rmpp_type != RmppType::DATA
+    let controls = [RmppType::ACK, RmppType::STOP, RmppType::ABORT];
+    mad.is_rmpp() && controls.contains(&mad.rmpp().rmpp_type)
 }
 
 /// Returns true when a datagram has an answer that its sender waits for.

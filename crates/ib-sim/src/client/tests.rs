@@ -300,6 +300,47 @@ fn acknowledging_a_request_is_not_answering_it() {
 }
 
 #[test]
+fn an_answer_without_a_type_is_an_answer() {
+    let (mut sim, asker, manager, remote) = made();
+    sim.submit(asker, &Datagram::new(remote, query(Method(0x12), 9)));
+    let request = received(&mut sim, manager)[0];
+    let mut mad = segment(request.mad, RmppType(0), 0);
+    mad.set_method(Method(0x92));
+    sim.submit(manager, &request.reply(mad));
+    assert_eq!(received(&mut sim, asker).len(), 1);
+    lab::check_settled(&sim);
+    assert!(sim.handed.is_empty() && sim.requests.is_empty());
+}
+
+#[test]
+fn a_client_that_leaves_behind_very_many_requests_holds_up_nobody() {
+    const COUNT: u64 = 50_000;
+    let (mut sim, asker, manager, remote) = made();
+    let other = lab::client(&mut sim, "h1");
+    sim.submit(other, &Datagram::new(remote, query(Method::GET, 1)));
+    for transaction in 0..COUNT {
+        sim.submit(asker, &Datagram::new(remote, query(Method::GET, transaction)));
+        sim.settle(sim.now());
+    }
+    sim.submit(asker, &Datagram::new(remote, query(Method::GET, COUNT)));
+    assert_eq!((sim.handed.len() as u64, sim.flights.len()), (COUNT + 1, 1));
+    sim.detach(asker);
+    assert_eq!((sim.handed.len(), sim.requests.len()), (1, 1));
+    // The request that was on its way still arrives, and belongs to nobody.
+    assert_eq!(received(&mut sim, manager).len() as u64, COUNT + 2);
+    lab::check_settled(&sim);
+
+    for transaction in 2..COUNT {
+        sim.submit(other, &Datagram::new(remote, query(Method::GET, transaction)));
+        sim.settle(sim.now());
+    }
+    sim.run_until(Instant::NEVER);
+    let lost = std::iter::from_fn(|| sim.receive(other)).count() as u64;
+    assert_eq!(lost, COUNT - 1, "none of them was answered in time");
+    assert!(sim.handed.is_empty() && sim.requests.is_empty());
+}
+
+#[test]
 fn a_client_may_ask_its_own_port() {
     let (mut sim, asker, _, _) = made();
     let manager = lab::manager(&mut sim, "h1");

@@ -145,8 +145,14 @@ pub fn spare_links(fabric: &Fabric) -> Vec<PortId> {
 /// Returns a number that `perfquery` prints behind a counter's name.
 #[must_use]
 pub fn counter(perfquery: &str, name: &str) -> Option<u64> {
-    let rest = perfquery.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    rest.trim_start_matches('.').trim().parse().ok()
+    field(perfquery, name)?.parse().ok()
+}
+
+/// Returns what infiniband-diags print behind a field's name and dots.
+#[must_use]
+pub fn field<'a>(output: &'a str, name: &str) -> Option<&'a str> {
+    let rest = output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(rest.trim_start_matches('.').trim())
 }
 
 #[cfg(test)]

@@ -93,14 +93,6 @@ impl Manager {
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// Has it sweep the fabric, and says whether that brings the subnet up again.
-    #[must_use]
-    pub fn sweeps(&self, limit: Duration) -> bool {
-        let ups = self.ups();
-        self.group.hang_up();
-        self.settles(ups + 1, limit)
-    }
-
     /// Asks it to end, and says whether it does.
     pub fn stop(&mut self) -> bool {
         self.group.terminate();

@@ -86,11 +86,6 @@ impl Group {
         self.signal(Signal::TERM);
     }
 
-    /// Tells the process to look at everything again, which is what daemons take this signal for.
-    pub fn hang_up(&self) {
-        self.signal(Signal::HUP);
-    }
-
     /// Returns what the process used so far; `None` once it has ended.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {

@@ -43,9 +43,25 @@ impl Kind {
     ) -> Result<Box<dyn Server>, PeerError> {
         Ok(match self {
             Self::Ibsim => Box::new(RealIbsim::start(net, directory, socket)?),
-            Self::Ibfabric(binary) => Box::new(OurSim::start(binary, net, directory, socket)?),
+            Self::Ibfabric(binary) => {
+                Box::new(OurSim::start(binary, net, directory, socket, None)?)
+            }
         })
     }
+}
+
+/// Starts the program at a path as `ibfabric sim`, with a capture file to write.
+///
+/// # Errors
+/// See [`Kind::start`].
+pub fn start_capturing(
+    binary: &Path,
+    net: &Path,
+    directory: &Path,
+    socket: &str,
+    capture: &Path,
+) -> Result<Box<dyn Server>, PeerError> {
+    Ok(Box::new(OurSim::start(binary, net, directory, socket, Some(capture))?))
 }
 
 /// A command to a running simulator.
@@ -134,13 +150,20 @@ struct OurSim {
 }
 
 impl OurSim {
-    fn start(binary: &Path, net: &Path, directory: &Path, socket: &str) -> Result<Self, PeerError> {
+    fn start(
+        binary: &Path,
+        net: &Path,
+        directory: &Path,
+        socket: &str,
+        capture: Option<&Path>,
+    ) -> Result<Self, PeerError> {
         let (path, _, errors) = log(directory)?;
         let group = Group::start(
             Group::bound(binary)
                 .arg("sim")
                 .arg(net)
                 .args(["--socket", socket])
+                .args(capture.into_iter().flat_map(|file| ["--pcap".as_ref(), file.as_os_str()]))
                 .current_dir(directory)
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())

@@ -39,6 +39,9 @@ pub enum SessionError {
         /// The client that was waiting.
         question: String,
     },
+    /// A client or the simulator is not well.
+    #[error("{0}")]
+    Unwell(String),
     /// The fabric is too small.
     #[error("OpenSM gave no LID to one of the first two hosts, the last one or their switches")]
     NoActors,

@@ -4,11 +4,11 @@ use std::fs;
 use std::time::Duration;
 
 use super::expect;
-use super::fabrics::ENGINES;
+use super::fabrics::{ENGINES, write_net};
 use super::program::Question;
 use super::questions;
 use super::server::Order;
-use super::session::{Record, Session, SessionError, Setup};
+use super::session::{Record, Session, SessionError, Setup, socket_name};
 use super::tables;
 
 mod lost;
@@ -60,13 +60,36 @@ pub fn brief(setup: &Setup<'_>) -> Result<Record, SessionError> {
     Ok(session.finish())
 }
 
+/// Says whether the simulator complains of the fabric, as ibsim 0.10 does of speeds beyond HDR.
+///
+/// # Errors
+/// See [`SessionError`].
+pub fn complains(setup: &Setup<'_>) -> Result<bool, SessionError> {
+    let directory = &setup.directory;
+    fs::create_dir_all(directory)?;
+    let net = directory.join("net");
+    write_net(setup.fabric, &net)?;
+    // It goes on with links of no speed.
+    drop(setup.server.start(&net, directory, &socket_name())?);
+    Ok(fs::read_to_string(directory.join("server.log"))?.contains("invalid speed"))
+}
+
 /// Checks that the simulator has the tables that OpenSM thinks it has.
 fn bring_up(session: &mut Session<'_>) -> Result<(), SessionError> {
     let engine = session.record.engine.clone();
     session.note("the engine that configured the switches", engine);
     let answer = session.ask(&Question::new("dump_lfts"))?;
+    check_tables(session, &answer.output)?;
+    let lids = session.manager.lids()?;
+    let lids: String = lids.iter().map(|(guid, lid)| format!("{guid} {lid}\n")).collect();
+    session.note("the LIDs", lids);
+    Ok(())
+}
+
+/// Checks that what `dump_lfts` printed is what OpenSM wrote into its own dump.
+fn check_tables(session: &mut Session<'_>, dump_lfts: &str) -> Result<(), SessionError> {
     let dump = session.manager.dump("opensm-lfts.dump")?;
-    let (expected, found) = (tables::parse(&dump), tables::parse(&answer.output));
+    let (expected, found) = (tables::parse(&dump), tables::parse(dump_lfts));
     let switches = session.setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
     session.check(!expected.is_empty() && expected.len() <= switches, || {
         format!("OpenSM's dump has {} switches, the fabric {switches}", expected.len())
@@ -75,9 +98,6 @@ fn bring_up(session: &mut Session<'_>) -> Result<(), SessionError> {
     session.check(differences.is_empty(), || {
         format!("dump_lfts and opensm-lfts.dump differ:{differences}")
     });
-    let lids = session.manager.lids()?;
-    let lids: String = lids.iter().map(|(guid, lid)| format!("{guid} {lid}\n")).collect();
-    session.note("the LIDs", lids);
     Ok(())
 }
 

@@ -39,3 +39,12 @@ fn a_counter_is_read_behind_its_name() {
     assert_eq!(counter(text, "PortXmitPkts"), Some(7));
     assert_eq!(counter(text, "PortRcvPkts"), None);
 }
+
+#[test]
+fn a_field_is_what_follows_its_dots() {
+    let text = "# Port info: DR path port 4\nLinkState:.......................Down\n\
+                PhysLinkState:...................Disabled\n";
+    assert_eq!(field(text, "LinkState"), Some("Down"));
+    assert_eq!(field(text, "PhysLinkState"), Some("Disabled"));
+    assert_eq!(field(text, "Lid"), None);
+}

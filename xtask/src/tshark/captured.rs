@@ -1,0 +1,104 @@
+//! What `ibfabric sim` captures while OpenSM and infiniband-diags run on it, read by tshark.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use conformance::clients::capture::capture;
+use conformance::opensm::umad2sim;
+use ib_pcap::{Event, Reader, erf::ErfHeader};
+use ib_wire::mad::sm::NodeInfo;
+use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass};
+use ib_wire::packet::Packet;
+
+use super::{Expected, Outcome, compare, fields, read, seen};
+
+/// The class and attribute of what must be among the packets: what OpenSM and the clients send.
+const KINDS: [(u8, u16, &str); 14] = [
+    (0x81, 0x10, "NodeDescription by directed route"),
+    (0x81, 0x11, "NodeInfo by directed route"),
+    (0x81, 0x12, "SwitchInfo by directed route"),
+    (0x81, 0x15, "PortInfo by directed route"),
+    (0x81, 0x16, "P_KeyTable by directed route"),
+    (0x81, 0x19, "LinearForwardingTable by directed route"),
+    (0x01, 0x02, "Notice"),
+    (0x01, 0x11, "NodeInfo by LID"),
+    (0x01, 0x12, "SwitchInfo by LID"),
+    (0x03, 0x11, "NodeRecord"),
+    (0x03, 0x20, "LinkRecord"),
+    (0x04, 0x01, "ClassPortInfo of performance management"),
+    (0x04, 0x12, "PortCounters"),
+    (0x04, 0x1d, "PortCountersExtended"),
+];
+
+/// Makes the capture with the program at a path, and compares what tshark reads in it.
+pub(super) fn run(
+    binary: &Path,
+    directory: &Path,
+    keep: Option<&Path>,
+) -> Result<Outcome, Box<dyn std::error::Error>> {
+    let file = capture(binary, &umad2sim()?, directory)?;
+    if let Some(keep) = keep {
+        std::fs::copy(&file, keep)?;
+    }
+    let mut expected = Vec::new();
+    let mut reader = Reader::new(BufReader::new(File::open(&file)?))?;
+    while let Some(event) = reader.next_event()? {
+        if let Event::Packet(packet) = event {
+            let (_, bytes) = ErfHeader::parse(packet.data)?;
+            let parsed = Packet::parse(bytes)?;
+            parsed.check_icrc()?;
+            parsed.check_vcrc()?;
+            expected.push(described(&parsed)?);
+        }
+    }
+    let names = fields(&expected);
+    let rows = read(&file, &names)?;
+    // It reads the records of subnet administration at the wrong place, and what comes behind.
+    let shows_all = |packet: &Expected| packet["infiniband.mad.mgmtclass"] != "3";
+    let mut outcome = compare(&expected, &rows, &names, shows_all)?;
+    let kinds: BTreeSet<(&str, &str)> = expected
+        .iter()
+        .map(|packet| {
+            let part = |name| packet.get(name).map_or("", String::as_str);
+            (part("infiniband.mad.mgmtclass"), part("infiniband.mad.attributeid"))
+        })
+        .collect();
+    for (class, attribute, name) in KINDS {
+        if !kinds.contains(&(class.to_string().as_str(), attribute.to_string().as_str())) {
+            outcome.faults.push(format!("no packet of the run is a {name}"));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Returns what tshark shall see of a packet with a datagram.
+fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::error::Error>> {
+    let bytes: &[u8; MAD_LENGTH] = packet
+        .payload()
+        .try_into()
+        .map_err(|_| format!("a payload of {} bytes: expected a MAD", packet.payload().len()))?;
+    let mad = Mad(*bytes);
+    let mut expected = seen(packet);
+    let mut number = |name, value: u64| {
+        expected.insert(name, value.to_string());
+    };
+    number("infiniband.mad.baseversion", mad.base_version().into());
+    number("infiniband.mad.mgmtclass", mad.class().0.into());
+    number("infiniband.mad.classversion", mad.class_version().into());
+    number("infiniband.mad.method", mad.method().0.into());
+    number("infiniband.mad.transactionid", mad.transaction_id().0);
+    number("infiniband.mad.attributeid", mad.attribute_id().0.into());
+    number("infiniband.mad.attributemodifier", mad.attribute_modifier().into());
+    let management =
+        [MgmtClass::SUBN_LID_ROUTED, MgmtClass::SUBN_DIRECTED_ROUTE].contains(&mad.class());
+    if management
+        && mad.method() == Method::GET_RESP
+        && let Some(info) = mad.attribute::<NodeInfo>()
+    {
+        number("infiniband.nodeinfo.nodeguid", info.node_guid.0);
+    }
+    expected.insert("_ws.malformed", String::new());
+    Ok(expected)
+}
