@@ -121,7 +121,7 @@ fuzz_target!(|input: &[u8]| {
     let (mut clients, mut last) = (Vec::new(), None);
     let mut bytes = Bytes(input);
     while operate(&mut sim, (&mut clients, &mut last), &mut bytes).is_some() {
-        for client in sim.take_woken() {
+        while let Some(client) = sim.next_woken() {
             while let Some(incoming) = sim.receive(client) {
                 if let Incoming::Received(datagram) = incoming {
                     last = Some(datagram);

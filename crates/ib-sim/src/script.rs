@@ -10,6 +10,7 @@
 //!
 //! Empty lines, and what follows a `#` at the start of a line, say nothing.
 
+use std::fmt;
 use std::time::Duration;
 
 use ib_topology::rng::Rng;
@@ -17,7 +18,7 @@ use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
 
 pub use crate::command::parse_duration;
-use crate::command::{Command, CommandError, Fault, Ignored, Target};
+use crate::command::{Command, CommandError, Fault, Ignored, Target, Time};
 use crate::event::{Event, Timer};
 use crate::log::Entry;
 use crate::sim::Sim;
@@ -29,6 +30,13 @@ pub struct Step {
     pub at: Duration,
     /// What.
     pub command: Command,
+}
+
+impl fmt::Display for Step {
+    /// Writes the step as a line of a script.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {} {}", Time(self.at), self.command)
+    }
 }
 
 /// The steps that a fabric was told of, and the links that flap.

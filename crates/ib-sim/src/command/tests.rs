@@ -60,7 +60,17 @@ fn every_command_is_read() {
         ("IgnoreLft a 0 7", Command::IgnoreLft(a(), Ignored::Blocks(vec![0, 7]))),
         ("Swap a[1] \"b c\"[2]", Command::Swap(a1(), b2())),
     ] {
-        assert_eq!(text.parse::<Command>(), Ok(command), "{text}");
+        assert_eq!(text.parse::<Command>().as_ref(), Ok(&command), "{text}");
+        assert_eq!(command.to_string().parse(), Ok(command), "{text}, written");
+    }
+}
+
+#[test]
+fn a_name_is_written_as_it_can_be_read() {
+    for (text, written) in [("a[1]", "\"a\"[1]"), ("\"a b\"", "\"a b\""), ("a\"b[1]", "a\"b[1]")] {
+        let target: Target = text.parse().unwrap();
+        assert_eq!(target.to_string(), written);
+        assert_eq!(written.parse(), Ok(target));
     }
 }
 
