@@ -73,7 +73,7 @@ fn operate(
         0 => {
             let options =
                 ClientOptions { is_sm: index & 16 != 0, queue_pair: 2, told_of_losses: true };
-            clients.push(sim.attach(end, options));
+            clients.push(sim.attach(end, options).ok()?);
         }
         1 => sim.detach(client?),
         2 | 3 => {

@@ -417,8 +417,8 @@ fn a_switch_that_ignores_its_table_says_that_it_took_it() {
     let client = lab::client(&mut sim, "h1");
     let write = |sim: &mut Sim, block: u32| {
         let ports = LinearForwardingBlock { ports: [2; 64] };
-        let (status, _) = lab::set(sim, client, &[1], (&ports, block));
-        assert_eq!(status.0, 0);
+        let (status, answer) = lab::set(sim, client, &[1], (&ports, block));
+        assert_eq!((status.0, answer), (0, ports), "it says that it is written");
         let (_, mad) = lab::get(sim, client, &[1], (AttributeId::LINEAR_FORWARDING, block));
         mad.attribute() == Some(ports)
     };

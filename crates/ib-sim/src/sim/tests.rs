@@ -13,7 +13,8 @@ type Link = [(Guid, u8); 2];
 /// Walks a fabric by directed routes as a subnet manager does; returns the nodes with their numbers of
 /// ports, and the links as pairs of node and port.
 fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
-    let client = sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default());
+    let client =
+        sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
     let (mut nodes, mut links) = (BTreeMap::new(), BTreeSet::new());
     let mut queue = VecDeque::from([(Vec::new(), None)]);
     while let Some((path, from)) = queue.pop_front() {
@@ -88,7 +89,8 @@ fn the_same_fabric_seed_and_script_give_the_same_log() {
     let run = |seed| {
         let options = Options { seed, log: LogLevel::Hops, ..Options::default() };
         let mut sim = Sim::new(&fabric, options);
-        let client = sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default());
+        let client =
+            sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
         let steps = crate::random_faults(&fabric, seed, (Duration::from_millis(5), 30));
         sim.load_script(&steps).unwrap();
         for step in 0..50u8 {
