@@ -43,7 +43,9 @@ macro_rules! print {
 
 fuzz_target!(|bytes: [u8; 256]| {
     let mad = Mad(bytes);
-    assert!(!format!("{mad} {mad:?} {:?} {:?} {:?}", mad.header(), mad.rmpp(), mad.sa()).is_empty());
+    assert!(
+        !format!("{mad} {mad:?} {:?} {:?} {:?}", mad.header(), mad.rmpp(), mad.sa()).is_empty()
+    );
     assert_eq!(acm::AcmMessage::parse(&mad.0).groups().len(), usize::from(mad.0[20]).min(6));
     let _ = vendor::ping_host(&mad);
     if let Some(data) = rmpp::data_per_segment(mad.class()) {

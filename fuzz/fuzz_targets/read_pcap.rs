@@ -23,7 +23,11 @@ fuzz_target!(|bytes: &[u8]| {
                 writer.interface(interface).map(drop).expect("what was read fits");
             }
             (Event::Packet(packet), Some(writer)) => {
-                let _ = ErfHeader::parse(packet.data);
+                if let Ok((header, data)) = ErfHeader::parse(packet.data) {
+                    let mut record = header.to_bytes(data.len()).to_vec();
+                    record.extend_from_slice(data);
+                    assert_eq!(ErfHeader::parse(&record), Ok((header, data)));
+                }
                 writer.packet(packet).expect("what was read fits");
             }
             (Event::Statistics(statistics), Some(writer)) => {

@@ -73,7 +73,7 @@ fn operate(
         0 => {
             let options =
                 ClientOptions { is_sm: index & 16 != 0, queue_pair: 2, told_of_losses: true };
-            clients.push(sim.attach(end, options));
+            clients.push(sim.attach(end, options).ok()?);
         }
         1 => sim.detach(client?),
         2 | 3 => {
@@ -121,7 +121,7 @@ fuzz_target!(|input: &[u8]| {
     let (mut clients, mut last) = (Vec::new(), None);
     let mut bytes = Bytes(input);
     while operate(&mut sim, (&mut clients, &mut last), &mut bytes).is_some() {
-        for client in sim.take_woken() {
+        while let Some(client) = sim.next_woken() {
             while let Some(incoming) = sim.receive(client) {
                 if let Incoming::Received(datagram) = incoming {
                     last = Some(datagram);

@@ -1,4 +1,4 @@
-//! Long runs of the fuzz targets.
+//! Long runs: of the fuzz targets, and of the simulator among random faults.
 
 use std::process::Command;
 
@@ -6,15 +6,41 @@ use crate::{Chored, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// How long each target runs.
+    /// How long each fuzz target runs.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     seconds: u64,
-    /// Runs only the targets whose name holds this text.
+    /// Runs only the fuzz targets whose name holds this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Runs the discovery of fabrics with random faults with so many seeds, and no fuzz target.
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only"])]
+    runs: Option<u64>,
+    /// The first of the seeds.
+    #[arg(long, value_name = "SEED", requires = "runs", default_value_t = 0)]
+    first: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Chored {
+    match args.runs {
+        Some(runs) => discover(args.first, runs),
+        None => fuzz(args),
+    }
+}
+
+/// Runs the test that `cargo test` runs a few times.
+fn discover(first: u64, runs: u64) -> Chored {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["test", "--release", "--package", "ib-sim", "--test", "campaign"])
+        .args(["--", "--nocapture", "a_discovery_among_faults"])
+        .env("SIM_FIRST", first.to_string())
+        .env("SIM_RUNS", runs.to_string())
+        .current_dir(root())
+        .status()?;
+    if status.success() { Ok(()) } else { Err("a run among faults failed".into()) }
+}
+
+fn fuzz(args: &Args) -> Chored {
     let directory = root().join("fuzz");
     let list = Command::new("cargo")
         .args(["+nightly", "fuzz", "list"])

@@ -10,7 +10,7 @@
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
-//! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked |
+//! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 
 mod bench;
 mod bench_sim;
@@ -60,7 +60,8 @@ enum Chore {
         #[command(subcommand)]
         what: Bench,
     },
-    /// Runs every fuzz target; needs cargo-fuzz and a nightly toolchain.
+    /// Runs every fuzz target, which needs cargo-fuzz and a nightly toolchain, or many discoveries of
+    /// fabrics with random faults.
     Campaign(campaign::Args),
 }
 

@@ -87,6 +87,8 @@ pub struct ResponderCounters {
     pub aborted: u64,
     /// Segments that were sent again, counted by rounds.
     pub retries: u64,
+    /// Segments that the link said are lost.
+    pub lost: u64,
 }
 
 /// Receives requests and sends responses of any length.
@@ -146,10 +148,19 @@ impl Responder {
         }
     }
 
-    /// Takes what came out of the link. Returns true when it was for a responder: a request, or what
-    /// a requester says of a response in segments. Anything else is left to others.
+    /// Takes what came out of the link. Returns true when it was for a responder: a request, what a
+    /// requester says of a response in segments, or the loss of a segment that waits for its
+    /// acknowledgement. Anything else is left to others.
+    ///
+    /// A lost segment is sent again as if its time had run out, which it has when
+    /// [`Responder::handle_timeout`] is called next; a response without retries fails then. However
+    /// many segments of a response are lost by then, that takes one of its retries. The loss of a
+    /// response of one datagram is left to who asked: nothing is kept that could be sent again.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
-        let Incoming::Received(datagram) = incoming else { return false };
+        let datagram = match incoming {
+            Incoming::Received(datagram) => datagram,
+            Incoming::Lost(datagram) => return self.handle_lost(now, datagram),
+        };
         let mad = &datagram.mad;
         if mad.base_version() != 1 || mad.method().is_response() {
             return false;
@@ -250,6 +261,17 @@ impl Responder {
         } else {
             self.counters.dropped += 1;
         }
+    }
+
+    fn handle_lost(&mut self, now: Instant, datagram: &Datagram) -> bool {
+        let mad = &datagram.mad;
+        let segment = mad.method().is_response() && classify(mad) == Kind::Data;
+        let lost = segment && {
+            let key = TransferKey::of(&datagram.remote, mad);
+            self.outbound.handle_lost(now, key, mad.rmpp().segment)
+        };
+        self.counters.lost += u64::from(lost);
+        lost
     }
 
     fn handle_segment(&mut self, now: Instant, key: TransferKey, datagram: &Datagram) {

@@ -128,7 +128,7 @@ fn hops(criterion: &mut Criterion) {
     let fabric = tree();
     let mut sim = Sim::new(&fabric, Options::default());
     let port = sim.first_end_port().expect("a host");
-    let client = sim.attach(port, ClientOptions::default());
+    let client = sim.attach(port, ClientOptions::default()).expect("room");
     let lids = configure(&fabric, &mut sim, client);
     let path = paths(&fabric).pop().expect("a host").1;
     let mut group = criterion.benchmark_group("hops");

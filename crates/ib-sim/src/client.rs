@@ -20,11 +20,17 @@ use crate::packet::{MadPayload, Payload};
 use crate::sim::{ClientId, Sim};
 
 mod request;
+mod upper_bits;
 
 pub(crate) use request::{Request, RequestKey};
+use upper_bits::{UpperBits, lower};
 
 /// The bits of a transaction that are the client's own.
 const OWN_BITS: u32 = 48;
+
+/// How many clients can be attached: the fabric stamps transactions with their numbers plus one, and
+/// neither 0 nor 0xffff stands for a client.
+pub const MOST_CLIENTS: u32 = 65_534;
 
 /// What a client wants to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +50,7 @@ pub(crate) struct Client {
     pub(crate) port: PortId,
     pub(crate) options: ClientOptions,
     pub(crate) inbox: VecDeque<Incoming>,
+    upper_bits: UpperBits,
     /// Whether it is among the clients for which something has come.
     woken: bool,
     /// How many requests it waits for.
@@ -51,6 +58,18 @@ pub(crate) struct Client {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) lost: u64,
+}
+
+/// Why a client cannot be attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttachError {
+    /// The fabric has no such port.
+    #[error("the fabric has no port number {}", .0.0)]
+    NoSuchPort(PortId),
+    /// Every number that tells clients apart is in use.
+    #[error("{MOST_CLIENTS} clients are attached, expected fewer")]
+    Full,
 }
 
 /// What a client did so far.
@@ -69,43 +88,48 @@ pub struct ClientReport {
 impl Sim {
     /// Attaches a client to an end port.
     ///
-    /// # Panics
-    /// Panics when there is no such port, or 65,534 clients are attached.
-    pub fn attach(&mut self, port: PortId, options: ClientOptions) -> ClientId {
-        assert!(port.index() < self.ports.len(), "the port exists");
+    /// # Errors
+    /// Fails when there is no such port, and when [`MOST_CLIENTS`] are attached.
+    pub fn attach(
+        &mut self,
+        port: PortId,
+        options: ClientOptions,
+    ) -> Result<ClientId, AttachError> {
+        if !self.has_port(port) {
+            return Err(AttachError::NoSuchPort(port));
+        }
+        let id = self.free_client().ok_or(AttachError::Full)?;
         let client = Client {
             port,
             options,
             inbox: VecDeque::new(),
+            upper_bits: UpperBits::default(),
             woken: false,
             waiting: 0,
             sent: 0,
             received: 0,
             lost: 0,
         };
-        let id = self.free_client();
         self.clients[id.0 as usize] = Some(client);
         self.clients_of.entry(port).or_default().push(id);
         self.log(Entry::Attached { client: id, port });
         if options.is_sm {
             self.update_is_sm(port);
         }
-        id
+        Ok(id)
     }
 
     /// Returns the number of a new client: that of one that has left only when all others were given
-    /// since, so that nobody takes the late answers to somebody else.
-    fn free_client(&mut self) -> ClientId {
-        const MOST: u32 = 65_534;
-        let free = (0..MOST)
-            .map(|step| (self.next_client + step) % MOST)
-            .find(|&id| self.client(ClientId(id)).is_none())
-            .expect("at most 65,534 clients are attached");
+    /// since, so that nobody takes the late answers to somebody else. `None` when all are in use.
+    fn free_client(&mut self) -> Option<ClientId> {
+        let free = (0..MOST_CLIENTS)
+            .map(|step| (self.next_client + step) % MOST_CLIENTS)
+            .find(|&id| self.client(ClientId(id)).is_none())?;
         if free as usize >= self.clients.len() {
-            self.clients.push(None);
+            self.clients.resize_with(free as usize + 1, || None);
         }
-        self.next_client = (free + 1) % MOST;
-        ClientId(free)
+        self.next_client = (free + 1) % MOST_CLIENTS;
+        Some(ClientId(free))
     }
 
     /// Detaches a client: what it still waits for is forgotten, and what it was to answer fails.
@@ -217,12 +241,14 @@ impl Sim {
             answers.then(|| self.take_handed(transaction, port)).flatten()
         } else {
             let stamp = u64::from(id.0 + 1) << OWN_BITS;
-            let own = transaction & ((1 << OWN_BITS) - 1);
-            mad.set_transaction_id(TransactionId(own | stamp));
+            mad.set_transaction_id(TransactionId(lower(transaction) | stamp));
             let Some(request) = self.remember(id, datagram) else {
                 self.stats.lose(Loss::TooManyRequests);
                 return self.tell_of_loss(id, *datagram);
             };
+            if let Some(client) = self.client_mut(id) {
+                client.upper_bits.remember(transaction);
+            }
             Some(request)
         };
         if directed && datagram.remote.qpn.get() == 0 {
@@ -263,14 +289,8 @@ impl Sim {
         };
         let request = flight.request.filter(|&key| self.request(key).is_some());
         if response {
-            let own = transaction & ((1 << OWN_BITS) - 1);
-            let upper = request
-                .and_then(|key| self.request(key))
-                .filter(|request| request.client == target)
-                .map_or(0, |request| {
-                    request.datagram.mad.transaction_id().0 & !((1 << OWN_BITS) - 1)
-                });
-            payload.mad.set_transaction_id(TransactionId(own | upper));
+            let own = self.own_transaction(target, request, transaction);
+            payload.mad.set_transaction_id(TransactionId(own));
             if let Some(key) = request {
                 self.take_request(key);
             }
@@ -300,6 +320,24 @@ impl Sim {
         let client = self.client_mut(target).expect("the client was found");
         client.received += 1;
         self.give(target, Incoming::Received(datagram));
+    }
+
+    /// Returns the transaction of a response as the client that it is for knows it: that of its
+    /// request, which ends with the first response, or the one that it used last under this number.
+    fn own_transaction(
+        &self,
+        target: ClientId,
+        request: Option<RequestKey>,
+        transaction: u64,
+    ) -> u64 {
+        let stamped = transaction >> OWN_BITS != 0;
+        let request =
+            request.and_then(|key| self.request(key)).filter(|request| request.client == target);
+        match (request, self.client(target)) {
+            (Some(request), _) => request.datagram.mad.transaction_id().0,
+            (None, Some(client)) if stamped => client.upper_bits.restore(transaction),
+            _ => lower(transaction),
+        }
     }
 
     /// Puts something into a client's inbox, if it is still there.

@@ -31,10 +31,12 @@ use ib_wire::mad::AttributeId;
 
 use crate::sim::Sim;
 
+mod display;
 mod outage;
 mod parse;
 mod run;
 
+pub(crate) use display::Time;
 pub use parse::ParseCommandError;
 pub use parse::duration as parse_duration;
 

@@ -161,14 +161,14 @@ pub(crate) fn lid(sim: &Sim, node: &str) -> u16 {
 pub(crate) fn client(sim: &mut Sim, node: &str) -> ClientId {
     let options = ClientOptions { told_of_losses: true, ..ClientOptions::default() };
     let port = sim.end_port(sim.find_node(node).unwrap()).unwrap();
-    sim.attach(port, options)
+    sim.attach(port, options).unwrap()
 }
 
 /// Attaches a client with the duty of a subnet manager.
 pub(crate) fn manager(sim: &mut Sim, node: &str) -> ClientId {
     let options = ClientOptions { is_sm: true, told_of_losses: true, queue_pair: 0 };
     let port = sim.end_port(sim.find_node(node).unwrap()).unwrap();
-    sim.attach(port, options)
+    sim.attach(port, options).unwrap()
 }
 
 /// Sends a datagram and returns what has become of it.

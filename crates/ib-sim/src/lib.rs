@@ -31,7 +31,7 @@
 //! let fabric = generate(&kind, &generate::Options::default())?;
 //! let mut sim = Sim::new(&fabric, Options::default());
 //! let port = sim.first_end_port().ok_or("the fabric has hosts")?;
-//! let client = sim.attach(port, ClientOptions::default());
+//! let client = sim.attach(port, ClientOptions::default())?;
 //!
 //! // Asks the switch behind the first port, by directed route.
 //! let what = (AttributeId::NODE_INFO, 0);
@@ -78,7 +78,7 @@ mod trap;
 mod view;
 
 pub use addresses::Addresses;
-pub use client::ClientOptions;
+pub use client::{AttachError, ClientOptions};
 pub use command::{Command, CommandError, Target};
 pub use counters::Counters;
 pub use log::LogLevel;

@@ -10,6 +10,7 @@
 //!
 //! Empty lines, and what follows a `#` at the start of a line, say nothing.
 
+use std::fmt;
 use std::time::Duration;
 
 use ib_topology::rng::Rng;
@@ -17,7 +18,7 @@ use ib_topology::{Fabric, PortId};
 use ib_types::Instant;
 
 pub use crate::command::parse_duration;
-use crate::command::{Command, CommandError, Fault, Ignored, Target};
+use crate::command::{Command, CommandError, Fault, Ignored, Target, Time};
 use crate::event::{Event, Timer};
 use crate::log::Entry;
 use crate::sim::Sim;
@@ -29,6 +30,13 @@ pub struct Step {
     pub at: Duration,
     /// What.
     pub command: Command,
+}
+
+impl fmt::Display for Step {
+    /// Writes the step as a line of a script.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {} {}", Time(self.at), self.command)
+    }
 }
 
 /// The steps that a fabric was told of, and the links that flap.
@@ -144,7 +152,8 @@ impl Sim {
 }
 
 /// Returns faults at random moments of a time: links that fail and come back or flap, nodes without
-/// power, packets that are lost, late, doubled or damaged, keys that nobody knows, switches that lie.
+/// power, packets that are lost, late, doubled or damaged, keys that nobody knows, switches that lie;
+/// and two cables that are swapped from the start.
 ///
 /// The same seed gives the same faults for the same fabric. The first host is left alone, so that
 /// there is somebody to look at what is left. Everything is mended at the end of the time but what
@@ -160,7 +169,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
         Target { node: fabric.node(port.node).name.clone(), port: Some(port.number) }
     };
     let node_target = |name: &str| Target { node: name.to_owned(), port: None };
-    let mut steps = Vec::new();
+    let (mut steps, mut swap) = (Vec::new(), None);
     if links.is_empty() {
         return steps;
     }
@@ -172,7 +181,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
         let probability = (rng.below(50) + 1) as f64 / 100.0;
         let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
         let others = !switches.is_empty();
-        let (command, mended) = match rng.below(if others { 10 } else { 7 }) {
+        let (command, mended) = match rng.below(if others { 11 } else { 8 }) {
             0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
             1 => {
                 // Three times down and up again before the end.
@@ -200,14 +209,23 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
                 };
                 (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
             }
+            7 => {
+                // Cables that are in their places when they are swapped, and when they are put back,
+                // whatever else happens to them.
+                let other = links[rng.below(links.len())];
+                if swap.is_none() && other != port {
+                    swap = Some(Command::Swap(link, target(other)));
+                }
+                continue;
+            }
             kind => {
                 let (_, switch) = &switches[rng.below(switches.len())];
                 let node = node_target(&switch.name);
                 let ports = usize::from(switch.ports);
                 let number = |rng: &mut Rng| (rng.below(ports) + 1) as u8;
                 match kind {
-                    7 => (Command::MKey(node, rng.next_u64() | 1, rng.below(4) as u8), None),
-                    8 => {
+                    8 => (Command::MKey(node, rng.next_u64() | 1, rng.below(4) as u8), None),
+                    9 => {
                         let pair = (number(&mut rng), number(&mut rng));
                         (Command::Misroute(node, Some(pair)), None)
                     }
@@ -217,6 +235,10 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
         };
         steps.push(Step { at, command });
         steps.extend(mended.map(|command| Step { at: time, command }));
+    }
+    if let Some(command) = swap {
+        steps.insert(0, Step { at: Duration::ZERO, command: command.clone() });
+        steps.push(Step { at: time, command });
     }
     steps
 }

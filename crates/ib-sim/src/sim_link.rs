@@ -4,7 +4,7 @@ use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
 use ib_topology::PortId;
 use ib_types::Instant;
 
-use crate::client::ClientOptions;
+use crate::client::{AttachError, ClientOptions};
 use crate::sim::{ClientId, Sim};
 
 /// A client's port, whose time runs while it waits.
@@ -19,7 +19,7 @@ use crate::sim::{ClientId, Sim};
 /// let fabric = generate(&Kind::parse("mesh", &["2x2"])?, &Plan::default())?;
 /// let mut sim = Sim::new(&fabric, Options::default());
 /// let port = sim.first_end_port().ok_or("the fabric has hosts")?;
-/// let mut link = SimLink::attach(&mut sim, port, ClientOptions::default());
+/// let mut link = SimLink::attach(&mut sim, port, ClientOptions::default())?;
 /// let what = (AttributeId::NODE_INFO, 0);
 /// let mad = smp::directed_request(Method::GET, TransactionId(1), what, &[1]);
 /// link.send(&Datagram::new(Remote::directed(), mad))?;
@@ -36,11 +36,15 @@ pub struct SimLink<'s> {
 impl<'s> SimLink<'s> {
     /// Attaches a client to an end port; it leaves when the link is dropped.
     ///
-    /// # Panics
+    /// # Errors
     /// As [`Sim::attach`].
-    pub fn attach(sim: &'s mut Sim, port: PortId, options: ClientOptions) -> Self {
-        let client = sim.attach(port, options);
-        Self { sim, client }
+    pub fn attach(
+        sim: &'s mut Sim,
+        port: PortId,
+        options: ClientOptions,
+    ) -> Result<Self, AttachError> {
+        let client = sim.attach(port, options)?;
+        Ok(Self { sim, client })
     }
 
     /// Returns the fabric.

@@ -196,6 +196,12 @@ impl Sim {
         &self.stats
     }
 
+    /// Returns how many datagrams of clients are on their way or wait for their answer.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.requests.len()
+    }
+
     /// Returns the next thing that came for a client.
     pub fn receive(&mut self, client: ClientId) -> Option<Incoming> {
         self.client_mut(client)?.inbox.pop_front()

@@ -30,6 +30,8 @@ struct Transfer {
     sender: Sender,
     retries_left: u32,
     listed: bool,
+    /// Whether the link has lost some of what was sent last.
+    lost: bool,
     started: Option<Instant>,
 }
 
@@ -90,6 +92,7 @@ impl Outbound {
             sender,
             retries_left: self.timing.retries,
             listed: true,
+            lost: false,
             started: None,
         };
         self.transfers.insert(key, transfer);
@@ -104,9 +107,11 @@ impl Outbound {
             transfer.listed = false;
             let Some(mad) = transfer.sender.next_segment() else { continue };
             transfer.started.get_or_insert(now);
-            let wait = self.timing.wait(self.timing.retries - transfer.retries_left);
-            let at = now + wait.min(LONGEST_ACKNOWLEDGEMENT);
-            self.deadlines.set(key, Timer::Acknowledgement, at);
+            if !transfer.lost {
+                let wait = self.timing.wait(self.timing.retries - transfer.retries_left);
+                let at = now + wait.min(LONGEST_ACKNOWLEDGEMENT);
+                self.deadlines.set(key, Timer::Acknowledgement, at);
+            }
             let datagram = transfer.datagram(mad);
             self.list(key);
             return Some(datagram);
@@ -124,8 +129,10 @@ impl Outbound {
             }
             Acknowledged::Progress => {
                 transfer.retries_left = self.timing.retries;
-                let at = now + self.timing.wait(0).min(LONGEST_ACKNOWLEDGEMENT);
-                self.deadlines.set(key, Timer::Acknowledgement, at);
+                if !transfer.lost {
+                    let at = now + self.timing.wait(0).min(LONGEST_ACKNOWLEDGEMENT);
+                    self.deadlines.set(key, Timer::Acknowledgement, at);
+                }
                 self.list(key);
                 Heard::Nothing
             }
@@ -138,10 +145,23 @@ impl Outbound {
         }
     }
 
+    /// Takes the news that a segment is lost; returns false when none such waits for its
+    /// acknowledgement. Nobody will acknowledge it, so its time is over now.
+    pub(super) fn handle_lost(&mut self, now: Instant, key: TransferKey, segment: u32) -> bool {
+        let Some(transfer) = self.transfers.get_mut(&key) else { return false };
+        let waits = transfer.sender.waits_for(segment);
+        if waits {
+            transfer.lost = true;
+            self.deadlines.set(key, Timer::Acknowledgement, now);
+        }
+        waits
+    }
+
     /// Takes the next timer that has run out.
     pub(super) fn take_due(&mut self, now: Instant) -> Option<Due> {
         while let Some((key, _)) = self.deadlines.take_due(now) {
             let Some(transfer) = self.transfers.get_mut(&key) else { continue };
+            let lost = std::mem::take(&mut transfer.lost);
             if transfer.retries_left > 0 {
                 transfer.retries_left -= 1;
                 transfer.sender.rewind();
@@ -151,7 +171,11 @@ impl Outbound {
             let attempts = self.timing.retries.saturating_add(1);
             let waited = now.since(transfer.started.unwrap_or(now));
             let mad = control::end(transfer.sender.header(), RmppStatus::TOO_MANY_RETRIES);
-            let failure = Failure::TimedOut { attempts, waited };
+            let failure = if lost {
+                Failure::Lost { attempts }
+            } else {
+                Failure::TimedOut { attempts, waited }
+            };
             return Some(Due::GaveUp { key, failure, abort: Box::new(transfer.datagram(mad)) });
         }
         None

@@ -194,6 +194,84 @@ fn a_response_without_acknowledgements_is_given_up() {
     assert_eq!(responder.poll_event(), Some(failed));
 }
 
+/// Tells a responder that the link has lost segments of its response.
+fn lose(responder: &mut Responder, request: &Datagram, segments: &[u32]) {
+    for &segment in segments {
+        assert!(responder.handle(Instant::ZERO, &Incoming::Lost(data(request, segment))));
+    }
+}
+
+/// Returns a segment of a response.
+fn data(request: &Datagram, segment: u32) -> Datagram {
+    let mut mad = request.mad;
+    mad.answer(MadStatus::OK);
+    mad.set_rmpp(&RmppHeader {
+        version: 1,
+        rmpp_type: RmppType::DATA,
+        flags: ib_wire::mad::rmpp::RmppFlags::ACTIVE,
+        segment,
+        ..RmppHeader::zeroed()
+    });
+    request.reply(mad)
+}
+
+#[test]
+fn lost_segments_are_sent_again_at_once() {
+    let mut responder = responder(4);
+    let request = request(Method::GET_TABLE, 5);
+    respond(&mut responder, &request, 1900);
+    acknowledge(&mut responder, &request, 0, 5);
+    let numbers = |responder: &mut Responder| -> Vec<u32> {
+        responder.handle_timeout(Instant::ZERO);
+        sent(responder, Instant::ZERO).iter().map(|header| header.segment).collect()
+    };
+    assert_eq!(numbers(&mut responder), [1, 2, 3, 4, 5]);
+    acknowledge(&mut responder, &request, 1, 7);
+    lose(&mut responder, &request, &[2, 3, 5]);
+    // What goes out meanwhile makes nobody wait.
+    assert_eq!(responder.poll_transmit(Instant::ZERO).unwrap().mad.rmpp().segment, 6);
+    assert_eq!(responder.poll_timeout(), Some(Instant::ZERO));
+    assert_eq!(numbers(&mut responder), [2, 3, 4, 5, 6, 7]);
+    let counters = responder.counters();
+    assert_eq!((counters.lost, counters.retries), (3, 1), "three losses take one retry");
+    assert_eq!(responder.poll_timeout(), Some(Instant::ZERO + Duration::from_secs(1)));
+
+    // What nobody waits for cannot be lost: acknowledged, not sent yet, somebody else's, no segment.
+    let others = [
+        data(&request, 1),
+        data(&request, 8),
+        data(&self::request(Method::GET_TABLE, 6), 2),
+        self::request(Method::GET_RESP, 5),
+        segments(5, 300)[1],
+    ];
+    for other in others {
+        assert!(!responder.handle(Instant::ZERO, &Incoming::Lost(other)), "{}", other.mad);
+    }
+    assert_eq!(responder.counters(), counters);
+    acknowledge(&mut responder, &request, 7, 20);
+    assert_eq!(numbers(&mut responder), [8, 9, 10]);
+}
+
+#[test]
+fn a_response_that_is_lost_again_and_again_fails_at_once() {
+    let mut responder = responder(4);
+    let request = request(Method::GET_TABLE, 5);
+    respond(&mut responder, &request, 10);
+    for _ in 0..4 {
+        assert_eq!(sent(&mut responder, Instant::ZERO).len(), 1);
+        assert_eq!(responder.poll_event(), None);
+        lose(&mut responder, &request, &[1]);
+        responder.handle_timeout(Instant::ZERO);
+    }
+    let failure = Failure::Lost { attempts: 4 };
+    let (remote, transaction_id) = (request.remote, TransactionId(5));
+    let failed = ResponderEvent::Failed { remote, transaction_id, failure };
+    assert_eq!(responder.poll_event(), Some(failed));
+    assert_eq!((responder.outstanding(), responder.poll_timeout()), (0, None));
+    let abort = sent(&mut responder, Instant::ZERO)[0];
+    assert_eq!(abort.rmpp_type, RmppType::ABORT);
+}
+
 /// Rows: what there is; columns: what a requester sends. The result is what is replied and how the
 /// response ends.
 #[test]

@@ -115,6 +115,11 @@ impl Sender {
         }
     }
 
+    /// Returns true when a segment was sent and is not acknowledged.
+    pub(crate) const fn waits_for(&self, segment: u32) -> bool {
+        segment > self.acknowledged && segment <= self.sent
+    }
+
     /// Starts again behind the last acknowledged segment, which goes out whatever the window.
     pub(crate) fn rewind(&mut self) {
         self.sent = self.acknowledged;

@@ -86,7 +86,8 @@ fn the_clients_of_a_port_get_their_own_answers_with_their_own_transactions() {
 fn what_nobody_asked_for_goes_to_the_manager_or_to_the_queue_pair() {
     let (mut sim, asker, manager, remote) = made();
     let other = sim
-        .attach(port(&sim, "h2.1"), ClientOptions { queue_pair: 77, ..ClientOptions::default() });
+        .attach(port(&sim, "h2.1"), ClientOptions { queue_pair: 77, ..ClientOptions::default() })
+        .unwrap();
     sim.submit(asker, &Datagram::new(remote, query(Method::SEND, 1)));
     let before = lab::lost(&sim, "no_receiver");
     let to_77 = Remote { qpn: Qpn::truncated(77), ..remote };
@@ -112,7 +113,7 @@ fn what_nobody_asked_for_goes_to_the_manager_or_to_the_queue_pair() {
 #[test]
 fn only_who_wants_to_know_is_told_of_losses() {
     let (mut sim, asker, _, _) = made();
-    let silent = sim.attach(port(&sim, "h1.1"), ClientOptions::default());
+    let silent = sim.attach(port(&sim, "h1.1"), ClientOptions::default()).unwrap();
     let nowhere = Remote::gsi(999);
     for client in [asker, silent] {
         sim.submit(client, &Datagram::new(nowhere, query(Method::GET, 5)));
@@ -245,20 +246,36 @@ fn a_late_answer_is_not_for_the_manager_of_the_port_either() {
 fn numbers_of_clients_come_round() {
     let (mut sim, asker, manager, _) = made();
     let at = port(&sim, "h1.1");
-    let first = sim.attach(at, ClientOptions::default());
+    let first = sim.attach(at, ClientOptions::default()).unwrap();
     sim.detach(first);
     for _ in 0..70_000 {
-        let id = sim.attach(at, ClientOptions::default());
+        let id = sim.attach(at, ClientOptions::default()).unwrap();
         assert!(id != asker && id != manager && id.0 < 65_534);
         sim.detach(id);
     }
     assert_eq!(sim.clients_of[&at], [asker]);
     // The highest number stamps and is taken off like any other.
     sim.next_client = 65_533;
-    let last = sim.attach(at, ClientOptions::default());
+    let last = sim.attach(at, ClientOptions::default()).unwrap();
     assert_eq!(last.0, 65_533);
     let (status, mad) = lab::get(&mut sim, last, &[1], (AttributeId::NODE_INFO, 0));
     assert_eq!((status.0, mad.transaction_id().0), (0, 7));
+}
+
+#[test]
+fn who_comes_when_all_numbers_are_in_use_is_refused() {
+    let (mut sim, asker, _, _) = made();
+    let at = port(&sim, "h1.1");
+    let nowhere = PortId(999);
+    let refused = sim.attach(nowhere, ClientOptions::default());
+    assert_eq!(refused, Err(AttachError::NoSuchPort(nowhere)));
+    for _ in 2..MOST_CLIENTS {
+        sim.attach(at, ClientOptions::default()).unwrap();
+    }
+    assert_eq!(sim.attach(at, ClientOptions::default()), Err(AttachError::Full));
+    sim.detach(asker);
+    assert_eq!(sim.attach(at, ClientOptions::default()), Ok(asker), "the only free number");
+    assert_eq!(sim.attach(at, ClientOptions::default()), Err(AttachError::Full));
 }
 
 #[test]
@@ -283,6 +300,64 @@ fn an_answer_of_several_segments_comes_as_a_whole() {
     assert_eq!(acks[0].mad.transaction_id(), request.mad.transaction_id());
     lab::check_settled(&sim);
     assert!(sim.handed.is_empty() && sim.requests.is_empty());
+}
+
+#[test]
+fn every_segment_has_the_transaction_of_its_client() {
+    const WHOLE: u64 = 0xabcd_0000_0000_0009;
+    let (mut sim, asker, manager, remote) = made();
+    let plain = lab::client(&mut sim, "h1");
+    for (client, transaction) in [(asker, WHOLE), (plain, 9)] {
+        sim.submit(client, &Datagram::new(remote, query(Method(0x12), transaction)));
+    }
+    let requests = received(&mut sim, manager);
+    let answer = |sim: &mut Sim, request: &Datagram, numbers: std::ops::Range<u32>| {
+        let mut answer = request.mad;
+        answer.set_method(Method(0x92));
+        for number in numbers {
+            sim.submit(manager, &request.reply(segment(answer, RmppType::DATA, number)));
+        }
+    };
+    let transactions = |sim: &mut Sim, client| -> Vec<u64> {
+        received(sim, client).iter().map(|came| came.mad.transaction_id().0).collect()
+    };
+    for request in &requests {
+        answer(&mut sim, request, 1..4);
+    }
+    assert_eq!(transactions(&mut sim, asker), [WHOLE; 3]);
+    assert_eq!(transactions(&mut sim, plain), [9; 3]);
+    assert_eq!(sim.outstanding(), 0);
+
+    // Later ones are still the asker's own, however much it has asked since, up to a point.
+    for number in 0..4_095u64 {
+        sim.submit(
+            asker,
+            &Datagram::new(remote, query(Method::SEND, 0x7777 << 48 | 1000 + number)),
+        );
+    }
+    answer(&mut sim, &requests[0], 4..5);
+    assert_eq!(transactions(&mut sim, asker), [WHOLE]);
+    sim.submit(asker, &Datagram::new(remote, query(Method::SEND, 0x7777 << 48 | 999)));
+    answer(&mut sim, &requests[0], 5..6);
+    assert_eq!(transactions(&mut sim, asker), [9], "what is remembered has an end");
+
+    // The same number anew has other upper bits, or none.
+    for anew in [0x1234_0000_0000_0009, 9] {
+        sim.submit(asker, &Datagram::new(remote, query(Method(0x12), anew)));
+        let request = received(&mut sim, manager).pop().unwrap();
+        answer(&mut sim, &request, 1..3);
+        assert_eq!(transactions(&mut sim, asker), [anew; 2]);
+    }
+
+    // Nobody else gets what comes for one that has left.
+    sim.detach(asker);
+    let next = lab::client(&mut sim, "h1");
+    answer(&mut sim, &requests[0], 6..7);
+    for other in [next, plain, manager] {
+        assert_eq!(transactions(&mut sim, other), [0u64; 0]);
+    }
+    assert_eq!(lab::lost(&sim, "client_left"), 1);
+    lab::check_settled(&sim);
 }
 
 #[test]
@@ -359,7 +434,7 @@ fn a_client_that_waits_for_too_much_is_told_at_once() {
     let mut sim = lab::ready(&lab::row(1), Options::default());
     let port = sim.first_end_port().unwrap();
     let told = ClientOptions { told_of_losses: true, ..ClientOptions::default() };
-    let asker = sim.attach(port, told);
+    let asker = sim.attach(port, told).unwrap();
     let manager = lab::manager(&mut sim, "h2");
     let remote = Remote::smi(lid(&sim, "h2"));
     let most = 65_536;

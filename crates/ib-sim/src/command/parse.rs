@@ -1,6 +1,5 @@
 //! Commands from words.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -19,13 +18,6 @@ pub struct ParseCommandError {
     pub found: String,
     /// What should.
     pub expected: String,
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.node)?;
-        self.port.map_or(Ok(()), |port| write!(f, "[{port}]"))
-    }
 }
 
 impl FromStr for Target {

@@ -60,7 +60,17 @@ fn every_command_is_read() {
         ("IgnoreLft a 0 7", Command::IgnoreLft(a(), Ignored::Blocks(vec![0, 7]))),
         ("Swap a[1] \"b c\"[2]", Command::Swap(a1(), b2())),
     ] {
-        assert_eq!(text.parse::<Command>(), Ok(command), "{text}");
+        assert_eq!(text.parse::<Command>().as_ref(), Ok(&command), "{text}");
+        assert_eq!(command.to_string().parse(), Ok(command), "{text}, written");
+    }
+}
+
+#[test]
+fn a_name_is_written_as_it_can_be_read() {
+    for (text, written) in [("a[1]", "\"a\"[1]"), ("\"a b\"", "\"a b\""), ("a\"b[1]", "a\"b[1]")] {
+        let target: Target = text.parse().unwrap();
+        assert_eq!(target.to_string(), written);
+        assert_eq!(written.parse(), Ok(target));
     }
 }
 
@@ -407,8 +417,8 @@ fn a_switch_that_ignores_its_table_says_that_it_took_it() {
     let client = lab::client(&mut sim, "h1");
     let write = |sim: &mut Sim, block: u32| {
         let ports = LinearForwardingBlock { ports: [2; 64] };
-        let (status, _) = lab::set(sim, client, &[1], (&ports, block));
-        assert_eq!(status.0, 0);
+        let (status, answer) = lab::set(sim, client, &[1], (&ports, block));
+        assert_eq!((status.0, answer), (0, ports), "it says that it is written");
         let (_, mad) = lab::get(sim, client, &[1], (AttributeId::LINEAR_FORWARDING, block));
         mad.attribute() == Some(ports)
     };

@@ -69,7 +69,8 @@ fn a_datagram_in_the_form_of_bytes_is_understood() {
     let (from, to) = (port(&sim, "h1.1"), lid(&sim, "s1"));
     sim.open(from);
     let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
-    let client = sim.attach(from, crate::ClientOptions { is_sm: true, ..Default::default() });
+    let options = crate::ClientOptions { is_sm: true, ..Default::default() };
+    let client = sim.attach(from, options).unwrap();
     let datagram = Datagram::new(Remote::gsi(to), mad);
     let packet = sim.datagram_packet(from, &datagram);
     let bytes = packet.to_bytes(ib_types::VirtualLane::default());
@@ -222,7 +223,7 @@ impl Play {
             Move::Attach { node, is_sm, told } => {
                 let options = crate::ClientOptions { is_sm, queue_pair: 2, told_of_losses: told };
                 let at = end(sim, node);
-                self.clients.push(sim.attach(at, options));
+                self.clients.push(sim.attach(at, options).unwrap());
             }
             Move::Detach(index) => {
                 if let Some(client) = self.client(index) {

@@ -14,7 +14,8 @@ type Link = [(Guid, u8); 2];
 /// Walks a fabric by directed routes as a subnet manager does; returns the nodes with their numbers of
 /// ports, and the links as pairs of node and port.
 fn discover(sim: &mut Sim) -> (BTreeMap<Guid, u8>, BTreeSet<Link>) {
-    let client = sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default());
+    let client =
+        sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
     let (mut nodes, mut links) = (BTreeMap::new(), BTreeSet::new());
     let mut queue = VecDeque::from([(Vec::new(), None)]);
     while let Some((path, from)) = queue.pop_front() {
@@ -89,19 +90,15 @@ fn the_same_fabric_seed_and_script_give_the_same_log() {
     let run = |seed| {
         let options = Options { seed, log: LogLevel::Hops, ..Options::default() };
         let mut sim = Sim::new(&fabric, options);
-        let client = sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default());
+        let client =
+            sim.attach(sim.first_end_port().unwrap(), crate::ClientOptions::default()).unwrap();
         let steps = crate::random_faults(&fabric, seed, (Duration::from_millis(5), 30));
         sim.load_script(&steps).unwrap();
         for step in 0..50u8 {
             let what = (AttributeId::NODE_INFO, 0);
             let path = [1, step % 5 + 1, step % 3 + 1];
-            let mad = ib_wire::mad::smp::directed_request(
-                ib_wire::mad::Method::GET,
-                ib_wire::mad::TransactionId(step.into()),
-                what,
-                &path,
-            );
-            sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
+            let mad = smp::directed_request(Method::GET, TransactionId(step.into()), what, &path);
+            sim.submit(client, &Datagram::new(Remote::directed(), mad));
             sim.run_until(sim.now() + Duration::from_micros(100));
         }
         sim.take_log()

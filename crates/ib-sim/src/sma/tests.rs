@@ -129,7 +129,7 @@ fn nodes_say_what_they_are() {
     let mad = smp::directed_request(Method::GET, TransactionId(1), what, path);
     let came = lab::ask(&mut sim, client, Remote::directed(), mad);
     assert!(matches!(came, Some(Incoming::Lost(_))), "{came:?}");
-    let other = sim.attach(port(&sim, "h1.2"), crate::ClientOptions::default());
+    let other = sim.attach(port(&sim, "h1.2"), crate::ClientOptions::default()).unwrap();
     let (_, mad) = lab::get(&mut sim, other, path, what);
     assert_eq!(mad.attribute::<NodeInfo>().unwrap().local_port, 2);
 }

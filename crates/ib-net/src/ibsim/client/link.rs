@@ -87,7 +87,8 @@ impl IbsimLink {
     fn incoming(&mut self, request: &Request) -> Incoming {
         let mut mad = Mad(request.mad);
         let lost = request.status == TIMED_OUT;
-        if lost || mad.method().is_response() {
+        // Responses leave with the identifier that their request came with, and come back so.
+        if lost != mad.method().is_response() {
             mad.set_transaction_id(self.upper_bits.restore(mad.transaction_id()));
         }
         let (lid, remote_queue_pair, local_queue_pair) = if lost {
@@ -176,9 +177,10 @@ impl UpperBits {
     /// Remembers the upper bits and returns the identifier without them.
     fn strip(&mut self, id: TransactionId) -> TransactionId {
         let (kept, upper) = (id.0 & KEPT_BITS, id.0 & !KEPT_BITS);
-        if upper == 0 {
-            self.known.remove(&kept);
-        } else if self.known.insert(kept, upper).is_none() {
+        if let Some(known) = self.known.get_mut(&kept) {
+            *known = upper;
+        } else if upper != 0 {
+            self.known.insert(kept, upper);
             self.order.push_back(kept);
             if self.order.len() > REMEMBERED {
                 self.order.pop_front().and_then(|oldest| self.known.remove(&oldest));

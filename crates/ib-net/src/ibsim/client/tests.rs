@@ -154,6 +154,22 @@ fn datagrams_go_there_and_back_whole() {
 }
 
 #[test]
+fn a_lost_response_comes_back_as_it_was_sent() {
+    let name = unique("response");
+    let simulator = Simulator::new(Address::Name(name.clone()));
+    let mut link = IbsimLink::attach(&attach(&name)).expect("it answers");
+    // The link's own request of the same number has other upper bits than the one it answers.
+    link.send(&get(5, 0x1111_0000_0000_0009)).expect("sent");
+    assert!(matches!(next(&mut link), Incoming::Received(_)));
+    let mut response = get(99, 0x0002_0000_0000_0009);
+    response.mad.set_method(Method::GET_RESP);
+    link.send(&response).expect("sent");
+    assert_eq!(next(&mut link), Incoming::Lost(response));
+    drop(link);
+    simulator.stop();
+}
+
+#[test]
 fn several_links_of_one_process_and_links_over_udp() {
     let name = unique("several");
     let simulator = Simulator::new(Address::Name(name.clone()));

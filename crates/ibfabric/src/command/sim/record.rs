@@ -252,7 +252,7 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
             if !sim.has_port(port) {
                 return Err("a port of this fabric");
             }
-            if sim.attach(port, options) != client {
+            if sim.attach(port, options) != Ok(client) {
                 return Err("the next free number of a client");
             }
         }

@@ -183,19 +183,30 @@ impl Serving {
         };
         let (node, _) = self.sim.place(port);
         let name = self.sim.node_name(node).to_owned();
+        let options = ClientOptions {
+            is_sm: connect.is_sm,
+            queue_pair: connect.queue_pair,
+            told_of_losses: true,
+        };
+        let id = match self.sim.attach(port, options) {
+            Ok(id) => id,
+            Err(error) => {
+                say!("refused client {}: {error}", connect.id);
+                self.server.refuse(ticket);
+                return Ok(());
+            }
+        };
+        self.record(|recorder| recorder.attach(id, port, options))?;
         match self.server.accept(ticket, &name) {
             Ok(number) => {
-                let options = ClientOptions {
-                    is_sm: connect.is_sm,
-                    queue_pair: connect.queue_pair,
-                    told_of_losses: true,
-                };
-                let id = self.sim.attach(port, options);
                 self.clients.insert(number, id);
                 self.numbers.insert(id, number);
-                self.record(|recorder| recorder.attach(id, port, options))?;
             }
-            Err(error) => say!("refused client {}: {error}", connect.id),
+            Err(error) => {
+                say!("refused client {}: {error}", connect.id);
+                self.sim.detach(id);
+                self.record(|recorder| recorder.detach(id))?;
+            }
         }
         Ok(())
     }

@@ -1,0 +1,89 @@
+//! Commands as words, which `parse` reads.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Command, Fault, Ignored, Target};
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A name that has a quote itself can only stand without quotes.
+        if self.node.contains('"') {
+            f.write_str(&self.node)?;
+        } else {
+            write!(f, "\"{}\"", self.node)?;
+        }
+        self.port.map_or(Ok(()), |port| write!(f, "[{port}]"))
+    }
+}
+
+impl fmt::Display for Command {
+    /// Writes the command as it is read, with times in nanoseconds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Link(one, other) => write!(f, "Link {one} {other}"),
+            Self::Unlink(target) => write!(f, "Unlink {target}"),
+            Self::Relink(target) => write!(f, "ReLink {target}"),
+            Self::Clear(target) => write!(f, "Clear {target}"),
+            Self::Guid(target, guid) => write!(f, "Guid {target} {guid}"),
+            Self::Error(target, rate, attribute) => {
+                write!(f, "Error {target} {rate}")?;
+                attribute.map_or(Ok(()), |attribute| write!(f, " {}", attribute.0))
+            }
+            Self::PerformanceSet(target, field, value) => {
+                write!(f, "PerformanceSet {target} PortCounters.{field}={value}")
+            }
+            Self::BaseLid(target, lid, lmc) => write!(f, "Baselid {target} {lid} {lmc}"),
+            Self::Fault(target, faults) if faults.is_empty() => write!(f, "Fault {target} none"),
+            Self::Fault(target, faults) => {
+                write!(f, "Fault {target}")?;
+                faults.iter().try_for_each(|fault| write!(f, " {fault}"))
+            }
+            Self::Flap(target, down, up, times) => {
+                write!(f, "Flap {target} {} {} {times}", Time(*down), Time(*up))
+            }
+            Self::Power(target, true) => write!(f, "Power {target} on"),
+            Self::Power(target, false) => write!(f, "Power {target} off"),
+            Self::MKey(target, key, protect) => write!(f, "MKey {target} {key:#x} {protect}"),
+            Self::Misroute(target, None) => write!(f, "Misroute {target} none"),
+            Self::Misroute(target, Some((from, to))) => write!(f, "Misroute {target} {from} {to}"),
+            Self::IgnoreLft(target, ignored) => write!(f, "IgnoreLft {target} {ignored}"),
+            Self::Swap(one, other) => write!(f, "Swap {one} {other}"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loss(probability) => write!(f, "loss={probability}"),
+            Self::Corruption(probability) => write!(f, "corrupt={probability}"),
+            Self::Duplication(probability) => write!(f, "duplicate={probability}"),
+            Self::Reordering(probability) => write!(f, "reorder={probability}"),
+            Self::HeldBack(time) => write!(f, "held={}", Time(*time)),
+            Self::Delay(time) => write!(f, "delay={}", Time(*time)),
+        }
+    }
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Blocks(blocks) if !blocks.is_empty() => {
+                let words: Vec<String> = blocks.iter().map(u16::to_string).collect();
+                f.write_str(&words.join(" "))
+            }
+            Self::None | Self::Blocks(_) => f.write_str("none"),
+        }
+    }
+}
+
+/// A time as it is read back without a change.
+pub(crate) struct Time(pub(crate) Duration);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}ns", self.0.as_nanos())
+    }
+}

@@ -1,0 +1,214 @@
+//! Fabrics that break while somebody discovers them.
+//!
+//! A client with the requester of `ib-mad` asks every node by directed route and every end port by
+//! LID, round after round, while random faults of every kind happen and after they were mended.
+//! Whatever happens, every request that it starts ends once, in its answer or in a timeout, nothing
+//! of it stays in the fabric, and the same seed gives the same run to the letter.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `plan` | what a seed decides: the fabric, its faults, how the client asks |
+//! | `bring_up` | LIDs, forwarding tables and states, as a subnet manager writes them |
+//! | `discovery` | the client |
+//!
+//! `SIM_RUNS` is the number of runs and `SIM_FIRST` the seed of the first one: a run that failed is
+//! run again with `SIM_FIRST=SEED SIM_RUNS=1`. `cargo xtask campaign --runs 10000` runs many.
+
+mod bring_up;
+mod discovery;
+mod plan;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use ib_link::{Incoming, MadLink};
+use ib_sim::{Sim, SimLink};
+use ib_types::Guid;
+
+use discovery::Discovery;
+use plan::{Kinds, Plan};
+
+/// Everything that a run leaves behind. Two runs of a seed leave the same.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    /// What the client was told, request by request, in the order of the ends.
+    ends: String,
+    /// What happened in the fabric.
+    log: String,
+    tally: Tally,
+    /// The nodes that the client saw in its last round.
+    nodes: BTreeSet<Guid>,
+}
+
+/// Counts of what the client met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    started: u64,
+    answered: u64,
+    timed_out: u64,
+    lost: u64,
+    retries: u64,
+    late: u64,
+    /// Answers that came by LID.
+    routed: u64,
+    /// Tables that a switch took and did not write.
+    ignored_tables: u64,
+    /// How often the client began anew.
+    rounds: u64,
+    /// Packets by why they were lost, and steps by what was to be done.
+    kinds: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        for (sum, part) in [
+            (&mut self.started, other.started),
+            (&mut self.answered, other.answered),
+            (&mut self.timed_out, other.timed_out),
+            (&mut self.lost, other.lost),
+            (&mut self.retries, other.retries),
+            (&mut self.late, other.late),
+            (&mut self.routed, other.routed),
+            (&mut self.ignored_tables, other.ignored_tables),
+            (&mut self.rounds, other.rounds),
+        ] {
+            *sum += part;
+        }
+        for (kind, count) in &other.kinds {
+            *self.kinds.entry(kind.clone()).or_default() += count;
+        }
+    }
+}
+
+/// Runs what a plan says.
+fn run(plan: &Plan<'_>) -> Outcome {
+    let mut sim = Sim::new(&plan.kind.fabric, plan.options());
+    let port = sim.first_end_port().expect("a host");
+    let mut link = SimLink::attach(&mut sim, port, plan.client()).expect("there is room");
+    if plan.configured {
+        bring_up::run(&mut link, &plan.kind.configuration);
+    }
+    let start = link.now();
+    let steps = plan.steps(start);
+    link.sim().load_script(&steps).expect("the faults are of this fabric");
+    let mut discovery = Discovery::new(plan);
+    // Rounds while faults happen, and one after they were mended, which finds what is left.
+    let mended = start + plan.time;
+    for _ in 0..plan.rounds {
+        discovery.round(&mut link);
+        if link.now() >= mended {
+            break;
+        }
+    }
+    if link.now() < mended {
+        link.sim().run_until(mended);
+    }
+    settle(&mut link, &mut discovery);
+    discovery.round(&mut link);
+    settle(&mut link, &mut discovery);
+    let mut tally = discovery.tally();
+    for step in &steps {
+        for kind in plan::kinds(&step.command) {
+            *tally.kinds.entry(kind).or_default() += 1;
+        }
+    }
+    for (&why, &count) in &link.sim().stats().lost {
+        *tally.kinds.entry(why.to_owned()).or_default() += count;
+    }
+    let log = link.sim().take_log();
+    Outcome { ends: discovery.ends, log, tally, nodes: discovery.nodes }
+}
+
+/// Lets all that is late come, which ends nothing anew; then nothing of the client is left.
+fn settle(link: &mut SimLink<'_>, discovery: &mut Discovery<'_>) {
+    assert_eq!(discovery.waiting(), 0, "requests that have not ended");
+    let until = link.now() + Duration::from_secs(60);
+    link.sim().run_until(until);
+    let now = link.now();
+    link.sim().settle(now);
+    while let Some(incoming) = link.receive().expect("the fabric is there") {
+        discovery.late(now, &incoming);
+        assert!(!matches!(incoming, Incoming::Lost(_)) || discovery.is_told());
+    }
+    assert_eq!(link.sim().outstanding(), 0, "requests that stay in the fabric");
+}
+
+/// Says which seed failed.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failed with SIM_FIRST={} SIM_RUNS=1", self.0);
+        }
+    }
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn a_discovery_among_faults_ends_and_can_be_run_again() {
+    let kinds = Kinds::new();
+    let (first, runs) = (setting("SIM_FIRST", 0), setting("SIM_RUNS", 200));
+    let (mut sum, mut whole, mut different) = (Tally::default(), 0, 0);
+    let (began, mut logged) = (Instant::now(), 0);
+    let mut before = Outcome::default();
+    for seed in first..first + runs {
+        let _guard = Seed(seed);
+        let plan = Plan::new(&kinds, seed);
+        let outcome = run(&plan);
+        assert!(outcome == run(&plan), "the same run is different the second time");
+        let all: BTreeSet<Guid> = plan.kind.fabric.nodes().map(|(_, node)| node.guid).collect();
+        assert!(outcome.nodes.is_subset(&all), "nodes that nobody made");
+        if plan.heals() {
+            assert_eq!(outcome.nodes, all, "what was mended is seen");
+        }
+        whole += u64::from(outcome.nodes == all);
+        different += u64::from(outcome.log != before.log);
+        logged += outcome.log.len();
+        sum.add(&outcome.tally);
+        before = outcome;
+    }
+    eprintln!(
+        "{runs} runs and their repetitions in {:.1} s; everything was seen after {whole}; \
+         {logged} bytes of log twice the same; {sum:#?}",
+        began.elapsed().as_secs_f64(),
+    );
+    if runs >= 100 {
+        assert!(different > runs / 2, "faults make a difference");
+        for (what, count) in [
+            ("answers", sum.answered),
+            ("timeouts", sum.timed_out),
+            ("losses that were told", sum.lost),
+            ("retries", sum.retries),
+            ("late answers", sum.late),
+            ("answers by LID", sum.routed),
+            ("tables that are not written", sum.ignored_tables),
+        ] {
+            assert!(count > 0, "no {what} in {runs} runs");
+        }
+        for kind in plan::EXPECTED {
+            assert!(sum.kinds.contains_key(kind), "no {kind} in {runs} runs");
+        }
+    }
+}
+
+#[test]
+fn without_faults_everything_is_seen() {
+    let kinds = Kinds::new();
+    for seed in 0..4 * kinds.len() as u64 {
+        let _guard = Seed(seed);
+        let plan = Plan { faults: 0, ..Plan::new(&kinds, seed) };
+        let outcome = run(&plan);
+        let all: BTreeSet<Guid> = plan.kind.fabric.nodes().map(|(_, node)| node.guid).collect();
+        assert_eq!(outcome.nodes, all);
+        let Tally { started, answered, timed_out, lost, retries, late, routed, .. } = outcome.tally;
+        assert_eq!((answered, timed_out, lost, retries, late), (started, 0, 0, 0, 0));
+        assert_eq!(outcome.tally.ignored_tables, 0);
+        // Every round asks every port of every node that has a LID.
+        let expected = if plan.configured { plan.kind.counted_ports() } else { 0 };
+        assert_eq!(routed, outcome.tally.rounds * expected);
+    }
+}

@@ -1,0 +1,34 @@
+//! Reads any text as the addresses of ports; what is accepted gives every address to one port, and is
+//! the same when it is written and read again.
+#![no_main]
+
+use std::fmt::Write;
+
+use ib_sim::{Addresses, Options, Sim};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let sim = Sim::new(ib_fuzz::fabric(), Options::default());
+    let derived = Addresses::derive(&sim);
+    let mut addresses = derived.clone();
+    if let Err(error) = addresses.override_from(&sim, "fuzz", text) {
+        let text = text.trim_start_matches('\u{feff}');
+        let line = text.lines().nth(error.line - 1).expect("the line is there");
+        assert!((1..=line.chars().count() + 1).contains(&error.column), "{error}");
+        assert_eq!(addresses, derived);
+        return;
+    }
+    let mut written = String::new();
+    for (port, list) in addresses.iter() {
+        let (node, number) = sim.place(port);
+        write!(written, "\"{}\"[{number}]", sim.node_name(node)).expect("a string takes all");
+        for &address in list {
+            assert_eq!(addresses.find(address), Some(port));
+            write!(written, " {address}").expect("a string takes all");
+        }
+        written.push('\n');
+    }
+    let mut again = Addresses::default();
+    again.override_from(&sim, "written", &written).expect("what was written is read");
+    assert_eq!(addresses, again);
+});

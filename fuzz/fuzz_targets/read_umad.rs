@@ -1,0 +1,27 @@
+//! Any bytes of a device for management datagrams are a header, and a registration of either kind,
+//! which are the same when they are written and read again.
+#![no_main]
+
+use ib_net::umad::abi::{HEADER, Registration, SHORT_HEADER, UmadHeader};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if bytes.len() >= SHORT_HEADER {
+        let header = UmadHeader::parse(bytes);
+        let written = header.to_bytes();
+        assert_eq!(
+            UmadHeader::parse(&written[..HEADER.min(bytes.len()).max(SHORT_HEADER)]),
+            header
+        );
+        assert_eq!(written[..32], bytes[..32], "there is nothing but fields up to there");
+    }
+    if let Some(bytes) = bytes.first_chunk() {
+        let old = Registration::from_old(bytes);
+        assert_eq!(Registration::from_old(&old.to_old()), old);
+        assert_eq!(Registration::from_new(&old.to_new()), old);
+    }
+    if let Some(bytes) = bytes.first_chunk() {
+        let new = Registration::from_new(bytes);
+        assert_eq!(Registration::from_new(&new.to_new()), new);
+    }
+});
