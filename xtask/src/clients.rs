@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use conformance::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
-use conformance::clients::normal::{ALLOWED, Mask, difference};
+use conformance::clients::normal::{ALLOWED, ALLOWED_OF_LIBRARIES, Mask, difference};
 use conformance::clients::server::Kind;
 use conformance::clients::session::{Record, SessionError, Setup};
 use conformance::clients::steps;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Chored {
         complete: args.with_preload.is_some(),
         under_test: &under_test,
     };
-    list_allowed();
+    list_allowed(harness.complete);
     let wanted =
         |case: &Case<'_>| args.only.as_ref().is_none_or(|text| case.name().contains(text.as_str()));
     let mut tally = Tally::default();
@@ -107,10 +107,11 @@ pub(crate) fn run(args: &Args) -> Chored {
     if failed { Err("clients are served otherwise than by ibsim".into()) } else { Ok(()) }
 }
 
-/// Prints the differences that are allowed.
-fn list_allowed() {
+/// Prints the differences that are allowed; `mixed` when the libraries differ, too.
+fn list_allowed(mixed: bool) {
     eprintln!("what is not compared:");
-    for allowed in ALLOWED {
+    let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };
+    for allowed in ALLOWED.iter().chain(of_libraries) {
         let programs = if allowed.programs.is_empty() {
             "all".to_owned()
         } else {
@@ -166,6 +167,7 @@ impl Harness<'_> {
             server,
             preload,
             complete,
+            mixed: self.complete,
             engine: case.engine,
             directory: place.join(name),
         };

@@ -97,6 +97,27 @@ pub fn link_ends(iblinkinfo: &str, speed: LinkSpeed) -> usize {
     iblinkinfo.lines().filter(|line| line.contains(&words)).count()
 }
 
+/// Returns what is called the rate of a link of four lanes, in Gbit/s.
+#[must_use]
+pub const fn rate(speed: LinkSpeed) -> u16 {
+    match speed {
+        LinkSpeed::Sdr => 10,
+        LinkSpeed::Ddr => 20,
+        LinkSpeed::Qdr | LinkSpeed::Fdr10 => 40,
+        LinkSpeed::Fdr => 56,
+        LinkSpeed::Edr => 100,
+        LinkSpeed::Hdr => 200,
+        LinkSpeed::Ndr => 400,
+        LinkSpeed::Xdr => 800,
+    }
+}
+
+/// Returns the word behind a text.
+#[must_use]
+pub fn word<'a>(output: &'a str, text: &str) -> Option<&'a str> {
+    output.split_once(text)?.1.split_ascii_whitespace().next()
+}
+
 /// Returns the directed route from a port to every node, as infiniband-diags take it.
 #[must_use]
 pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String> {

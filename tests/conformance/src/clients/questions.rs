@@ -205,12 +205,13 @@ fn about_paths(actors: &Actors) -> Vec<Question> {
         format!("saquery -L {}", last.lid),
         format!("saquery -l {}", last.lid),
         format!("saquery -G {}", last.lid),
-        format!("saquery -O {}", last.lid),
         format!("saquery NR {}", 0xbfff),
     ]
     .iter()
     .map(|line| Question::new(line))
     .chain([
+        // It searches the records of all nodes.
+        Question { many: true, ..Question::new(&format!("saquery -O {}", last.lid)) },
         Question::new("sminfo").on(on),
         Question::new("ibaddr").on(on),
         Question::new("ibstat").on(on),

@@ -60,6 +60,8 @@ pub struct Setup<'a> {
     pub preload: &'a Path,
     /// Whether that library carries answers of more than one MAD.
     pub complete: bool,
+    /// Whether what is compared with this session has another library.
+    pub mixed: bool,
     /// The engine of OpenSM.
     pub engine: &'a str,
     /// The directory of this session; it must not exist.
@@ -150,7 +152,7 @@ impl<'a> Session<'a> {
     /// Fails when the client cannot be run.
     pub fn ask(&mut self, question: &Question) -> Result<Answer, SessionError> {
         let (answer, kept) = self.hear(question)?;
-        let (command, text) = (question.to_string(), normal(question, &answer));
+        let (command, text) = (question.to_string(), normal(question, &answer, self.setup.mixed));
         let many = question.many;
         self.record.entries.push(Entry { command, text, kept, many });
         Ok(answer)

@@ -14,7 +14,7 @@ use super::tables;
 mod lost;
 mod osmtest;
 
-pub use osmtest::{FLOWS, FULL_FLOWS};
+pub use osmtest::{FLOWS, FULL_FLOWS, INVENTORY_FLOWS};
 
 /// Runs everything.
 ///
@@ -119,6 +119,14 @@ fn ask_all(session: &mut Session<'_>) -> Result<(), SessionError> {
                 session.check(found == expected, || {
                     let speed = setup.plan.speed;
                     format!("iblinkinfo shows {found} ends of active {speed} links, not {expected}")
+                });
+            }
+            "ibstat" if setup.complete => {
+                let found =
+                    ["Rate: ", "Link layer: "].map(|name| expect::word(&answer.output, name));
+                let rate = expect::rate(setup.plan.speed).to_string();
+                session.check(found == [Some(rate.as_str()), Some("InfiniBand")], || {
+                    format!("ibstat shows {found:?} on a port of {rate} Gbit/s")
                 });
             }
             _ => {}

@@ -48,3 +48,10 @@ fn a_field_is_what_follows_its_dots() {
     assert_eq!(field(text, "PhysLinkState"), Some("Disabled"));
     assert_eq!(field(text, "Lid"), None);
 }
+
+#[test]
+fn the_rate_of_a_port_is_a_word() {
+    let text = "\t\tPhysical state: LinkUp\n\t\tRate: 200\n\t\tBase lid: 1\n";
+    assert_eq!(word(text, "Rate: "), Some(rate(LinkSpeed::Hdr).to_string().as_str()));
+    assert_eq!(word(text, "Link layer: "), None);
+}

@@ -2,7 +2,7 @@ use super::*;
 
 fn said(line: &str, output: &str, errors: &str) -> String {
     let (output, errors) = (output.to_owned(), errors.to_owned());
-    normal(&Question::new(line), &Answer { code: Some(0), output, errors })
+    normal(&Question::new(line), &Answer { code: Some(0), output, errors }, false)
 }
 
 #[test]
@@ -37,4 +37,15 @@ fn a_difference_names_its_lines() {
     let text = difference("a\nb\nc\n", "a\nx\ny\nc\n").unwrap();
     assert_eq!(text, "from line 2 on\n- b\n+ x\n+ y");
     assert_eq!(difference("a\n", "a\nb\n").unwrap(), "from line 2 on\n+ b");
+}
+
+#[test]
+fn libraries_may_differ_only_where_both_are_at_work() {
+    let question = Question::new("ibstat");
+    let output = "\t\tRate: 104\n\t\tLMC: 0\n\t\tLink layer: IB\n".to_owned();
+    let answer = Answer { code: Some(0), output, errors: String::new() };
+    let status = "exit status 0\n";
+    assert_eq!(normal(&question, &answer, false), format!("{status}{}", answer.output));
+    let expected = format!("{status}\t\tLMC: 0\n\t\tLink layer: …\n");
+    assert_eq!(normal(&question, &answer, true), expected);
 }
