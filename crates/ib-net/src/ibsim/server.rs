@@ -38,7 +38,6 @@ const TICK: Token = Token(usize::MAX - 1);
 
 /// What arrived.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all that arrives is a request")]
 pub enum Input {
     /// Somebody wants to be a client; to be answered with [`Server::accept`] or
     /// [`Server::refuse`].
