@@ -65,4 +65,6 @@ fn compare(packet: &Packet<'_>, again: &Packet<'_>) {
     assert_eq!(packet.atomic_eth(), again.atomic_eth());
     assert_eq!((packet.atomic_ack_eth(), packet.ieth()), (again.atomic_ack_eth(), again.ieth()));
     let _ = packet.aeth().map(|aeth| aeth.syndrome.decode().to_string());
+    let opcode = packet.bth().opcode;
+    assert!(!format!("{opcode} {opcode:?}").is_empty());
 }

@@ -332,12 +332,12 @@ fn every_segment_has_the_transaction_of_its_client() {
     for number in 0..4_095u64 {
         sim.submit(
             asker,
-            &Datagram::new(remote, query(Method::SEND, 0x7777 << 48 | 1000 + number)),
+            &Datagram::new(remote, query(Method::SEND, 0x7777_0000_0000_1000 + number)),
         );
     }
     answer(&mut sim, &requests[0], 4..5);
     assert_eq!(transactions(&mut sim, asker), [WHOLE]);
-    sim.submit(asker, &Datagram::new(remote, query(Method::SEND, 0x7777 << 48 | 999)));
+    sim.submit(asker, &Datagram::new(remote, query(Method::SEND, 0x7777_0000_0000_0999)));
     answer(&mut sim, &requests[0], 5..6);
     assert_eq!(transactions(&mut sim, asker), [9], "what is remembered has an end");
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::ops::RangeInclusive;
 
 use ib_link::{Incoming, Remote};
 use ib_mad::{Completion, Failure, Message, Request, Requester, drive};
@@ -33,7 +32,7 @@ enum Question {
         path: Vec<u8>,
         number: u8,
         leads_on: bool,
-        counted: RangeInclusive<u8>,
+        counted: Vec<u8>,
     },
     /// The first block of a table, which is changed then.
     Table(Vec<u8>),
@@ -208,7 +207,7 @@ impl<'p> Discovery<'p> {
     /// Goes on from an answer.
     fn learn(&mut self, question: Question, answer: &Mad) {
         match question {
-            Question::Node(path) => self.learn_node(path, &answer.attribute().expect("NodeInfo")),
+            Question::Node(path) => self.learn_node(&path, &answer.attribute().expect("NodeInfo")),
             Question::Description(_) => {
                 let description: NodeDescription = answer.attribute().expect("NodeDescription");
                 assert!(self.descriptions.contains(&*description.as_text()), "{description}");
@@ -220,7 +219,7 @@ impl<'p> Discovery<'p> {
             Question::Port { path, number, leads_on, counted } => {
                 let info: PortInfo = answer.attribute().expect("PortInfo");
                 if info.lid != 0 {
-                    self.counted.extend(counted.map(|number| (info.lid, number)));
+                    self.counted.extend(counted.into_iter().map(|number| (info.lid, number)));
                 }
                 if leads_on && info.port_state.0 >= PortState::INIT.0 && path.len() < 20 {
                     self.ask(Question::Node(path.into_iter().chain([number]).collect()));
@@ -247,26 +246,26 @@ impl<'p> Discovery<'p> {
         }
     }
     /// Asks a node that is new for all that it has.
-    fn learn_node(&mut self, path: Vec<u8>, info: &NodeInfo) {
+    fn learn_node(&mut self, path: &[u8], info: &NodeInfo) {
         assert!(self.guids.contains(&info.node_guid), "nobody made {}", info.node_guid);
         if !self.nodes.insert(info.node_guid) {
             return;
         }
-        self.ask(Question::Description(path.clone()));
+        self.ask(Question::Description(path.to_vec()));
         let switch = info.node_type == NodeType::SWITCH;
         if switch {
-            self.ask(Question::Switch(path.clone()));
-            self.ask(Question::Table(path.clone()));
+            self.ask(Question::Switch(path.to_vec()));
+            self.ask(Question::Table(path.to_vec()));
         }
         for number in u8::from(!switch)..=info.num_ports {
             // A packet cannot leave a host by another port than the one that it is on.
             let leads_on = number > 0 && (switch || path.is_empty());
             let counted = match number {
-                0 => 1..=info.num_ports,
-                _ if switch => 1..=0,
-                _ => number..=number,
+                0 => (1..=info.num_ports).collect(),
+                _ if switch => Vec::new(),
+                _ => vec![number],
             };
-            self.ask(Question::Port { path: path.clone(), number, leads_on, counted });
+            self.ask(Question::Port { path: path.to_vec(), number, leads_on, counted });
         }
     }
 }
