@@ -77,13 +77,28 @@ impl Sim {
         if let Some(older) = self.handed.insert((transaction, port), key)
             && older != key
         {
-            // The same transaction anew: whoever repeats it waits for one answer.
-            self.requests.try_remove(older as usize);
+            // The place is that of a client's 48 bits of a transaction, so both are of one client. A
+            // retry, and the next segment of a message, have the header of the first: their sender
+            // waits for one answer, finds it by the transaction, and would take a failure of the
+            // older one for one of the new. Any other request that comes to the same place is one
+            // that its owner waits for on its own, and nobody can answer it any more.
+            let repeated = self.requests.get(older as usize).is_some_and(|before| {
+                let now = &self.requests[key as usize];
+                before.datagram.mad.0[..HEADER] == now.datagram.mad.0[..HEADER]
+            });
+            if repeated {
+                self.requests.try_remove(older as usize);
+            } else {
+                self.fail(older);
+            }
         }
         let at = self.now() + self.options.answer_within;
         self.schedule(at, Event::Timer(Timer::Answer { request: key, number }));
     }
 }
+
+/// The length of the header that all datagrams have: class, method, transaction, attribute.
+const HEADER: usize = 24;
 
 /// Returns true for what keeps a message of several segments going and is no part of it.
 pub(super) fn is_rmpp_control(mad: &Mad) -> bool {
