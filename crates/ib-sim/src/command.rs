@@ -95,7 +95,8 @@ pub enum Fault {
     Duplication(f64),
     /// The probability that a packet is held back.
     Reordering(f64),
-    /// How long packets are held back at most.
+    /// How long packets are held back at most; without it, and with zero, as long as eight packets of
+    /// the link's MTU take.
     HeldBack(Duration),
     /// How much longer every packet takes.
     Delay(Duration),

@@ -110,7 +110,10 @@ impl Sim {
             AttributeId::LINEAR_FORWARDING => {
                 let block = self.linear_block(node, modifier)?;
                 let switch = self.node(node).switch.as_ref().expect("seen above");
-                mad.set_attribute(&LinearForwardingBlock { ports: switch.linear_block(block) });
+                // A switch that ignores a write answers as if it had done it.
+                if mad.method() != Method::SET || !switch.ignores(block) {
+                    mad.set_attribute(&LinearForwardingBlock { ports: switch.linear_block(block) });
+                }
             }
             AttributeId::MULTICAST_FORWARDING => {
                 let (block, position) = self.multicast_block(node, modifier)?;
@@ -133,7 +136,7 @@ impl Sim {
                     return Err(MadStatus::BAD_METHOD_ATTRIBUTE);
                 }
                 let description: NodeDescription = mad.attribute().expect(WRONG);
-                self.node_mut(node).description = description;
+                self.node_mut(node).set_description(description);
             }
             AttributeId::SWITCH_INFO => {
                 let info: SwitchInfo = mad.attribute().expect(WRONG);
@@ -177,7 +180,7 @@ impl Sim {
                 let block = self.linear_block(node, modifier)?;
                 let entries: LinearForwardingBlock = mad.attribute().expect(WRONG);
                 let switch = self.node_mut(node).switch.as_mut().expect("seen above");
-                if !switch.lies.ignores_all && !switch.lies.ignored_blocks.contains(&block) {
+                if !switch.ignores(block) {
                     switch.set_linear_block(block, &entries.ports);
                 }
             }

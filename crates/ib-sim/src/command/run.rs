@@ -6,10 +6,9 @@ use ib_wire::mad::pm::PortCountersExtended;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use super::{Command, CommandError, Fault, Ignored, Target};
-use crate::counters::Counters;
 use crate::fault::{PortFaults, parts};
 use crate::log::Entry;
-use crate::node::Switch;
+use crate::node::{Lies, Switch};
 use crate::sim::Sim;
 
 impl Sim {
@@ -37,6 +36,13 @@ impl Sim {
             Command::Clear(target) => {
                 for port in self.target_ports_with_management(target)? {
                     self.clear(port);
+                }
+                if target.port.is_none() {
+                    let node = self.target_node(target)?;
+                    self.forget_settings(node);
+                    if let Some(switch) = &mut self.node_mut(node).switch {
+                        switch.lies = Lies::default();
+                    }
                 }
                 Ok(())
             }
@@ -177,11 +183,8 @@ impl Sim {
         if let Some(peer) = self.unplugged.remove(&port) {
             self.unplugged.remove(&peer);
         }
-        let state = self.port_mut(port);
-        state.counters = Counters::default();
-        state.faults = None;
-        state.tables = None;
-        (state.info.lid, state.info.lmc, state.info.master_sm_lid) = (0, 0, 0);
+        self.port_mut(port).faults = None;
+        self.forget_port_settings(port);
     }
 
     fn run_guid(&mut self, target: &Target, guid: ib_types::Guid) -> Result<(), CommandError> {
@@ -212,25 +215,27 @@ impl Sim {
                 expected: "the name of a counter, such as SymbolErrorCounter or PortXmitData",
             });
         };
-        let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));
-        let mut shown = PortCountersExtended::zeroed();
-        self.counters(port).show_extended(&mut shown);
-        shown.counter_select.0 = 0xffff;
-        shown.counter_select2 = u32::MAX;
-        mad.set_attribute(&shown);
-        ib_wire::layout::set(mad.data_mut(), known.at, value);
-        let mut counters = self.counters(port);
-        counters.write(&mad);
-        self.port_mut(port).counters = counters;
+        // ibsim has one counter behind both attributes, and so both show what it was set to.
+        let (mut full, mut short) = (self.counters(port), self.short_counters(port));
+        for counters in [&mut full, &mut short] {
+            let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));
+            let mut shown = PortCountersExtended::zeroed();
+            counters.show_extended(&mut shown);
+            shown.counter_select.0 = 0xffff;
+            shown.counter_select2 = u32::MAX;
+            mad.set_attribute(&shown);
+            ib_wire::layout::set(mad.data_mut(), known.at, value);
+            counters.write(&mad);
+        }
+        self.store_counters(port, full, &short);
         Ok(())
     }
 
     fn set_faults(&mut self, port: PortId, faults: &[Fault]) {
-        if faults.is_empty() {
-            self.port_mut(port).faults = None;
-            return;
-        }
         let own: &mut PortFaults = self.port_mut(port).faults.get_or_insert_default();
+        if faults.is_empty() {
+            own.mend_link();
+        }
         for fault in faults {
             match *fault {
                 Fault::Loss(probability) => own.loss = parts(probability),
@@ -318,3 +323,6 @@ fn spelled(field: &str) -> String {
     };
     plain(known)
 }
+
+#[cfg(test)]
+mod tests;
