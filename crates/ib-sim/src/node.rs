@@ -10,6 +10,8 @@ use crate::trap::Traps;
 
 /// The number of entries of a linear forwarding table.
 const LINEAR_CAPACITY: u16 = 49_152;
+/// The number of blocks of 64 entries of a linear forwarding table.
+pub(crate) const LINEAR_BLOCKS: u16 = LINEAR_CAPACITY / 64;
 /// The number of multicast groups that a switch can tell apart.
 const MULTICAST_CAPACITY: u16 = 1024;
 /// The revision of every simulated device that its file gives none for.
