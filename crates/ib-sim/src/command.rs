@@ -31,6 +31,7 @@ use ib_wire::mad::AttributeId;
 
 use crate::sim::Sim;
 
+mod check;
 mod display;
 mod outage;
 mod parse;
@@ -97,7 +98,8 @@ pub enum Fault {
     Duplication(f64),
     /// The probability that a packet is held back.
     Reordering(f64),
-    /// How long packets are held back at most.
+    /// How long packets are held back at most; without it, and with zero, as long as eight packets of
+    /// the link's MTU take.
     HeldBack(Duration),
     /// How much longer every packet takes.
     Delay(Duration),
@@ -119,7 +121,7 @@ pub enum Ignored {
 #[non_exhaustive]
 pub enum CommandError {
     /// There is no such node.
-    #[error("there is no node {0:?}")]
+    #[error("there is no node {0:?}: expected the name or the description of one")]
     NoSuchNode(String),
     /// The node has no such port.
     #[error("node {node:?} has no port {port}: expected {first} to {last}")]
@@ -137,10 +139,10 @@ pub enum CommandError {
     #[error("expected a port: {0:?}[number]")]
     NeedsPort(String),
     /// A switch is needed.
-    #[error("node {0:?} is no switch")]
+    #[error("node {0:?} is no switch: expected one")]
     NotASwitch(String),
     /// The port has a cable already.
-    #[error("port {node:?}[{port}] has a cable already")]
+    #[error("port {node:?}[{port}] has a cable already: expected a free port")]
     Linked {
         /// The node.
         node: String,
@@ -148,13 +150,19 @@ pub enum CommandError {
         port: u8,
     },
     /// The port has no cable.
-    #[error("port {node:?}[{port}] has no cable")]
+    #[error("port {node:?}[{port}] has no cable: expected a port with one")]
     NotLinked {
         /// The node.
         node: String,
         /// The port.
         port: u8,
     },
+    /// There is no cable that could be pulled.
+    #[error("{0} has no cable: expected one that can be pulled")]
+    NothingToPull(String),
+    /// No cable was pulled that could be plugged back in.
+    #[error("no cable of {0} was pulled: expected one that can be plugged back in")]
+    NothingPulled(String),
     /// A value does not fit.
     #[error("found {found}, expected {expected}")]
     Value {
@@ -163,29 +171,6 @@ pub enum CommandError {
         /// What it should be.
         expected: &'static str,
     },
-}
-
-impl Command {
-    /// Returns the nodes and ports that the command names.
-    #[must_use]
-    pub fn targets(&self) -> Vec<&Target> {
-        match self {
-            Self::Link(one, other) | Self::Swap(one, other) => vec![one, other],
-            Self::Unlink(target)
-            | Self::Relink(target)
-            | Self::Clear(target)
-            | Self::Guid(target, _)
-            | Self::Error(target, ..)
-            | Self::PerformanceSet(target, ..)
-            | Self::BaseLid(target, ..)
-            | Self::Fault(target, _)
-            | Self::Flap(target, ..)
-            | Self::Power(target, _)
-            | Self::MKey(target, ..)
-            | Self::Misroute(target, _)
-            | Self::IgnoreLft(target, _) => vec![target],
-        }
-    }
 }
 
 impl Sim {

@@ -51,7 +51,7 @@ pub struct Counters {
     pub local_link_integrity_errors: u64,
     /// Buffer overruns beyond the threshold.
     pub excessive_buffer_overruns: u64,
-    /// Management packets that were dropped for want of a buffer.
+    /// Incoming packets of subnet management that were dropped for want of a buffer.
     pub vl15_dropped: u64,
     /// Management packets to queue pair 1 that were dropped.
     pub qp1_dropped: u64,

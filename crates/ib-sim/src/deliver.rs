@@ -187,8 +187,17 @@ impl Sim {
         let (p_key, number) = (packet.p_key(), self.port(port).number);
         let (destination, source) = packet.queue_pairs();
         let mut details = SwitchKeyDetails::zeroed();
-        // LIDs, P_Key, SL, queue pairs and port are given, GIDs are not.
-        details.valid = 0x01f3;
+        // A bit for each of the following fields, the first one's being the lowest: LIDs, P_Key, SL,
+        // queue pairs, GIDs, the switch's LID and port. Only a datagram tells the queue pair that it
+        // comes from, and only a GRH has GIDs.
+        details.valid = 0b11_0010_1111;
+        if packet.mad().is_some() {
+            details.valid |= 0b01_0000;
+        }
+        if let Some(grh) = packet.grh {
+            details.valid |= 0b1100_0000;
+            (details.gid1, details.gid2) = (grh.source, grh.destination);
+        }
         (details.lid1, details.lid2) = (packet.slid, packet.dlid);
         details.p_key = p_key;
         details.sl = packet.sl.get();

@@ -17,7 +17,7 @@ pub(crate) struct PortFaults {
     pub(crate) duplication: u32,
     /// A packet is held back, so that later ones pass it.
     pub(crate) reordering: u32,
-    /// How long a packet is held back at most.
+    /// How long a packet is held back at most; zero for some times of a packet of the link.
     pub(crate) held_back: Duration,
     /// What every packet takes longer.
     pub(crate) delay: Duration,
@@ -35,6 +35,12 @@ pub(crate) fn parts(probability: f64) -> u32 {
 }
 
 impl PortFaults {
+    /// Mends what is wrong with packets that the port sends; what `Error` has set stays.
+    pub(crate) fn mend_link(&mut self) {
+        let Self { entering, unanswered, unanswered_attribute, .. } = *self;
+        *self = Self { entering, unanswered, unanswered_attribute, ..Self::default() };
+    }
+
     /// Returns true when nothing is wrong.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -84,7 +84,7 @@ pub use counters::Counters;
 pub use log::LogLevel;
 pub use loss::Loss;
 pub use packet::{MadPayload, Packet, Payload};
-pub use script::{Step, random_faults, read_script};
+pub use script::{FailedStep, Step, StepError, random_faults, read_script};
 pub use sim::{ClientId, Options, Sim};
 pub use sim_link::SimLink;
 pub use stats::Stats;

@@ -22,6 +22,10 @@ use crate::sim::Sim;
 /// The unit of credits in bytes.
 const BLOCK: usize = 64;
 
+/// How long a packet is held back at most where nobody has said it, in times of the longest packet of
+/// the link.
+const DEFAULT_HOLD: u128 = 8;
+
 /// A packet on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
@@ -153,8 +157,7 @@ impl Sim {
         let queues = state.queues.get_or_insert_default();
         let queue = &mut queues.lanes[usize::from(lane)];
         if lane == MANAGEMENT_LANE && queue.len() >= most {
-            state.counters.vl15_dropped += 1;
-            return self.lose(port, key, Loss::ManagementOverflow);
+            return self.drop_management(port, key);
         }
         queue.push_back(key);
         let first = queue.len() == 1;
@@ -173,6 +176,20 @@ impl Sim {
         if idle {
             // Others wait for credits; this one may not have to.
             self.serve(port);
+        }
+    }
+
+    /// Drops a packet of subnet management for which there is no room at the port that it was to
+    /// leave by. One that came over a link is counted where it came in, as IBTA volume 1, chapter
+    /// 16.1.3.5 has it for VL15Dropped; one that the node has made has never come in.
+    fn drop_management(&mut self, port: PortId, key: u32) {
+        match self.flight(key).arrived_by {
+            0 => self.discard(port, key, Loss::ManagementOverflow),
+            number => {
+                let arrival = self.port_id(self.port(port).node, number);
+                self.port_mut(arrival).counters.vl15_dropped += 1;
+                self.lose(arrival, key, Loss::ManagementOverflow);
+            }
         }
     }
 
@@ -266,7 +283,13 @@ impl Sim {
             self.schedule(arrives, Event::Arrive { port: peer, flight: copy, epoch });
         }
         if happens(&mut self.rng, faults.reordering) {
-            let most = faults.held_back.as_nanos().max(1) as usize;
+            let most = match faults.held_back.as_nanos() {
+                0 => {
+                    u128::from(self.port(port).nanos(self.port(port).longest_packet()))
+                        * DEFAULT_HOLD
+                }
+                most => most,
+            } as usize;
             arrives += Duration::from_nanos(self.rng.below(most) as u64 + 1);
         }
         self.schedule(arrives, Event::Arrive { port: peer, flight: key, epoch });

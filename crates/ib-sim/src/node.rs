@@ -10,6 +10,8 @@ use crate::trap::Traps;
 
 /// The number of entries of a linear forwarding table.
 const LINEAR_CAPACITY: u16 = 49_152;
+/// The number of blocks of 64 entries of a linear forwarding table.
+pub(crate) const LINEAR_BLOCKS: u16 = LINEAR_CAPACITY / 64;
 /// The number of multicast groups that a switch can tell apart.
 const MULTICAST_CAPACITY: u16 = 1024;
 /// The revision of every simulated device that its file gives none for.
@@ -21,6 +23,8 @@ pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     pub(crate) name: String,
     pub(crate) description: NodeDescription,
+    /// The description that the node starts with, once somebody has written another.
+    first_description: Option<Box<NodeDescription>>,
     pub(crate) guid: Guid,
     system_guid: Guid,
     /// The number of external ports.
@@ -58,18 +62,8 @@ pub(crate) struct Lies {
 impl Node {
     pub(crate) fn new(spec: &NodeSpec) -> Self {
         let switch = spec.kind.is_switch().then(|| {
-            let mut info = SwitchInfo::zeroed();
-            info.linear_fdb_cap = LINEAR_CAPACITY;
-            info.multicast_fdb_cap = MULTICAST_CAPACITY;
-            info.port_state_change = true;
-            info.partition_enforcement_cap = crate::port::ENFORCED_P_KEYS;
-            info.inbound_enforcement_cap = true;
-            info.outbound_enforcement_cap = true;
-            info.filter_raw_inbound_cap = true;
-            info.filter_raw_outbound_cap = true;
-            info.enhanced_port0 = spec.enhanced_port0;
             Box::new(Switch {
-                info,
+                info: initial_switch_info(spec.enhanced_port0),
                 linear: Vec::new(),
                 multicast: BTreeMap::new(),
                 lies: Lies::default(),
@@ -79,6 +73,7 @@ impl Node {
             kind: spec.kind,
             name: spec.name.clone(),
             description: NodeDescription::new(&spec.description),
+            first_description: None,
             guid: spec.guid,
             system_guid: spec.system_guid,
             ports: spec.ports,
@@ -88,6 +83,24 @@ impl Node {
             powered: true,
             switch,
             traps: Traps::default(),
+        }
+    }
+
+    /// Writes the description, until the node forgets it.
+    pub(crate) fn set_description(&mut self, to: NodeDescription) {
+        let before = std::mem::replace(&mut self.description, to);
+        self.first_description.get_or_insert_with(|| Box::new(before));
+    }
+
+    /// Forgets what a manager has told the node, except its ports.
+    pub(crate) fn reset(&mut self) {
+        if let Some(first) = self.first_description.take() {
+            self.description = *first;
+        }
+        if let Some(switch) = &mut self.switch {
+            switch.info = initial_switch_info(switch.info.enhanced_port0);
+            switch.linear.clear();
+            switch.multicast.clear();
         }
     }
 
@@ -114,7 +127,27 @@ impl Node {
     }
 }
 
+/// Returns what a switch says before a subnet manager has come.
+fn initial_switch_info(enhanced_port0: bool) -> SwitchInfo {
+    let mut info = SwitchInfo::zeroed();
+    info.linear_fdb_cap = LINEAR_CAPACITY;
+    info.multicast_fdb_cap = MULTICAST_CAPACITY;
+    info.port_state_change = true;
+    info.partition_enforcement_cap = crate::port::ENFORCED_P_KEYS;
+    info.inbound_enforcement_cap = true;
+    info.outbound_enforcement_cap = true;
+    info.filter_raw_inbound_cap = true;
+    info.filter_raw_outbound_cap = true;
+    info.enhanced_port0 = enhanced_port0;
+    info
+}
+
 impl Switch {
+    /// Returns whether a fault keeps a block of the linear forwarding table from being written.
+    pub(crate) fn ignores(&self, block: u16) -> bool {
+        self.lies.ignores_all || self.lies.ignored_blocks.contains(&block)
+    }
+
     /// Returns the port that the table has for a LID; 0xff for none.
     #[inline]
     pub(crate) fn port_of(&self, lid: u16) -> u8 {

@@ -75,7 +75,7 @@ impl Sim {
     }
 
     /// Returns what PortCounters counts, which may have been written apart from the others.
-    fn short_counters(&self, port: PortId) -> Counters {
+    pub(crate) fn short_counters(&self, port: PortId) -> Counters {
         let full = self.counters(port);
         self.port(port).short_base.as_ref().map_or(full, |base| full.minus(base))
     }
@@ -90,10 +90,15 @@ impl Sim {
         } else {
             new.write(mad);
         }
+        self.store_counters(port, new, &new_short);
+    }
+
+    /// Sets what a port has counted, and what of it PortCounters shows.
+    pub(crate) fn store_counters(&mut self, port: PortId, full: Counters, short: &Counters) {
         let now = self.now();
         let state = self.port_mut(port);
-        state.counters = new;
-        let base = new.minus(&new_short);
+        state.counters = full;
+        let base = full.minus(short);
         state.short_base = (base != Counters::default()).then(|| Box::new(base));
         // What has been waited for up to now is part of what was written.
         if let Some(queues) = &mut state.queues
@@ -123,7 +128,7 @@ fn show(counters: &Counters, mad: &mut Mad) {
             counter_select: 0,
             local_physical_errors: saturated(counters.rcv_errors),
             malformed_packet_errors: 0,
-            buffer_overrun_errors: saturated(counters.vl15_dropped),
+            buffer_overrun_errors: 0,
             dlid_mapping_errors: saturated(counters.dlid_mapping_errors),
             vl_mapping_errors: saturated(counters.vl_mapping_errors),
             looping_errors: saturated(counters.looping_errors),

@@ -10,6 +10,7 @@
 //!
 //! Empty lines, and what follows a `#` at the start of a line, say nothing.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -30,6 +31,31 @@ pub struct Step {
     pub at: Duration,
     /// What.
     pub command: Command,
+    /// The line of the script in which it stands, from 1; `None` for one that is of no script.
+    pub line: Option<usize>,
+}
+
+/// A step that could not be done when its time had come.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FailedStep {
+    /// When it was tried.
+    pub at: Instant,
+    /// The step.
+    pub step: Step,
+    /// Why it could not be done.
+    pub error: CommandError,
+}
+
+/// A step that no moment could do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+#[non_exhaustive]
+pub struct StepError {
+    /// The line of the script in which the step stands.
+    pub line: Option<usize>,
+    /// Why it cannot be done.
+    pub error: CommandError,
 }
 
 impl fmt::Display for Step {
@@ -40,11 +66,15 @@ impl fmt::Display for Step {
 }
 
 /// The steps that a fabric was told of, and the links that flap.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Script {
     steps: Vec<Step>,
+    /// Who is told of steps that fail.
+    tell: Option<Tell>,
     pub(crate) flaps: Vec<Flap>,
 }
+
+type Tell = Box<dyn FnMut(&FailedStep) + Send>;
 
 /// A link that goes down and up.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +142,7 @@ pub fn read_script(name: &str, text: &str) -> Result<Vec<Step>, ScriptError> {
         let command = line[rest..].trim_end().parse::<Command>().map_err(|error| {
             failed(column_at(rest) + error.column - 1, error.found, &error.expected)
         })?;
-        steps.push(Step { at, command });
+        steps.push(Step { at, command, line: Some(index + 1) });
     }
     Ok(steps)
 }
@@ -121,16 +151,10 @@ impl Sim {
     /// Has steps run at their moments; those of the past are run at once.
     ///
     /// # Errors
-    /// Fails at the first step that names a node or port that does not exist, and takes none then.
-    pub fn load_script(&mut self, steps: &[Step]) -> Result<(), CommandError> {
-        for step in steps {
-            for target in step.command.targets() {
-                if target.port.is_some() {
-                    self.target_port(target)?;
-                } else {
-                    self.target_node(target)?;
-                }
-            }
+    /// Fails at the first step that [`check`](Self::check) refuses, and takes none then.
+    pub fn load_script(&mut self, steps: &[Step]) -> Result<(), StepError> {
+        for Step { command, line, .. } in steps {
+            self.check(command).map_err(|error| StepError { line: *line, error })?;
         }
         for step in steps {
             let number = self.script.steps.len() as u32;
@@ -141,12 +165,22 @@ impl Sim {
         Ok(())
     }
 
+    /// Has somebody told of every step that cannot be done when its time has come, such as one that
+    /// plugs a cable into a port that has one by then. [`Stats`](crate::Stats) count them as well.
+    pub fn on_failed_step(&mut self, tell: impl FnMut(&FailedStep) + Send + 'static) {
+        self.script.tell = Some(Box::new(tell));
+    }
+
     /// A step of the script is due.
     pub(crate) fn script_step(&mut self, step: u32) {
-        let command = self.script.steps[step as usize].command.clone();
-        if let Err(error) = self.run(&command) {
+        let step = self.script.steps[step as usize].clone();
+        if let Err(error) = self.run(&step.command) {
             self.stats.failed_steps += 1;
             self.log(Entry::Command { text: &format!("failed: {error}") });
+            let failed = FailedStep { at: self.now(), step, error };
+            if let Some(tell) = &mut self.script.tell {
+                tell(&failed);
+            }
         }
     }
 }
@@ -156,8 +190,9 @@ impl Sim {
 /// and two cables that are swapped from the start.
 ///
 /// The same seed gives the same faults for the same fabric. The first host is left alone, so that
-/// there is somebody to look at what is left. Everything is mended at the end of the time but what
-/// switches lie about, and keys.
+/// there is somebody to look at what is left. Everything is mended at the end of the time: keys are
+/// zero then, as those of a fresh port are, and switches are true. What a lie has kept out of a table
+/// stays out until somebody writes it again.
 #[must_use]
 pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize)) -> Vec<Step> {
     let mut rng = Rng::stream(seed, 0xfa_17);
@@ -173,6 +208,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
     if links.is_empty() {
         return steps;
     }
+    let mut pulled = BTreeSet::new();
     let nanos = time.as_nanos().max(1) as usize;
     for _ in 0..count {
         let at = Duration::from_nanos(rng.below(nanos) as u64);
@@ -182,6 +218,11 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
         let short = Duration::from_nanos(rng.below(nanos / 10 + 1) as u64);
         let others = !switches.is_empty();
         let (command, mended) = match rng.below(if others { 11 } else { 8 }) {
+            // A cable can be pulled once; the next time it loses packets.
+            0 if !pulled.insert(port) => {
+                let fault = vec![Fault::Loss(probability)];
+                (Command::Fault(link.clone(), fault), Some(Command::Fault(link, Vec::new())))
+            }
             0 => (Command::Unlink(link.clone()), Some(Command::Relink(link))),
             1 => {
                 // Three times down and up again before the end.
@@ -224,21 +265,29 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
                 let ports = usize::from(switch.ports);
                 let number = |rng: &mut Rng| (rng.below(ports) + 1) as u8;
                 match kind {
-                    8 => (Command::MKey(node, rng.next_u64() | 1, rng.below(4) as u8), None),
+                    8 => {
+                        let (key, protect) = (rng.next_u64() | 1, rng.below(4) as u8);
+                        let set = Command::MKey(node.clone(), key, protect);
+                        (set, Some(Command::MKey(node, 0, 0)))
+                    }
                     9 => {
                         let pair = (number(&mut rng), number(&mut rng));
-                        (Command::Misroute(node, Some(pair)), None)
+                        let lie = Command::Misroute(node.clone(), Some(pair));
+                        (lie, Some(Command::Misroute(node, None)))
                     }
-                    _ => (Command::IgnoreLft(node, Ignored::Blocks(vec![0])), None),
+                    _ => {
+                        let lie = Command::IgnoreLft(node.clone(), Ignored::Blocks(vec![0]));
+                        (lie, Some(Command::IgnoreLft(node, Ignored::None)))
+                    }
                 }
             }
         };
-        steps.push(Step { at, command });
-        steps.extend(mended.map(|command| Step { at: time, command }));
+        steps.push(Step { at, command, line: None });
+        steps.extend(mended.map(|command| Step { at: time, command, line: None }));
     }
     if let Some(command) = swap {
-        steps.insert(0, Step { at: Duration::ZERO, command: command.clone() });
-        steps.push(Step { at: time, command });
+        steps.insert(0, Step { at: Duration::ZERO, command: command.clone(), line: None });
+        steps.push(Step { at: time, command, line: None });
     }
     steps
 }

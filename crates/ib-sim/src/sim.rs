@@ -33,7 +33,7 @@ pub struct Options {
     pub latency: Duration,
     /// The buffer of each lane of a port in bytes, at least one packet of the greatest MTU.
     pub lane_buffer: u32,
-    /// How many packets of subnet management may wait at a port.
+    /// How many packets of subnet management may wait to leave by a port.
     pub management_buffer: usize,
     /// How long a client has to answer a request that was handed to it.
     pub answer_within: Duration,

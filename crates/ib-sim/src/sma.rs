@@ -14,7 +14,7 @@
 //! Any other attribute, and one that the kind of node does not have, is answered with status 0x000c;
 //! a modifier or value that is out of range with 0x001c.
 
-use ib_topology::{NodeId, PortId};
+use ib_topology::PortId;
 use ib_wire::mad::sm::{
     CapabilityMask2, GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, NodeDescription,
     PKeyTable, SlToVl, SwitchInfo, VlArbitration,
@@ -45,24 +45,12 @@ impl Sim {
         if mad.base_version() != 1 || mad.0[2] != 1 {
             return Some(MadStatus::BAD_VERSION);
         }
-        let set = mad.method() == Method::SET;
-        let result = if set { self.set_attribute(port, mad) } else { Ok(()) };
-        // A switch that only pretends to have written its table answers with what it was sent.
-        let pretends = set && self.ignores_table(self.port(port).node, mad);
-        let answer = |()| if pretends { Ok(()) } else { self.get_attribute(port, mad, access) };
-        Some(match result.and_then(answer) {
+        let result =
+            if mad.method() == Method::SET { self.set_attribute(port, mad) } else { Ok(()) };
+        Some(match result.and_then(|()| self.get_attribute(port, mad, access)) {
             Ok(()) => MadStatus::OK,
             Err(status) => status,
         })
-    }
-
-    /// Returns true when a node lies about a block of its linear forwarding table: it acknowledges
-    /// writes and does nothing.
-    fn ignores_table(&self, node: NodeId, mad: &Mad) -> bool {
-        let Some(switch) = &self.node(node).switch else { return false };
-        let block = mad.attribute_modifier() as u16;
-        mad.attribute_id() == AttributeId::LINEAR_FORWARDING
-            && (switch.lies.ignores_all || switch.lies.ignored_blocks.contains(&block))
     }
 
     fn get_attribute(
@@ -122,7 +110,10 @@ impl Sim {
             AttributeId::LINEAR_FORWARDING => {
                 let block = self.linear_block(node, modifier)?;
                 let switch = self.node(node).switch.as_ref().expect("seen above");
-                mad.set_attribute(&LinearForwardingBlock { ports: switch.linear_block(block) });
+                // A switch that ignores a write answers as if it had done it.
+                if mad.method() != Method::SET || !switch.ignores(block) {
+                    mad.set_attribute(&LinearForwardingBlock { ports: switch.linear_block(block) });
+                }
             }
             AttributeId::MULTICAST_FORWARDING => {
                 let (block, position) = self.multicast_block(node, modifier)?;
@@ -145,7 +136,7 @@ impl Sim {
                     return Err(MadStatus::BAD_METHOD_ATTRIBUTE);
                 }
                 let description: NodeDescription = mad.attribute().expect(WRONG);
-                self.node_mut(node).description = description;
+                self.node_mut(node).set_description(description);
             }
             AttributeId::SWITCH_INFO => {
                 let info: SwitchInfo = mad.attribute().expect(WRONG);
@@ -188,8 +179,8 @@ impl Sim {
             AttributeId::LINEAR_FORWARDING => {
                 let block = self.linear_block(node, modifier)?;
                 let entries: LinearForwardingBlock = mad.attribute().expect(WRONG);
-                if !self.ignores_table(node, mad) {
-                    let switch = self.node_mut(node).switch.as_mut().expect("seen above");
+                let switch = self.node_mut(node).switch.as_mut().expect("seen above");
+                if !switch.ignores(block) {
                     switch.set_linear_block(block, &entries.ports);
                 }
             }

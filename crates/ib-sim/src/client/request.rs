@@ -114,8 +114,20 @@ impl Sim {
         if let Some(&older) = self.handed.get(&handed)
             && older != key
         {
-            // The same transaction anew: whoever repeats it waits for one answer.
-            self.take_request(older);
+            // The place is that of a client's 48 bits of a transaction, so both are of one client. A
+            // retry, and the next segment of a message, have the header of the first: their sender
+            // waits for one answer, finds it by the transaction, and would take a failure of the
+            // older one for one of the new. Any other request that comes to the same place is one
+            // that its owner waits for on its own, and nobody can answer it any more.
+            let now = request.datagram.mad;
+            let repeated = self
+                .request(older)
+                .is_some_and(|before| before.datagram.mad.0[..HEADER] == now.0[..HEADER]);
+            if repeated {
+                self.take_request(older);
+            } else {
+                self.fail(older);
+            }
         }
         self.handed.insert(handed, key);
         self.requests[key.place as usize].handed = Some(handed);
@@ -130,6 +142,9 @@ impl Sim {
         Some(key)
     }
 }
+
+/// The length of the header that all datagrams have: class, method, transaction, attribute.
+const HEADER: usize = 24;
 
 /// Returns true for what keeps a message of several segments going and is no part of it.
 ///

@@ -162,6 +162,43 @@ fn who_asks_again_gets_one_answer() {
 }
 
 #[test]
+fn another_request_of_the_same_transaction_does_not_hide_the_one_before() {
+    let (mut sim, asker, manager, remote) = made();
+    let first = query(Method::GET, 5);
+    let mut second = first;
+    second.set_attribute_id(AttributeId(0x11));
+    // The fabric sees only 48 bits of a transaction.
+    let third = query(Method::GET, 5 | 7 << 48);
+    for (before, mad) in [(None, first), (Some(first), second), (Some(second), third)] {
+        sim.submit(asker, &Datagram::new(remote, mad));
+        sim.settle(sim.now());
+        match (before, sim.receive(asker)) {
+            (None, None) => {}
+            (Some(before), Some(Incoming::Lost(lost))) => assert_eq!(lost.mad, before),
+            other => panic!("{other:?}"),
+        }
+    }
+    let requests = received(&mut sim, manager);
+    respond(&mut sim, manager, &requests[2]);
+    let answers = received(&mut sim, asker);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].mad.transaction_id(), third.transaction_id());
+    lab::check_settled(&sim);
+}
+
+#[test]
+fn segments_of_a_request_are_one_request() {
+    let (mut sim, asker, manager, remote) = made();
+    for number in 1..=3 {
+        let mad = segment(query(Method::GET_MULTI, 5), RmppType::DATA, number);
+        sim.submit(asker, &Datagram::new(remote, mad));
+    }
+    assert_eq!(received(&mut sim, manager).len(), 3);
+    assert_eq!(sim.receive(asker), None, "nothing is lost");
+    assert_eq!(sim.requests.len(), 1);
+}
+
+#[test]
 fn the_same_transaction_at_two_places_has_two_answers() {
     let fabric = lab::fabric(
         &[("h1", 1), ("h2", 1), ("h3", 1), ("s1", 3)],

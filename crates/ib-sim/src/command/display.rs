@@ -18,7 +18,7 @@ impl fmt::Display for Target {
 }
 
 impl fmt::Display for Command {
-    /// Writes the command as it is read, with times in nanoseconds.
+    /// Writes the command as it is read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Link(one, other) => write!(f, "Link {one} {other}"),
@@ -31,7 +31,8 @@ impl fmt::Display for Command {
                 attribute.map_or(Ok(()), |attribute| write!(f, " {}", attribute.0))
             }
             Self::PerformanceSet(target, field, value) => {
-                write!(f, "PerformanceSet {target} PortCounters.{field}={value}")
+                // The attribute with room for every value that can be read.
+                write!(f, "PerformanceSet {target} PortCountersExtended.{field}={value}")
             }
             Self::BaseLid(target, lid, lmc) => write!(f, "Baselid {target} {lid} {lmc}"),
             Self::Fault(target, faults) if faults.is_empty() => write!(f, "Fault {target} none"),
@@ -79,11 +80,18 @@ impl fmt::Display for Ignored {
     }
 }
 
-/// A time as it is read back without a change.
+/// A time in the greatest unit in which it is a whole number.
 pub(crate) struct Time(pub(crate) Duration);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}ns", self.0.as_nanos())
+        let nanos = self.0.as_nanos();
+        match [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]
+            .into_iter()
+            .find(|(unit, _)| nanos % unit == 0)
+        {
+            Some((unit, name)) => write!(f, "{}{name}", nanos / unit),
+            None => write!(f, "{nanos}ns"),
+        }
     }
 }

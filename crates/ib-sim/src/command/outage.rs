@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use ib_topology::PortId;
+use ib_topology::{NodeId, PortId};
 use ib_wire::mad::sm::PhysState;
 
 use super::{CommandError, Target};
+use crate::counters::Counters;
 use crate::event::{Event, Timer};
 use crate::log::Entry;
 use crate::script::Flap;
@@ -24,9 +25,6 @@ impl Sim {
         self.node_mut(node).powered = on;
         let ports = self.node(node).ports;
         let external: Vec<PortId> = (1..=ports).map(|number| self.port_id(node, number)).collect();
-        if !on {
-            self.forget_traps(node);
-        }
         for &port in &external {
             self.update_link(port);
         }
@@ -36,22 +34,25 @@ impl Sim {
         Ok(())
     }
 
-    /// Brings a node that lost its power to where it was before any manager had come.
-    fn forget_settings(&mut self, node: ib_topology::NodeId) {
+    /// Brings a node to where it was before any manager had come, with nothing counted.
+    pub(super) fn forget_settings(&mut self, node: NodeId) {
+        self.forget_traps(node);
         let ports = self.node(node).ports;
         for number in 0..=ports {
-            let port = self.port_id(node, number);
-            self.reset_port(port);
-            let phys_state = &mut self.port_mut(port).info.phys_state;
-            if *phys_state == PhysState::DISABLED {
-                *phys_state = PhysState::POLLING;
-            }
+            self.forget_port_settings(self.port_id(node, number));
         }
-        if let Some(switch) = &mut self.node_mut(node).switch {
-            switch.linear.clear();
-            switch.multicast.clear();
-            switch.info.linear_fdb_top = 0;
-            switch.info.port_state_change = true;
+        self.node_mut(node).reset();
+    }
+
+    /// Brings a port whose link is down to where it was before any manager had come, with nothing
+    /// counted.
+    pub(super) fn forget_port_settings(&mut self, port: PortId) {
+        self.reset_port(port);
+        let state = self.port_mut(port);
+        state.counters = Counters::default();
+        state.short_base = None;
+        if state.info.phys_state == PhysState::DISABLED {
+            state.info.phys_state = PhysState::POLLING;
         }
     }
 

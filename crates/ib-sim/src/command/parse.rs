@@ -4,8 +4,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ib_types::Guid;
-use ib_wire::mad::AttributeId;
+use ib_wire::mad::{AttributeId, MgmtClass};
 
+use super::check::highest;
 use super::{Command, Fault, Ignored, Target};
 
 /// Why a line is no command.
@@ -31,12 +32,18 @@ impl FromStr for Target {
     }
 }
 
+impl Command {
+    /// The names of all commands, as an error names what it expected.
+    pub const NAMES: &str = "Link, Unlink, ReLink, Clear, Guid, Error, PerformanceSet, Baselid, \
+                             Fault, Flap, Power, MKey, Misroute, IgnoreLft or Swap";
+}
+
 impl FromStr for Command {
     type Err = ParseCommandError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut words = Words::new(text);
-        let name = words.word(NAMES)?.to_ascii_lowercase();
+        let name = words.word(Self::NAMES)?.to_ascii_lowercase();
         let command = match name.as_str() {
             "link" => Self::Link(words.port()?, words.port()?),
             "unlink" => Self::Unlink(words.target(NODE_OR_PORT)?),
@@ -80,7 +87,7 @@ impl FromStr for Command {
             "misroute" => words.misroute()?,
             "ignorelft" => words.ignore_lft()?,
             "swap" => Self::Swap(words.port()?, words.port()?),
-            _ => return Err(words.wrong(NAMES)),
+            _ => return Err(words.wrong(Self::NAMES)),
         };
         words.end()?;
         Ok(command)
@@ -88,8 +95,6 @@ impl FromStr for Command {
 }
 
 const NODE_OR_PORT: &str = "\"node\" or \"node\"[port]";
-const NAMES: &str = "Link, Unlink, ReLink, Clear, Guid, Error, PerformanceSet, Baselid, Fault, \
-                     Flap, Power, MKey, Misroute, IgnoreLft or Swap";
 
 /// Reads a time such as `250us`, `10ms` or `1.5s`.
 #[must_use]
@@ -223,15 +228,22 @@ impl<'a> Words<'a> {
         if !(0.0..=100.0).contains(&rate) {
             return Err(self.wrong(RATE));
         }
-        let attribute = if self.is_over() {
-            None
-        } else {
-            let id = self.number("the number of an attribute")?;
-            Some(AttributeId(
-                u16::try_from(id).map_err(|_| self.wrong("the number of an attribute"))?,
-            ))
-        };
+        let attribute = if self.is_over() { None } else { Some(self.attribute()?) };
         Ok(Command::Error(target, rate, attribute))
+    }
+
+    /// Takes the number of an attribute, or a name that it has in subnet or performance management.
+    fn attribute(&mut self) -> Result<AttributeId, ParseCommandError> {
+        const WHAT: &str =
+            "the number of an attribute, or its name, such as PortInfo or PortCounters";
+        let word = self.word(WHAT)?;
+        match parse_number(word) {
+            Some(id) => u16::try_from(id).ok().map(AttributeId),
+            None => [MgmtClass::SUBN_LID_ROUTED, MgmtClass::PERFORMANCE]
+                .into_iter()
+                .find_map(|class| AttributeId::by_name(word, class)),
+        }
+        .ok_or_else(|| self.wrong(WHAT))
     }
 
     fn performance_set(&mut self) -> Result<Command, ParseCommandError> {
@@ -247,6 +259,10 @@ impl<'a> Words<'a> {
             return Err(self.wrong("PortCounters or PortCountersExtended"));
         }
         let value = parse_number(value).ok_or_else(|| self.wrong(WHAT))?;
+        let extended = attribute.eq_ignore_ascii_case("PortCountersExtended");
+        if let Some(most) = highest(field).filter(|&most| !extended && value > most) {
+            return Err(self.wrong(&format!("at most {most}, which is all that {field} can tell")));
+        }
         Ok(Command::PerformanceSet(target, field.to_owned(), value))
     }
 

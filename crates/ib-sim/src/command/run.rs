@@ -5,38 +5,36 @@ use ib_types::NodeKind;
 use ib_wire::mad::pm::PortCountersExtended;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
+use super::check::counter;
 use super::{Command, CommandError, Fault, Ignored, Target};
-use crate::counters::Counters;
 use crate::fault::{PortFaults, parts};
 use crate::log::Entry;
-use crate::node::Switch;
+use crate::node::{Lies, Switch};
 use crate::sim::Sim;
 
 impl Sim {
     /// Does what a command says, at once.
     ///
     /// # Errors
-    /// Fails without doing anything when the command names what is not there or a value is out of
-    /// range.
+    /// Fails without doing anything when the command names what is not there, a value is out of
+    /// range, or ports do not have the cables that it takes.
     pub fn run(&mut self, command: &Command) -> Result<(), CommandError> {
         self.log(Entry::Command { text: &format!("{command:?}") });
+        self.check(command)?;
         match command {
             Command::Link(one, other) => self.run_link(one, other),
-            Command::Unlink(target) => {
-                for port in self.target_ports(target)? {
-                    self.unplug_for_now(port);
-                }
-                Ok(())
-            }
-            Command::Relink(target) => {
-                for port in self.target_ports(target)? {
-                    self.plug_back(port);
-                }
-                Ok(())
-            }
+            Command::Unlink(target) => self.run_unlink(target),
+            Command::Relink(target) => self.run_relink(target),
             Command::Clear(target) => {
                 for port in self.target_ports_with_management(target)? {
                     self.clear(port);
+                }
+                if target.port.is_none() {
+                    let node = self.target_node(target)?;
+                    self.forget_settings(node);
+                    if let Some(switch) = &mut self.node_mut(node).switch {
+                        switch.lies = Lies::default();
+                    }
                 }
                 Ok(())
             }
@@ -81,7 +79,7 @@ impl Sim {
             }
             Command::Misroute(target, ports) => self.run_misroute(target, *ports),
             Command::IgnoreLft(target, ignored) => {
-                let switch = self.target_switch(target)?;
+                let switch = self.switch_mut(target)?;
                 switch.lies.ignores_all = *ignored == Ignored::All;
                 switch.lies.ignored_blocks = match ignored {
                     Ignored::Blocks(blocks) => blocks.iter().copied().collect(),
@@ -93,20 +91,10 @@ impl Sim {
         }
     }
 
-    fn target_switch(&mut self, target: &Target) -> Result<&mut Switch, CommandError> {
+    fn switch_mut(&mut self, target: &Target) -> Result<&mut Switch, CommandError> {
         let node = self.target_node(target)?;
         let no_switch = || CommandError::NotASwitch(target.node.clone());
         self.node_mut(node).switch.as_deref_mut().ok_or_else(no_switch)
-    }
-
-    /// Returns the end port of a target: that of the node where only a node is named.
-    fn target_end_port(&self, target: &Target) -> Result<PortId, CommandError> {
-        if target.port.is_some() {
-            let port = self.target_port(target)?;
-            return Ok(self.end_port_of(port));
-        }
-        let node = self.target_node(target)?;
-        self.end_port(node).ok_or_else(|| CommandError::NeedsPort(target.node.clone()))
     }
 
     fn target_ports_with_management(&self, target: &Target) -> Result<Vec<PortId>, CommandError> {
@@ -145,31 +133,28 @@ impl Sim {
         Ok(())
     }
 
-    fn target_external_port(&self, target: &Target) -> Result<PortId, CommandError> {
-        let port = self.target_port(target)?;
-        let (node, number) = self.place(port);
-        if number == 0 {
-            return Err(CommandError::NoSuchPort {
-                node: target.node.clone(),
-                port: 0,
-                first: 1,
-                last: self.node(node).ports,
-            });
+    fn run_unlink(&mut self, target: &Target) -> Result<(), CommandError> {
+        let mut pulled = false;
+        for port in self.target_external_ports(target)? {
+            if let Some(peer) = self.unplug(port) {
+                self.unplugged.insert(port, peer);
+                self.unplugged.insert(peer, port);
+                pulled = true;
+            }
         }
-        Ok(port)
+        if pulled { Ok(()) } else { Err(CommandError::NothingToPull(target.to_string())) }
     }
 
-    fn unplug_for_now(&mut self, port: PortId) {
-        if let Some(peer) = self.unplug(port) {
-            self.unplugged.insert(port, peer);
-            self.unplugged.insert(peer, port);
+    fn run_relink(&mut self, target: &Target) -> Result<(), CommandError> {
+        let mut plugged = false;
+        for port in self.target_external_ports(target)? {
+            if let Some(peer) = self.unplugged.remove(&port) {
+                self.unplugged.remove(&peer);
+                self.plug(port, peer);
+                plugged = true;
+            }
         }
-    }
-
-    fn plug_back(&mut self, port: PortId) {
-        let Some(peer) = self.unplugged.remove(&port) else { return };
-        self.unplugged.remove(&peer);
-        self.plug(port, peer);
+        if plugged { Ok(()) } else { Err(CommandError::NothingPulled(target.to_string())) }
     }
 
     fn clear(&mut self, port: PortId) {
@@ -177,11 +162,8 @@ impl Sim {
         if let Some(peer) = self.unplugged.remove(&port) {
             self.unplugged.remove(&peer);
         }
-        let state = self.port_mut(port);
-        state.counters = Counters::default();
-        state.faults = None;
-        state.tables = None;
-        (state.info.lid, state.info.lmc, state.info.master_sm_lid) = (0, 0, 0);
+        self.port_mut(port).faults = None;
+        self.forget_port_settings(port);
     }
 
     fn run_guid(&mut self, target: &Target, guid: ib_types::Guid) -> Result<(), CommandError> {
@@ -202,35 +184,28 @@ impl Sim {
     }
 
     fn set_counter(&mut self, port: PortId, field: &str, value: u64) -> Result<(), CommandError> {
-        let wanted = plain(field);
-        let names = PortCountersExtended::FIELDS;
-        let Some(known) =
-            names.iter().find(|known| plain(known.name) == wanted || spelled(known.name) == wanted)
-        else {
-            return Err(CommandError::Value {
-                found: field.to_owned(),
-                expected: "the name of a counter, such as SymbolErrorCounter or PortXmitData",
-            });
-        };
-        let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));
-        let mut shown = PortCountersExtended::zeroed();
-        self.counters(port).show_extended(&mut shown);
-        shown.counter_select.0 = 0xffff;
-        shown.counter_select2 = u32::MAX;
-        mad.set_attribute(&shown);
-        ib_wire::layout::set(mad.data_mut(), known.at, value);
-        let mut counters = self.counters(port);
-        counters.write(&mad);
-        self.port_mut(port).counters = counters;
+        let known = counter(field)?;
+        // ibsim has one counter behind both attributes, and so both show what it was set to.
+        let (mut full, mut short) = (self.counters(port), self.short_counters(port));
+        for counters in [&mut full, &mut short] {
+            let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::SET, TransactionId(0));
+            let mut shown = PortCountersExtended::zeroed();
+            counters.show_extended(&mut shown);
+            shown.counter_select.0 = 0xffff;
+            shown.counter_select2 = u32::MAX;
+            mad.set_attribute(&shown);
+            ib_wire::layout::set(mad.data_mut(), known.at, value);
+            counters.write(&mad);
+        }
+        self.store_counters(port, full, &short);
         Ok(())
     }
 
     fn set_faults(&mut self, port: PortId, faults: &[Fault]) {
-        if faults.is_empty() {
-            self.port_mut(port).faults = None;
-            return;
-        }
         let own: &mut PortFaults = self.port_mut(port).faults.get_or_insert_default();
+        if faults.is_empty() {
+            own.mend_link();
+        }
         for fault in faults {
             match *fault {
                 Fault::Loss(probability) => own.loss = parts(probability),
@@ -256,18 +231,10 @@ impl Sim {
         target: &Target,
         ports: Option<(u8, u8)>,
     ) -> Result<(), CommandError> {
-        let last = {
-            let node = self.target_node(target)?;
-            self.node(node).ports
-        };
-        let switch = self.target_switch(target)?;
+        let switch = self.switch_mut(target)?;
         match ports {
             None => switch.lies.misrouted.clear(),
             Some((from, to)) => {
-                if let Some(port) = [from, to].into_iter().find(|port| *port == 0 || *port > last) {
-                    let node = target.node.clone();
-                    return Err(CommandError::NoSuchPort { node, port, first: 1, last });
-                }
                 switch.lies.misrouted.insert(from, to);
             }
         }
@@ -298,23 +265,5 @@ impl Sim {
     }
 }
 
-/// Returns a name in lower case without what does not count.
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
-}
-
-/// Returns the field's name as perfquery and ibsim spell it, in the form of [`plain`].
-fn spelled(field: &str) -> String {
-    let known = match field {
-        "symbol_errors" => "SymbolErrorCounter",
-        "link_error_recoveries" => "LinkErrorRecoveryCounter",
-        "link_downed" => "LinkDownedCounter",
-        "local_link_integrity_errors" => "LocalLinkIntegrityErrors",
-        "excessive_buffer_overrun_errors" => "ExcessiveBufferOverrunErrors",
-        "vl15_dropped" => "VL15Dropped",
-        "xmit_packets" => "PortXmitPkts",
-        "rcv_packets" => "PortRcvPkts",
-        other => return format!("port{}", plain(other)),
-    };
-    plain(known)
-}
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,69 @@ fn a_name_is_written_as_it_can_be_read() {
 }
 
 #[test]
+fn attributes_have_names() {
+    for (name, id) in [
+        ("PortInfo", AttributeId::PORT_INFO),
+        ("nodedescription", AttributeId::NODE_DESCRIPTION),
+        ("PortCounters", AttributeId::PORT_COUNTERS),
+        ("ClassPortInfo", AttributeId::CLASS_PORT_INFO),
+    ] {
+        let command = Command::Error(target("a", Some(1)), 50.0, Some(id));
+        assert_eq!(format!("Error a[1] 50 {name}").parse(), Ok(command), "{name}");
+    }
+}
+
+#[test]
+fn a_counter_takes_what_its_attribute_has_room_for() {
+    for (counter, most) in [
+        ("SymbolErrorCounter", 0xffff_u64),
+        ("LinkDownedCounter", 0xff),
+        ("LocalLinkIntegrityErrors", 15),
+        ("PortXmitData", 0xffff_ffff),
+    ] {
+        let set = |attribute: &str, value: u64| {
+            format!("PerformanceSet a[1] {attribute}.{counter}={value}").parse::<Command>()
+        };
+        assert!(set("PortCounters", most).is_ok());
+        let error = set("PortCounters", most + 1).unwrap_err();
+        assert_eq!(error.column, 21);
+        assert!(error.expected.starts_with(&format!("at most {most},")), "{error}");
+        assert!(set("PortCountersExtended", u64::MAX).is_ok());
+    }
+}
+
+#[test]
+fn what_is_shown_is_read_as_the_same() {
+    for text in [
+        "Link \"a b\"[1] c[2]",
+        "Unlink a",
+        "ReLink a[3]",
+        "Clear a",
+        "Guid a[1] 0x1f",
+        "Error a 2.5 PortInfo",
+        "Error a 100",
+        "PerformanceSet a[1] PortCountersExtended.PortXmitData=0xffffffffff",
+        "Baselid a 7 1",
+        "Fault a[1] loss=0.5 corrupt=1 duplicate=0 reorder=.25 held=3us delay=1.5ms",
+        "Fault a none",
+        "Flap a[1] 1s 2ns 3",
+        "Power a off",
+        "MKey a 0x55 2",
+        "Misroute a 1 2",
+        "Misroute a none",
+        "IgnoreLft a all",
+        "IgnoreLft a none",
+        "IgnoreLft a 0 7",
+        "Swap a[1] b[2]",
+    ] {
+        let command: Command = text.parse().unwrap();
+        assert_eq!(command.to_string().parse(), Ok(command), "{text}");
+    }
+    let shown = "flap \"a\"[1] 1500us 20ms 3".parse::<Command>().unwrap().to_string();
+    assert_eq!(shown, "Flap \"a\"[1] 1500us 20ms 3");
+}
+
+#[test]
 fn an_error_says_where_and_what() {
     for (text, column, found, expected) in [
         ("", 1, "the end of the line", "Link, Unlink"),
@@ -169,6 +232,15 @@ fn what_is_not_there_is_refused() {
         ("Flap s2[3] 1ms 1ms 1", "port \"s2\"[3] has no cable"),
         ("Swap s2[3] s1[2]", "port \"s2\"[3] has no cable"),
         ("Swap s1[2] s2[1]", "found \"s2\"[1], expected a port of another cable"),
+        ("Unlink s1[0]", "node \"s1\" has no port 0: expected 1 to 4"),
+        ("ReLink s1[0]", "node \"s1\" has no port 0: expected 1 to 4"),
+        ("Fault s1[0] loss=0.5", "node \"s1\" has no port 0: expected 1 to 4"),
+        ("Unlink s1[1]", "\"s1\"[1] has no cable: expected one that can be pulled"),
+        ("ReLink s1[1]", "no cable of \"s1\"[1] was pulled: expected one"),
+        ("ReLink s1", "no cable of \"s1\" was pulled: expected one"),
+        ("Misroute s1 0 1", "node \"s1\" has no port 0: expected 1 to 4"),
+        ("IgnoreLft s1 0 768", "found block 768, expected blocks of 64 LIDs, 0 to 767"),
+        ("PerformanceSet h1[1] PortCounters.PortSelect=1", "found PortSelect, expected the name"),
         ("Misroute h1 1 1", "node \"h1\" is no switch"),
         ("Misroute s1 1 5", "node \"s1\" has no port 5: expected 1 to 4"),
         ("IgnoreLft h1 all", "node \"h1\" is no switch"),
@@ -188,11 +260,14 @@ fn cables_are_pulled_plugged_and_swapped() {
     run(&mut sim, "Unlink s1[2]");
     assert_eq!((state(&sim, "s1.2"), state(&sim, "s2.1")), (PortState::DOWN, PortState::DOWN));
     assert_eq!(sim.peer(port(&sim, "s1.2")), None);
-    run(&mut sim, "Unlink s1[2]");
+    let nothing = CommandError::NothingToPull("\"s1\"[2]".to_owned());
+    assert_eq!(fails(&mut sim, "Unlink s1[2]"), nothing);
     run(&mut sim, "ReLink s2[1]");
     assert_eq!((state(&sim, "s1.2"), state(&sim, "s2.1")), (PortState::INIT, PortState::INIT));
-    run(&mut sim, "ReLink s2[1]");
+    let nothing = CommandError::NothingPulled("\"s2\"[1]".to_owned());
+    assert_eq!(fails(&mut sim, "ReLink s2[1]"), nothing);
     run(&mut sim, "Unlink s1");
+    assert_eq!(fails(&mut sim, "Unlink s1"), CommandError::NothingToPull("\"s1\"".to_owned()));
     assert_eq!(state(&sim, "h1.1"), PortState::DOWN);
     run(&mut sim, "Link s1[1] s2[2]");
     run(&mut sim, "ReLink s1");
@@ -202,7 +277,7 @@ fn cables_are_pulled_plugged_and_swapped() {
     // A port that got another cable does not get the old one back.
     run(&mut sim, "Unlink s1[2]");
     run(&mut sim, "Link s1[2] s2[3]");
-    run(&mut sim, "ReLink s2[1]");
+    fails(&mut sim, "ReLink s2[1]");
     assert_eq!(sim.peer(port(&sim, "s2.1")), None);
     run(&mut sim, "Swap h1[1] h2[1]");
     assert_eq!(sim.peer(port(&sim, "h1.1")), Some(port(&sim, "s2.4")));
@@ -222,7 +297,7 @@ fn clearing_forgets_lids_counters_and_the_cable() {
     sim.port_mut(at).counters.symbol_errors = 5;
     run(&mut sim, "Clear s1");
     assert_eq!((sim.port_info(port(&sim, "s1.0")).lid, sim.counters(at).symbol_errors), (0, 0));
-    run(&mut sim, "ReLink s1");
+    assert!(matches!(fails(&mut sim, "ReLink s1"), CommandError::NothingPulled(_)));
     assert_eq!(sim.peer(at), None, "for good");
     run(&mut sim, "Clear h2[1]");
     assert_eq!(lid(&sim, "h2"), 0);

@@ -192,10 +192,44 @@ fn the_buffer_for_subnet_management_overflows() {
         sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
     }
     lab::run_checked(&mut sim, at(1_000_000));
-    // One is being sent and five wait.
-    assert_eq!(sim.counters(port(&sim, "h1.1")).vl15_dropped, 4);
+    // One is being sent and five wait. None of them came in over a link.
+    let counters = sim.counters(port(&sim, "h1.1"));
+    assert_eq!((counters.vl15_dropped, counters.xmit_discards), (0, 4));
     assert_eq!(lab::lost(&sim, "management_overflow"), 4);
     let report = sim.client_report(client);
     assert_eq!((report.sent, report.received, report.lost), (10, 6, 4));
     lab::check_settled(&sim);
+}
+
+#[test]
+fn subnet_management_without_room_is_counted_where_it_came_in() {
+    let options = Options { management_buffer: 5, ..Options::default() };
+    let mut sim = lab::ready(&slow_end(), options);
+    let client = lab::client(&mut sim, "h1");
+    for number in 0..12 {
+        let mad = ib_wire::mad::smp::directed_request(
+            ib_wire::mad::Method::GET,
+            ib_wire::mad::TransactionId(number),
+            (ib_wire::mad::AttributeId::NODE_INFO, 0),
+            &[1, 4],
+        );
+        sim.submit(client, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
+        // As fast as the first link takes them, which is faster than the second.
+        lab::run_checked(&mut sim, at((number + 1) * MAD_PACKET));
+    }
+    lab::run_checked(&mut sim, at(1_000_000));
+    let dropped = |name| sim.counters(port(&sim, name)).vl15_dropped;
+    assert!(dropped("s1.3") > 0);
+    assert_eq!(dropped("s1.3"), lab::lost(&sim, "management_overflow"));
+    assert_eq!((dropped("s1.4"), dropped("h1.1")), (0, 0));
+    let client = lab::client(&mut sim, "h1");
+    let mut mad = lab::performance(
+        ib_wire::mad::Method::GET,
+        ib_wire::mad::AttributeId::PORT_RCV_ERROR_DETAILS,
+    );
+    mad.data_mut()[1] = 3;
+    let remote = ib_link::Remote::gsi(lid(&sim, "s1"));
+    let mad = lab::answer(&mut sim, client, remote, mad);
+    let details: ib_wire::mad::pm::PortRcvErrorDetails = mad.attribute().unwrap();
+    assert_eq!(details.buffer_overrun_errors, 0, "those are errors of data");
 }

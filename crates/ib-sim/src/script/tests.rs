@@ -8,8 +8,16 @@ fn a_script_is_read_line_by_line() {
     let text = "\u{feff}# comment\n\n  at 10ms unlink \"a\"[3]\r\nAT 1.5s  power b off\n";
     let steps = read_script("test", text).unwrap();
     let expected = [
-        Step { at: Duration::from_millis(10), command: "unlink a[3]".parse().unwrap() },
-        Step { at: Duration::from_millis(1500), command: "power b off".parse().unwrap() },
+        Step {
+            at: Duration::from_millis(10),
+            command: "unlink a[3]".parse().unwrap(),
+            line: Some(3),
+        },
+        Step {
+            at: Duration::from_millis(1500),
+            command: "power b off".parse().unwrap(),
+            line: Some(4),
+        },
     ];
     assert_eq!(steps, expected);
 }
@@ -48,10 +56,34 @@ fn steps_are_run_at_their_moments() {
     assert_eq!(sim.stats().failed_steps, 1);
     let log = sim.take_log();
     assert!(log.contains("failed: port \"h1\"[1] has a cable already"), "{log}");
-    let wrong = read_script("f", "at 1us unlink h1\nat 2us unlink nobody").unwrap();
     let before = sim.next_at();
-    assert!(sim.load_script(&wrong).is_err());
-    assert_eq!(sim.next_at(), before, "nothing of it is taken");
+    for (wrong, message) in [
+        ("unlink nobody", "there is no node \"nobody\": expected the name or the description"),
+        ("unlink h1[2]", "node \"h1\" has no port 2: expected 1 to 1"),
+        ("misroute h1 1 1", "node \"h1\" is no switch: expected one"),
+        ("performanceset h1[1] PortCounters.X=1", "found X, expected the name of a counter"),
+    ] {
+        let text = format!("at 1us unlink h1\n\nat 2us {wrong}");
+        let error = sim.load_script(&read_script("f", &text).unwrap()).unwrap_err();
+        assert_eq!(error.line, Some(3));
+        assert!(error.to_string().starts_with(message), "{error}");
+        assert_eq!(sim.next_at(), before, "nothing of it is taken");
+    }
+}
+
+#[test]
+fn who_wants_to_know_is_told_of_steps_that_fail() {
+    let mut sim = Sim::new(&lab::row(1), Options::default());
+    let (sender, told) = std::sync::mpsc::channel();
+    sim.on_failed_step(move |failed| sender.send(failed.clone()).unwrap());
+    let text = "at 1us unlink h1[1]\nat 5us unlink s1[3]\nat 7us relink h1[1]";
+    sim.load_script(&read_script("f", text).unwrap()).unwrap();
+    sim.run_until(Instant::from_nanos(10_000));
+    let failed: Vec<FailedStep> = told.try_iter().collect();
+    assert_eq!(failed.len(), 1);
+    assert_eq!((failed[0].at, failed[0].step.line), (Instant::from_nanos(5_000), Some(2)));
+    assert_eq!(failed[0].step.command.to_string(), "Unlink \"s1\"[3]");
+    assert_eq!(failed[0].error, CommandError::NothingToPull("\"s1\"[3]".to_owned()));
 }
 
 #[test]
@@ -72,6 +104,11 @@ fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
         for port in lab::all_ports(&sim) {
             let (id, state) = (sim.port(port).node, sim.port(port));
             assert!(sim.node(id).powered);
+            assert_eq!((state.info.m_key, state.info.m_key_protect), (0, 0), "{seed}");
+            if let Some(switch) = &sim.node(id).switch {
+                let lies = &switch.lies;
+                assert!(lies.misrouted.is_empty() && lies.ignored_blocks.is_empty(), "{seed}");
+            }
             assert!(state.faults.is_none(), "{seed}");
             assert_eq!(state.cable, fabric.port(port).peer, "{seed}");
             assert_eq!(state.is_up(), state.cable.is_some(), "{seed}");

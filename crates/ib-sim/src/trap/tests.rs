@@ -165,6 +165,7 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
         let NoticeDetails::SwitchKey(details) = came[0].0.details() else { panic!("{came:?}") };
         assert_eq!((details.switch_lid, details.p_key), (lid(&sim, "s1"), PKey(0x8777)));
         assert_eq!(details.port, sim.place(at).1);
+        assert_eq!(details.valid, 0x033f, "all but the GIDs, which only a GRH has");
         let counters = sim.counters(at);
         let expected = if inbound { (1, 0) } else { (0, 1) };
         assert_eq!((counters.rcv_constraint_errors, counters.xmit_constraint_errors), expected);

@@ -129,18 +129,29 @@ impl AttributeId {
     /// Returns the attribute's name within a class.
     #[must_use]
     pub fn name(self, class: MgmtClass) -> Option<&'static str> {
-        let own: &'static [(u16, &'static str)] = match class {
-            MgmtClass::SUBN_LID_ROUTED | MgmtClass::SUBN_DIRECTED_ROUTE => SUBNET_MANAGEMENT,
-            MgmtClass::SUBN_ADM => SUBNET_ADMINISTRATION,
-            MgmtClass::PERFORMANCE => PERFORMANCE,
-            MgmtClass::COMMUNICATION => COMMUNICATION,
-            MgmtClass::TRACER => TRACER,
-            _ => &[],
-        };
         let of = |table: &'static [(u16, &str)]| {
             table.iter().find(|(id, _)| *id == self.0).map(|&(_, name)| name)
         };
-        of(own).or_else(|| of(COMMON))
+        of(names(class)).or_else(|| of(COMMON))
+    }
+
+    /// Returns the attribute that a class calls so, without regard to case.
+    #[must_use]
+    pub fn by_name(name: &str, class: MgmtClass) -> Option<Self> {
+        let mut all = names(class).iter().chain(COMMON);
+        all.find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|&(id, _)| Self(id))
+    }
+}
+
+/// Returns the attributes of a class beside those of all classes.
+const fn names(class: MgmtClass) -> &'static [(u16, &'static str)] {
+    match class {
+        MgmtClass::SUBN_LID_ROUTED | MgmtClass::SUBN_DIRECTED_ROUTE => SUBNET_MANAGEMENT,
+        MgmtClass::SUBN_ADM => SUBNET_ADMINISTRATION,
+        MgmtClass::PERFORMANCE => PERFORMANCE,
+        MgmtClass::COMMUNICATION => COMMUNICATION,
+        MgmtClass::TRACER => TRACER,
+        _ => &[],
     }
 }
 
