@@ -7,15 +7,15 @@
 //! | command | effect |
 //! |---|---|
 //! | `Link "a"[n] "b"[m]` | plugs a cable into two free ports |
-//! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port |
+//! | `Unlink "a"`, `Unlink "a"[n]` | pulls the cables of a node, or of a port; fails where there is none |
 //! | `ReLink "a"`, `ReLink "a"[n]` | plugs what was pulled back in |
-//! | `Clear "a"`, `Clear "a"[n]` | unlinks, for good, and sets LIDs and counters to zero |
+//! | `Clear "a"`, `Clear "a"[n]` | unlinks, for good, mends faults, and resets what was set and counted |
 //! | `Guid "a" guid`, `Guid "a"[n] guid` | changes the GUID of a node or a port |
 //! | `Error "a" rate`, `Error "a"[n] rate [attribute]` | loses so many per cent of requests that the port should answer; without an attribute also of packets that enter it, each a PortRcvErrors |
-//! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter |
+//! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter, in PortCounters and PortCountersExtended |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
-//! | `Fault "a"[n] what=value …`, `Fault "a"[n] none` | `loss`, `corrupt`, `duplicate`, `reorder` with probabilities, `held` and `delay` with times, for packets that the port sends |
+//! | `Fault "a"[n] what=value …`, `Fault "a"[n] none` | sets or mends `loss`, `corrupt`, `duplicate`, `reorder` with probabilities, `held` and `delay` with times, for packets that the port sends |
 //! | `Flap "a"[n] down up times` | takes the link down and up again and again |
 //! | `Power "a" on\|off` | a node without power neither answers nor forwards, and forgets what it was told |
 //! | `MKey "a"[n] key [protect]` | sets a key that the manager does not know |
@@ -64,13 +64,15 @@ pub enum Command {
     Clear(Target),
     /// Changes a GUID.
     Guid(Target, Guid),
-    /// Loses a part of requests: per cent, and the attribute that is meant.
+    /// Loses a part of requests, and without an attribute of packets that enter the port, too: per
+    /// cent, and the attribute that is meant.
     Error(Target, f64, Option<AttributeId>),
-    /// Sets a counter by its name in `PortCounters`.
+    /// Sets a counter by its name, in `PortCounters` and in `PortCountersExtended`.
     PerformanceSet(Target, String, u64),
     /// Changes LID and LMC.
     BaseLid(Target, u16, u8),
-    /// Sets the faults of a port; those not named stay as they are, none at all clears them.
+    /// Sets the faults of what a port sends; those not named stay as they are, none at all mends
+    /// them.
     Fault(Target, Vec<Fault>),
     /// Takes a link down and up: for how long each, how often.
     Flap(Target, Duration, Duration, u32),

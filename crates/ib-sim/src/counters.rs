@@ -65,6 +65,8 @@ pub struct Counters {
     pub inactive_discards: u64,
     /// Those of `xmit_discards` that were longer than the MTU.
     pub neighbor_mtu_discards: u64,
+    /// Those of `xmit_discards` that were in the switch for too long.
+    pub lifetime_discards: u64,
     /// Those of `xmit_discards` that waited at the head of their queue for too long.
     pub hoq_life_discards: u64,
 }
@@ -127,7 +129,7 @@ macro_rules! all {
             multicast_rcv_packets unicast_xmit_packets unicast_rcv_packets xmit_wait symbol_errors link_recoveries link_downed rcv_errors
             rcv_remote_physical_errors rcv_switch_relay_errors dlid_mapping_errors
             vl_mapping_errors looping_errors xmit_discards inactive_discards
-            neighbor_mtu_discards hoq_life_discards xmit_constraint_errors rcv_constraint_errors
+            neighbor_mtu_discards lifetime_discards hoq_life_discards xmit_constraint_errors rcv_constraint_errors
             local_link_integrity_errors excessive_buffer_overruns vl15_dropped qp1_dropped)
     };
 }
@@ -245,6 +247,9 @@ impl Counters {
             }
             if selected(1) {
                 self.neighbor_mtu_discards = request.neighbor_mtu_discards.into();
+            }
+            if selected(2) {
+                self.lifetime_discards = request.switch_lifetime_discards.into();
             }
             if selected(3) {
                 self.hoq_life_discards = request.switch_hoq_lifetime_discards.into();

@@ -95,6 +95,11 @@ pub(crate) fn configure(sim: &mut Sim) {
             state.info.port_state = PortState::ACTIVE;
         }
     }
+    for node in &mut sim.nodes {
+        if let Some(switch) = &mut node.switch {
+            switch.info.life_time = 20;
+        }
+    }
     for (&port, lid) in ends.iter().zip(1u16..) {
         route_to(sim, port, lid);
     }

@@ -38,6 +38,9 @@ pub(crate) struct Flight {
     pub(crate) hops: u16,
     /// The lane of the link that it is on or waits for.
     pub(crate) lane: u8,
+    /// Since when it has waited in the queue of a port, once it had to: a switch takes no time for
+    /// what it passes on, so that is the time when it came.
+    pub(crate) queued_at: Instant,
     /// The buffer that it stands in.
     pub(crate) holds: Option<Hold>,
     /// Whether a fault damaged it on its last link.
@@ -83,6 +86,7 @@ impl Sim {
             request,
             hops: 0,
             lane: 0,
+            queued_at: Instant::ZERO,
             holds: None,
             damaged: false,
             arrived_by: 0,
@@ -152,6 +156,7 @@ impl Sim {
             }
             return self.transmit(port, key);
         }
+        self.flight_mut(key).queued_at = now;
         let most = self.options.management_buffer;
         let state = self.port_mut(port);
         let queues = state.queues.get_or_insert_default();
@@ -202,6 +207,7 @@ impl Sim {
                 counters.inactive_discards += 1;
             }
             Loss::TooLong => counters.neighbor_mtu_discards += 1,
+            Loss::LifeTime(_) => counters.lifetime_discards += 1,
             Loss::HeadOfQueue(_) => counters.hoq_life_discards += 1,
             _ => {}
         }

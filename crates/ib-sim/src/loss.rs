@@ -50,6 +50,9 @@ pub enum Loss {
     /// It stood at the head of its queue for too long.
     #[error("it waited too long at the head of lane {0}")]
     HeadOfQueue(u8),
+    /// It was in a switch for longer than the switch's LifeTimeValue allows.
+    #[error("it was in the switch for too long, on lane {0}")]
+    LifeTime(u8),
     /// The buffer for subnet management was full.
     #[error("the buffer of lane 15 is full")]
     ManagementOverflow,
@@ -108,6 +111,7 @@ impl Loss {
             Self::TooLong => "too_long",
             Self::Malformed => "malformed",
             Self::HeadOfQueue(_) => "head_of_queue",
+            Self::LifeTime(_) => "life_time",
             Self::ManagementOverflow => "management_overflow",
             Self::Fault => "fault",
             Self::Damaged => "damaged",

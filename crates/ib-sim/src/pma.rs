@@ -138,7 +138,7 @@ fn show(counters: &Counters, mad: &mut Mad) {
             counter_select: 0,
             inactive_discards: saturated(counters.inactive_discards),
             neighbor_mtu_discards: saturated(counters.neighbor_mtu_discards),
-            switch_lifetime_discards: 0,
+            switch_lifetime_discards: saturated(counters.lifetime_discards),
             switch_hoq_lifetime_discards: saturated(counters.hoq_life_discards),
         }),
     }

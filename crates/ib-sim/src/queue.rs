@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ib_topology::PortId;
+use ib_types::Instant;
 
 use crate::arbiter;
 use crate::counters::ticks;
@@ -11,7 +12,7 @@ use crate::loss::Loss;
 use crate::port::{Arbitration, MANAGEMENT_LANE, Queues};
 use crate::sim::Sim;
 
-/// The highest `HOQLife` that limits anything.
+/// The highest `HOQLife` and `LifeTimeValue` that limit anything.
 const LONGEST_LIFE: u8 = 19;
 
 impl Sim {
@@ -100,24 +101,36 @@ impl Sim {
     }
 
     /// Sets a timer for the packet at the head of a lane of a switch, unless the lane has one: that
-    /// one then looks again.
+    /// one then looks again. It is not too late, since a packet never has to go before the one that
+    /// stood ahead of it.
     pub(crate) fn watch_head(&mut self, port: PortId, lane: u8) {
-        let state = self.port(port);
-        let life = state.info.hoq_life;
-        if lane == MANAGEMENT_LANE || life > LONGEST_LIFE || !self.node(state.node).kind.is_switch()
-        {
+        if lane == MANAGEMENT_LANE {
             return;
         }
-        let epoch = state.epoch;
+        let (old_at, stale_at) = self.head_ends(port, lane);
+        let Some(at) = old_at.into_iter().chain(stale_at).min() else { return };
+        let (now, epoch) = (self.now(), self.port(port).epoch);
         let queues = self.port_mut(port).queues.as_mut().expect("something waits");
         if queues.watched >> lane & 1 == 0 {
             queues.watched |= 1 << lane;
-            let at = queues.head_since[usize::from(lane)] + hoq_life(life);
-            self.schedule(at, Event::Timer(Timer::HeadOfQueue { port, lane, epoch }));
+            self.schedule(at.max(now), Event::Timer(Timer::HeadOfQueue { port, lane, epoch }));
         }
     }
 
-    /// Drops the packet at the head of a lane if it has been there for too long.
+    /// Returns when the packet at the head of a lane has been in its switch for as long as it may,
+    /// and when it has been at the head for as long as it may; `None` where there is no limit.
+    fn head_ends(&self, port: PortId, lane: u8) -> (Option<Instant>, Option<Instant>) {
+        let state = self.port(port);
+        let Some(switch) = &self.node(state.node).switch else { return (None, None) };
+        let queues = state.queues.as_ref().expect("something waits");
+        let limit = |life: u8| (life <= LONGEST_LIFE).then(|| lifetime(life));
+        let head = self.flight(queues.lanes[usize::from(lane)][0]);
+        let old_at = limit(switch.info.life_time).map(|limit| head.queued_at + limit);
+        let head_since = queues.head_since[usize::from(lane)];
+        (old_at, limit(state.info.hoq_life).map(|limit| head_since + limit))
+    }
+
+    /// Drops the packet at the head of a lane if it has been there, or in the switch, for too long.
     pub(crate) fn head_of_queue(&mut self, port: PortId, lane: u8, epoch: u32) {
         let now = self.now();
         let state = self.port_mut(port);
@@ -125,37 +138,50 @@ impl Sim {
         let Some(queues) = state.queues.as_mut().filter(|_| state.epoch == epoch) else { return };
         let index = usize::from(lane);
         queues.watched &= !(1 << lane);
-        if queues.lanes[index].is_empty() || life > LONGEST_LIFE {
+        if queues.lanes[index].is_empty() {
             return;
         }
-        if queues.head_since[index] + hoq_life(life) > now {
-            return self.watch_head(port, lane);
+        let (old_at, stale_at) = self.head_ends(port, lane);
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if !is_due(stale_at) {
+            if !is_due(old_at) {
+                return self.watch_head(port, lane);
+            }
+            let key = self.take_head(port, lane);
+            return self.drop_waiting(port, &[key], Loss::LifeTime(lane));
         }
+        let state = self.port_mut(port);
+        let queues = state.queues.as_mut().expect("something waits");
         let most = state.info.vl_stall_count;
         let count = &mut queues.dropped_in_sequence[index];
         *count = count.saturating_add(1);
         let stalls = most > 0 && *count >= most;
         let dropped: Vec<u32> = if stalls {
             *count = 0;
-            queues.stalled_until[index] = now + hoq_life(life) * 8;
+            queues.stalled_until[index] = now + lifetime(life) * 8;
             queues.waiting &= !(1 << lane);
             queues.lanes[index].drain(..).collect()
         } else {
             vec![self.take_head(port, lane)]
         };
+        self.drop_waiting(port, &dropped, Loss::HeadOfQueue(lane));
+    }
+
+    /// Drops packets that were taken off a queue.
+    fn drop_waiting(&mut self, port: PortId, dropped: &[u32], why: Loss) {
         if self.port(port).queues.as_ref().is_some_and(|queues| queues.waiting == 0) {
             self.end_starvation(port);
         }
-        for key in dropped {
-            self.discard(port, key, Loss::HeadOfQueue(lane));
+        for &key in dropped {
+            self.discard(port, key, why);
         }
         // The next one may be shorter, and there may be credit for it.
         self.serve(port);
     }
 }
 
-/// Returns how long a packet may stand at the head of a queue.
-fn hoq_life(life: u8) -> Duration {
+/// Returns the time that `HOQLife` or `LifeTimeValue` stands for; IBTA volume 1, chapter 18.2.5.4.
+fn lifetime(life: u8) -> Duration {
     Duration::from_nanos(4096 << life.min(LONGEST_LIFE))
 }
 

@@ -31,6 +31,11 @@ pub(crate) fn abort(to: &Mad, status: RmppStatus) -> Mad {
     answer(to, RmppType::ABORT, status, 0, 0)
 }
 
+/// Returns the datagram that ends a transfer because there is no room for its message.
+pub(crate) fn stop(to: &Mad) -> Mad {
+    answer(to, RmppType::STOP, RmppStatus::RESOURCES_EXHAUSTED, 0, 0)
+}
+
 /// Returns the datagram that turns a transfer round: after a request of several segments, the answer
 /// may come.
 pub(crate) fn turn(last_ack: &Mad) -> Mad {

@@ -222,12 +222,29 @@ fn the_console_changes_the_fabric_and_tells_of_it() {
     assert_eq!(counters["data"]["link_downed"], 1);
     let addresses = simulator.json(&["addresses"]);
     assert_eq!(addresses["data"].as_array().map(Vec::len), Some(4));
+    let host = format!("\"{}\"", addresses["data"][0]["node"].as_str().expect("a name"));
+    let one = simulator.json(&["dump", "sw-x0y0[1]"]);
+    assert_eq!(one["data"][0]["ports"].as_array().map(Vec::len), Some(1));
+    assert_eq!(one["data"][0]["ports"][0], port(1));
     for (words, expected) in [
         (&["unlink", "nobody[1]"][..], "there is no node \"nobody\""),
         (&["unlink", "sw-x0y0[9]"], "has no port 9: expected 0 to 5"),
         (&["frobnicate"], "found \"frobnicate\", expected Link, Unlink"),
         (&["link", "sw-x0y0[1]", &format!("{peer}[1]")], "has a cable already"),
         (&["route", "1", "2"], "no end port has LID 1"),
+        (
+            &["frobnicate"],
+            "IgnoreLft, Swap, Dump, Route, Counters, Attached, Addresses, Stats, X, ",
+        ),
+        (&["frobnicate"], "Quit or help"),
+        (&["stats", "extra"], "found \"extra\", expected nothing after stats"),
+        (&["quit", "now"], "found \"now\", expected nothing after quit"),
+        (&["dump", "sw-x0y0[77]"], "has no port 77: expected 0 to 5"),
+        (&["addresses", "sw-x0y0[1]"], "\"sw-x0y0\"[1] is of a switch: expected an adapter"),
+        (&["addresses", "sw-x0y0"], "\"sw-x0y0\" is of a switch: expected an adapter"),
+        (&["addresses", &format!("{host}[7]")], "has no port 7: expected 1 to 1"),
+        (&["unlink", "sw-x0y0[0]"], "has no port 0: expected 1 to 5"),
+        (&["fault", "sw-x0y0[0]", "loss=0.5"], "has no port 0: expected 1 to 5"),
     ] {
         let output = simulator.ctl(words);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -264,6 +281,9 @@ fn a_replay_logs_what_the_run_has_logged() {
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(0));
+    // What fails has a line in the log, too.
+    assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(1));
+    assert_eq!(simulator.ctl(&["power", "nobody", "off"]).status.code(), Some(1));
     drop(client);
     let place = simulator.place.path().to_owned();
     let process = simulator.child.id().to_string();
@@ -296,6 +316,8 @@ fn a_replay_logs_what_the_run_has_logged() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     assert!(said.contains("record:3: found \"with seed 5\", expected \"with seed 6\""), "{said}");
+    assert_eq!(log.matches("command Unlink(Target { node: \"sw-x1y0\"").count(), 2);
+    assert!(log.contains("nobody"));
     let capture = fs::read(place.join("pcap")).expect("the file is there");
     let mut reader = ib_pcap::Reader::new(&capture[..]).expect("a capture");
     let mut packets = 0;
@@ -303,6 +325,26 @@ fn a_replay_logs_what_the_run_has_logged() {
         packets += u32::from(matches!(event, ib_pcap::Event::Packet(_)));
     }
     assert!(packets > 200, "{packets} packets");
+}
+
+#[test]
+fn a_step_that_cannot_be_done_is_told_with_its_place_and_time() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let script = place.path().join("script");
+    fs::write(&script, "# twice\nat 1ms unlink sw-x0y0[1]\nat 2ms unlink sw-x0y0[1]\n")
+        .expect("written");
+    let script = script.to_str().expect("UTF-8");
+    let simulator = Simulator::start(&["--script", script]);
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while simulator.json(&["stats"])["data"]["failed_steps"] != 1 {
+        assert!(std::time::Instant::now() < deadline, "the step is not tried");
+    }
+    let (code, said) = simulator.end("-TERM");
+    assert_eq!(code, Some(0));
+    let told = format!("ibfabric: {script}:3: at ");
+    assert!(said.starts_with(&told), "{said}");
+    let rest = "Unlink \"sw-x0y0\"[1] failed: \"sw-x0y0\"[1] has no cable: expected one";
+    assert!(said.contains(rest), "{said}");
 }
 
 #[test]
@@ -338,7 +380,16 @@ fn unusable_input_is_refused_with_its_place() {
             "at 1ms unlink sw-x0y0[1]\nat 2 relink x\n",
             "bad:2:4: found \"2\", expected a time",
         ),
-        ("script", "at 1ms unlink nobody\n", "bad: there is no node \"nobody\""),
+        (
+            "script",
+            "# nobody\nat 1ms unlink nobody\n",
+            "bad:2: there is no node \"nobody\": expected the name",
+        ),
+        (
+            "script",
+            "at 1ms ignorelft sw-x0y0 9999\n",
+            "bad:1: found block 9999, expected blocks of 64 LIDs, 0 to 767",
+        ),
         ("script", "at 1ms fault sw-x0y0[1] loss=2\n", "bad:1:25:"),
         ("addresses", "0x1 10.0.0.1\n", "bad:1:1: found \"0x1\", expected the GUID"),
         ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 2\""),

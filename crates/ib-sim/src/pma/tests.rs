@@ -64,6 +64,7 @@ fn fill(sim: &mut Sim, name: &str, base: u64) {
         inactive_discards: base + 26,
         neighbor_mtu_discards: base + 27,
         hoq_life_discards: base + 28,
+        lifetime_discards: base + 29,
     };
 }
 
@@ -190,12 +191,16 @@ fn details_are_cleared_by_their_own_selection() {
     assert_eq!((all.dlid_mapping_errors, all.vl_mapping_errors, all.looping_errors), (33, 0, 35));
     let mut request = PortXmitDiscardDetails::zeroed();
     (request.port_select, request.counter_select) = (2, 1 << 3);
-    write(&mut sim, (client, remote), &request);
+    let shown = write(&mut sim, (client, remote), &request);
+    assert_eq!(shown.switch_lifetime_discards, 39);
     let all = sim.counters(at);
     assert_eq!(
         (all.inactive_discards, all.neighbor_mtu_discards, all.hoq_life_discards),
         (36, 37, 0)
     );
+    (request.port_select, request.counter_select) = (2, 1 << 2);
+    write(&mut sim, (client, remote), &request);
+    assert_eq!(sim.counters(at).lifetime_discards, 0);
 }
 
 #[test]

@@ -99,6 +99,42 @@ fn send(sim: &mut Sim, from: PortId, level: u8, payload: usize) {
 }
 
 #[test]
+fn what_stays_in_a_switch_for_too_long_is_dropped() {
+    let (mut sim, from, out) = stuck(20, 3);
+    let s1 = node(&sim, "s1");
+    sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
+    for _ in 0..4 {
+        send(&mut sim, from, 0, 1000);
+    }
+    // The first arrives at 1224, the others 1024 ns behind each other; each lives for 8192 ns. The
+    // lane does not stall, however many are dropped in sequence.
+    for number in 1..=4 {
+        let dropped = 1224 + (number - 1) * 1024 + 8192;
+        sim.run_until(at(dropped - 1));
+        assert_eq!(sim.counters(out).lifetime_discards, number - 1);
+        sim.run_until(at(dropped));
+        assert_eq!(sim.counters(out).lifetime_discards, number);
+    }
+    let counters = sim.counters(out);
+    assert_eq!((counters.xmit_discards, counters.hoq_life_discards), (4, 0));
+    assert_eq!(lab::lost(&sim, "life_time"), 4);
+    assert!(sim.flights.is_empty());
+    // What came early and became the head late has no time of its own there.
+    let (mut sim, from, out) = stuck(1, 0);
+    sim.node_mut(s1).switch.as_mut().unwrap().info.life_time = 1;
+    send(&mut sim, from, 0, 1000);
+    send(&mut sim, from, 0, 1000);
+    sim.run_until(at(1224 + 1024 + 8192));
+    let counters = sim.counters(out);
+    assert_eq!((counters.hoq_life_discards, counters.lifetime_discards), (1, 1));
+    // A value above 19 is no limit.
+    let (mut sim, from, out) = stuck(20, 0);
+    send(&mut sim, from, 0, 1000);
+    sim.run_until(at(10_000_000_000));
+    assert_eq!(sim.counters(out).xmit_discards, 0);
+}
+
+#[test]
 fn what_stays_at_the_head_of_a_queue_for_too_long_is_dropped() {
     let (mut sim, from, out) = stuck(1, 0);
     for _ in 0..3 {

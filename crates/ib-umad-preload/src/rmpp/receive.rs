@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use ib_wire::mad::rmpp::{self, RmppFlags, RmppStatus, RmppType};
 use ib_wire::mad::{MAD_LENGTH, Mad};
 
-use super::{abort, answer};
+use super::{abort, answer, stop};
 
 /// By how many segments the window grows: an eighth of the kernel's receive queue.
 const WINDOW: u32 = 64;
+
+/// The longest message in bytes of data, as our own programs take it: without a limit, a sender that
+/// never says which segment is the last one takes all memory.
+const MAX_MESSAGE: usize = 64 << 20;
 
 /// A message on its way in.
 pub(crate) struct Receiver {
@@ -19,6 +23,7 @@ pub(crate) struct Receiver {
     window_last: u32,
     last: Option<u32>,
     done: bool,
+    max_message: usize,
 }
 
 /// What a segment leads to.
@@ -31,13 +36,25 @@ pub(crate) enum Step {
     /// The last acknowledgement to send, and the message: the headers of the first segment and all
     /// data.
     Whole(Box<Mad>, Vec<u8>),
-    /// An abort to send; the transfer is over.
+    /// An abort or a stop to send; the transfer is over.
     Abort(Box<Mad>),
 }
 
 impl Receiver {
     pub(crate) const fn new() -> Self {
-        Self { segments: BTreeMap::new(), in_order: 0, window_last: 1, last: None, done: false }
+        Self::with_limit(MAX_MESSAGE)
+    }
+
+    /// Returns a receiver that takes messages of so many bytes of data.
+    pub(super) const fn with_limit(max_message: usize) -> Self {
+        Self {
+            segments: BTreeMap::new(),
+            in_order: 0,
+            window_last: 1,
+            last: None,
+            done: false,
+            max_message,
+        }
     }
 
     /// Returns true when the message was handed out.
@@ -64,6 +81,10 @@ impl Receiver {
         }
         if header.segment > self.window_last || self.done {
             return Step::Nothing;
+        }
+        let most = self.max_message.div_ceil(MAD_LENGTH - mad.class().data_offset());
+        if self.segments.len() >= most && !self.segments.contains_key(&header.segment) {
+            return Step::Abort(Box::new(stop(mad)));
         }
         if header.flags.contains(RmppFlags::LAST) {
             self.last = Some(header.segment);

@@ -116,6 +116,53 @@ fn contradictions_end_a_transfer() {
     assert_eq!(status, abort(RmppStatus::ILLEGAL_STATUS));
 }
 
+/// Has a receiver of messages of so many bytes take segments without an end, and returns how many it
+/// took and what it sent then.
+fn endless(limit: usize) -> (u32, Mad) {
+    let mut receiver = Receiver::with_limit(limit);
+    let (mut segment, _) = Sender::new(message(MgmtClass::SUBN_ADM, 0)).poll_segment().unwrap();
+    for number in 1.. {
+        let mut header = segment.rmpp();
+        header.segment = number;
+        header.flags = if number == 1 {
+            RmppFlags(RmppFlags::ACTIVE.0 | RmppFlags::FIRST.0)
+        } else {
+            RmppFlags::ACTIVE
+        };
+        segment.set_rmpp(&header);
+        match receiver.handle(&segment) {
+            Step::Abort(mad) => return (number - 1, *mad),
+            Step::Whole(..) => panic!("it has no end"),
+            Step::Nothing | Step::Send(_) => {}
+        }
+    }
+    unreachable!("there are more numbers than segments fit")
+}
+
+#[test]
+fn a_message_without_an_end_is_stopped() {
+    for (limit, segments) in [(200, 1), (201, 2), (20_000, 100)] {
+        let (taken, stop) = endless(limit);
+        assert_eq!(taken, segments);
+        let header = stop.rmpp();
+        let expected = (RmppType::STOP, RmppStatus::RESOURCES_EXHAUSTED);
+        assert_eq!((header.rmpp_type, header.status), expected);
+        assert_eq!(stop.method(), Method::GET_TABLE);
+    }
+    // A message of just the limit arrives.
+    let sent = message(MgmtClass::SUBN_ADM, 20_000);
+    let (mut sender, mut receiver) = (Sender::new(sent.clone()), Receiver::with_limit(20_000));
+    let whole = loop {
+        let (segment, _) = sender.poll_segment().expect("the window is open");
+        match receiver.handle(&segment) {
+            Step::Whole(_, message) => break message,
+            Step::Send(ack) => assert_eq!(sender.handle(&ack.rmpp()), Acknowledged::Progress),
+            other => assert_eq!(other, Step::Nothing),
+        }
+    };
+    same(&sent, &whole);
+}
+
 proptest! {
     #[test]
     fn messages_survive_loss(length in 0_usize..30_000, seed in any::<u64>()) {

@@ -13,9 +13,10 @@ pub const CONSOLE: &str = "\
 Link \"node\"[port] \"node\"[port]      plugs a cable in
 Unlink \"node\"[[port]]               pulls cables
 ReLink \"node\"[[port]]               plugs pulled cables back in
-Clear \"node\"[[port]]                pulls cables for good and resets the ports
+Clear \"node\"[[port]]                pulls cables for good and resets what was set
 Guid \"node\"[[port]] GUID            changes a GUID
-Error \"node\"[[port]] RATE [ATTR]    loses so many per cent of what the port answers and sends
+Error \"node\"[[port]] RATE [ATTR]    loses so many per cent of the requests that the port should
+                                    answer; without ATTR also of the packets that enter it
 PerformanceSet \"node\"[port] PortCounters.NAME=VALUE
 Baselid \"node\"[[port]] LID [LMC]    changes a LID
 Fault \"node\"[[port]] loss=P corrupt=P duplicate=P reorder=P held=TIME delay=TIME | none
@@ -25,7 +26,7 @@ MKey \"node\"[[port]] KEY [PROTECT]   sets a key that the manager does not know
 Misroute \"node\" PORT PORT | none    sends by the second what the table has for the first
 IgnoreLft \"node\" all | none | BLOCK ...
 Swap \"node\"[port] \"node\"[port]      exchanges two cables
-Dump [\"node\"]                       what nodes and ports say of themselves
+Dump [\"node\"[[port]]]               what nodes and ports say of themselves
 Route LID LID                       the way of a packet by the tables
 Counters \"node\"[port]               the counters of a port
 Attached                            who is attached

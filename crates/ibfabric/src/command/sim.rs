@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ib_net::ibsim::server::{Address, Server};
-use ib_sim::{Addresses, LogLevel, Options, Sim, random_faults, read_script};
+use ib_sim::{Addresses, FailedStep, LogLevel, Options, Sim, Step, random_faults, read_script};
 use ib_topology::{Fabric, LinkRate};
 
 use self::record::Conditions;
 
 use crate::cli::sim::{ServeArgs, SimAction, SimArgs};
-use crate::failure::{Failure, Verdict};
+use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::Output;
 
@@ -62,8 +62,18 @@ fn simulated(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Result<
     if let (Some(path), Some(script)) = (&args.script, script) {
         let name = path.display().to_string();
         let steps = read_script(&name, script).map_err(Failure::unusable)?;
-        sim.load_script(&steps).map_err(|error| Failure::Unusable(format!("{name}: {error}")))?;
+        sim.load_script(&steps).map_err(|error| {
+            let line = error.line.map_or_else(String::new, |line| format!("{line}:"));
+            Failure::Unusable(format!("{name}:{line} {error}"))
+        })?;
     }
+    let name = args.script.as_deref().map(|path| path.display().to_string());
+    sim.on_failed_step(move |failed| {
+        let FailedStep { at, step: Step { command, line, .. }, error, .. } = failed;
+        let place = name.as_deref().zip(*line);
+        let place = place.map_or_else(String::new, |(name, line)| format!("{name}:{line}: "));
+        say!("{place}at {at}s {command} failed: {error}");
+    });
     if args.random_faults > 0 {
         let steps = random_faults(fabric, args.seed, (args.random_time, args.random_faults));
         sim.load_script(&steps).map_err(Failure::unusable)?;

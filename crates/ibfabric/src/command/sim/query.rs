@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ib_sim::{Command, CommandError, Sim, Target};
-use ib_topology::PortId;
+use ib_topology::{NodeId, PortId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -28,12 +28,22 @@ impl Reply {
     }
 }
 
-/// Does what a line says. Returns the answer, and the command if it changed the fabric.
+/// What can be asked beside the commands that change the fabric, as an error names it.
+const QUESTIONS: &str = "Dump, Route, Counters, Attached, Addresses, Stats, X, Quit or help";
+
+/// Does what a line says. Returns the answer, and the command if the fabric was told of it: one that
+/// failed has left its line in the log, too, and a replay has to leave the same.
 pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<String>) {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
-    let reply = match word.to_ascii_lowercase().as_str() {
+    let name = word.to_ascii_lowercase();
+    let stands_alone =
+        matches!(name.as_str(), "help" | "?" | "start" | "quit" | "stats" | "attached");
+    if stands_alone && !rest.is_empty() {
+        return (Reply::bad(format!("found {rest:?}, expected nothing after {word}")), None);
+    }
+    let reply = match name.as_str() {
         "help" | "?" => Reply::good(CONSOLE, Value::Null),
         "start" => Reply::good("the simulator is running already", Value::Null),
         "quit" => {
@@ -61,12 +71,18 @@ pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<Strin
 fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
     let command: Command = match line.parse() {
         Ok(command) => command,
-        Err(error) => return (Reply::bad(error), None),
+        Err(mut error) => {
+            if error.expected == Command::NAMES {
+                error.expected = format!("{}, {QUESTIONS}", Command::NAMES.replace(" or ", ", "));
+            }
+            return (Reply::bad(error), None);
+        }
     };
-    match sim.run(&command) {
-        Ok(()) => (Reply::good("", Value::Null), Some(line.to_owned())),
-        Err(error) => (Reply::bad(error), None),
-    }
+    let reply = match sim.run(&command) {
+        Ok(()) => Reply::good("", Value::Null),
+        Err(error) => Reply::bad(error),
+    };
+    (reply, Some(line.to_owned()))
 }
 
 fn stats(serving: &Serving) -> Reply {
@@ -139,10 +155,16 @@ fn addresses(serving: &Serving, rest: &str) -> Reply {
         }
     };
     let sim = &serving.sim;
-    if let Some(target) = &only
-        && sim.find_node(&target.node).is_none()
-    {
-        return Reply::bad(CommandError::NoSuchNode(target.node.clone()));
+    if let Some(target) = &only {
+        let node = match named_node(sim, target) {
+            Ok(node) => node,
+            Err(error) => return Reply::bad(error),
+        };
+        if sim.is_switch(node) {
+            return Reply::bad(format!(
+                "{target} is of a switch: expected an adapter, whose ports have addresses"
+            ));
+        }
     }
     let mut text = String::new();
     let mut list = Vec::new();
@@ -167,6 +189,15 @@ fn addresses(serving: &Serving, rest: &str) -> Reply {
     Reply::good(text, Value::Array(list))
 }
 
+/// Returns the node that a target names, if it has the port that the target names.
+fn named_node(sim: &Sim, target: &Target) -> Result<NodeId, CommandError> {
+    if target.port.is_some() {
+        return sim.target_port(target).map(|port| sim.place(port).0);
+    }
+    let unknown = || CommandError::NoSuchNode(target.node.clone());
+    sim.find_node(&target.node).ok_or_else(unknown)
+}
+
 fn with_port(sim: &Sim, text: &str, show: fn(&Sim, PortId) -> Reply) -> Reply {
     match text.parse::<Target>() {
         Ok(target) => match sim.target_port(&target) {
@@ -189,13 +220,13 @@ fn counters(sim: &Sim, port: PortId) -> Reply {
 }
 
 fn dump(sim: &Sim, rest: &str) -> Reply {
-    let nodes: Vec<_> = if rest.is_empty() {
-        sim.node_ids().collect()
+    let (nodes, only): (Vec<_>, _) = if rest.is_empty() {
+        (sim.node_ids().collect(), None)
     } else {
         match rest.parse::<Target>() {
-            Ok(target) => match sim.find_node(&target.node) {
-                Some(node) => vec![node],
-                None => return Reply::bad(CommandError::NoSuchNode(target.node)),
+            Ok(target) => match named_node(sim, &target) {
+                Ok(node) => (vec![node], target.port),
+                Err(error) => return Reply::bad(error),
             },
             Err(error) => return Reply::bad(error),
         }
@@ -215,7 +246,8 @@ fn dump(sim: &Sim, rest: &str) -> Reply {
         )
         .expect("a string takes everything");
         let mut ports = Vec::new();
-        for number in u8::from(!sim.is_switch(node))..=info.num_ports {
+        let numbers = u8::from(!sim.is_switch(node))..=info.num_ports;
+        for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
             let port = sim.find_port(node, number).expect("the node has the port");
             let port_info = sim.port_info(port);
             let peer = sim.peer(port).map(|peer| {
