@@ -118,6 +118,13 @@ pub fn word<'a>(output: &'a str, text: &str) -> Option<&'a str> {
     output.split_once(text)?.1.split_ascii_whitespace().next()
 }
 
+/// Returns the port by which a client on the node with a name is on the fabric.
+#[must_use]
+pub fn seat_port(fabric: &Fabric, node: &str) -> Option<PortId> {
+    let node = fabric.find_name(node)?;
+    fabric.ports_of(node).find(|(_, port)| port.peer.is_some()).map(|(id, _)| id)
+}
+
 /// Returns the directed route from a port to every node, as infiniband-diags take it.
 #[must_use]
 pub fn directed_routes(fabric: &Fabric, from: PortId) -> BTreeMap<NodeId, String> {

@@ -8,6 +8,9 @@ use ib_types::Guid;
 /// The out port of every LID that has one, of every switch.
 pub type Tables = BTreeMap<Guid, BTreeMap<u16, u8>>;
 
+/// How many LIDs a block of a table has.
+pub const BLOCK: u16 = 64;
+
 /// Reads what `dump_lfts` and `ibroute` print and what OpenSM writes as `opensm-lfts.dump`.
 ///
 /// LIDs without a route are left out, and so is whatever else the text says.

@@ -42,10 +42,7 @@ pub(super) fn disable(session: &mut Session<'_>) -> Result<(), SessionError> {
         return Ok(());
     }
     let fabric = session.setup.fabric;
-    let start = fabric.find_name(&session.seat.node);
-    let start = start.and_then(|node| {
-        fabric.ports_of(node).find(|(_, port)| port.peer.is_some()).map(|(id, _)| id)
-    });
+    let start = expect::seat_port(fabric, &session.seat.node);
     let (Some(&id), Some(start)) = (expect::spare_links(fabric).last(), start) else {
         return Ok(());
     };
