@@ -335,9 +335,9 @@ fn a_step_that_cannot_be_done_is_told_with_its_place_and_time() {
         .expect("written");
     let script = script.to_str().expect("UTF-8");
     let simulator = Simulator::start(&["--script", script]);
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while simulator.json(&["stats"])["data"]["failed_steps"] != 1 {
-        assert!(std::time::Instant::now() < deadline, "the step is not tried");
+        assert!(Instant::now() < deadline, "the step is not tried");
     }
     let (code, said) = simulator.end("-TERM");
     assert_eq!(code, Some(0));
