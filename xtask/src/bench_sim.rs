@@ -9,7 +9,7 @@ use conformance::clients::manager::{Manager, Options};
 use conformance::clients::process::Usage;
 use conformance::clients::program::Seat;
 use conformance::clients::server::Kind;
-use conformance::clients::session::socket_name;
+use conformance::clients::stage::socket_name;
 use conformance::opensm::{first_adapter, umad2sim};
 
 use crate::bench::{LARGE, SMALL, machine, median, version, write_fabric, write_section};

@@ -6,7 +6,7 @@ use std::time::Instant;
 use conformance::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
 use conformance::clients::normal::{ALLOWED, ALLOWED_OF_LIBRARIES, Mask, difference};
 use conformance::clients::server::Kind;
-use conformance::clients::session::{Record, SessionError, Setup};
+use conformance::clients::stage::{Record, Setup, StageError};
 use conformance::clients::steps;
 use conformance::opensm::umad2sim;
 use ib_topology::Fabric;
@@ -155,7 +155,7 @@ struct Harness<'a> {
     under_test: &'a Kind,
 }
 
-type Outcome = Result<Record, SessionError>;
+type Outcome = Result<Record, StageError>;
 
 impl Harness<'_> {
     /// Runs the case on ibsim, if it knows the fabric, and on the simulator under test, at once.
@@ -174,14 +174,14 @@ impl Harness<'_> {
         let ours = case.changed.unwrap_or(case.fabric);
         let first = setup(&real, self.library, false, case.fabric, "ibsim");
         let second = setup(self.under_test, self.preload, self.complete, ours, "under-test");
-        let session = if case.engine == ENGINES[0] { steps::thorough } else { steps::brief };
+        let stage = if case.engine == ENGINES[0] { steps::thorough } else { steps::brief };
         if !case.plan.fits_ibsim() {
-            return (None, session(&second).and_then(|found| alone(found, &first)));
+            return (None, stage(&second).and_then(|found| alone(found, &first)));
         }
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| session(&first));
-            let second = session(&second);
-            (Some(first.join().expect("a session does not panic")), second)
+            let first = scope.spawn(|| stage(&first));
+            let second = stage(&second);
+            (Some(first.join().expect("a stage does not panic")), second)
         })
     }
 }
@@ -249,7 +249,7 @@ impl Tally {
     }
 }
 
-/// Moves the faults out of what a session came to.
+/// Moves the faults out of what a stage came to.
 fn taken(outcome: Outcome, server: &Kind, faults: &mut Vec<String>) -> Option<Record> {
     match outcome {
         Ok(mut record) => {

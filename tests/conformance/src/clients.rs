@@ -9,13 +9,13 @@
 //! | [`questions`] | the list of clients that are run, for a fabric |
 //! | [`normal`] | what may differ between two simulators, with the reasons |
 //! | [`tables`] | forwarding tables, whoever wrote them, in one form |
-//! | [`session`] | a simulator, its manager and its clients, and the record of what they said |
-//! | [`steps`] | what a session does: bring-up, questions, counters, lost links, osmtest |
+//! | [`stage`] | a simulator, its manager and its clients, and the record of what they said |
+//! | [`steps`] | what a stage does: bring-up, questions, counters, lost links, osmtest |
 //! | [`expect`] | what a client must say by the fabric itself |
 //! | [`capture`] | what `ibfabric sim` captures while clients run on it |
 //! | [`process`] | processes that end with the run whatever happens |
 //!
-//! Two sessions on the same fabric give two [`session::Record`]s, which are compared entry by
+//! Two stages on the same fabric give two [`stage::Record`]s, which are compared entry by
 //! entry. The simulator, the net file and the preloaded library are all that differ.
 
 pub mod capture;
@@ -27,6 +27,6 @@ pub mod process;
 pub mod program;
 pub mod questions;
 pub mod server;
-pub mod session;
+pub mod stage;
 pub mod steps;
 pub mod tables;

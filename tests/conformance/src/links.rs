@@ -24,7 +24,7 @@ use crate::clients::fabrics::write_net;
 use crate::clients::manager::{Manager, Options};
 use crate::clients::program::Seat;
 use crate::clients::server::{Kind, Server};
-use crate::clients::session::socket_name;
+use crate::clients::stage::socket_name;
 use crate::opensm::first_adapter;
 
 /// The class of ibping, which may have segments and which no node answers by itself. ibsim 0.10 hands

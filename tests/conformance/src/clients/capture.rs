@@ -9,7 +9,7 @@ use super::manager::{Manager, Options};
 use super::program::{Question, Seat};
 use super::questions::Actors;
 use super::server::start_capturing;
-use super::session::{SessionError, socket_name};
+use super::stage::{StageError, socket_name};
 use crate::opensm::first_adapter;
 use crate::routing::RecipeError;
 
@@ -18,8 +18,8 @@ use crate::routing::RecipeError;
 /// The directory must be new or empty.
 ///
 /// # Errors
-/// See [`SessionError`].
-pub fn capture(binary: &Path, library: &Path, directory: &Path) -> Result<PathBuf, SessionError> {
+/// See [`StageError`].
+pub fn capture(binary: &Path, library: &Path, directory: &Path) -> Result<PathBuf, StageError> {
     let work = directory.join("clients");
     fs::create_dir_all(&work)?;
     let directory = directory.canonicalize()?;
@@ -38,7 +38,7 @@ pub fn capture(binary: &Path, library: &Path, directory: &Path) -> Result<PathBu
     let options =
         Options { engine: "minhop", lmc: 0, log_flags: 0x43, limit: Duration::from_secs(60) };
     let mut manager = Manager::start(&seat, &directory, &options)?;
-    let actors = Actors::choose(&fabric, &manager.lids()?).ok_or(SessionError::NoActors)?;
+    let actors = Actors::choose(&fabric, &manager.lids()?).ok_or(StageError::NoActors)?;
     let (host, leaf) = (&actors.last, &actors.leaf);
     let lines = [
         format!("smpquery nodeinfo {}", host.lid),
@@ -53,13 +53,13 @@ pub fn capture(binary: &Path, library: &Path, directory: &Path) -> Result<PathBu
         let question = Question::new(line);
         let answer = seat.ask(&question, &directory.join(format!("{number:02}")))?;
         if answer.code != Some(0) {
-            return Err(SessionError::Unwell(format!("{line}: {}", answer.errors.trim())));
+            return Err(StageError::Unwell(format!("{line}: {}", answer.errors.trim())));
         }
     }
     manager.stop();
     drop(manager);
     match server.stop() {
         None => Ok(file),
-        Some(fault) => Err(SessionError::Unwell(fault)),
+        Some(fault) => Err(StageError::Unwell(fault)),
     }
 }

@@ -1,4 +1,4 @@
-//! What a session does: bring-up, questions, counters, lost links, osmtest.
+//! What a stage does: bring-up, questions, counters, lost links, osmtest.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::fabrics::{ENGINES, write_net};
 use super::program::Question;
 use super::questions;
 use super::server::Order;
-use super::session::{Record, Session, SessionError, Setup, socket_name};
+use super::stage::{Record, Setup, Stage, StageError, socket_name};
 use super::tables::{self, Tables};
 
 mod lost;
@@ -19,32 +19,32 @@ pub use osmtest::{FLOWS, FULL_FLOWS, INVENTORY_FLOWS};
 /// Runs everything.
 ///
 /// # Errors
-/// See [`SessionError`].
-pub fn thorough(setup: &Setup<'_>) -> Result<Record, SessionError> {
-    let mut session = Session::start(setup)?;
-    bring_up(&mut session)?;
-    ask_all(&mut session)?;
-    if !session.manager.is_alive() {
+/// See [`StageError`].
+pub fn thorough(setup: &Setup<'_>) -> Result<Record, StageError> {
+    let mut stage = Stage::start(setup)?;
+    bring_up(&mut stage)?;
+    ask_all(&mut stage)?;
+    if !stage.manager.is_alive() {
         // Everything that follows would wait for it in vain.
-        session.check(false, || "OpenSM died of the questions".to_owned());
-        return Ok(session.finish());
+        stage.check(false, || "OpenSM died of the questions".to_owned());
+        return Ok(stage.finish());
     }
-    counters(&mut session)?;
-    osmtest::run(&mut session)?;
-    lost::unlink(&mut session)?;
-    lost::disable(&mut session)?;
-    Ok(session.finish())
+    counters(&mut stage)?;
+    osmtest::run(&mut stage)?;
+    lost::unlink(&mut stage)?;
+    lost::disable(&mut stage)?;
+    Ok(stage.finish())
 }
 
 /// Brings the fabric up and compares the tables; with the second engine, clients also ping.
 ///
 /// # Errors
-/// See [`SessionError`].
-pub fn brief(setup: &Setup<'_>) -> Result<Record, SessionError> {
-    let mut session = Session::start(setup)?;
-    bring_up(&mut session)?;
-    let (first, last) = (session.actors.manager.lid, session.actors.last.lid);
-    let leaf = session.actors.leaf.clone();
+/// See [`StageError`].
+pub fn brief(setup: &Setup<'_>) -> Result<Record, StageError> {
+    let mut stage = Stage::start(setup)?;
+    bring_up(&mut stage)?;
+    let (first, last) = (stage.actors.manager.lid, stage.actors.last.lid);
+    let leaf = stage.actors.leaf.clone();
     for line in [
         format!("ibtracert {first} {last}"),
         format!("ibtracert {last} {first}"),
@@ -52,19 +52,19 @@ pub fn brief(setup: &Setup<'_>) -> Result<Record, SessionError> {
         format!("smpquery switchinfo {}", leaf.lid),
         "dump_mfts".to_owned(),
     ] {
-        session.ask(&Question::new(&line))?;
+        stage.ask(&Question::new(&line))?;
     }
     if setup.engine == ENGINES[1] {
-        ping(&mut session)?;
+        ping(&mut stage)?;
     }
-    Ok(session.finish())
+    Ok(stage.finish())
 }
 
 /// Says whether the simulator complains of the fabric, as ibsim 0.10 does of speeds beyond HDR.
 ///
 /// # Errors
-/// See [`SessionError`].
-pub fn complains(setup: &Setup<'_>) -> Result<bool, SessionError> {
+/// See [`StageError`].
+pub fn complains(setup: &Setup<'_>) -> Result<bool, StageError> {
     let directory = &setup.directory;
     fs::create_dir_all(directory)?;
     let net = directory.join("net");
@@ -75,31 +75,31 @@ pub fn complains(setup: &Setup<'_>) -> Result<bool, SessionError> {
 }
 
 /// Checks that the simulator has the tables that OpenSM thinks it has.
-fn bring_up(session: &mut Session<'_>) -> Result<(), SessionError> {
-    let engine = session.record.engine.clone();
-    session.note("the engine that configured the switches", engine);
-    let answer = session.ask(&Question::new("dump_lfts"))?;
-    check_tables(session, &answer.output)?;
-    let lids = session.manager.lids()?;
+fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
+    let engine = stage.record.engine.clone();
+    stage.note("the engine that configured the switches", engine);
+    let answer = stage.ask(&Question::new("dump_lfts"))?;
+    check_tables(stage, &answer.output)?;
+    let lids = stage.manager.lids()?;
     let lids: String = lids.iter().map(|(guid, lid)| format!("{guid} {lid}\n")).collect();
-    session.note("the LIDs", lids);
+    stage.note("the LIDs", lids);
     Ok(())
 }
 
 /// Checks that what `dump_lfts` printed is what OpenSM wrote into its own dump.
-fn check_tables(session: &mut Session<'_>, dump_lfts: &str) -> Result<(), SessionError> {
-    let dump = session.manager.dump("opensm-lfts.dump")?;
+fn check_tables(stage: &mut Stage<'_>, dump_lfts: &str) -> Result<(), StageError> {
+    let dump = stage.manager.dump("opensm-lfts.dump")?;
     let (expected, mut found) = (tables::parse(&dump), tables::parse(dump_lfts));
     let top = expected.values().filter_map(|table| table.keys().last()).max();
     if let Some(&top) = top.filter(|&top| top % tables::BLOCK == 0) {
-        read_last_block(session, top, &mut found)?;
+        read_last_block(stage, top, &mut found)?;
     }
-    let switches = session.setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
-    session.check(!expected.is_empty() && expected.len() <= switches, || {
+    let switches = stage.setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
+    stage.check(!expected.is_empty() && expected.len() <= switches, || {
         format!("OpenSM's dump has {} switches, the fabric {switches}", expected.len())
     });
     let differences = tables::differences(&expected, &found);
-    session.check(differences.is_empty(), || {
+    stage.check(differences.is_empty(), || {
         format!("dump_lfts and opensm-lfts.dump differ:{differences}")
     });
     Ok(())
@@ -107,22 +107,18 @@ fn check_tables(session: &mut Session<'_>, dump_lfts: &str) -> Result<(), Sessio
 
 /// Reads the ports of the highest LID where `dump_lfts` leaves it out: it takes that LID for the end of
 /// the last block, so that one which is the first of its block is missing.
-fn read_last_block(
-    session: &mut Session<'_>,
-    lid: u16,
-    found: &mut Tables,
-) -> Result<(), SessionError> {
-    let fabric = session.setup.fabric;
-    let Some(start) = expect::seat_port(fabric, &session.seat.node) else { return Ok(()) };
+fn read_last_block(stage: &mut Stage<'_>, lid: u16, found: &mut Tables) -> Result<(), StageError> {
+    let fabric = stage.setup.fabric;
+    let Some(start) = expect::seat_port(fabric, &stage.seat.node) else { return Ok(()) };
     for (id, route) in expect::directed_routes(fabric, start) {
         let node = fabric.node(id);
         if !node.kind.is_switch() {
             continue;
         }
         let line = format!("smpdump -D {route} 0x19 {}", lid / tables::BLOCK);
-        let (answer, kept) = session.hear(&Question::new(&line))?;
+        let (answer, kept) = stage.hear(&Question::new(&line))?;
         let port = answer.output.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        session.check(port.is_some(), || format!("{line} shows no table ({})", kept.display()));
+        stage.check(port.is_some(), || format!("{line} shows no table ({})", kept.display()));
         if let Some(port) = port.filter(|&port| port != 255) {
             found.entry(node.guid).or_default().insert(lid, port);
         }
@@ -130,22 +126,22 @@ fn read_last_block(
     Ok(())
 }
 
-fn ask_all(session: &mut Session<'_>) -> Result<(), SessionError> {
-    let setup = session.setup;
-    for question in questions::all(&session.actors) {
-        let answer = session.ask(&question)?;
+fn ask_all(stage: &mut Stage<'_>) -> Result<(), StageError> {
+    let setup = stage.setup;
+    for question in questions::all(&stage.actors) {
+        let answer = stage.ask(&question)?;
         if question.node.is_some() {
             continue;
         }
         match question.words.join(" ").as_str() {
             "ibnetdiscover" => {
                 let faults = expect::discovered(setup.fabric, &answer.output);
-                session.check(faults.is_empty(), || faults.join("\n"));
+                stage.check(faults.is_empty(), || faults.join("\n"));
             }
             "iblinkinfo" => {
                 let found = expect::link_ends(&answer.output, setup.plan.speed);
                 let expected = 2 * setup.fabric.link_count();
-                session.check(found == expected, || {
+                stage.check(found == expected, || {
                     let speed = setup.plan.speed;
                     format!("iblinkinfo shows {found} ends of active {speed} links, not {expected}")
                 });
@@ -154,7 +150,7 @@ fn ask_all(session: &mut Session<'_>) -> Result<(), SessionError> {
                 let found =
                     ["Rate: ", "Link layer: "].map(|name| expect::word(&answer.output, name));
                 let rate = expect::rate(setup.plan.speed).to_string();
-                session.check(found == [Some(rate.as_str()), Some("InfiniBand")], || {
+                stage.check(found == [Some(rate.as_str()), Some("InfiniBand")], || {
                     format!("ibstat shows {found:?} on a port of {rate} Gbit/s")
                 });
             }
@@ -162,7 +158,7 @@ fn ask_all(session: &mut Session<'_>) -> Result<(), SessionError> {
         }
     }
     for line in ["saquery NR", "saquery PIR", "saquery SWIR"] {
-        session.ask(&Question { many: true, ..Question::new(line) })?;
+        stage.ask(&Question { many: true, ..Question::new(line) })?;
     }
     if setup.complete {
         let switches = setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
@@ -171,9 +167,9 @@ fn ask_all(session: &mut Session<'_>) -> Result<(), SessionError> {
             ("saquery LR", "LinkRecord dump", 2 * setup.fabric.link_count()),
             ("saquery SWIR", "SwitchInfoRecord dump", switches),
         ] {
-            let (answer, kept) = session.hear(&Question::new(line))?;
+            let (answer, kept) = stage.hear(&Question::new(line))?;
             let found = answer.output.matches(record).count();
-            session.check(found == expected, || {
+            stage.check(found == expected, || {
                 format!("{line} lists {found} records of {expected} ({})", kept.display())
             });
         }
@@ -182,21 +178,21 @@ fn ask_all(session: &mut Session<'_>) -> Result<(), SessionError> {
 }
 
 /// Checks that the counters of the two ends of a link agree, and counts known traffic.
-fn counters(session: &mut Session<'_>) -> Result<(), SessionError> {
-    let (host, far) = (session.actors.last.clone(), session.actors.far.clone());
+fn counters(stage: &mut Stage<'_>) -> Result<(), StageError> {
+    let (host, far) = (stage.actors.last.clone(), stage.actors.far.clone());
     let near = Question::new(&format!("perfquery {} {}", far.lid, far.port));
     let end = Question::new(&format!("perfquery {} 1", host.lid));
-    let read = |session: &mut Session<'_>, question: &Question| {
-        let (answer, _) = session.hear(question)?;
+    let read = |stage: &mut Stage<'_>, question: &Question| {
+        let (answer, _) = stage.hear(question)?;
         let counter = |name| expect::counter(&answer.output, name);
         let all = ["PortXmitPkts", "PortRcvPkts", "PortXmitData", "PortRcvData"].map(counter);
-        Ok::<_, SessionError>(all.map(|value| value.unwrap_or(u64::MAX)))
+        Ok::<_, StageError>(all.map(|value| value.unwrap_or(u64::MAX)))
     };
-    let before = (read(session, &end)?, read(session, &near)?);
+    let before = (read(stage, &end)?, read(stage, &near)?);
     for _ in 0..3 {
-        session.hear(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
+        stage.hear(&Question::new(&format!("smpquery nodeinfo {}", host.lid)))?;
     }
-    let after = (read(session, &end)?, read(session, &near)?);
+    let after = (read(stage, &end)?, read(stage, &near)?);
     // Both ends were read in the same order before and after, so what they gain is the same.
     let [xmit, rcv, xmit_data, rcv_data] =
         [0, 1, 2, 3].map(|at| after.0[at].wrapping_sub(before.0[at]));
@@ -204,7 +200,7 @@ fn counters(session: &mut Session<'_>) -> Result<(), SessionError> {
         [0, 1, 2, 3].map(|at| after.1[at].wrapping_sub(before.1[at]));
     let sent = (xmit, xmit_data) == (near_rcv, near_rcv_data);
     let received = (rcv, rcv_data) == (near_xmit, near_xmit_data);
-    session.check(xmit > 0 && rcv > 0 && sent && received, || {
+    stage.check(xmit > 0 && rcv > 0 && sent && received, || {
         format!(
             "perfquery: the last host gains {xmit} packets sent ({xmit_data} words) and {rcv} \
              received ({rcv_data}), its switch's port {near_rcv} received ({near_rcv_data}) and \
@@ -214,17 +210,17 @@ fn counters(session: &mut Session<'_>) -> Result<(), SessionError> {
     for (title, line, times) in [
         ("5 NodeInfo by LID", format!("smpquery nodeinfo {}", host.lid), 5),
         ("5 NodeInfo by directed route", format!("smpquery -D nodeinfo {}", host.route), 5),
-        ("2 traces", format!("ibtracert {} {}", session.actors.manager.lid, host.lid), 2),
+        ("2 traces", format!("ibtracert {} {}", stage.actors.manager.lid, host.lid), 2),
     ] {
-        let before = read(session, &end)?;
+        let before = read(stage, &end)?;
         for _ in 0..times {
-            session.hear(&Question::new(&line))?;
+            stage.hear(&Question::new(&line))?;
         }
-        let after = read(session, &end)?;
+        let after = read(stage, &end)?;
         let [xmit, rcv, xmit_data, rcv_data] =
             [0, 1, 2, 3].map(|at| after[at].wrapping_sub(before[at]));
         let text = format!("sent {xmit} ({xmit_data} words), received {rcv} ({rcv_data} words)");
-        session.note(&format!("what the counters of the last host gain by {title}"), text);
+        stage.note(&format!("what the counters of the last host gain by {title}"), text);
     }
     Ok(())
 }
@@ -233,21 +229,21 @@ fn counters(session: &mut Session<'_>) -> Result<(), SessionError> {
 ///
 /// OpenSM is ended first: the server's port asks for a manager's messages and says so in its
 /// capability mask, upon which OpenSM asks it for `SMInfo`, and of that ibping dies.
-fn ping(session: &mut Session<'_>) -> Result<(), SessionError> {
-    let (second, last) = (session.actors.second.clone(), session.actors.last.clone());
-    let ended = session.manager.stop();
-    session.ended = true;
-    session.check(ended, || "OpenSM does not end".to_owned());
+fn ping(stage: &mut Stage<'_>) -> Result<(), StageError> {
+    let (second, last) = (stage.actors.second.clone(), stage.actors.last.clone());
+    let ended = stage.manager.stop();
+    stage.ended = true;
+    stage.check(ended, || "OpenSM does not end".to_owned());
     let limit = Duration::from_secs(60);
     let server = Question { manages: true, limit, ..Question::new("ibping -S").on(&last.name) };
-    let server = session.leave_running(&server)?;
+    let server = stage.leave_running(&server)?;
     std::thread::sleep(Duration::from_millis(300));
-    session.ask(&Question::new(&format!("smpquery portinfo {} 1", last.lid)))?;
-    session.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)))?;
+    stage.ask(&Question::new(&format!("smpquery portinfo {} 1", last.lid)))?;
+    stage.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)))?;
     let answer =
-        session.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)).on(&second.name))?;
+        stage.ask(&Question::new(&format!("ibping -c 2 {}", last.lid)).on(&second.name))?;
     let heard = answer.output.contains("2 received");
-    session.check(heard, || format!("ibping: {}", answer.output.trim()));
+    stage.check(heard, || format!("ibping: {}", answer.output.trim()));
     drop(server);
     Ok(())
 }

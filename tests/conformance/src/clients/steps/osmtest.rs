@@ -1,6 +1,6 @@
 //! osmtest's flows against OpenSM on the simulator.
 
-use super::{Duration, Question, Session, SessionError, fs};
+use super::{Duration, Question, Stage, StageError, fs};
 
 /// The flows that pass with Debian's library on Debian's ibsim: create an inventory, event
 /// forwarding, quality of service, traps 64 and 65.
@@ -14,36 +14,36 @@ pub const FULL_FLOWS: [&str; 2] = ["s", "m"];
 pub const INVENTORY_FLOWS: [&str; 2] = ["a", "v"];
 
 /// Runs the flows that must pass; all of them when the library carries whole answers.
-pub(super) fn run(session: &mut Session<'_>) -> Result<(), SessionError> {
+pub(super) fn run(stage: &mut Stage<'_>) -> Result<(), StageError> {
     let mut flows = FLOWS.to_vec();
-    if session.setup.plan.flood {
+    if stage.setup.plan.flood {
         flows.push("f");
     }
-    if session.setup.complete {
+    if stage.setup.complete {
         flows.extend(FULL_FLOWS);
-        if session.setup.plan.lmc == 0 {
+        if stage.setup.plan.lmc == 0 {
             flows.extend(INVENTORY_FLOWS);
         }
     }
-    let (node, directory) = (session.actors.second.name.clone(), session.seat.directory.clone());
+    let (node, directory) = (stage.actors.second.name.clone(), stage.seat.directory.clone());
     let inventory = directory.join("inventory");
     for flow in flows {
         let log = directory.join(format!("osmtest-{flow}.log"));
         let line = format!("osmtest -f {flow} -i {} -l {}", inventory.display(), log.display());
         let limit = Duration::from_secs(60);
         let question = Question { limit, ..Question::new(&line).on(&node) };
-        let (answer, kept) = session.hear(&question)?;
+        let (answer, kept) = stage.hear(&question)?;
         let passed = answer.code == Some(0) && answer.output.contains("\" PASS");
-        session.check(passed, || {
+        stage.check(passed, || {
             let said = answer.output.lines().chain(answer.errors.lines()).last().unwrap_or("");
             format!("{question} does not pass: {said} ({})", kept.display())
         });
     }
-    if session.setup.complete {
+    if stage.setup.complete {
         let text = fs::read_to_string(&inventory).unwrap_or_default();
         let found = text.matches("DEFINE_NODE").count();
-        let expected = session.setup.fabric.node_count();
-        session.check(found == expected, || {
+        let expected = stage.setup.fabric.node_count();
+        stage.check(found == expected, || {
             format!("osmtest's inventory has {found} nodes of {expected}")
         });
     }

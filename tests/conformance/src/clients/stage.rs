@@ -18,10 +18,10 @@ use super::server::{Kind, Server};
 use crate::opensm::{PeerError, first_adapter};
 use crate::routing::RecipeError;
 
-/// Why a session did not come about.
+/// Why a stage did not come about.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SessionError {
+pub enum StageError {
     /// A program did not do its part.
     #[error(transparent)]
     Peer(#[from] PeerError),
@@ -60,11 +60,11 @@ pub struct Setup<'a> {
     pub preload: &'a Path,
     /// Whether that library carries answers of more than one MAD.
     pub complete: bool,
-    /// Whether what is compared with this session has another library.
+    /// Whether what is compared with this stage has another library.
     pub mixed: bool,
     /// The engine of OpenSM.
     pub engine: &'a str,
-    /// The directory of this session; it must not exist.
+    /// The directory of this stage; it must not exist.
     pub directory: PathBuf,
 }
 
@@ -81,7 +81,7 @@ pub struct Entry {
     pub many: bool,
 }
 
-/// What a session came to.
+/// What a stage came to.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The answers, in the order of the questions.
@@ -94,8 +94,8 @@ pub struct Record {
     pub checks: usize,
 }
 
-/// A running session.
-pub struct Session<'a> {
+/// A running stage.
+pub struct Stage<'a> {
     /// What it was set up for.
     pub setup: &'a Setup<'a>,
     /// OpenSM.
@@ -112,12 +112,12 @@ pub struct Session<'a> {
     pub server: Box<dyn Server>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> Stage<'a> {
     /// Starts the simulator and OpenSM, and returns after SUBNET UP.
     ///
     /// # Errors
-    /// See [`SessionError`].
-    pub fn start(setup: &'a Setup<'a>) -> Result<Self, SessionError> {
+    /// See [`StageError`].
+    pub fn start(setup: &'a Setup<'a>) -> Result<Self, StageError> {
         let directory = &setup.directory;
         let work = directory.join("clients");
         fs::create_dir_all(&work)?;
@@ -140,8 +140,7 @@ impl<'a> Session<'a> {
             limit: Duration::from_secs(60),
         };
         let manager = Manager::start(&seat, &directory, &options)?;
-        let actors =
-            Actors::choose(setup.fabric, &manager.lids()?).ok_or(SessionError::NoActors)?;
+        let actors = Actors::choose(setup.fabric, &manager.lids()?).ok_or(StageError::NoActors)?;
         let record = Record { engine: manager.engine(), ..Record::default() };
         Ok(Self { setup, manager, seat, actors, ended: false, record, server })
     }
@@ -150,7 +149,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Fails when the client cannot be run.
-    pub fn ask(&mut self, question: &Question) -> Result<Answer, SessionError> {
+    pub fn ask(&mut self, question: &Question) -> Result<Answer, StageError> {
         let (answer, kept) = self.hear(question)?;
         let (command, text) = (question.to_string(), normal(question, &answer, self.setup.mixed));
         let many = question.many;
@@ -162,16 +161,16 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Fails when the client cannot be run.
-    pub fn hear(&mut self, question: &Question) -> Result<(Answer, PathBuf), SessionError> {
+    pub fn hear(&mut self, question: &Question) -> Result<(Answer, PathBuf), StageError> {
         let name = self.place(question);
         let answer = self.seat.ask(question, &name)?;
         if answer.code.is_none() && !self.ended {
             let question = question.to_string();
             if self.server.usage().is_none() {
-                return Err(SessionError::Gone { program: "the simulator", question });
+                return Err(StageError::Gone { program: "the simulator", question });
             }
             if !self.manager.is_alive() {
-                return Err(SessionError::Gone { program: "OpenSM", question });
+                return Err(StageError::Gone { program: "OpenSM", question });
             }
         }
         Ok((answer, name.with_extension("out")))
@@ -181,7 +180,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Fails when the client cannot be run.
-    pub fn leave_running(&mut self, question: &Question) -> Result<Group, SessionError> {
+    pub fn leave_running(&mut self, question: &Question) -> Result<Group, StageError> {
         let name = self.place(question);
         Ok(self.seat.start(question, &name)?)
     }
