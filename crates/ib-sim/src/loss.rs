@@ -50,7 +50,7 @@ pub enum Loss {
     /// It stood at the head of its queue for too long.
     #[error("it waited too long at the head of lane {0}")]
     HeadOfQueue(u8),
-    /// It was in a switch for longer than the switch's LifeTimeValue allows.
+    /// It was in a switch for longer than the switch's `LifeTimeValue` allows.
     #[error("it was in the switch for too long, on lane {0}")]
     LifeTime(u8),
     /// The buffer for subnet management was full.

@@ -88,7 +88,7 @@ impl fmt::Display for Time {
         let nanos = self.0.as_nanos();
         match [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")]
             .into_iter()
-            .find(|(unit, _)| nanos % unit == 0)
+            .find(|(unit, _)| nanos.is_multiple_of(*unit))
         {
             Some((unit, name)) => write!(f, "{}{name}", nanos / unit),
             None => write!(f, "{nanos}ns"),
