@@ -119,7 +119,14 @@ impl Client {
     fn ask(&self, kind: u32, payload: &[u8]) -> Control {
         self.control.send(&Control::new(self.number, kind, payload).to_bytes()).expect("sent");
         let mut bytes = [0; Control::LENGTH];
-        assert_eq!(self.control.recv(&mut bytes).expect("an answer"), bytes.len());
+        // A process that was stopped and goes on is interrupted in a wait with a limit.
+        let length = loop {
+            match self.control.recv(&mut bytes) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                result => break result.expect("an answer"),
+            }
+        };
+        assert_eq!(length, bytes.len());
         Control::parse(&bytes).expect("a control message")
     }
 
