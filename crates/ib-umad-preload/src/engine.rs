@@ -229,9 +229,9 @@ impl Engine {
         Ok(length)
     }
 
-    /// Returns true when a file has something to read.
+    /// Returns true when a file has something to read, or will never have.
     pub(crate) fn is_readable(&self, file: FileId) -> bool {
-        self.files.get(&file).is_some_and(|file| !file.messages.is_empty())
+        self.files.get(&file).is_some_and(|file| self.closed || !file.messages.is_empty())
     }
 
     /// Does what is due: sends again, gives up.
@@ -263,9 +263,14 @@ impl Engine {
         self.outgoing.pop_front()
     }
 
-    /// Returns a file that has something new to read.
+    /// Returns a file that has something new to read; not one whose reader was there before.
     pub(crate) fn poll_woken(&mut self) -> Option<FileId> {
-        self.woken.pop()
+        loop {
+            let file = self.woken.pop()?;
+            if self.is_readable(file) {
+                return Some(file);
+            }
+        }
     }
 
     /// Returns when [`Engine::handle_timeout`] is due.

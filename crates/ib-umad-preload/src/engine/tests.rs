@@ -101,6 +101,8 @@ fn a_request_is_sent_again_and_given_up() {
     let (header, body) = read(&mut engine, file, 320).expect("the end of it");
     assert_eq!((header.status, body.len()), (110, 24));
 
+    assert_eq!(engine.poll_woken(), None, "whoever read it was there before");
+
     // What the simulator gives back is sent again at once.
     engine.write(Instant::ZERO, file, &written(slot, 5, 100, 1, &request.0)).expect("sent");
     for _ in 0..2 {
