@@ -29,18 +29,22 @@ pub(crate) struct Args {
     ibsim_alone: bool,
 }
 
+/// OpenSM's own window, and one that its users set on large fabrics.
+const WINDOWS: [u8; 2] = [4, 32];
+
 const HEADING: &str = "## Simulator";
 
 const HEAD: &str = "\
 Written by `cargo xtask bench sim`: the same OpenSM (minhop, `-D 0x03`, no dumps) on the same fabric on ibsim
 and on `ibfabric sim`, in turn, through Debian's libumad2sim.
 
+* *window*: how many SMPs OpenSM has on their way at once, `--maxsmps`; 4 is its default.
 * *up*: the time from OpenSM's start to SUBNET UP in its log; most of it is OpenSM's own work.
 * *CPU*: what the simulator's process used until then, user and system together, with its start.
 * *memory*: the peak resident set of the simulator's process.
 
-| fabric | simulator | up | CPU | memory |
-|---|---|---|---|---|
+| fabric | window | simulator | up | CPU | memory |
+|---|---|---|---|---|---|
 ";
 
 /// One bring-up: seconds and MB.
@@ -62,18 +66,20 @@ pub(crate) fn run(args: &Args) -> Chored {
     for kind in [SMALL, LARGE].into_iter().filter(|kind| wanted(kind)) {
         let net = scratch.path().join("net");
         write_fabric(kind, &net)?;
-        let mut runs: Vec<Vec<Run>> = simulators.iter().map(|_| Vec::new()).collect();
-        for _ in 0..args.runs {
-            // In turn, so that a machine that slows down slows down both.
-            for (simulator, runs) in simulators.iter().zip(&mut runs) {
-                let directory = tempfile::tempdir_in(scratch.path())?;
-                runs.push(bring_up(simulator, &net, directory.path(), &library)?);
+        for window in WINDOWS {
+            let mut runs: Vec<Vec<Run>> = simulators.iter().map(|_| Vec::new()).collect();
+            for _ in 0..args.runs {
+                // In turn, so that a machine that slows down slows down both.
+                for (simulator, runs) in simulators.iter().zip(&mut runs) {
+                    let directory = tempfile::tempdir_in(scratch.path())?;
+                    runs.push(bring_up(simulator, &net, (directory.path(), window), &library)?);
+                }
             }
-        }
-        for (simulator, runs) in simulators.iter().zip(&runs) {
-            let line = line(kind, simulator, runs);
-            eprint!("{line}");
-            table.push_str(&line);
+            for (simulator, runs) in simulators.iter().zip(&runs) {
+                let line = line((kind, window), simulator, runs);
+                eprint!("{line}");
+                table.push_str(&line);
+            }
         }
     }
     let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
@@ -87,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Chored {
 fn bring_up(
     simulator: &Kind,
     net: &Path,
-    directory: &Path,
+    (directory, window): (&Path, u8),
     library: &Path,
 ) -> Result<Run, Box<dyn std::error::Error>> {
     let socket = socket_name();
@@ -96,7 +102,7 @@ fn bring_up(
     let node = first_adapter(&text).ok_or("the fabric has no channel adapter")?.to_owned();
     let seat = Seat { socket, preload: library.to_owned(), node, directory: directory.to_owned() };
     let limit = Duration::from_secs(600);
-    let options = Options { engine: "minhop", lmc: 0, log_flags: 0x03, limit };
+    let options = Options { engine: "minhop", lmc: 0, log_flags: 0x03, window, limit };
     let manager = Manager::start(&seat, directory, &options)?;
     let Usage { cpu, peak } = server.usage().ok_or("the simulator ended by itself")?;
     let up = manager.elapsed.as_secs_f64();
@@ -107,10 +113,10 @@ fn bring_up(
     }
 }
 
-fn line(kind: &str, simulator: &Kind, runs: &[Run]) -> String {
+fn line((kind, window): (&str, u8), simulator: &Kind, runs: &[Run]) -> String {
     let of = |pick: fn(&Run) -> f64| median(runs.iter().map(pick).collect());
     format!(
-        "| `{kind}` | {} | {:.1} s | {:.2} s | {:.0} MB |\n",
+        "| `{kind}` | {window} | {} | {:.1} s | {:.2} s | {:.0} MB |\n",
         simulator.name(),
         of(|run| run.up),
         of(|run| run.cpu),

@@ -22,6 +22,8 @@ pub struct Options<'a> {
     pub lmc: u8,
     /// The log flags: 0x43 with dumps of the tables, 0x03 without.
     pub log_flags: u8,
+    /// How many SMPs it has on their way at once; its own default is 4.
+    pub window: u8,
     /// How long the first bring-up may take.
     pub limit: Duration,
 }
@@ -47,7 +49,8 @@ impl Manager {
         let mut command = Group::bound("opensm");
         // -d2 writes every line of the log at once; -s 0 leaves sweeps to traps.
         command
-            .args(["-R", options.engine, "-s", "0", "-d2", "--maxsmps", "32"])
+            .args(["-R", options.engine, "-s", "0", "-d2"])
+            .args(["--maxsmps", &options.window.to_string()])
             .args([
                 "-l",
                 &options.lmc.to_string(),

@@ -137,6 +137,7 @@ impl<'a> Stage<'a> {
             engine: setup.engine,
             lmc: setup.plan.lmc,
             log_flags: 0x43,
+            window: 32,
             limit: Duration::from_secs(60),
         };
         let manager = Manager::start(&seat, &directory, &options)?;
