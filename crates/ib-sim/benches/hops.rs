@@ -1,16 +1,19 @@
 //! How many hops of datagrams a simulated tree of three levels does in a second.
 
-use std::collections::BTreeSet;
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ib_link::{Datagram, Incoming, Remote};
 use ib_routing::engine::engine;
 use ib_routing::{EngineKind, RoutingOptions, Subnet, SubnetOptions};
 use ib_sim::{ClientId, ClientOptions, Command, Options, Sim, Target};
+use ib_topology::Fabric;
 use ib_topology::generate::{Kind, generate};
-use ib_topology::{Fabric, NodeId};
 use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState, SwitchInfo};
 use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
+
+#[path = "../tests/campaign/paths.rs"]
+mod paths;
+
+use paths::paths;
 
 /// How many requests are under way at the same time.
 const WINDOW: u64 = 64;
@@ -54,28 +57,6 @@ fn drain(sim: &mut Sim, client: ClientId, before: u64) -> u64 {
     }
     assert_eq!(answers, WINDOW, "every request is answered");
     sim.stats().hops - before
-}
-
-/// Returns the path of a directed route from the first host to each node, nearest first.
-fn paths(fabric: &Fabric) -> Vec<(NodeId, Vec<u8>)> {
-    let host = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).expect("a host").0;
-    let mut paths = vec![(host, Vec::new())];
-    let mut seen = BTreeSet::from([host]);
-    let mut next = 0;
-    while let Some((at, path)) = paths.get(next).cloned() {
-        next += 1;
-        if next > 1 && !fabric.node(at).kind.is_switch() {
-            continue;
-        }
-        for (id, port) in fabric.ports_of(at) {
-            let Some(peer) = fabric.peer(id) else { continue };
-            if seen.insert(peer.node) {
-                let path = path.iter().copied().chain([port.number]).collect();
-                paths.push((peer.node, path));
-            }
-        }
-    }
-    paths
 }
 
 fn set<A: Attribute>(sim: &mut Sim, client: ClientId, path: &[u8], (value, modifier): (&A, u32)) {

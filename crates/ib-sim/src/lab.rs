@@ -295,6 +295,18 @@ pub(crate) fn check(sim: &Sim) {
     }
 }
 
+/// Returns a row of two switches that is ready for traffic.
+pub(crate) fn two_switches() -> Sim {
+    ready(&row(2), Options::default())
+}
+
+/// Runs a command that has to work, and lets everything happen that comes of it.
+pub(crate) fn run(sim: &mut Sim, text: &str) {
+    sim.run(&text.parse().expect("a command")).expect("it can be done");
+    sim.settle(sim.now());
+    check(sim);
+}
+
 /// Checks that nothing is left of what was sent but what clients were handed to answer.
 pub(crate) fn check_settled(sim: &Sim) {
     check(sim);

@@ -3,8 +3,7 @@ use ib_types::Instant;
 use ib_wire::mad::sm::{PhysState, PortState};
 
 use super::*;
-use crate::lab::{self, lid, node, port};
-use crate::sim::Options;
+use crate::lab::{self, lid, node, port, run, two_switches as made};
 
 fn target(node: &str, port: Option<u8>) -> Target {
     Target { node: node.to_owned(), port }
@@ -199,16 +198,6 @@ fn times_are_read_with_their_units() {
     {
         assert_eq!(nanos(wrong), None, "{wrong}");
     }
-}
-
-fn made() -> Sim {
-    lab::ready(&lab::row(2), Options::default())
-}
-
-fn run(sim: &mut Sim, text: &str) {
-    sim.run(&text.parse().unwrap()).unwrap();
-    sim.settle(sim.now());
-    lab::check(sim);
 }
 
 fn fails(sim: &mut Sim, text: &str) -> CommandError {

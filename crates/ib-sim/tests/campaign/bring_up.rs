@@ -1,15 +1,15 @@
 //! What a subnet manager writes: LIDs, tables, states of ports.
 
-use std::collections::BTreeSet;
-
 use ib_link::Remote;
 use ib_mad::{Client, Request, RequesterConfig};
 use ib_routing::engine::engine;
 use ib_routing::{EngineKind, RoutingOptions, Subnet, SubnetOptions};
 use ib_sim::{Options, Sim, SimLink};
-use ib_topology::{Fabric, NodeId};
+use ib_topology::Fabric;
 use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState, SwitchInfo};
 use ib_wire::mad::{Attribute, Mad, Method, TransactionId, smp};
+
+use crate::paths::paths;
 
 /// The requests of a subnet manager on the first host, the nearest nodes first. What is in an earlier
 /// part is there before a later part is sent.
@@ -74,26 +74,4 @@ fn set<A: Attribute>(path: &[u8], value: &A, modifier: u32) -> Mad {
     let mut mad = smp::directed_request(Method::SET, TransactionId(0), what, path);
     mad.set_attribute(value);
     mad
-}
-
-/// Returns the path of a directed route from the first host to each node, the nearest first.
-fn paths(fabric: &Fabric) -> Vec<(NodeId, Vec<u8>)> {
-    let host = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).expect("a host").0;
-    let mut paths = vec![(host, Vec::new())];
-    let mut seen = BTreeSet::from([host]);
-    let mut next = 0;
-    while let Some((at, path)) = paths.get(next).cloned() {
-        next += 1;
-        if next > 1 && !fabric.node(at).kind.is_switch() {
-            continue;
-        }
-        for (id, port) in fabric.ports_of(at) {
-            let Some(peer) = fabric.peer(id) else { continue };
-            if seen.insert(peer.node) {
-                let path = path.iter().copied().chain([port.number]).collect();
-                paths.push((peer.node, path));
-            }
-        }
-    }
-    paths
 }

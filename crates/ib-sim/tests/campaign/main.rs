@@ -16,6 +16,7 @@
 
 mod bring_up;
 mod discovery;
+mod paths;
 mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};

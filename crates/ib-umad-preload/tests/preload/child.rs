@@ -1,4 +1,4 @@
-//! What runs under the preloaded library: a test of its own that `main.rs` starts.
+//! What runs under the preloaded library, in a process of its own that a test of `main.rs` starts.
 
 use std::ffi::CString;
 use std::io;
@@ -23,9 +23,8 @@ macro_rules! call {
     }};
 }
 
-#[test]
-#[ignore = "runs only under the library, started by another test"]
-fn behaves() {
+/// Does with descriptors what programs do, and checks what comes of it.
+pub(crate) fn behaves() {
     let file = open(libc::O_NONBLOCK);
     assert!(call!(fcntl(file, libc::F_GETFD)).is_ok(), "it is a real descriptor");
     assert!(file < 1024);

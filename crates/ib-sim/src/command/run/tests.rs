@@ -6,18 +6,8 @@ use ib_wire::mad::{Attribute, AttributeId};
 
 use super::*;
 use crate::counters::Counters;
-use crate::lab::{self, lid, node, port};
+use crate::lab::{self, lid, node, port, run, two_switches as made};
 use crate::sim::{ClientId, Options};
-
-fn made() -> Sim {
-    lab::ready(&lab::row(2), Options::default())
-}
-
-fn run(sim: &mut Sim, text: &str) {
-    sim.run(&text.parse().unwrap()).unwrap();
-    sim.settle(sim.now());
-    lab::check(sim);
-}
 
 /// Reads PortCounters of port 2 of s1, or sets all of them to zero first.
 fn port_counters(sim: &mut Sim, client: ClientId, reset: bool) -> PortCounters {
