@@ -1,0 +1,84 @@
+//! How a subnet is managed. The fields have the names of OpenSM's configuration file, and its
+//! defaults unless it says otherwise.
+
+use std::time::Duration;
+
+use ib_mad::Timing;
+use ib_mad::Backoff;
+use ib_wire::mad::sm::VlCap;
+
+use crate::plan::RoutingConfig;
+
+/// How a subnet is managed.
+#[derive(Clone, Debug)]
+pub struct SmConfig {
+    /// The upper half of the GIDs.
+    pub subnet_prefix: u64,
+    /// The key that guards the attributes of all ports; zero for none.
+    pub m_key: u64,
+    /// Seconds until the protection of the key ends when nobody renews it; 0 for never.
+    pub m_key_lease_period: u16,
+    /// How much the key protects, 0 to 3.
+    pub m_key_protection_level: u8,
+    /// The key that managers of the subnet share.
+    pub sm_key: u64,
+    /// The priority among managers, 0 to 15; the higher one wins, then the lower GUID.
+    pub sm_priority: u8,
+    /// The longest trip through the subnet: 4.096 µs × 2^value.
+    pub subnet_timeout: u8,
+    /// How long a packet may stay in a switch: 4.096 µs × 2^value; above 19 for ever.
+    pub packet_life_time: u8,
+    /// How long a packet may stand at the head of the queue to another switch.
+    pub head_of_queue_lifetime: u8,
+    /// How long a packet may stand at the head of the queue to an adapter.
+    pub leaf_head_of_queue_lifetime: u8,
+    /// After how many packets dropped in sequence a lane to another switch stalls.
+    pub vl_stall_count: u8,
+    /// After how many packets dropped in sequence a lane to an adapter stalls.
+    pub leaf_vl_stall_count: u8,
+    /// How many local physical errors make a trap.
+    pub local_phy_errors_threshold: u8,
+    /// How many overruns make a trap.
+    pub overrun_errors_threshold: u8,
+    /// The most data lanes that are used.
+    pub max_op_vls: VlCap,
+    /// How many SMPs may be on their way; at least one is.
+    pub max_smps: usize,
+    /// How patiently an SMP's answer is awaited.
+    pub timing: Timing,
+    /// The time between light sweeps; `None` for none.
+    pub sweep_interval: Option<Duration>,
+    /// LIDs and routes.
+    pub routing: RoutingConfig,
+}
+
+impl Default for SmConfig {
+    /// OpenSM's defaults, but for 64 SMPs under way instead of 4.
+    fn default() -> Self {
+        Self {
+            subnet_prefix: 0xfe80_0000_0000_0000,
+            m_key: 0,
+            m_key_lease_period: 0,
+            m_key_protection_level: 0,
+            sm_key: 1,
+            sm_priority: 0,
+            subnet_timeout: 18,
+            packet_life_time: 0x12,
+            head_of_queue_lifetime: 0x12,
+            leaf_head_of_queue_lifetime: 0x10,
+            vl_stall_count: 7,
+            leaf_vl_stall_count: 7,
+            local_phy_errors_threshold: 8,
+            overrun_errors_threshold: 8,
+            max_op_vls: VlCap::VL0_14,
+            max_smps: 64,
+            timing: Timing {
+                timeout: Duration::from_millis(200),
+                retries: 3,
+                backoff: Backoff::Fixed,
+            },
+            sweep_interval: Some(Duration::from_secs(10)),
+            routing: RoutingConfig::default(),
+        }
+    }
+}

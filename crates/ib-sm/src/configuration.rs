@@ -1,0 +1,359 @@
+//! What has to be written so that a subnet becomes what its plan says.
+//!
+//! Writing goes in passes: all of a pass is answered before the next one starts.
+//!
+//! 1. Ports get their LIDs and settings and leave the state Init; switches get the size of their
+//!    tables; entries that could close a ring of old and new ones are set to "no path".
+//! 2. The tables are written.
+//! 3. The ports go into service.
+
+use std::collections::BTreeMap;
+
+use ib_mad::{Failure, Message};
+use ib_routing::{NO_PATH, SwitchId};
+use ib_types::Guid;
+use ib_wire::mad::sm::{LinearForwardingBlock, PortInfo, PortState, SwitchInfo};
+use ib_wire::mad::smp;
+use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
+
+use crate::config::SmConfig;
+use crate::fault::{Fault, PortName, Reason};
+use crate::found::{Found, NodeIndex, Place};
+use crate::plan::Plan;
+use crate::tables::Tables;
+
+mod detour;
+mod settings;
+
+const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
+
+/// Something to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// The settings of a port.
+    Port(Place),
+    /// The settings of a switch.
+    Switch(NodeIndex),
+    /// A block of a table in which entries give way to "no path".
+    Clear { node: NodeIndex, block: u16 },
+    /// A block of a table.
+    Lft { node: NodeIndex, block: u16 },
+    /// A port goes into service.
+    Activate(Place),
+}
+
+/// How much was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Settings of ports, and their way into service.
+    pub ports: u64,
+    /// Settings of switches.
+    pub switches: u64,
+    /// Blocks of forwarding tables.
+    pub lft_blocks: u64,
+    /// Entries of forwarding tables that have changed in the end.
+    pub lft_entries: u64,
+    /// Entries that were "no path" for a while so that no ring was closed.
+    pub detoured: u64,
+}
+
+/// The writing of a plan.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    plan: Plan,
+    passes: std::collections::VecDeque<Vec<Work>>,
+    /// How many of the first pass were handed out.
+    next: usize,
+    waiting: usize,
+    /// The row of each switch in the plan's tables.
+    rows: BTreeMap<NodeIndex, SwitchId>,
+    /// The entries that give way first, by switch: LIDs in rising order.
+    detours: BTreeMap<NodeIndex, Vec<u16>>,
+    written: Written,
+    faults: Vec<Fault>,
+    /// Whether something was not written.
+    incomplete: bool,
+}
+
+/// What writing goes by.
+pub(crate) struct Context<'a> {
+    pub(crate) config: &'a SmConfig,
+    pub(crate) found: &'a mut Found,
+    pub(crate) tables: &'a mut Tables,
+    /// Whether clients shall register again.
+    pub(crate) reregister: bool,
+}
+
+impl Configuration {
+    /// Finds out what has to be written.
+    pub(crate) fn new(plan: Plan, context: &Context<'_>) -> Self {
+        let found = &*context.found;
+        let mut rows = BTreeMap::new();
+        for (row, guid) in plan.switches.iter().enumerate() {
+            let node = found.find(*guid).expect("the plan is one of these switches");
+            rows.insert(node, SwitchId(row as u16));
+        }
+        let mut this = Self {
+            plan,
+            passes: std::collections::VecDeque::new(),
+            next: 0,
+            waiting: 0,
+            rows,
+            detours: BTreeMap::new(),
+            written: Written::default(),
+            faults: Vec::new(),
+            incomplete: false,
+        };
+        this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
+        let mut first = this.port_work(context);
+        first.extend(this.switch_work(context));
+        let detours = this.clear_work();
+        let tables = this.table_work(context);
+        if detours.is_empty() {
+            first.extend(tables);
+            this.passes.push_back(first);
+        } else {
+            first.extend(detours);
+            this.passes.push_back(first);
+            this.passes.push_back(tables);
+        }
+        this.passes.push_back(this.activation_work(context));
+        this
+    }
+
+    /// Returns the next thing to write and the request that writes it.
+    pub(crate) fn next(&mut self, context: &Context<'_>) -> Option<(Work, Mad)> {
+        loop {
+            let pass = self.passes.front()?;
+            if let Some(&work) = pass.get(self.next) {
+                self.next += 1;
+                if let Some(mad) = self.request(work, context) {
+                    self.waiting += 1;
+                    return Some((work, mad));
+                }
+            } else if self.waiting > 0 {
+                return None;
+            } else {
+                self.passes.pop_front();
+                self.next = 0;
+            }
+        }
+    }
+
+    /// Returns true when all is written that could be.
+    pub(crate) fn is_done(&self) -> bool {
+        self.waiting == 0
+            && self.passes.iter().enumerate().all(|(index, pass)| {
+                pass.len() <= if index == 0 { self.next } else { 0 }
+            })
+    }
+
+    /// Returns the plan, what was written, what is wrong, and whether anything is missing.
+    pub(crate) fn finish(self) -> (Plan, Written, Vec<Fault>, bool) {
+        (self.plan, self.written, self.faults, self.incomplete)
+    }
+
+    /// Takes the end of a request.
+    pub(crate) fn handle(
+        &mut self,
+        work: Work,
+        result: Result<Message, Failure>,
+        context: &mut Context<'_>,
+    ) {
+        self.waiting -= 1;
+        let mad = match result {
+            Ok(message) if message.status().is_ok() => *message.mad(),
+            Ok(message) => return self.failed(work, Reason::Status(message.status()), context),
+            Err(failure) => return self.failed(work, Reason::Failure(failure), context),
+        };
+        match work {
+            Work::Port(place) | Work::Activate(place) => {
+                self.written.ports += 1;
+                let info = mad.attribute::<PortInfo>().expect("what was written");
+                context.found.port_mut(place).info = Some(Box::new(info));
+            }
+            Work::Switch(node) => {
+                self.written.switches += 1;
+                context.found.node_mut(node).switch = mad.attribute();
+            }
+            Work::Clear { node, block } => self.table_written(node, block, true, context),
+            Work::Lft { node, block } => self.table_written(node, block, false, context),
+        }
+    }
+
+    fn table_written(
+        &mut self,
+        node: NodeIndex,
+        block: u16,
+        clear: bool,
+        context: &mut Context<'_>,
+    ) {
+        let guid = context.found.node(node).info.node_guid;
+        let wanted =
+            if clear { self.cleared(node, block, context) } else { self.wanted(node, block) };
+        let table = context.tables.entry(guid).or_default();
+        let before = table.block(block.into());
+        let changed = (0..BLOCK).filter(|&at| before.is_none_or(|old| old[at] != wanted[at]));
+        let changed = changed.count() as u64;
+        self.written.lft_blocks += 1;
+        if clear {
+            self.written.detoured += changed;
+        } else {
+            self.written.lft_entries += changed;
+        }
+        table.set(block.into(), &wanted);
+    }
+
+    fn failed(&mut self, work: Work, reason: Reason, context: &mut Context<'_>) {
+        self.incomplete = true;
+        let found = &*context.found;
+        let node_name = |node: NodeIndex| PortName { port: None, ..found.name(node.at(0)) };
+        let (at, attribute) = match work {
+            Work::Port(place) | Work::Activate(place) => {
+                (found.name(place), AttributeId::PORT_INFO)
+            }
+            Work::Switch(node) => (node_name(node), AttributeId::SWITCH_INFO),
+            Work::Clear { node, block } | Work::Lft { node, block } => {
+                let guid = found.node(node).info.node_guid;
+                context.tables.entry(guid).or_default().forget(block.into());
+                (node_name(node), AttributeId::LINEAR_FORWARDING)
+            }
+        };
+        self.faults.push(Fault::NoAnswer { at, attribute, set: true, reason });
+        if matches!(work, Work::Clear { .. }) {
+            // Nobody knows whether the entries have given way, so those that rely on it stay.
+            self.passes.truncate(1);
+        }
+    }
+
+    /// Returns the request that writes something; `None` when there is nothing to change any more.
+    fn request(&self, work: Work, context: &Context<'_>) -> Option<Mad> {
+        let found = &*context.found;
+        match work {
+            Work::Port(place) => {
+                let wanted = settings::wanted(place, &self.plan, context)?;
+                Some(set(found.route(place), place.port.into(), &wanted))
+            }
+            Work::Activate(place) => {
+                let mut info = **found.port(place).info.as_ref()?;
+                if info.port_state != PortState::ARMED {
+                    return None;
+                }
+                settings::keep(&mut info);
+                info.port_state = PortState::ACTIVE;
+                Some(set(found.route(place), place.port.into(), &info))
+            }
+            Work::Switch(node) => {
+                Some(set(&found.node(node).route, 0, &self.switch_info(node, context)?))
+            }
+            Work::Clear { node, block } => {
+                let block_of = LinearForwardingBlock { ports: self.cleared(node, block, context) };
+                Some(set(&found.node(node).route, block.into(), &block_of))
+            }
+            Work::Lft { node, block } => {
+                let wanted = LinearForwardingBlock { ports: self.wanted(node, block) };
+                Some(set(&found.node(node).route, block.into(), &wanted))
+            }
+        }
+    }
+
+    fn port_work(&self, context: &Context<'_>) -> Vec<Work> {
+        let ports = places(context.found);
+        let changes = ports.filter(|&at| settings::wanted(at, &self.plan, context).is_some());
+        changes.map(Work::Port).collect()
+    }
+
+    fn activation_work(&self, context: &Context<'_>) -> Vec<Work> {
+        let found = &*context.found;
+        places(found).filter(|&at| settings::may_activate(at, found)).map(Work::Activate).collect()
+    }
+
+    fn switch_work(&self, context: &Context<'_>) -> Vec<Work> {
+        let nodes = self.rows.keys().copied();
+        nodes.filter(|&node| self.switch_info(node, context).is_some()).map(Work::Switch).collect()
+    }
+
+    /// Returns the settings of a switch; `None` when they are right.
+    fn switch_info(&self, node: NodeIndex, context: &Context<'_>) -> Option<SwitchInfo> {
+        let info = context.found.node(node).switch?;
+        let wanted = SwitchInfo {
+            linear_fdb_top: self.plan.max_lid,
+            life_time: context.config.packet_life_time,
+            ..info
+        };
+        // Writing the bit back clears it.
+        (wanted != info || info.port_state_change).then_some(wanted)
+    }
+
+    fn clear_work(&self) -> Vec<Work> {
+        let mut work = Vec::new();
+        for (&node, lids) in &self.detours {
+            let mut blocks: Vec<u16> = lids.iter().map(|lid| lid / BLOCK as u16).collect();
+            blocks.dedup();
+            work.extend(blocks.into_iter().map(|block| Work::Clear { node, block }));
+        }
+        work
+    }
+
+    /// Returns the blocks that differ from what the switches hold.
+    fn table_work(&self, context: &Context<'_>) -> Vec<Work> {
+        let mut work = Vec::new();
+        for &node in self.rows.keys() {
+            let guid = context.found.node(node).info.node_guid;
+            let table = context.tables.get(&guid);
+            let blocks = usize::from(self.plan.max_lid) / BLOCK + 1;
+            let blocks = blocks.max(table.map_or(0, |table| table.blocks()));
+            for block in 0..blocks {
+                let known = table.and_then(|table| table.block(block));
+                if known != Some(&self.wanted(node, block as u16)) {
+                    work.push(Work::Lft { node, block: block as u16 });
+                }
+            }
+        }
+        work
+    }
+
+    /// Returns what a block shall hold.
+    fn wanted(&self, node: NodeIndex, block: u16) -> [u8; BLOCK] {
+        let table = self.plan.routing.lfts.table(self.rows[&node]);
+        let first = usize::from(block) * BLOCK;
+        let mut ports = [NO_PATH; BLOCK];
+        if let Some(part) = table.get(first..) {
+            let length = part.len().min(BLOCK);
+            ports[..length].copy_from_slice(&part[..length]);
+        }
+        ports
+    }
+
+    /// Returns what a block holds while entries give way.
+    fn cleared(&self, node: NodeIndex, block: u16, context: &Context<'_>) -> [u8; BLOCK] {
+        let guid = context.found.node(node).info.node_guid;
+        let known = context.tables.get(&guid).and_then(|table| table.block(block.into()));
+        let mut ports = known.copied().unwrap_or([NO_PATH; BLOCK]);
+        let first = u32::from(block) * BLOCK as u32;
+        for &lid in &self.detours[&node] {
+            if (first..first + BLOCK as u32).contains(&u32::from(lid)) {
+                ports[usize::from(lid) % BLOCK] = NO_PATH;
+            }
+        }
+        ports
+    }
+}
+
+/// Returns all ports that were found.
+fn places(found: &Found) -> impl Iterator<Item = Place> {
+    found.nodes().flat_map(|(node, known)| (0..=known.info.num_ports).map(move |at| node.at(at)))
+}
+
+fn set<A: Attribute>(route: &[u8], modifier: u32, attribute: &A) -> Mad {
+    let what = (A::ID, modifier);
+    let mut mad = smp::directed_request(Method::SET, TransactionId(0), what, route);
+    mad.set_attribute(attribute);
+    mad
+}
+
+/// Returns the tables by switch, for the next plan.
+pub(crate) fn existing(tables: &Tables) -> BTreeMap<Guid, Vec<u8>> {
+    tables.iter().map(|(&guid, table)| (guid, table.ports().to_vec())).collect()
+}
+

@@ -1,0 +1,181 @@
+//! Entries of forwarding tables that must give way before new ones are written.
+//!
+//! While tables are written, any switch may still have its old entry for a LID or have its new one.
+//! A ring can stand for a while only where old and new entries together make one. Where they do,
+//! every entry on the ring that changes is first set to "no path": a ring of what is left would be
+//! one of old entries alone, and then one of new entries alone.
+
+use std::collections::BTreeMap;
+
+use ib_routing::{NO_PATH, SwitchId};
+
+use crate::found::{Found, NodeIndex};
+use crate::plan::Plan;
+use crate::tables::Tables;
+
+/// Where there is no switch.
+const NOWHERE: u32 = u32::MAX;
+
+/// Returns the LIDs of the entries that give way first, by switch, in rising order.
+pub(super) fn find(
+    plan: &Plan,
+    rows: &BTreeMap<NodeIndex, SwitchId>,
+    found: &Found,
+    tables: &Tables,
+) -> BTreeMap<NodeIndex, Vec<u16>> {
+    let switches = Switches::new(rows, found, tables);
+    let longest = switches.old.iter().map(|old| old.len()).max().unwrap_or(0);
+    let mut result = BTreeMap::new();
+    let mut rings = Rings::new(switches.nodes.len());
+    for lid in 0..longest.min(0xc000) as u16 {
+        let new = |at: usize| plan.routing.lfts.port(switches.rows[at], lid);
+        let changed = |at: usize| {
+            let old = switches.old_port(at, lid);
+            old != NO_PATH && old != new(at)
+        };
+        if !(0..switches.nodes.len()).any(changed) {
+            continue;
+        }
+        rings.find(|at| [switches.next(at, switches.old_port(at, lid)), switches.next(at, new(at))]);
+        for (at, node) in switches.nodes.iter().enumerate() {
+            if rings.on_ring[at] && changed(at) {
+                result.entry(*node).or_insert_with(Vec::new).push(lid);
+            }
+        }
+    }
+    result
+}
+
+/// The switches of a plan by row.
+struct Switches<'a> {
+    nodes: Vec<NodeIndex>,
+    rows: Vec<SwitchId>,
+    /// The tables as they are.
+    old: Vec<&'a [u8]>,
+    /// The switch at each port; `first` tells where a switch's ports start.
+    peers: Vec<u32>,
+    first: Vec<u32>,
+}
+
+impl<'a> Switches<'a> {
+    fn new(
+        rows: &BTreeMap<NodeIndex, SwitchId>,
+        found: &'a Found,
+        tables: &'a Tables,
+    ) -> Self {
+        let mut number = BTreeMap::new();
+        for (at, &node) in rows.keys().enumerate() {
+            number.insert(node, at as u32);
+        }
+        let mut this = Self {
+            nodes: rows.keys().copied().collect(),
+            rows: rows.values().copied().collect(),
+            old: Vec::new(),
+            peers: Vec::new(),
+            first: vec![0],
+        };
+        for &node in rows.keys() {
+            let known = found.node(node);
+            this.old.push(tables.get(&known.info.node_guid).map_or(&[], |table| table.ports()));
+            this.peers.extend(known.ports.iter().map(|port| {
+                port.peer.and_then(|peer| number.get(&peer.node)).copied().unwrap_or(NOWHERE)
+            }));
+            this.first.push(this.peers.len() as u32);
+        }
+        this
+    }
+
+    fn old_port(&self, at: usize, lid: u16) -> u8 {
+        self.old[at].get(usize::from(lid)).copied().unwrap_or(NO_PATH)
+    }
+
+    /// Returns the switch that a port leads to.
+    fn next(&self, at: usize, port: u8) -> u32 {
+        let peers = &self.peers[self.first[at] as usize..self.first[at + 1] as usize];
+        // Port 0 is the switch itself: packets end there.
+        if port == 0 { NOWHERE } else { peers.get(usize::from(port)).copied().unwrap_or(NOWHERE) }
+    }
+}
+
+/// Finds the nodes on rings of a graph with at most two edges per node: Tarjan's strongly connected
+/// components, without recursion.
+struct Rings {
+    on_ring: Vec<bool>,
+    index: Vec<u32>,
+    low: Vec<u32>,
+    stacked: Vec<bool>,
+    stack: Vec<u32>,
+    walk: Vec<(u32, u8)>,
+}
+
+impl Rings {
+    fn new(nodes: usize) -> Self {
+        Self {
+            on_ring: vec![false; nodes],
+            index: vec![0; nodes],
+            low: vec![0; nodes],
+            stacked: vec![false; nodes],
+            stack: Vec::new(),
+            walk: Vec::new(),
+        }
+    }
+
+    fn find(&mut self, edges: impl Fn(usize) -> [u32; 2]) {
+        self.on_ring.fill(false);
+        self.index.fill(0);
+        let mut count = 0;
+        for start in 0..self.index.len() {
+            if self.index[start] == 0 {
+                self.visit(start as u32, &mut count, &edges);
+            }
+        }
+    }
+
+    fn visit(&mut self, start: u32, count: &mut u32, edges: &impl Fn(usize) -> [u32; 2]) {
+        self.enter(start, count);
+        while let Some((node, edge)) = self.walk.last_mut() {
+            let at = *node as usize;
+            if let Some(&next) = edges(at).get(usize::from(*edge)) {
+                *edge += 1;
+                if next == NOWHERE {
+                    continue;
+                }
+                let to = next as usize;
+                if self.index[to] == 0 {
+                    self.enter(next, count);
+                } else if self.stacked[to] {
+                    self.low[at] = self.low[at].min(self.index[to]);
+                    self.on_ring[at] |= to == at;
+                }
+            } else {
+                self.walk.pop();
+                if let Some(&(parent, _)) = self.walk.last() {
+                    let parent = parent as usize;
+                    self.low[parent] = self.low[parent].min(self.low[at]);
+                }
+                if self.low[at] == self.index[at] {
+                    self.leave(at as u32);
+                }
+            }
+        }
+    }
+
+    fn enter(&mut self, node: u32, count: &mut u32) {
+        *count += 1;
+        let at = node as usize;
+        (self.index[at], self.low[at], self.stacked[at]) = (*count, *count, true);
+        self.stack.push(node);
+        self.walk.push((node, 0));
+    }
+
+    /// Takes a component off the stack; more than one node make a ring.
+    fn leave(&mut self, root: u32) {
+        let first = self.stack.iter().rposition(|&node| node == root).expect("it is on the stack");
+        let ring = self.stack.len() - first > 1;
+        for node in self.stack.drain(first..) {
+            self.stacked[node as usize] = false;
+            self.on_ring[node as usize] |= ring;
+        }
+    }
+}
+

@@ -1,0 +1,243 @@
+//! The exploration of a subnet by directed routes.
+//!
+//! It starts at the manager's own port and goes over every link that is up, through switches only.
+//! Every probe is asked once; what does not answer is left out and named.
+
+use std::collections::VecDeque;
+
+use ib_mad::{Failure, Message};
+use ib_types::NodeKind;
+use ib_wire::mad::sm::{CapabilityMask, NodeInfo, PortInfo, SmInfo};
+use ib_wire::mad::smp::{self, MAX_HOPS};
+use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
+
+use crate::fault::{Fault, PortName, Reason};
+use crate::found::{Found, NodeIndex, Place, Route};
+
+/// The most nodes that are explored: each has at least one of the 49,151 unicast LIDs.
+const MAX_NODES: usize = 49_151;
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    /// Who is there, at the end of a route that leaves by the last port at last?
+    Node { from: Option<Place>, route: Route },
+    /// What is the node called?
+    Description(NodeIndex),
+    /// What can the switch do?
+    Switch(NodeIndex),
+    /// What state is the port in?
+    Port(Place),
+    /// Who manages from that port?
+    Manager(Place),
+}
+
+/// An exploration under way.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery {
+    found: Found,
+    queue: VecDeque<Probe>,
+    /// Probes that were handed out and have not ended.
+    waiting: usize,
+    faults: Vec<Fault>,
+    crowded: bool,
+}
+
+impl Discovery {
+    /// Starts at the own port.
+    pub(crate) fn new() -> Self {
+        let queue = VecDeque::from([Probe::Node { from: None, route: Route::default() }]);
+        Self { queue, ..Self::default() }
+    }
+
+    /// Returns the next probe and the request that asks it.
+    pub(crate) fn next(&mut self) -> Option<(Probe, Mad)> {
+        let probe = self.queue.pop_front()?;
+        self.waiting += 1;
+        let (id, modifier, route) = match &probe {
+            Probe::Node { route, .. } => (AttributeId::NODE_INFO, 0, &**route),
+            Probe::Description(node) => {
+                (AttributeId::NODE_DESCRIPTION, 0, &*self.found.node(*node).route)
+            }
+            Probe::Switch(node) => (AttributeId::SWITCH_INFO, 0, &*self.found.node(*node).route),
+            Probe::Port(place) => {
+                (AttributeId::PORT_INFO, place.port.into(), self.found.route(*place))
+            }
+            Probe::Manager(place) => (AttributeId::SM_INFO, 0, self.found.route(*place)),
+        };
+        let mad = smp::directed_request(Method::GET, TransactionId(0), (id, modifier), route);
+        Some((probe, mad))
+    }
+
+    /// Returns true when nothing is left to ask and every probe has ended.
+    pub(crate) fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.waiting == 0
+    }
+
+    /// Returns what was found, and what is wrong with it.
+    pub(crate) fn finish(self) -> (Found, Vec<Fault>) {
+        (self.found, self.faults)
+    }
+
+    /// Takes the end of a probe.
+    pub(crate) fn handle(&mut self, probe: Probe, result: Result<Message, Failure>) {
+        self.waiting -= 1;
+        let mad = match result {
+            Ok(message) if message.status().is_ok() => *message.mad(),
+            Ok(message) => return self.unanswered(&probe, Reason::Status(message.status())),
+            Err(failure) => return self.unanswered(&probe, Reason::Failure(failure)),
+        };
+        match probe {
+            Probe::Node { from, route } => self.handle_node(from, route, attribute(&mad)),
+            Probe::Description(node) => {
+                self.found.node_mut(node).description = attribute(&mad);
+            }
+            Probe::Switch(node) => self.found.node_mut(node).switch = Some(attribute(&mad)),
+            Probe::Port(place) => self.handle_port(place, attribute(&mad)),
+            Probe::Manager(place) => {
+                self.found.managers.insert(place, attribute::<SmInfo>(&mad));
+            }
+        }
+    }
+
+    fn handle_node(&mut self, from: Option<Place>, route: Route, info: NodeInfo) {
+        let reached = |kind: &dyn std::fmt::Display| PortName {
+            description: kind.to_string(),
+            node_guid: info.node_guid,
+            port: Some(info.local_port),
+            route: route.to_vec(),
+        };
+        let Some(kind) = info.node_type.kind() else {
+            let what = format!("is of type {}, which means nothing", info.node_type.0);
+            return self.faults.push(Fault::Absurd { at: reached(&"unknown kind"), what });
+        };
+        if let Some(what) = absurdity(kind, &info) {
+            return self.faults.push(Fault::Absurd { at: reached(&kind), what });
+        }
+        let node = match self.found.find(info.node_guid) {
+            Some(node) => {
+                let known = self.found.node(node);
+                let same = known.kind == kind
+                    && known.info.num_ports == info.num_ports
+                    && (!kind.is_switch() || known.info.port_guid == info.port_guid);
+                if !same {
+                    let why = "kind, number of ports or GUID of port 0 differ from the first one";
+                    let at = reached(&kind);
+                    let guid = info.node_guid;
+                    return self.faults.push(Fault::DuplicateGuid { guid, at, why });
+                }
+                node
+            }
+            None if self.found.nodes().len() == MAX_NODES => {
+                if !std::mem::replace(&mut self.crowded, true) {
+                    let what = format!("more than {MAX_NODES} nodes: the rest is left out");
+                    self.faults.push(Fault::TooLarge { what });
+                }
+                return;
+            }
+            None => self.add(kind, info, route.clone()),
+        };
+        let place = Place { node, port: info.local_port };
+        if from.is_none() {
+            self.found.own = Some(place);
+        }
+        if let Some(from) = from
+            && !self.found.join(from, place)
+        {
+            let why = "two links end at the same port";
+            let at = reached(&kind);
+            return self.faults.push(Fault::DuplicateGuid { guid: info.node_guid, at, why });
+        }
+        if !kind.is_switch() {
+            self.reach_port(place, &info, route);
+        }
+    }
+
+    /// Adds a node and asks what it is.
+    fn add(&mut self, kind: NodeKind, info: NodeInfo, route: Route) -> NodeIndex {
+        let node = self.found.add(kind, info, route);
+        self.queue.push_back(Probe::Description(node));
+        if kind.is_switch() {
+            self.queue.push_back(Probe::Switch(node));
+            let ports = 0..=info.num_ports;
+            self.queue.extend(ports.map(|port| Probe::Port(Place { node, port })));
+        }
+        node
+    }
+
+    /// Takes note of a port of an adapter or router that a route ends at.
+    fn reach_port(&mut self, place: Place, info: &NodeInfo, route: Route) {
+        let port = self.found.port_mut(place);
+        if port.route.is_some() {
+            if port.guid != info.port_guid {
+                let at = self.name(place);
+                let why = "the port has another GUID than before";
+                self.faults.push(Fault::DuplicateGuid { guid: info.node_guid, at, why });
+            }
+            return;
+        }
+        port.guid = info.port_guid;
+        port.route = Some(route);
+        self.queue.push_back(Probe::Port(place));
+    }
+
+    fn handle_port(&mut self, place: Place, info: PortInfo) {
+        self.found.port_mut(place).info = Some(Box::new(info));
+        let own = self.found.own == Some(place);
+        let kind = self.found.node(place.node).kind;
+        let is_end_port = (place.port == 0) == kind.is_switch();
+        if is_end_port && !own && info.capability_mask.contains(CapabilityMask::SM) {
+            self.queue.push_back(Probe::Manager(place));
+        }
+        // Nothing passes through adapters and routers but what starts there.
+        if place.port == 0 || !self.found.port(place).is_up() || !(kind.is_switch() || own) {
+            return;
+        }
+        let route = self.found.route(place);
+        if route.len() == usize::from(MAX_HOPS) {
+            let what = format!("leads further than {MAX_HOPS} hops; what is behind is left out");
+            let at = self.name(place);
+            return self.faults.push(Fault::Absurd { at, what });
+        }
+        let route = route.iter().copied().chain([place.port]).collect();
+        self.queue.push_back(Probe::Node { from: Some(place), route });
+    }
+
+    fn unanswered(&mut self, probe: &Probe, reason: Reason) {
+        let node_at = |node: NodeIndex| PortName { port: None, ..self.found.name(node.at(0)) };
+        let (at, attribute) = match probe {
+            Probe::Node { from, route } => {
+                let behind = from.map(|from| self.found.name(from)).unwrap_or_default();
+                (PortName { route: route.to_vec(), ..behind }, AttributeId::NODE_INFO)
+            }
+            Probe::Description(node) => (node_at(*node), AttributeId::NODE_DESCRIPTION),
+            Probe::Switch(node) => (node_at(*node), AttributeId::SWITCH_INFO),
+            Probe::Port(place) => (self.name(*place), AttributeId::PORT_INFO),
+            Probe::Manager(place) => (self.name(*place), AttributeId::SM_INFO),
+        };
+        self.faults.push(Fault::NoAnswer { at, attribute, set: false, reason });
+    }
+
+    fn name(&self, place: Place) -> PortName {
+        self.found.name(place)
+    }
+}
+
+/// Returns what cannot be true of a node.
+fn absurdity(kind: NodeKind, info: &NodeInfo) -> Option<String> {
+    if info.node_guid.is_zero() || info.port_guid.is_zero() {
+        Some("has a GUID of zero".to_owned())
+    } else if !(1..=254).contains(&info.num_ports) {
+        Some(format!("has {} ports: expected 1 to 254", info.num_ports))
+    } else if info.local_port > info.num_ports || info.local_port == 0 && !kind.is_switch() {
+        Some(format!("answered by port {} of {}", info.local_port, info.num_ports))
+    } else {
+        None
+    }
+}
+
+/// Returns the attribute of an answer: the requester has seen that it is the one which was asked for.
+fn attribute<A: Attribute>(mad: &Mad) -> A {
+    mad.attribute().expect("an answer holds what was asked for")
+}
+

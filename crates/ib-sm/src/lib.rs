@@ -1,0 +1,25 @@
+//! The subnet manager.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`manager`] | [`SubnetManager`]: sweeps, plans, writes |
+//! | [`config`] | [`SmConfig`] |
+//! | `discovery`, `found` | the exploration by directed routes, and what it has found |
+//! | [`plan`] | [`PlanJob`]: LIDs and routes of what was found |
+//! | `configuration`, `tables` | what has to be written, in which order |
+//! | [`fault`] | what is wrong |
+
+pub mod config;
+mod configuration;
+mod discovery;
+pub mod fault;
+mod found;
+pub mod manager;
+pub mod plan;
+mod tables;
+
+pub use config::SmConfig;
+pub use configuration::Written;
+pub use fault::Fault;
+pub use manager::{SmEvent, SubnetManager, SweepReport};
+pub use plan::{Plan, PlanError, PlanJob, RoutingConfig};

@@ -1,0 +1,64 @@
+//! What is known of the forwarding tables in the switches.
+
+use std::collections::BTreeMap;
+
+use ib_routing::NO_PATH;
+use ib_types::Guid;
+use ib_wire::mad::sm::LinearForwardingBlock;
+
+const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
+
+/// The linear forwarding table of a switch as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SwitchTable {
+    /// A whole number of blocks.
+    ports: Vec<u8>,
+    /// By block.
+    known: Vec<bool>,
+}
+
+/// The tables of all switches, by node GUID.
+pub(crate) type Tables = BTreeMap<Guid, SwitchTable>;
+
+impl SwitchTable {
+    /// Returns the ports by LID; what is not known is [`NO_PATH`].
+    pub(crate) fn ports(&self) -> &[u8] {
+        &self.ports
+    }
+
+    /// Returns the number of blocks that were written or read.
+    pub(crate) const fn blocks(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Returns a block when it is known.
+    pub(crate) fn block(&self, block: usize) -> Option<&[u8; BLOCK]> {
+        let known = *self.known.get(block)?;
+        known.then(|| self.ports[block * BLOCK..][..BLOCK].first_chunk().expect("a whole block"))
+    }
+
+    /// Takes note of what a block holds now.
+    pub(crate) fn set(&mut self, block: usize, ports: &[u8; BLOCK]) {
+        self.grow(block);
+        self.ports[block * BLOCK..][..BLOCK].copy_from_slice(ports);
+        self.known[block] = true;
+    }
+
+    /// Takes note that nobody knows what a block holds.
+    pub(crate) fn forget(&mut self, block: usize) {
+        self.grow(block);
+        self.known[block] = false;
+    }
+
+    /// Returns true when a block is not known.
+    pub(crate) fn has_gaps(&self) -> bool {
+        self.known.contains(&false)
+    }
+
+    fn grow(&mut self, block: usize) {
+        if block >= self.known.len() {
+            self.known.resize(block + 1, false);
+            self.ports.resize((block + 1) * BLOCK, NO_PATH);
+        }
+    }
+}
