@@ -4,6 +4,8 @@
 //! run by another thread while the manager goes on answering.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ib_routing::check::{CheckReport, check};
@@ -14,24 +16,35 @@ use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
 use ib_types::{Guid, Lid, Lmc};
 use ib_wire::mad::sm::PortInfo;
 
-use crate::found::{Found, NodeIndex};
+use crate::found::Found;
 
 /// How a subnet shall be routed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct RoutingConfig {
     /// The engines that are tried.
     pub engines: EngineList,
-    /// What the engines are told.
-    pub options: RoutingOptions,
+    /// What the engines are told, made anew for each plan: options may name what is not there yet.
+    /// `None` for the default.
+    pub options: Option<Arc<OptionsFor>>,
     /// How LIDs are assigned.
     pub lids: LidOptions,
+}
+
+/// Makes the engines' options for a subnet; the error says why there are none.
+pub type OptionsFor = dyn Fn(&Subnet<'_>) -> Result<RoutingOptions, String> + Send + Sync;
+
+impl fmt::Debug for RoutingConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { engines, options: _, lids } = self;
+        let mut shown = f.debug_struct("RoutingConfig");
+        shown.field("engines", engines).field("lids", lids).finish_non_exhaustive()
+    }
 }
 
 /// A subnet to be planned.
 #[derive(Clone, Debug)]
 pub struct PlanJob {
     fabric: Fabric,
-    nodes: Vec<NodeIndex>,
     own_port: Guid,
     config: RoutingConfig,
     /// The tables as they are, by the GUID of the switch.
@@ -68,6 +81,9 @@ pub enum PlanError {
     /// It is no subnet, or has too few LIDs.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
+    /// What the engines shall be told cannot be had.
+    #[error("{0}")]
+    Options(String),
     /// No engine can route it.
     #[error(transparent)]
     Engine(#[from] ib_routing::engine::NoEngine),
@@ -81,9 +97,8 @@ impl PlanJob {
         existing: BTreeMap<Guid, Vec<u8>>,
     ) -> Self {
         let own = found.own.expect("the own port was found");
-        let (fabric, nodes) = fabric(found);
         let (own_port, config) = (found.port(own).guid, config.clone());
-        Self { fabric, nodes, own_port, config, existing }
+        Self { fabric: fabric(found), own_port, config, existing }
     }
 
     /// Returns the subnet as a graph.
@@ -100,7 +115,10 @@ impl PlanJob {
         let options =
             SubnetOptions { sm_port: Some(self.own_port), lids: self.config.lids.clone() };
         let subnet = Subnet::discover(&self.fabric, &options)?;
-        let mut routing_options = self.config.options.clone();
+        let mut routing_options = match &self.config.options {
+            Some(make) => make(&subnet).map_err(PlanError::Options)?,
+            None => RoutingOptions::default(),
+        };
         if !self.existing.is_empty() {
             routing_options.existing = Some(self.existing_tables(&subnet));
         }
@@ -141,11 +159,10 @@ impl PlanJob {
     }
 }
 
-/// Returns what was found as a graph, and which node of it is which.
-fn fabric(found: &Found) -> (Fabric, Vec<NodeIndex>) {
+/// Returns what was found as a graph.
+fn fabric(found: &Found) -> Fabric {
     let mut fabric = Fabric::new();
     let mut ids: Vec<Option<NodeId>> = vec![None; found.nodes().len()];
-    let mut nodes = Vec::new();
     for (index, node) in found.nodes() {
         let complete = if node.kind.is_switch() {
             node.switch.is_some() && node.ports[0].info.is_some()
@@ -168,7 +185,6 @@ fn fabric(found: &Found) -> (Fabric, Vec<NodeIndex>) {
         // GUIDs of nodes are unique here; that of a port can be another node's.
         let Ok(id) = fabric.add_node(spec) else { continue };
         ids[index.0 as usize] = Some(id);
-        nodes.push(index);
         for (number, port) in (0..=info.num_ports).zip(&node.ports) {
             let Some(port_info) = port.info.as_deref() else { continue };
             if (number == 0) != node.kind.is_switch() {
@@ -194,7 +210,7 @@ fn fabric(found: &Found) -> (Fabric, Vec<NodeIndex>) {
             }
         }
     }
-    (fabric, nodes)
+    fabric
 }
 
 /// Returns the rate of a port's link.

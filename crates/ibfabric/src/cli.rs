@@ -8,6 +8,7 @@ use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 
 pub mod sim;
+pub mod sm;
 
 use crate::input::number;
 use crate::output::Format;
@@ -118,6 +119,9 @@ pub enum Command {
     /// Simulates a fabric that ibsim's clients attach to.
     #[command(after_long_help = examples_text("sim"))]
     Sim(Box<sim::SimArgs>),
+    /// Manages a subnet.
+    #[command(after_long_help = examples_text("sm"))]
+    Sm(Box<sm::SmArgs>),
 }
 
 /// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal

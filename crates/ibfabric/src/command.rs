@@ -5,3 +5,4 @@ pub(crate) mod gen_fabric;
 pub(crate) mod route;
 pub(crate) mod sim;
 pub(crate) mod summary;
+pub(crate) mod sm;

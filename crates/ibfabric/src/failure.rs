@@ -49,6 +49,14 @@ impl Failure {
         Self::Unusable(error.to_string())
     }
 
+    /// Returns what there is to say.
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Self::Unusable(message) => message,
+            Self::OutputClosed => "the output is closed".to_owned(),
+        }
+    }
+
     /// Prints the message and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         match self {

@@ -35,6 +35,7 @@ pub fn main() -> ExitCode {
         cli::Command::Route(args) => command::route::run(&args, &mut output),
         cli::Command::Check(args) => command::check::run(&args, &mut output),
         cli::Command::Sim(args) => command::sim::run(&args, &mut output),
+        cli::Command::Sm(args) => command::sm::run(*args, &mut output),
     };
     // A reader that leaves early does not change what was found.
     let result = result.and_then(|verdict| match output.flush() {
