@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use ib_mad::Timing;
-use ib_mad::Backoff;
+use ib_mad::{Backoff, Timing};
 use ib_wire::mad::sm::VlCap;
 
 use crate::plan::RoutingConfig;
@@ -48,6 +47,10 @@ pub struct SmConfig {
     pub timing: Timing,
     /// The time between light sweeps; `None` for none.
     pub sweep_interval: Option<Duration>,
+    /// How often a manager that stands by asks the master.
+    pub sminfo_polling_timeout: Duration,
+    /// After how many questions without an answer the master has failed.
+    pub sminfo_polling_retries: u32,
     /// LIDs and routes.
     pub routing: RoutingConfig,
 }
@@ -78,6 +81,8 @@ impl Default for SmConfig {
                 backoff: Backoff::Fixed,
             },
             sweep_interval: Some(Duration::from_secs(10)),
+            sminfo_polling_timeout: Duration::from_secs(10),
+            sminfo_polling_retries: 4,
             routing: RoutingConfig::default(),
         }
     }

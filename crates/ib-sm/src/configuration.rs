@@ -175,6 +175,8 @@ impl Configuration {
             Work::Switch(node) => {
                 self.written.switches += 1;
                 context.found.node_mut(node).switch = mad.attribute();
+                let guid = context.found.node(node).info.node_guid;
+                context.tables.entry(guid).or_default().top = self.plan.max_lid;
             }
             Work::Clear { node, block } => self.table_written(node, block, true, context),
             Work::Lft { node, block } => self.table_written(node, block, false, context),

@@ -6,13 +6,16 @@
 use std::collections::VecDeque;
 
 use ib_mad::{Failure, Message};
-use ib_types::NodeKind;
-use ib_wire::mad::sm::{CapabilityMask, NodeInfo, PortInfo, SmInfo};
+use ib_types::{Lid, NodeKind};
+use ib_wire::mad::sm::{
+    CapabilityMask, LinearForwardingBlock, NodeInfo, PortInfo, SmInfo, SwitchInfo,
+};
 use ib_wire::mad::smp::{self, MAX_HOPS};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
 
 use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place, Route};
+use crate::tables::{SwitchTable, Tables};
 
 /// The most nodes that are explored: each has at least one of the 49,151 unicast LIDs.
 const MAX_NODES: usize = 49_151;
@@ -30,6 +33,8 @@ pub(crate) enum Probe {
     Port(Place),
     /// Who manages from that port?
     Manager(Place),
+    /// Which ports do the LIDs of a block leave by?
+    Lft { node: NodeIndex, block: u16 },
 }
 
 /// An exploration under way.
@@ -64,6 +69,10 @@ impl Discovery {
                 (AttributeId::PORT_INFO, place.port.into(), self.found.route(*place))
             }
             Probe::Manager(place) => (AttributeId::SM_INFO, 0, self.found.route(*place)),
+            Probe::Lft { node, block } => {
+                let route = &*self.found.node(*node).route;
+                (AttributeId::LINEAR_FORWARDING, u32::from(*block), route)
+            }
         };
         let mad = smp::directed_request(Method::GET, TransactionId(0), (id, modifier), route);
         Some((probe, mad))
@@ -79,8 +88,13 @@ impl Discovery {
         (self.found, self.faults)
     }
 
-    /// Takes the end of a probe.
-    pub(crate) fn handle(&mut self, probe: Probe, result: Result<Message, Failure>) {
+    /// Takes the end of a probe. The tables of switches that are not known yet are read into `tables`.
+    pub(crate) fn handle(
+        &mut self,
+        probe: Probe,
+        result: Result<Message, Failure>,
+        tables: &mut Tables,
+    ) {
         self.waiting -= 1;
         let mad = match result {
             Ok(message) if message.status().is_ok() => *message.mad(),
@@ -92,10 +106,15 @@ impl Discovery {
             Probe::Description(node) => {
                 self.found.node_mut(node).description = attribute(&mad);
             }
-            Probe::Switch(node) => self.found.node_mut(node).switch = Some(attribute(&mad)),
+            Probe::Switch(node) => self.handle_switch(node, attribute(&mad), tables),
             Probe::Port(place) => self.handle_port(place, attribute(&mad)),
             Probe::Manager(place) => {
                 self.found.managers.insert(place, attribute::<SmInfo>(&mad));
+            }
+            Probe::Lft { node, block } => {
+                let read: LinearForwardingBlock = attribute(&mad);
+                let guid = self.found.node(node).info.node_guid;
+                tables.entry(guid).or_default().set(block.into(), &read.ports);
             }
         }
     }
@@ -181,6 +200,26 @@ impl Discovery {
         self.queue.push_back(Probe::Port(place));
     }
 
+    /// Asks for the table of a switch unless it is the one that was written: a switch that was reset
+    /// or managed by others shows another highest LID.
+    fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
+        self.found.node_mut(node).switch = Some(info);
+        let guid = self.found.node(node).info.node_guid;
+        let top = info.linear_fdb_top.min(Lid::MAX_UNICAST);
+        let table = tables.entry(guid).or_default();
+        if table.top != top {
+            *table = SwitchTable::default();
+        }
+        table.top = top;
+        if top > 0 {
+            for block in 0..=top / LinearForwardingBlock::LIDS {
+                if table.block(block.into()).is_none() {
+                    self.queue.push_back(Probe::Lft { node, block });
+                }
+            }
+        }
+    }
+
     fn handle_port(&mut self, place: Place, info: PortInfo) {
         self.found.port_mut(place).info = Some(Box::new(info));
         let own = self.found.own == Some(place);
@@ -214,6 +253,7 @@ impl Discovery {
             Probe::Switch(node) => (node_at(*node), AttributeId::SWITCH_INFO),
             Probe::Port(place) => (self.name(*place), AttributeId::PORT_INFO),
             Probe::Manager(place) => (self.name(*place), AttributeId::SM_INFO),
+            Probe::Lft { node, .. } => (node_at(*node), AttributeId::LINEAR_FORWARDING),
         };
         self.faults.push(Fault::NoAnswer { at, attribute, set: false, reason });
     }

@@ -6,12 +6,14 @@
 //! | [`config`] | [`SmConfig`] |
 //! | `discovery`, `found` | the exploration by directed routes, and what it has found |
 //! | [`plan`] | [`PlanJob`]: LIDs and routes of what was found |
+//! | `election` | which of several managers manages |
 //! | `configuration`, `tables` | what has to be written, in which order |
 //! | [`fault`] | what is wrong |
 
 pub mod config;
 mod configuration;
 mod discovery;
+mod election;
 pub mod fault;
 mod found;
 pub mod manager;

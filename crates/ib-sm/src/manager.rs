@@ -1,20 +1,34 @@
 //! The subnet manager: sweeps, plans, writes, and starts again when something changes.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `manager` | the stages of a sweep, and what leads from one to the next |
+//! | `peers` | what other managers and the ports of the subnet say unasked |
+//! | `report` | what is said of a sweep |
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 use ib_link::{Datagram, Incoming, Remote};
-use ib_mad::{Completion, Failure, OnLoss, Request, Requester, RequesterConfig};
-use ib_types::Instant;
-use ib_wire::mad::{Mad, TransactionId};
+use ib_mad::{Completion, Failure, Message, OnLoss, Request, Requester, RequesterConfig};
+use ib_types::{Guid, Instant};
+use ib_wire::mad::sm::{SmInfo, SmState, SwitchInfo};
+use ib_wire::mad::smp;
+use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
 
 use crate::config::SmConfig;
-use crate::configuration::{self, Configuration, Context, Work, Written};
+use crate::configuration::{self, Configuration, Context, Work};
 use crate::discovery::{Discovery, Probe};
+use crate::election::{self, Outcome};
 use crate::fault::Fault;
-use crate::found::Found;
+use crate::found::{Found, NodeIndex, Place};
 use crate::plan::{Plan, PlanError, PlanJob};
 use crate::tables::Tables;
+
+mod peers;
+mod report;
+
+use report::Sweep;
+pub use report::{SmEvent, SweepReport};
 
 /// The manager of a subnet.
 ///
@@ -26,14 +40,22 @@ use crate::tables::Tables;
 #[derive(Debug)]
 pub struct SubnetManager {
     config: SmConfig,
+    guid: Guid,
+    state: SmState,
+    /// Changes with each SMInfo, to show that the manager lives.
+    activity: u32,
     requester: Requester,
     asked: BTreeMap<TransactionId, Asked>,
+    /// Answers to what was asked or told.
+    answers: VecDeque<Datagram>,
     stage: Stage,
     found: Found,
     tables: Tables,
     sweep: Sweep,
-    /// Whether the subnet was up at some time.
-    was_up: bool,
+    /// Whether clients shall register again: nobody has brought the subnet up before.
+    fresh: bool,
+    /// Whether the subnet has to be explored again.
+    stale: bool,
     events: VecDeque<SmEvent>,
 }
 
@@ -42,89 +64,89 @@ pub struct SubnetManager {
 enum Asked {
     Probe(Probe),
     Work(Work),
+    /// Whether the ports of a switch have changed.
+    Change(NodeIndex),
+    /// Whether the master lives.
+    Master(Place),
+    /// That another manager takes over.
+    HandOver(Place),
 }
 
 /// What the manager is doing.
 #[derive(Debug)]
 enum Stage {
+    /// It waits for something to happen, or for the next look at the subnet.
     Idle { next: Option<Instant> },
+    /// It explores the subnet.
     Discovering(Box<Discovery>),
     /// A job waits to be taken, or for its result.
     Planning(Option<Box<PlanJob>>),
+    /// It writes.
     Configuring(Box<Configuration>),
-}
-
-/// The times and counts of the sweep under way.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sweep {
-    started: Instant,
-    discovered: Instant,
-    planned: Instant,
-    sent: u64,
-    retries: u64,
-    faults: usize,
-}
-
-/// What a manager has to say.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum SmEvent {
-    /// Something is wrong.
-    Fault(Fault),
-    /// There is no plan, and nothing was written.
-    NoPlan(String),
-    /// The subnet is up.
-    SubnetUp(Box<SweepReport>),
-}
-
-/// What came of a sweep.
-#[derive(Clone, Debug)]
-pub struct SweepReport {
-    /// The plan that was written.
-    pub plan: Plan,
-    /// How much was written.
-    pub written: Written,
-    /// The number of nodes that were found.
-    pub nodes: usize,
-    /// How long the exploration took.
-    pub discover: Duration,
-    /// How long the plan took, with its check.
-    pub plan_time: Duration,
-    /// How long the writing took.
-    pub program: Duration,
-    /// SMPs that were sent.
-    pub smps: u64,
-    /// How many of these were repeated.
-    pub retries: u64,
-    /// The number of faults that were met.
-    pub faults: usize,
+    /// It looks whether ports have changed.
+    Looking { left: Vec<NodeIndex>, waiting: usize },
+    /// It gives the subnet to another manager.
+    HandingOver { to: Place, told: bool },
+    /// It waits for the master to fail.
+    Standby { master: Place, next: Instant, failures: u32, waiting: bool },
+    /// It does nothing until it is told to.
+    NotActive,
 }
 
 impl SubnetManager {
-    /// Returns a manager that starts to sweep at once.
+    /// Returns a manager at the port with a GUID, which starts to explore at once.
     #[must_use]
-    pub fn new(config: SmConfig, now: Instant) -> Self {
+    pub fn new(config: SmConfig, guid: Guid, now: Instant) -> Self {
         let requester = RequesterConfig { window: config.max_smps, ..RequesterConfig::default() };
         let mut this = Self {
             requester: Requester::new(requester),
             config,
+            guid,
+            state: SmState::DISCOVERING,
+            activity: 0,
             asked: BTreeMap::new(),
+            answers: VecDeque::new(),
             stage: Stage::Idle { next: None },
             found: Found::default(),
             tables: Tables::new(),
             sweep: Sweep::default(),
-            was_up: false,
+            fresh: true,
+            stale: false,
             events: VecDeque::new(),
         };
-        this.start_sweep(now);
+        this.explore(now);
         this
+    }
+
+    /// Returns what the manager says of itself.
+    #[must_use]
+    pub fn info(&self) -> SmInfo {
+        SmInfo {
+            guid: self.guid,
+            sm_key: self.config.sm_key,
+            act_count: self.activity,
+            priority: self.config.sm_priority,
+            state: self.state,
+        }
+    }
+
+    /// Explores the whole subnet again, as soon as what is under way is done.
+    pub fn sweep(&mut self, now: Instant) {
+        self.stale = true;
+        self.advance(now);
     }
 
     /// Takes what came out of the link. Returns true when it was for the manager.
     pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let taken = self.requester.handle(now, incoming);
-        self.collect(now);
-        taken
+        if taken {
+            self.collect(now);
+            return true;
+        }
+        match incoming {
+            Incoming::Received(datagram) => self.handle_unasked(now, datagram),
+            Incoming::Lost(_) => false,
+        }
     }
 
     /// Does what is due by now.
@@ -134,18 +156,23 @@ impl SubnetManager {
         if let Stage::Idle { next: Some(at) } = self.stage
             && at <= now
         {
-            self.start_sweep(now);
+            self.look();
+            self.advance(now);
         }
     }
 
     /// Returns the next datagram to be sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(answer);
+        }
         while self.requester.outstanding() < self.config.max_smps.max(1)
-            && let Some((asked, mad)) = self.next_request()
+            && let Some((asked, mut mad)) = self.next_request(now)
         {
+            mad.set_m_key(self.config.m_key);
             let request = Request {
                 on_loss: OnLoss::Retry,
-                ..Request::new(Remote::directed(), self.signed(mad)).with_timing(self.config.timing)
+                ..Request::new(Remote::directed(), mad).with_timing(self.config.timing)
             };
             let transaction = self.requester.start(request).expect("Get and Set are answered");
             self.asked.insert(transaction, asked);
@@ -170,9 +197,8 @@ impl SubnetManager {
         self.sweep.planned = now;
         match plan {
             Ok(plan) => {
-                let reregister = !self.was_up;
                 let Self { config, found, tables, .. } = self;
-                let context = Context { config, found, tables, reregister };
+                let context = Context { config, found, tables, reregister: self.fresh };
                 let configuration = Configuration::new(plan, &context);
                 self.stage = Stage::Configuring(Box::new(configuration));
             }
@@ -191,79 +217,133 @@ impl SubnetManager {
     /// Returns when [`SubnetManager::handle_timeout`] has something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let sweep = if let Stage::Idle { next } = self.stage { next } else { None };
-        [self.requester.poll_timeout(), sweep].into_iter().flatten().min()
+        let own = match self.stage {
+            Stage::Idle { next } => next,
+            Stage::Standby { next, waiting: false, .. } => Some(next),
+            _ => None,
+        };
+        [self.requester.poll_timeout(), own].into_iter().flatten().min()
     }
 
-    fn start_sweep(&mut self, now: Instant) {
-        let counters = self.requester.counters();
-        self.sweep = Sweep {
-            started: now,
-            sent: counters.sent,
-            retries: counters.retries,
-            ..Sweep::default()
-        };
+    /// Starts to explore the subnet, whatever was under way.
+    fn explore(&mut self, now: Instant) {
+        for (transaction, asked) in std::mem::take(&mut self.asked) {
+            self.requester.cancel(transaction);
+            if let Asked::Work(Work::Clear { node, block } | Work::Lft { node, block }) = asked {
+                let guid = self.found.node(node).info.node_guid;
+                self.tables.entry(guid).or_default().forget(block.into());
+            }
+        }
+        self.stale = false;
+        self.sweep = Sweep::start(now, &self.requester.counters());
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
     }
 
-    /// Waits for the next sweep.
+    /// Starts to look whether ports have changed; a manager that has no subnet explores.
+    fn look(&mut self) {
+        let switches = self.found.nodes().filter(|(_, node)| node.kind.is_switch());
+        let left: Vec<NodeIndex> = switches.map(|(index, _)| index).collect();
+        self.stale |= self.state != SmState::MASTER || left.is_empty();
+        self.stage = Stage::Looking { left, waiting: 0 };
+    }
+
+    /// Waits for the next look at the subnet.
     fn rest(&mut self, now: Instant) {
         self.stage = Stage::Idle { next: self.config.sweep_interval.map(|wait| now + wait) };
     }
 
-    fn next_request(&mut self) -> Option<(Asked, Mad)> {
-        let Self { config, found, tables, was_up, .. } = self;
+    fn become_state(&mut self, state: SmState) {
+        if self.state != state {
+            self.state = state;
+            self.events.push_back(SmEvent::State(state));
+        }
+    }
+
+    fn next_request(&mut self, now: Instant) -> Option<(Asked, Mad)> {
+        let own = self.info();
+        let Self { config, found, tables, fresh, .. } = self;
+        let get = |id, place: Place, found: &Found| {
+            smp::directed_request(Method::GET, TransactionId(0), (id, 0), found.route(place))
+        };
         match &mut self.stage {
             Stage::Discovering(discovery) => {
                 discovery.next().map(|(probe, mad)| (Asked::Probe(probe), mad))
             }
             Stage::Configuring(configuration) => {
-                let context = Context { config, found, tables, reregister: !*was_up };
+                let context = Context { config, found, tables, reregister: *fresh };
                 configuration.next(&context).map(|(work, mad)| (Asked::Work(work), mad))
             }
-            Stage::Idle { .. } | Stage::Planning(_) => None,
+            Stage::Looking { left, waiting } => {
+                let node = left.pop()?;
+                *waiting += 1;
+                Some((Asked::Change(node), get(AttributeId::SWITCH_INFO, node.at(0), found)))
+            }
+            Stage::HandingOver { to, told } if !*told => {
+                *told = true;
+                let what = (AttributeId::SM_INFO, SmInfo::HANDOVER);
+                let route = found.route(*to);
+                let mut mad = smp::directed_request(Method::SET, TransactionId(0), what, route);
+                mad.set_attribute(&own);
+                Some((Asked::HandOver(*to), mad))
+            }
+            Stage::Standby { master, next, waiting, .. } if !*waiting && *next <= now => {
+                *waiting = true;
+                Some((Asked::Master(*master), get(AttributeId::SM_INFO, *master, found)))
+            }
+            _ => None,
         }
-    }
-
-    fn signed(&self, mut mad: Mad) -> Mad {
-        mad.set_m_key(self.config.m_key);
-        mad
     }
 
     /// Passes on how requests ended.
     fn collect(&mut self, now: Instant) {
         while let Some(Completion { transaction_id, result, .. }) = self.requester.poll_event() {
             if let Some(asked) = self.asked.remove(&transaction_id) {
-                self.ended(asked, result);
+                self.ended(now, asked, result);
             }
         }
         self.advance(now);
     }
 
-    fn ended(&mut self, asked: Asked, result: Result<ib_mad::Message, Failure>) {
-        let Self { config, found, tables, was_up, .. } = self;
+    fn ended(&mut self, now: Instant, asked: Asked, result: Result<Message, Failure>) {
+        let Self { config, found, tables, fresh, .. } = self;
         match (&mut self.stage, asked) {
             (Stage::Discovering(discovery), Asked::Probe(probe)) => {
-                discovery.handle(probe, result);
+                discovery.handle(probe, result, tables);
             }
             (Stage::Configuring(configuration), Asked::Work(work)) => {
-                let mut context = Context { config, found, tables, reregister: !*was_up };
+                let mut context = Context { config, found, tables, reregister: *fresh };
                 configuration.handle(work, result, &mut context);
             }
-            _ => unreachable!("a stage ends when all its requests have"),
+            (Stage::Looking { waiting, .. }, Asked::Change(node)) => {
+                *waiting -= 1;
+                let info = result.ok().and_then(|answer| answer.mad().attribute::<SwitchInfo>());
+                let known = found.node(node).switch.map(|switch| switch.linear_fdb_top);
+                self.stale |= info.is_none_or(|info| {
+                    info.port_state_change || known != Some(info.linear_fdb_top)
+                });
+            }
+            (Stage::Standby { .. }, Asked::Master(place)) => self.heard(now, place, result),
+            (Stage::HandingOver { .. }, Asked::HandOver(place)) => self.handed(now, place, &result),
+            // What was asked before the manager was told to do something else.
+            _ => {}
         }
     }
 
     /// Goes on to the next stage when this one is over.
     fn advance(&mut self, now: Instant) {
         match &self.stage {
-            Stage::Discovering(discovery) if discovery.is_done() => self.plan(now),
+            Stage::Discovering(discovery) if discovery.is_done() => self.explored(now),
             Stage::Configuring(configuration) if configuration.is_done() => self.up(now),
+            Stage::Looking { waiting: 0, left } if self.stale || left.is_empty() => {
+                if self.stale { self.explore(now) } else { self.rest(now) }
+            }
+            Stage::Idle { .. } if self.stale => self.explore(now),
             _ => {}
         }
     }
 
-    fn plan(&mut self, now: Instant) {
+    /// The subnet is explored: decides who manages it.
+    fn explored(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
         let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
         let (found, faults) = discovery.finish();
@@ -274,7 +354,21 @@ impl SubnetManager {
             self.events.push_back(SmEvent::NoPlan("the own port does not answer".to_owned()));
             return self.rest(now);
         }
-        let existing = configuration::existing(&self.tables);
+        match election::decide(&self.info(), &self.found) {
+            Outcome::Master => {
+                self.become_state(SmState::MASTER);
+                self.plan();
+            }
+            Outcome::Standby(master) => self.stand_by(now, master),
+            Outcome::HandOver(to) => self.stage = Stage::HandingOver { to, told: false },
+        }
+    }
+
+    fn plan(&mut self) {
+        // A manager that has just come keeps nothing that its engines would not make again.
+        let keep = !self.fresh && !self.config.routing.lids.reassign;
+        let existing =
+            if keep { configuration::existing(&self.tables) } else { BTreeMap::new() };
         let job = PlanJob::new(&self.found, &self.config.routing, existing);
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
@@ -282,23 +376,19 @@ impl SubnetManager {
     fn up(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
         let Stage::Configuring(configuration) = stage else { unreachable!("just seen") };
-        let (plan, written, faults, _incomplete) = configuration.finish();
+        let (plan, written, faults, incomplete) = configuration.finish();
         self.report(faults);
+        let nodes = self.found.nodes().len();
         let counters = self.requester.counters();
-        let sweep = self.sweep;
-        self.events.push_back(SmEvent::SubnetUp(Box::new(SweepReport {
-            plan,
-            written,
-            nodes: self.found.nodes().len(),
-            discover: sweep.discovered.since(sweep.started),
-            plan_time: sweep.planned.since(sweep.discovered),
-            program: now.since(sweep.planned),
-            smps: counters.sent - sweep.sent,
-            retries: counters.retries - sweep.retries,
-            faults: sweep.faults,
-        })));
-        self.was_up = true;
+        let report = self.sweep.report(now, plan, written, nodes, &counters);
+        self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
+        self.fresh = false;
         self.rest(now);
+        if incomplete && let Stage::Idle { next } = &mut self.stage {
+            // Whoever did not answer may be gone: what was found is not true any more.
+            let soon = now + self.config.timing.timeout * (self.config.timing.retries + 1);
+            *next = Some(next.map_or(soon, |next| next.min(soon)));
+        }
     }
 
     fn report(&mut self, faults: Vec<Fault>) {

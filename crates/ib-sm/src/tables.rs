@@ -15,6 +15,8 @@ pub(crate) struct SwitchTable {
     ports: Vec<u8>,
     /// By block.
     known: Vec<bool>,
+    /// The highest LID in use, as it was written to SwitchInfo or read from there.
+    pub(crate) top: u16,
 }
 
 /// The tables of all switches, by node GUID.

@@ -13,7 +13,7 @@ fn a_torus_comes_up() {
     let port = sim.first_end_port().unwrap();
     let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
     let mut link = SimLink::attach(&mut sim, port, options).unwrap();
-    let mut manager = SubnetManager::new(SmConfig::default(), link.now());
+    let mut manager = SubnetManager::new(SmConfig::default(), link.port().unwrap().port_guid, link.now());
     let report = loop {
         while let Some(datagram) = manager.poll_transmit(link.now()) {
             link.send(&datagram).unwrap();
@@ -24,8 +24,8 @@ fn a_torus_comes_up() {
         }
         match manager.poll_event() {
             Some(SmEvent::SubnetUp(report)) => break report,
-            Some(other) => panic!("{other:?}"),
-            None => {}
+            Some(SmEvent::Fault(fault)) => panic!("{fault}"),
+            _ => {}
         }
         link.wait(manager.poll_timeout().unwrap_or(Instant::NEVER)).unwrap();
         while let Some(incoming) = link.receive().unwrap() {

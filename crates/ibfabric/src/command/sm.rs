@@ -98,7 +98,8 @@ fn drive(
 ) -> Result<Verdict, Failure> {
     let start = Instant::now();
     let (mut times, mut planned) = (Times::default(), start);
-    let mut manager = SubnetManager::new(config, link.now());
+    let guid = link.port().map_err(Failure::unusable)?.port_guid;
+    let mut manager = SubnetManager::new(config, guid, link.now());
     loop {
         while let Some(datagram) = manager.poll_transmit(link.now()) {
             link.send(&datagram).map_err(Failure::unusable)?;

@@ -1,0 +1,151 @@
+//! What other managers and the ports of the subnet say unasked.
+
+use ib_link::Datagram;
+use ib_mad::{Failure, Message};
+use ib_types::Instant;
+use ib_wire::mad::sm::{Notice, SmInfo, SmState, TrapNumber};
+use ib_wire::mad::smp;
+use ib_wire::mad::{AttributeId, MadStatus, Method};
+
+use super::{SmEvent, Stage, SubnetManager};
+use crate::election::{self, Told};
+use crate::found::Place;
+use crate::tables::Tables;
+
+impl SubnetManager {
+    /// Takes a datagram that answers nothing. Returns true when it was for a subnet manager.
+    pub(super) fn handle_unasked(&mut self, now: Instant, datagram: &Datagram) -> bool {
+        let mad = &datagram.mad;
+        if !mad.class().is_smp() || mad.base_version() != 1 {
+            return false;
+        }
+        match (mad.method(), mad.attribute_id()) {
+            (Method::TRAP, AttributeId::NOTICE) => self.handle_trap(now, datagram),
+            (Method::GET, AttributeId::SM_INFO) => self.answer(datagram, MadStatus::OK),
+            (Method::SET, AttributeId::SM_INFO) => self.handle_order(now, datagram),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Answers a Get or Set of SMInfo with what this manager is.
+    fn answer(&mut self, datagram: &Datagram, status: MadStatus) {
+        let mut mad = datagram.mad;
+        self.activity = self.activity.wrapping_add(1);
+        mad.set_attribute(&self.info());
+        smp::answer(&mut mad, status);
+        self.answers.push_back(datagram.reply(mad));
+    }
+
+    fn handle_trap(&mut self, now: Instant, datagram: &Datagram) {
+        // Whoever is not the master does not repress: the trap is not for it.
+        if self.state != SmState::MASTER {
+            return;
+        }
+        let notice: Notice = datagram.mad.attribute().expect("the attribute was looked at");
+        let mut mad = datagram.mad;
+        mad.set_method(Method::TRAP_REPRESS);
+        self.answers.push_back(datagram.reply(mad));
+        if changes_subnet(&notice) {
+            self.stale = true;
+        }
+        self.events.push_back(SmEvent::Trap(Box::new(notice)));
+        self.advance(now);
+    }
+
+    fn handle_order(&mut self, now: Instant, datagram: &Datagram) {
+        let sender: SmInfo = datagram.mad.attribute().expect("the attribute was looked at");
+        let modifier = datagram.mad.attribute_modifier();
+        match election::order(self.state, &sender, modifier) {
+            Err(status) => self.answer(datagram, status),
+            Ok(told) => {
+                self.answer(datagram, MadStatus::OK);
+                self.obey(now, told);
+            }
+        }
+    }
+
+    fn obey(&mut self, now: Instant, told: Told) {
+        match told {
+            Told::Nothing => {}
+            Told::TakeOver => {
+                if self.state != SmState::MASTER {
+                    // The last master may have written anything.
+                    self.tables = Tables::new();
+                    self.fresh = true;
+                }
+                self.become_state(SmState::MASTER);
+                self.explore(now);
+            }
+            Told::Disable => {
+                self.become_state(SmState::NOT_ACTIVE);
+                self.stage = Stage::NotActive;
+            }
+            Told::Standby => {
+                self.become_state(SmState::DISCOVERING);
+                self.explore(now);
+            }
+            Told::Discover => self.search(now),
+        }
+    }
+
+    /// Explores to find out who is the master now.
+    fn search(&mut self, now: Instant) {
+        self.become_state(SmState::DISCOVERING);
+        self.tables = Tables::new();
+        self.fresh = true;
+        self.explore(now);
+    }
+
+    /// Waits for the manager at a port, which is or becomes the master.
+    pub(super) fn stand_by(&mut self, now: Instant, master: Place) {
+        self.become_state(SmState::STANDBY);
+        self.fresh = true;
+        let next = now + self.config.sminfo_polling_timeout;
+        self.stage = Stage::Standby { master, next, failures: 0, waiting: false };
+    }
+
+    /// Takes what the master says of itself, or that it says nothing.
+    pub(super) fn heard(&mut self, now: Instant, from: Place, result: Result<Message, Failure>) {
+        let Stage::Standby { master, next, failures, waiting } = &mut self.stage else { return };
+        if *master != from {
+            return;
+        }
+        let info = result.ok().filter(|answer| answer.status().is_ok());
+        let info = info.and_then(|answer| answer.mad().attribute::<SmInfo>());
+        *waiting = false;
+        *next = now + self.config.sminfo_polling_timeout;
+        match info {
+            // One that was just as far as this one may yet have to explore.
+            Some(info) if info.state != SmState::NOT_ACTIVE => *failures = 0,
+            Some(_) => self.search(now),
+            None => {
+                *failures += 1;
+                if *failures >= self.config.sminfo_polling_retries {
+                    self.search(now);
+                }
+            }
+        }
+    }
+
+    /// The better manager has answered, or not.
+    pub(super) fn handed(&mut self, now: Instant, to: Place, result: &Result<Message, Failure>) {
+        let accepted = result.as_ref().is_ok_and(|answer| answer.status().is_ok());
+        if accepted {
+            self.stand_by(now, to);
+        } else {
+            // Somebody has to manage the subnet.
+            self.plan();
+        }
+    }
+}
+
+/// Returns true for traps after which the subnet is not what it was.
+fn changes_subnet(notice: &Notice) -> bool {
+    let changes = [
+        TrapNumber::LINK_STATE_CHANGE,
+        TrapNumber::LOCAL_CHANGES,
+        TrapNumber::SYSTEM_IMAGE_GUID_CHANGE,
+    ];
+    notice.is_generic && changes.contains(&notice.trap)
+}

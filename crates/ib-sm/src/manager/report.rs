@@ -1,0 +1,89 @@
+//! What a manager says.
+
+use std::time::Duration;
+
+use ib_mad::RequesterCounters;
+use ib_types::Instant;
+use ib_wire::mad::sm::{Notice, SmState};
+
+use crate::configuration::Written;
+use crate::fault::Fault;
+use crate::plan::Plan;
+
+/// What a manager has to say.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SmEvent {
+    /// Something is wrong.
+    Fault(Fault),
+    /// There is no plan, and nothing was written.
+    NoPlan(String),
+    /// The subnet is up.
+    SubnetUp(Box<SweepReport>),
+    /// The manager has another state.
+    State(SmState),
+    /// A port has told of something.
+    Trap(Box<Notice>),
+}
+
+/// What came of a sweep.
+#[derive(Clone, Debug)]
+pub struct SweepReport {
+    /// The plan that was written.
+    pub plan: Plan,
+    /// How much was written.
+    pub written: Written,
+    /// The number of nodes that were found.
+    pub nodes: usize,
+    /// How long the exploration took.
+    pub discover: Duration,
+    /// How long the plan took, with its check.
+    pub plan_time: Duration,
+    /// How long the writing took.
+    pub program: Duration,
+    /// SMPs that were sent.
+    pub smps: u64,
+    /// How many of these were repeated.
+    pub retries: u64,
+    /// The number of faults that were met.
+    pub faults: usize,
+}
+
+/// The times and counts of the sweep under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sweep {
+    pub(super) started: Instant,
+    pub(super) discovered: Instant,
+    pub(super) planned: Instant,
+    pub(super) faults: usize,
+    sent: u64,
+    retries: u64,
+}
+
+impl Sweep {
+    pub(super) fn start(now: Instant, counters: &RequesterCounters) -> Self {
+        let RequesterCounters { sent, retries, .. } = *counters;
+        Self { started: now, sent, retries, ..Self::default() }
+    }
+
+    pub(super) fn report(
+        &self,
+        now: Instant,
+        plan: Plan,
+        written: Written,
+        nodes: usize,
+        counters: &RequesterCounters,
+    ) -> SweepReport {
+        SweepReport {
+            plan,
+            written,
+            nodes,
+            discover: self.discovered.since(self.started),
+            plan_time: self.planned.since(self.discovered),
+            program: now.since(self.planned),
+            smps: counters.sent - self.sent,
+            retries: counters.retries - self.retries,
+            faults: self.faults,
+        }
+    }
+}
