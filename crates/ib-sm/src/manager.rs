@@ -397,5 +397,3 @@ impl SubnetManager {
     }
 }
 
-#[cfg(test)]
-mod tests;

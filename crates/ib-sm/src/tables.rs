@@ -52,11 +52,6 @@ impl SwitchTable {
         self.known[block] = false;
     }
 
-    /// Returns true when a block is not known.
-    pub(crate) fn has_gaps(&self) -> bool {
-        self.known.contains(&false)
-    }
-
     fn grow(&mut self, block: usize) {
         if block >= self.known.len() {
             self.known.resize(block + 1, false);

@@ -1,0 +1,243 @@
+//! A simulated fabric with subnet managers on some of its ports, in virtual time.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use ib_sim::{ClientId, ClientOptions, Options, Sim};
+use ib_sm::{Fault, SmConfig, SmEvent, SubnetManager, SweepReport};
+use ib_topology::generate::{self, Kind};
+use ib_topology::{Fabric, NodeId, PortId};
+use ib_types::{Guid, Instant};
+use ib_wire::mad::sm::{PortState, SmState};
+
+/// A fabric and its managers.
+pub(crate) struct Lab {
+    pub(crate) sim: Sim,
+    pub(crate) stations: Vec<Station>,
+}
+
+/// A manager at a port.
+pub(crate) struct Station {
+    pub(crate) manager: SubnetManager,
+    pub(crate) reports: Vec<SweepReport>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) states: Vec<SmState>,
+    /// Why there was no plan.
+    pub(crate) refusals: Vec<String>,
+    pub(crate) traps: usize,
+    client: ClientId,
+    port: PortId,
+}
+
+/// Makes a fabric of a kind, such as `"torus 3x3 hosts=1"`.
+pub(crate) fn generated(kind: &str) -> Fabric {
+    let words: Vec<&str> = kind.split(' ').collect();
+    let kind = Kind::parse(words[0], &words[1..]).unwrap();
+    generate::generate(&kind, &generate::Options::default()).unwrap()
+}
+
+impl Lab {
+    pub(crate) fn new(kind: &str) -> Self {
+        Self { sim: Sim::new(&generated(kind), Options::default()), stations: Vec::new() }
+    }
+
+    /// Makes a fabric with a manager on its first host.
+    pub(crate) fn managed(kind: &str) -> Self {
+        let mut lab = Self::new(kind);
+        lab.add(0, SmConfig::default());
+        lab
+    }
+
+    /// Returns the port of a host by its number.
+    pub(crate) fn host(&self, number: usize) -> PortId {
+        let sim = &self.sim;
+        let nodes = sim.node_ids().filter(|&node| !sim.is_switch(node));
+        nodes.filter_map(|node| sim.end_port(node)).nth(number).expect("so many hosts")
+    }
+
+    /// Starts a manager on a host.
+    pub(crate) fn add(&mut self, host: usize, config: SmConfig) -> usize {
+        let port = self.host(host);
+        let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
+        let client = self.sim.attach(port, options).unwrap();
+        let guid = self.sim.link_port(port).port_guid;
+        self.stations.push(Station {
+            manager: SubnetManager::new(config, guid, self.sim.now()),
+            reports: Vec::new(),
+            faults: Vec::new(),
+            states: Vec::new(),
+            refusals: Vec::new(),
+            traps: 0,
+            client,
+            port,
+        });
+        self.stations.len() - 1
+    }
+
+    /// Ends a manager without a word.
+    pub(crate) fn kill(&mut self, station: usize) {
+        let station = self.stations.remove(station);
+        self.sim.detach(station.client);
+    }
+
+    pub(crate) fn command(&mut self, text: &str) {
+        self.sim.run(&text.parse().expect("a command")).expect("it can be done");
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let end = self.sim.now() + time;
+        self.run_until(end, |_| false);
+    }
+
+    /// Runs until something is true; panics after a minute of the fabric's time.
+    pub(crate) fn run_while(&mut self, condition: impl Fn(&Self) -> bool) {
+        let end = self.sim.now() + Duration::from_secs(60);
+        assert!(!self.run_until(end, |lab| !condition(lab)), "it does not come to an end");
+    }
+
+    /// Runs to a moment, or until something is true. Returns true when it came to the moment.
+    fn run_until(&mut self, end: Instant, stop: impl Fn(&Self) -> bool) -> bool {
+        loop {
+            self.pump();
+            if stop(self) {
+                return false;
+            }
+            let wakes = self.stations.iter().filter_map(|it| it.manager.poll_timeout()).min();
+            let limit = wakes.map_or(end, |wakes| wakes.min(end));
+            if self.sim.run_step(limit) {
+                continue;
+            }
+            self.sim.run_until(limit);
+            let now = self.sim.now();
+            let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+            for station in &mut self.stations {
+                if due(station.manager.poll_timeout()) {
+                    station.manager.handle_timeout(now);
+                }
+            }
+            if now >= end {
+                return true;
+            }
+        }
+    }
+
+    /// Passes on what has come, until nobody has anything to say.
+    fn pump(&mut self) {
+        let now = self.sim.now();
+        for station in &mut self.stations {
+            loop {
+                while let Some(incoming) = self.sim.receive(station.client) {
+                    station.manager.handle(now, &incoming);
+                }
+                if let Some(job) = station.manager.poll_job() {
+                    station.manager.handle_plan(now, job.run());
+                }
+                while let Some(event) = station.manager.poll_event() {
+                    match event {
+                        SmEvent::Fault(fault) => station.faults.push(fault),
+                        SmEvent::NoPlan(why) => station.refusals.push(why),
+                        SmEvent::SubnetUp(report) => station.reports.push(*report),
+                        SmEvent::State(state) => station.states.push(state),
+                        SmEvent::Trap(_) => station.traps += 1,
+                        _ => {}
+                    }
+                }
+                let mut idle = true;
+                while let Some(datagram) = station.manager.poll_transmit(now) {
+                    self.sim.submit(station.client, &datagram);
+                    idle = false;
+                }
+                if idle && !self.sim.has_incoming(station.client) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Checks that all ports with a link are in service, and that every port with a LID reaches every
+    /// other one as the tables say.
+    pub(crate) fn check(&self) {
+        let (mut lids, sim) = (Vec::new(), &self.sim);
+        for node in sim.node_ids() {
+            for number in 0..=254 {
+                let Some(port) = sim.find_port(node, number) else { break };
+                let info = sim.port_info(port);
+                let linked = sim.peer(port).is_some() && info.port_state != PortState::DOWN;
+                let name = sim.node_name(node);
+                if linked {
+                    assert_eq!(info.port_state, PortState::ACTIVE, "{name} port {number}");
+                }
+                if (number == 0) == sim.is_switch(node) && (number == 0 || linked) {
+                    assert_ne!(info.lid, 0, "{name} port {number}");
+                    lids.push(info.lid);
+                }
+            }
+        }
+        for &from in &lids {
+            for &to in &lids {
+                let (_, loss) = sim.route(from, to).expect("the port has the LID");
+                assert_eq!(loss, None, "from {from} to {to}");
+            }
+        }
+    }
+
+    /// Returns the switch with a GUID.
+    pub(crate) fn find_switch(&self, guid: Guid) -> NodeId {
+        let sim = &self.sim;
+        let mut nodes = sim.node_ids().filter(|&node| sim.is_switch(node));
+        let own = |node: NodeId| sim.node_info(sim.find_port(node, 0).unwrap()).node_guid;
+        nodes.find(|&node| own(node) == guid).expect("there is such a switch")
+    }
+
+    /// Returns the node that has a LID.
+    pub(crate) fn owner(&self, lid: u16) -> NodeId {
+        let sim = &self.sim;
+        let end = |node: NodeId| sim.find_port(node, u8::from(!sim.is_switch(node))).unwrap();
+        sim.node_ids().find(|&node| sim.port_info(end(node)).lid == lid).expect("the LID is given")
+    }
+
+    /// Returns the other end of a link that is up.
+    pub(crate) fn live_peer(&self, port: PortId) -> Option<PortId> {
+        let up = self.sim.port_info(port).port_state != PortState::DOWN;
+        self.sim.peer(port).filter(|_| up)
+    }
+
+    /// Returns the number of links from one node to another.
+    pub(crate) fn hops(&self, from: NodeId, to: NodeId) -> Option<usize> {
+        let mut reached = BTreeMap::from([(from, 0)]);
+        let mut queue = VecDeque::from([from]);
+        while let Some(node) = queue.pop_front() {
+            let hops = reached[&node];
+            if node == to {
+                return Some(hops);
+            }
+            let ports = (1..=254).map_while(|number| self.sim.find_port(node, number));
+            for peer in ports.filter_map(|port| self.live_peer(port)) {
+                let next = self.sim.place(peer).0;
+                if let Entry::Vacant(entry) = reached.entry(next) {
+                    entry.insert(hops + 1);
+                    queue.push_back(next);
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the LID of a host.
+    pub(crate) fn lid(&self, host: usize) -> u16 {
+        self.sim.port_info(self.host(host)).lid
+    }
+}
+
+impl Station {
+    /// Returns what came of the last sweep.
+    pub(crate) fn last(&self) -> &SweepReport {
+        self.reports.last().expect("the subnet was up")
+    }
+
+    /// Returns the port that the manager sits on.
+    pub(crate) const fn port(&self) -> PortId {
+        self.port
+    }
+}
