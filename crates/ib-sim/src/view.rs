@@ -80,6 +80,15 @@ impl Sim {
         self.node(node).kind.is_switch()
     }
 
+    /// Returns the linear forwarding table of a switch by LID, as far as it is in use and was written;
+    /// empty for another node.
+    #[must_use]
+    pub fn forwarding_table(&self, node: NodeId) -> &[u8] {
+        let Some(switch) = &self.node(node).switch else { return &[] };
+        let used = usize::from(switch.info.linear_fdb_top) + 1;
+        &switch.linear[..switch.linear.len().min(used)]
+    }
+
     /// Returns the ports that a packet from one LID to another leaves and enters by, as far as the
     /// tables lead it, and why it does not arrive if it does not.
     ///

@@ -2,10 +2,13 @@
 //!
 //! Writing goes in passes: all of a pass is answered before the next one starts.
 //!
-//! 1. Ports get their LIDs and settings and leave the state Init; switches get the size of their
-//!    tables; entries that could close a ring of old and new ones are set to "no path".
+//! 1. Ports get their LIDs and settings and leave the state Init; entries that could close a ring of
+//!    old and new ones are set to "no path".
 //! 2. The tables are written.
-//! 3. The ports go into service.
+//! 3. Switches learn how much of their table is in use.
+//! 4. The ports go into service.
+//!
+//! Without entries that give way the first two passes are one.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +109,6 @@ impl Configuration {
         };
         this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
         let mut first = this.port_work(context);
-        first.extend(this.switch_work(context));
         let detours = this.clear_work();
         let tables = this.table_work(context);
         if detours.is_empty() {
@@ -117,6 +119,7 @@ impl Configuration {
             this.passes.push_back(first);
             this.passes.push_back(tables);
         }
+        this.passes.push_back(this.switch_work(context));
         this.passes.push_back(this.activation_work(context));
         this
     }

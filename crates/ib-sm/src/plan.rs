@@ -74,6 +74,14 @@ pub struct Plan {
     pub check_time: Duration,
 }
 
+/// Routes, what is to be said of them, and how long both took.
+struct Routed {
+    outcome: Outcome,
+    report: CheckReport,
+    route_time: Duration,
+    check_time: Duration,
+}
+
 /// Why a subnet has no plan.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -115,20 +123,28 @@ impl PlanJob {
         let options =
             SubnetOptions { sm_port: Some(self.own_port), lids: self.config.lids.clone() };
         let subnet = Subnet::discover(&self.fabric, &options)?;
-        let mut routing_options = match &self.config.options {
+        let mut options = match &self.config.options {
             Some(make) => make(&subnet).map_err(PlanError::Options)?,
             None => RoutingOptions::default(),
         };
-        if !self.existing.is_empty() {
-            routing_options.existing = Some(self.existing_tables(&subnet));
+        let keeps = !self.existing.is_empty();
+        if keeps {
+            options.existing = Some(self.existing_tables(&subnet));
         }
-        let start = std::time::Instant::now();
-        let Outcome { routing, refusals } =
-            self.config.engines.route(&subnet, &routing_options)?;
-        let route_time = start.elapsed();
-        let start = std::time::Instant::now();
-        let report = check(&subnet, &routing.lfts, &routing.layers);
-        let check_time = start.elapsed();
+        let mut routed = self.route(&subnet, &options)?;
+        // Entries that were right in a broken fabric can close loops when it is whole again.
+        if keeps && routed.report.credit.loops > 0 {
+            options.existing = None;
+            let anew = self.route(&subnet, &options)?;
+            let (route_time, check_time) = (routed.route_time, routed.check_time);
+            if anew.report.credit.loops < routed.report.credit.loops {
+                routed = anew;
+                routed.route_time += route_time;
+                routed.check_time += check_time;
+            }
+        }
+        let Routed { outcome: Outcome { routing, refusals }, report, route_time, check_time } =
+            routed;
         Ok(Plan {
             end_ports: subnet
                 .end_ports()
@@ -144,6 +160,15 @@ impl PlanJob {
             route_time,
             check_time,
         })
+    }
+
+    fn route(&self, subnet: &Subnet<'_>, options: &RoutingOptions) -> Result<Routed, PlanError> {
+        let start = std::time::Instant::now();
+        let outcome = self.config.engines.route(subnet, options)?;
+        let route_time = start.elapsed();
+        let start = std::time::Instant::now();
+        let report = check(subnet, &outcome.routing.lfts, &outcome.routing.layers);
+        Ok(Routed { outcome, report, route_time, check_time: start.elapsed() })
     }
 
     fn existing_tables(&self, subnet: &Subnet<'_>) -> Lfts {

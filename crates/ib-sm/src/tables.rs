@@ -39,6 +39,12 @@ impl SwitchTable {
         known.then(|| self.ports[block * BLOCK..][..BLOCK].first_chunk().expect("a whole block"))
     }
 
+    /// Returns the blocks in use of which nobody knows what they hold.
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = u16> {
+        let used = if self.top == 0 { 0 } else { self.top / LinearForwardingBlock::LIDS + 1 };
+        (0..used).filter(|&block| self.block(block.into()).is_none())
+    }
+
     /// Takes note of what a block holds now.
     pub(crate) fn set(&mut self, block: usize, ports: &[u8; BLOCK]) {
         self.grow(block);

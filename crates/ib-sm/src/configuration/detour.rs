@@ -4,14 +4,20 @@
 //! A ring can stand for a while only where old and new entries together make one. Where they do,
 //! every entry on the ring that changes is first set to "no path": a ring of what is left would be
 //! one of old entries alone, and then one of new entries alone.
+//!
+//! A block that nobody knows gives way as a whole.
 
 use std::collections::BTreeMap;
 
 use ib_routing::{NO_PATH, SwitchId};
 
+use ib_wire::mad::sm::LinearForwardingBlock;
+
 use crate::found::{Found, NodeIndex};
 use crate::plan::Plan;
 use crate::tables::Tables;
+
+const BLOCK: u16 = LinearForwardingBlock::LIDS;
 
 /// Where there is no switch.
 const NOWHERE: u32 = u32::MAX;
@@ -25,7 +31,7 @@ pub(super) fn find(
 ) -> BTreeMap<NodeIndex, Vec<u16>> {
     let switches = Switches::new(rows, found, tables);
     let longest = switches.old.iter().map(|old| old.len()).max().unwrap_or(0);
-    let mut result = BTreeMap::new();
+    let mut result: BTreeMap<NodeIndex, Vec<u16>> = BTreeMap::new();
     let mut rings = Rings::new(switches.nodes.len());
     for lid in 0..longest.min(0xc000) as u16 {
         let new = |at: usize| plan.routing.lfts.port(switches.rows[at], lid);
@@ -39,8 +45,18 @@ pub(super) fn find(
         rings.find(|at| [switches.next(at, switches.old_port(at, lid)), switches.next(at, new(at))]);
         for (at, node) in switches.nodes.iter().enumerate() {
             if rings.on_ring[at] && changed(at) {
-                result.entry(*node).or_insert_with(Vec::new).push(lid);
+                result.entry(*node).or_default().push(lid);
             }
+        }
+    }
+    for &node in rows.keys() {
+        let Some(table) = tables.get(&found.node(node).info.node_guid) else { continue };
+        let unknown: Vec<u16> = table.unknown().collect();
+        if !unknown.is_empty() {
+            let lids = result.entry(node).or_default();
+            lids.extend(unknown.into_iter().flat_map(|block| block * BLOCK..(block + 1) * BLOCK));
+            lids.sort_unstable();
+            lids.dedup();
         }
     }
     result

@@ -107,6 +107,7 @@ impl SubnetManager {
 
     /// Takes what the master says of itself, or that it says nothing.
     pub(super) fn heard(&mut self, now: Instant, from: Place, result: Result<Message, Failure>) {
+        let own = self.info();
         let Stage::Standby { master, next, failures, waiting } = &mut self.stage else { return };
         if *master != from {
             return;
@@ -116,10 +117,13 @@ impl SubnetManager {
         *waiting = false;
         *next = now + self.config.sminfo_polling_timeout;
         match info {
-            // One that was just as far as this one may yet have to explore.
-            Some(info) if info.state != SmState::NOT_ACTIVE => *failures = 0,
-            Some(_) => self.search(now),
-            None => {
+            Some(info) if info.state == SmState::MASTER => *failures = 0,
+            // It waits as well, or has ceased to be a manager: this one is the better one.
+            Some(info) if info.state == SmState::NOT_ACTIVE || own.beats(&info) => {
+                self.search(now);
+            }
+            // It is about to become the master, or does not live.
+            _ => {
                 *failures += 1;
                 if *failures >= self.config.sminfo_polling_retries {
                     self.search(now);

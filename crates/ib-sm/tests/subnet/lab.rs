@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 use ib_sim::{ClientId, ClientOptions, Options, Sim};
@@ -15,6 +16,15 @@ use ib_wire::mad::sm::{PortState, SmState};
 pub(crate) struct Lab {
     pub(crate) sim: Sim,
     pub(crate) stations: Vec<Station>,
+    /// Looks for forwarding loops whenever a table has changed.
+    watch: Option<Watch>,
+}
+
+/// The tables as they were when they were last looked at.
+#[derive(Default)]
+struct Watch {
+    tables: Vec<Vec<u8>>,
+    looks: u64,
 }
 
 /// A manager at a port.
@@ -39,7 +49,21 @@ pub(crate) fn generated(kind: &str) -> Fabric {
 
 impl Lab {
     pub(crate) fn new(kind: &str) -> Self {
-        Self { sim: Sim::new(&generated(kind), Options::default()), stations: Vec::new() }
+        Self::with(Sim::new(&generated(kind), Options::default()))
+    }
+
+    pub(crate) const fn with(sim: Sim) -> Self {
+        Self { sim, stations: Vec::new(), watch: None }
+    }
+
+    /// Panics from now on whenever tables send packets round in circles over links in service.
+    pub(crate) fn watch_for_loops(&mut self) {
+        self.watch = Some(Watch::default());
+    }
+
+    /// Returns how many states of the tables were looked at.
+    pub(crate) fn looks(&self) -> u64 {
+        self.watch.as_ref().map_or(0, |watch| watch.looks)
     }
 
     /// Makes a fabric with a manager on its first host.
@@ -47,6 +71,11 @@ impl Lab {
         let mut lab = Self::new(kind);
         lab.add(0, SmConfig::default());
         lab
+    }
+
+    /// Returns the number of hosts.
+    pub(crate) fn hosts(&self) -> usize {
+        self.sim.node_ids().filter(|&node| !self.sim.is_switch(node)).count()
     }
 
     /// Returns the port of a host by its number.
@@ -58,7 +87,11 @@ impl Lab {
 
     /// Starts a manager on a host.
     pub(crate) fn add(&mut self, host: usize, config: SmConfig) -> usize {
-        let port = self.host(host);
+        self.add_at(self.host(host), config)
+    }
+
+    /// Starts a manager on a port.
+    pub(crate) fn add_at(&mut self, port: PortId, config: SmConfig) -> usize {
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
         let client = self.sim.attach(port, options).unwrap();
         let guid = self.sim.link_port(port).port_guid;
@@ -106,6 +139,7 @@ impl Lab {
             let wakes = self.stations.iter().filter_map(|it| it.manager.poll_timeout()).min();
             let limit = wakes.map_or(end, |wakes| wakes.min(end));
             if self.sim.run_step(limit) {
+                self.look_for_loops();
                 continue;
             }
             self.sim.run_until(limit);
@@ -118,6 +152,45 @@ impl Lab {
             }
             if now >= end {
                 return true;
+            }
+        }
+    }
+
+    fn look_for_loops(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        let sim = &self.sim;
+        let nodes: Vec<NodeId> = sim.node_ids().filter(|&node| sim.is_switch(node)).collect();
+        watch.tables.resize(nodes.len(), Vec::new());
+        let mut changed = false;
+        for (&node, seen) in nodes.iter().zip(&mut watch.tables) {
+            if sim.forwarding_table(node) != seen.as_slice() {
+                *seen = sim.forwarding_table(node).to_vec();
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+        watch.looks += 1;
+        let longest = watch.tables.iter().map(Vec::len).max().unwrap_or(0);
+        for lid in 1..longest {
+            let next = |node: NodeId| {
+                let number = *sim.forwarding_table(node).get(lid)?;
+                let port = sim.find_port(node, number).filter(|_| number > 0)?;
+                let peer = sim.peer(port)?;
+                let serves = |port| sim.port_info(port).port_state.0 >= PortState::ARMED.0;
+                let to = sim.place(peer).0;
+                (serves(port) && serves(peer) && sim.is_switch(to)).then_some(to)
+            };
+            for &start in &nodes {
+                let mut at = start;
+                let mut steps = 0;
+                while let Some(to) = next(at) {
+                    at = to;
+                    steps += 1;
+                    let name = sim.node_name(start);
+                    assert!(steps <= nodes.len(), "LID {lid} goes round from {name} at {:?}", sim.now());
+                }
             }
         }
     }
@@ -155,8 +228,8 @@ impl Lab {
         }
     }
 
-    /// Checks that all ports with a link are in service, and that every port with a LID reaches every
-    /// other one as the tables say.
+    /// Checks that all ports with a link are in service, and that every host reaches every other one as
+    /// the tables say. Switches' own LIDs may be left out: up/down routing does so.
     pub(crate) fn check(&self) {
         let (mut lids, sim) = (Vec::new(), &self.sim);
         for node in sim.node_ids() {
@@ -170,7 +243,9 @@ impl Lab {
                 }
                 if (number == 0) == sim.is_switch(node) && (number == 0 || linked) {
                     assert_ne!(info.lid, 0, "{name} port {number}");
-                    lids.push(info.lid);
+                    if number > 0 {
+                        lids.push(info.lid);
+                    }
                 }
             }
         }
@@ -239,5 +314,18 @@ impl Station {
     /// Returns the port that the manager sits on.
     pub(crate) const fn port(&self) -> PortId {
         self.port
+    }
+}
+
+impl fmt::Display for Station {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.manager.info();
+        writeln!(f, "manager {} priority {}: {:?}", info.guid, info.priority, self.states)?;
+        for report in &self.reports {
+            let (nodes, written) = (report.nodes, report.written);
+            writeln!(f, "  {nodes} nodes, {} faults, {written:?}", report.faults)?;
+        }
+        self.refusals.iter().try_for_each(|refusal| writeln!(f, "  {refusal}"))?;
+        self.faults.iter().rev().take(20).try_for_each(|fault| writeln!(f, "  {fault}"))
     }
 }

@@ -1,5 +1,6 @@
 //! Subnet managers on simulated fabrics, in virtual time.
 
+mod campaign;
 mod lab;
 
 use std::time::Duration;

@@ -1,0 +1,146 @@
+//! Subnets that break while they are managed.
+//!
+//! Links fail, flap and lose packets, nodes lose their power, managers die and come back and take
+//! over from each other. Whatever happens, no packet that stays on links in service ever goes round
+//! in circles; and when all is mended, the fabric comes up whole.
+//!
+//! `SM_RUNS` is the number of runs and `SM_FIRST` the seed of the first one: a run that failed is run
+//! again with `SM_FIRST=SEED SM_RUNS=1`. `cargo xtask campaign --managed 5000` runs many.
+
+use std::time::{Duration, Instant};
+
+use ib_sim::{Command, Options, Sim, Step, random_faults};
+use ib_sm::{RoutingConfig, SmConfig};
+use ib_wire::mad::sm::SmState;
+
+use crate::lab::{Lab, generated};
+
+/// The fabrics, each with an engine that keeps it free of deadlock.
+const FABRICS: [(&str, &str); 8] = [
+    ("torus 3x3 hosts=1", "lash"),
+    ("mesh 3x3 hosts=1", "dor"),
+    ("xgft 2,2,4 1,2,2", "updn"),
+    ("xgft 2,2,4 1,2,2", "ftree"),
+    ("xgft 2,3 1,2", "minhop"),
+    ("hypercube 3 hosts=1", "dor"),
+    ("torus 4x4 hosts=1", "lash"),
+    ("mesh 2x4 hosts=2", "lash"),
+];
+
+/// The time in which things break, and the time after it in which nothing does.
+const BAD: Duration = Duration::from_secs(40);
+const QUIET: Duration = Duration::from_secs(90);
+
+/// What a seed decides, each number drawn from a stream of its own.
+fn draw(seed: u64, what: u64, below: u64) -> u64 {
+    let mut value = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ what.wrapping_mul(0xd1b5_4a32_d192_ed03);
+    value ^= value >> 32;
+    value = value.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (value ^ value >> 32) % below
+}
+
+/// What one run met.
+#[derive(Default)]
+struct Tally {
+    sweeps: usize,
+    looks: u64,
+    detoured: u64,
+    handovers: usize,
+}
+
+fn run(seed: u64) -> Tally {
+    let (kind, engine) = FABRICS[draw(seed, 1, FABRICS.len() as u64) as usize];
+    let fabric = generated(kind);
+    let mut sim = Sim::new(&fabric, Options { seed, ..Options::default() });
+    let count = draw(seed, 2, 12) as usize;
+    let honest = |step: &Step| {
+        !matches!(
+            step.command,
+            Command::Misroute(..) | Command::IgnoreLft(..) | Command::MKey(..) | Command::Swap(..)
+        )
+    };
+    let faults = random_faults(&fabric, seed, (BAD, count));
+    let faults: Vec<Step> = faults.into_iter().filter(honest).collect();
+    sim.load_script(&faults).expect("the faults fit the fabric");
+    let mut lab = Lab::with(sim);
+    lab.watch_for_loops();
+    let config = |priority: u8| SmConfig {
+        sm_priority: priority,
+        max_smps: 1 + draw(seed, 3, 32) as usize,
+        routing: RoutingConfig {
+            engines: format!("{engine},no_fallback,minhop").parse().unwrap(),
+            ..RoutingConfig::default()
+        },
+        ..SmConfig::default()
+    };
+    let hosts = lab.hosts() as u64;
+    lab.add(0, config(5));
+    let pauses = 1 + draw(seed, 4, 4);
+    let mut tally = Tally::default();
+    for pause in 0..pauses {
+        lab.run_for(BAD / pauses as u32);
+        match draw(seed, 10 + pause, 4) {
+            0 => {
+                let host = draw(seed, 20 + pause, hosts) as usize;
+                if lab.stations.iter().all(|station| station.port() != lab.host(host)) {
+                    lab.add(host, config(draw(seed, 30 + pause, 10) as u8));
+                }
+            }
+            1 if lab.stations.len() > 1 => lab.kill(0),
+            2 => {
+                let port = lab.stations[0].port();
+                lab.kill(0);
+                lab.add_at(port, config(5));
+            }
+            _ => {}
+        }
+    }
+    lab.run_for(QUIET);
+    if std::env::var_os("SM_FIRST").is_some() {
+        println!("{kind}, {engine}, {} faults", faults.len());
+        faults.iter().for_each(|step| println!("  {:?} {:?}", step.at, step.command));
+        lab.stations.iter().for_each(|station| println!("{station}"));
+    }
+    lab.check();
+    let masters: Vec<_> =
+        lab.stations.iter().filter(|it| it.manager.info().state == SmState::MASTER).collect();
+    assert_eq!(masters.len(), 1, "one manager manages");
+    let plan = &masters[0].last().plan;
+    let loops = plan.report.credit.loops;
+    assert_eq!(loops, 0, "credit loops of {} on {kind}: {:?}", plan.routing.engine, plan.refusals);
+    tally.looks = lab.looks();
+    for station in &lab.stations {
+        tally.sweeps += station.reports.len();
+        tally.handovers += station.states.len().saturating_sub(1);
+        tally.detoured += station.reports.iter().map(|it| it.written.detoured).sum::<u64>();
+    }
+    tally
+}
+
+#[test]
+fn a_managed_fabric_among_faults() {
+    let number = |name: &str, default: u64| match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}: expected a number")),
+        Err(_) => default,
+    };
+    let (first, runs) = (number("SM_FIRST", 0), number("SM_RUNS", 30));
+    let start = Instant::now();
+    let mut all = Tally::default();
+    for seed in first..first + runs {
+        let run = std::panic::catch_unwind(|| run(seed));
+        let Ok(tally) = run else { panic!("seed {seed}: SM_FIRST={seed} SM_RUNS=1 shows it") };
+        all.sweeps += tally.sweeps;
+        all.looks += tally.looks;
+        all.detoured += tally.detoured;
+        all.handovers += tally.handovers;
+    }
+    println!(
+        "{runs} runs in {:.1} s: {} sweeps, {} changes of managers, {} states of tables looked at, {} \
+         entries gave way",
+        start.elapsed().as_secs_f64(),
+        all.sweeps,
+        all.handovers,
+        all.looks,
+        all.detoured
+    );
+}
