@@ -6,7 +6,7 @@
 //! | `peers` | what other managers and the ports of the subnet say unasked |
 //! | `report` | what is said of a sweep |
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_link::{Datagram, Incoming, Remote};
 use ib_mad::{Completion, Failure, Message, OnLoss, Request, Requester, RequesterConfig};
@@ -56,6 +56,8 @@ pub struct SubnetManager {
     fresh: bool,
     /// Whether the subnet has to be explored again.
     stale: bool,
+    /// What was wrong with the subnet when it was explored and written last, and what is wrong now.
+    faults: (BTreeSet<String>, BTreeSet<String>),
     events: VecDeque<SmEvent>,
 }
 
@@ -112,6 +114,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
+            faults: Default::default(),
             events: VecDeque::new(),
         };
         this.explore(now);
@@ -235,15 +238,18 @@ impl SubnetManager {
             }
         }
         self.stale = false;
+        self.faults.0 = std::mem::take(&mut self.faults.1);
         self.sweep = Sweep::start(now, &self.requester.counters());
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
     }
 
-    /// Starts to look whether ports have changed; a manager that has no subnet explores.
+    /// Starts to look whether ports have changed; a manager that has no subnet, or not all of it,
+    /// explores.
     fn look(&mut self) {
         let switches = self.found.nodes().filter(|(_, node)| node.kind.is_switch());
         let left: Vec<NodeIndex> = switches.map(|(index, _)| index).collect();
-        self.stale |= self.state != SmState::MASTER || left.is_empty();
+        let unsure = self.state != SmState::MASTER || left.is_empty() || self.sweep.faults > 0;
+        self.stale |= unsure;
         self.stage = Stage::Looking { left, waiting: 0 };
     }
 
@@ -391,9 +397,17 @@ impl SubnetManager {
         }
     }
 
+    /// Tells of faults that the last sweep did not meet.
     fn report(&mut self, faults: Vec<Fault>) {
         self.sweep.faults += faults.len();
-        self.events.extend(faults.into_iter().map(SmEvent::Fault));
+        for fault in faults {
+            let text = fault.to_string();
+            let known = self.faults.0.contains(&text) || self.faults.1.contains(&text);
+            self.faults.1.insert(text);
+            if !known {
+                self.events.push_back(SmEvent::Fault(fault));
+            }
+        }
     }
 }
 
