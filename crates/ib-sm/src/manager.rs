@@ -133,6 +133,21 @@ impl SubnetManager {
         }
     }
 
+    /// Returns what the manager is doing, in a word.
+    #[must_use]
+    pub const fn activity(&self) -> &'static str {
+        match self.stage {
+            Stage::Idle { .. } => "idle",
+            Stage::Discovering(_) => "discovering",
+            Stage::Planning(_) => "planning",
+            Stage::Configuring(_) => "configuring",
+            Stage::Looking { .. } => "looking for changes",
+            Stage::HandingOver { .. } => "handing over",
+            Stage::Standby { .. } => "standing by",
+            Stage::NotActive => "not active",
+        }
+    }
+
     /// Explores the whole subnet again, as soon as what is under way is done.
     pub fn sweep(&mut self, now: Instant) {
         self.stale = true;
@@ -354,6 +369,8 @@ impl SubnetManager {
         let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
         let (found, faults) = discovery.finish();
         self.found = found;
+        // Somebody else may write to what is out of sight.
+        self.tables.retain(|&guid, _| self.found.find(guid).is_some());
         self.sweep.discovered = now;
         self.report(faults);
         if self.found.own.is_none() {

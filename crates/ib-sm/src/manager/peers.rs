@@ -69,11 +69,9 @@ impl SubnetManager {
         match told {
             Told::Nothing => {}
             Told::TakeOver => {
-                if self.state != SmState::MASTER {
-                    // The last master may have written anything.
-                    self.tables = Tables::new();
-                    self.fresh = true;
-                }
+                // The other master may have written anything.
+                self.tables = Tables::new();
+                self.fresh = true;
                 self.become_state(SmState::MASTER);
                 self.explore(now);
             }

@@ -207,6 +207,10 @@ impl Lab {
                     station.manager.handle_plan(now, job.run());
                 }
                 while let Some(event) = station.manager.poll_event() {
+                    if std::env::var_os("TRACE").is_some() {
+                        let text: String = format!("{event:?}").chars().take(100).collect();
+                        println!("{now:?} {} {text}", station.manager.info().guid);
+                    }
                     match event {
                         SmEvent::Fault(fault) => station.faults.push(fault),
                         SmEvent::NoPlan(why) => station.refusals.push(why),
@@ -320,7 +324,8 @@ impl Station {
 impl fmt::Display for Station {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let info = self.manager.info();
-        writeln!(f, "manager {} priority {}: {:?}", info.guid, info.priority, self.states)?;
+        let (guid, doing) = (info.guid, self.manager.activity());
+        writeln!(f, "manager {guid} priority {}: {doing}, {:?}", info.priority, self.states)?;
         for report in &self.reports {
             let (nodes, written) = (report.nodes, report.written);
             writeln!(f, "  {nodes} nodes, {} faults, {written:?}", report.faults)?;
