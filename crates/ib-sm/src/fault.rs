@@ -30,6 +30,13 @@ pub enum Fault {
         /// What does not fit together.
         why: &'static str,
     },
+    /// A switch does not hold what was written to it.
+    TableChanged {
+        /// The switch.
+        at: PortName,
+        /// The block of its linear forwarding table.
+        block: u16,
+    },
     /// An answer cannot be true.
     Absurd {
         /// Whose answer it is.
@@ -100,6 +107,9 @@ impl fmt::Display for Fault {
             }
             Self::DuplicateGuid { guid, at, why } => {
                 write!(f, "GUID {guid} is there twice: {at}: {why}")
+            }
+            Self::TableChanged { at, block } => {
+                write!(f, "{at}: block {block} of the forwarding table is not what was written")
             }
             Self::Absurd { at, what } => write!(f, "{at}: {what}"),
             Self::TooLarge { what } => f.write_str(what),

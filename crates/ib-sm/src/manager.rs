@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use ib_link::{Datagram, Incoming, Remote};
 use ib_mad::{Completion, Failure, Message, OnLoss, Request, Requester, RequesterConfig};
 use ib_types::{Guid, Instant};
-use ib_wire::mad::sm::{SmInfo, SmState, SwitchInfo};
+use ib_wire::mad::sm::{LinearForwardingBlock, SmInfo, SmState, SwitchInfo};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
 
@@ -19,7 +19,7 @@ use crate::config::SmConfig;
 use crate::configuration::{self, Configuration, Context, Work};
 use crate::discovery::{Discovery, Probe};
 use crate::election::{self, Outcome};
-use crate::fault::Fault;
+use crate::fault::{Fault, PortName};
 use crate::found::{Found, NodeIndex, Place};
 use crate::plan::{Plan, PlanError, PlanJob};
 use crate::tables::Tables;
@@ -56,6 +56,10 @@ pub struct SubnetManager {
     fresh: bool,
     /// Whether the subnet has to be explored again.
     stale: bool,
+    /// The switches whose tables are read again with the next look, by node GUID.
+    doubtful: BTreeSet<Guid>,
+    /// How often the manager looked for changes.
+    looks: u32,
     /// What was wrong with the subnet when it was explored and written last, and what is wrong now.
     faults: (BTreeSet<String>, BTreeSet<String>),
     events: VecDeque<SmEvent>,
@@ -68,6 +72,8 @@ enum Asked {
     Work(Work),
     /// Whether the ports of a switch have changed.
     Change(NodeIndex),
+    /// Whether a block of a table is still what was written.
+    Audit { node: NodeIndex, block: u16 },
     /// Whether the master lives.
     Master(Place),
     /// That another manager takes over.
@@ -85,8 +91,8 @@ enum Stage {
     Planning(Option<Box<PlanJob>>),
     /// It writes.
     Configuring(Box<Configuration>),
-    /// It looks whether ports have changed.
-    Looking { left: Vec<NodeIndex>, waiting: usize },
+    /// It looks whether ports or tables have changed.
+    Looking { left: Vec<Asked>, waiting: usize },
     /// It gives the subnet to another manager.
     HandingOver { to: Place, told: bool },
     /// It waits for the master to fail.
@@ -114,6 +120,8 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
+            doubtful: BTreeSet::new(),
+            looks: 0,
             faults: Default::default(),
             events: VecDeque::new(),
         };
@@ -261,8 +269,20 @@ impl SubnetManager {
     /// Starts to look whether ports have changed; a manager that has no subnet, or not all of it,
     /// explores.
     fn look(&mut self) {
-        let switches = self.found.nodes().filter(|(_, node)| node.kind.is_switch());
-        let left: Vec<NodeIndex> = switches.map(|(index, _)| index).collect();
+        let mut left = Vec::new();
+        self.looks = self.looks.wrapping_add(1);
+        for (node, known) in self.found.nodes().filter(|(_, node)| node.kind.is_switch()) {
+            left.push(Asked::Change(node));
+            let table = self.tables.get(&known.info.node_guid);
+            let blocks = table.map_or(0, |table| table.blocks()) as u16;
+            let audit = |block| Asked::Audit { node, block };
+            if self.doubtful.contains(&known.info.node_guid) {
+                left.extend((0..blocks).map(audit));
+            } else if blocks > 0 {
+                left.push(audit((self.looks % u32::from(blocks)) as u16));
+            }
+        }
+        self.doubtful.clear();
         let unsure = self.state != SmState::MASTER || left.is_empty() || self.sweep.faults > 0;
         self.stale |= unsure;
         self.stage = Stage::Looking { left, waiting: 0 };
@@ -283,9 +303,6 @@ impl SubnetManager {
     fn next_request(&mut self, now: Instant) -> Option<(Asked, Mad)> {
         let own = self.info();
         let Self { config, found, tables, fresh, .. } = self;
-        let get = |id, place: Place, found: &Found| {
-            smp::directed_request(Method::GET, TransactionId(0), (id, 0), found.route(place))
-        };
         match &mut self.stage {
             Stage::Discovering(discovery) => {
                 discovery.next().map(|(probe, mad)| (Asked::Probe(probe), mad))
@@ -295,9 +312,19 @@ impl SubnetManager {
                 configuration.next(&context).map(|(work, mad)| (Asked::Work(work), mad))
             }
             Stage::Looking { left, waiting } => {
-                let node = left.pop()?;
+                let asked = left.pop()?;
                 *waiting += 1;
-                Some((Asked::Change(node), get(AttributeId::SWITCH_INFO, node.at(0), found)))
+                let (id, modifier, node) = match asked {
+                    Asked::Change(node) => (AttributeId::SWITCH_INFO, 0, node),
+                    Asked::Audit { node, block } => {
+                        (AttributeId::LINEAR_FORWARDING, u32::from(block), node)
+                    }
+                    _ => unreachable!("nothing else is looked at"),
+                };
+                let route = &found.node(node).route;
+                let what = (id, modifier);
+                let mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
+                Some((asked, mad))
             }
             Stage::HandingOver { to, told } if !*told => {
                 *told = true;
@@ -309,7 +336,9 @@ impl SubnetManager {
             }
             Stage::Standby { master, next, waiting, .. } if !*waiting && *next <= now => {
                 *waiting = true;
-                Some((Asked::Master(*master), get(AttributeId::SM_INFO, *master, found)))
+                let (what, route) = ((AttributeId::SM_INFO, 0), found.route(*master));
+                let mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
+                Some((Asked::Master(*master), mad))
             }
             _ => None,
         }
@@ -317,10 +346,16 @@ impl SubnetManager {
 
     /// Passes on how requests ended.
     fn collect(&mut self, now: Instant) {
-        while let Some(Completion { transaction_id, result, .. }) = self.requester.poll_event() {
-            if let Some(asked) = self.asked.remove(&transaction_id) {
-                self.ended(now, asked, result);
+        while let Some(completion) = self.requester.poll_event() {
+            let Completion { transaction_id, attempts, result, .. } = completion;
+            let Some(asked) = self.asked.remove(&transaction_id) else { continue };
+            if let Asked::Work(Work::Clear { node, .. } | Work::Lft { node, .. }) = asked
+                && (attempts > 1 || result.is_err())
+            {
+                // A copy may still be on its way and undo what is written after it.
+                self.doubtful.insert(self.found.node(node).info.node_guid);
             }
+            self.ended(now, asked, result);
         }
         self.advance(now);
     }
@@ -342,6 +377,21 @@ impl SubnetManager {
                 self.stale |= info.is_none_or(|info| {
                     info.port_state_change || known != Some(info.linear_fdb_top)
                 });
+            }
+            (Stage::Looking { waiting, .. }, Asked::Audit { node, block }) => {
+                *waiting -= 1;
+                let read = result.ok().and_then(|answer| answer.mad().attribute());
+                let Some(LinearForwardingBlock { ports }) = read else {
+                    self.stale = true;
+                    return;
+                };
+                let table = tables.entry(found.node(node).info.node_guid).or_default();
+                if table.block(block.into()).is_some_and(|known| *known != ports) {
+                    table.set(block.into(), &ports);
+                    self.stale = true;
+                    let at = PortName { port: None, ..found.name(node.at(0)) };
+                    self.report(vec![Fault::TableChanged { at, block }]);
+                }
             }
             (Stage::Standby { .. }, Asked::Master(place)) => self.heard(now, place, result),
             (Stage::HandingOver { .. }, Asked::HandOver(place)) => self.handed(now, place, &result),
