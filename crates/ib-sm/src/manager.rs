@@ -192,6 +192,15 @@ impl SubnetManager {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
+        self.fill(now);
+        while self.advance(now) {
+            self.fill(now);
+        }
+        self.requester.poll_transmit(now)
+    }
+
+    /// Starts as many requests as may be under way.
+    fn fill(&mut self, now: Instant) {
         while self.requester.outstanding() < self.config.max_smps.max(1)
             && let Some((asked, mut mad)) = self.next_request(now)
         {
@@ -203,8 +212,6 @@ impl SubnetManager {
             let transaction = self.requester.start(request).expect("Get and Set are answered");
             self.asked.insert(transaction, asked);
         }
-        self.advance(now);
-        self.requester.poll_transmit(now)
     }
 
     /// Returns the next job, to be run anywhere; [`SubnetManager::handle_plan`] takes its result.
@@ -400,8 +407,8 @@ impl SubnetManager {
         }
     }
 
-    /// Goes on to the next stage when this one is over.
-    fn advance(&mut self, now: Instant) {
+    /// Goes on to the next stage when this one is over; returns whether it is.
+    fn advance(&mut self, now: Instant) -> bool {
         match &self.stage {
             Stage::Discovering(discovery) if discovery.is_done() => self.explored(now),
             Stage::Configuring(configuration) if configuration.is_done() => self.up(now),
@@ -409,8 +416,9 @@ impl SubnetManager {
                 if self.stale { self.explore(now) } else { self.rest(now) }
             }
             Stage::Idle { .. } if self.stale => self.explore(now),
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     /// The subnet is explored: decides who manages it.

@@ -9,6 +9,7 @@
 
 use std::time::{Duration, Instant};
 
+use ib_sim::command::Fault;
 use ib_sim::{Command, Options, Sim, Step, random_faults};
 use ib_sm::{RoutingConfig, SmConfig};
 use ib_wire::mad::sm::SmState;
@@ -53,15 +54,21 @@ fn run(seed: u64) -> Tally {
     let fabric = generated(kind);
     let mut sim = Sim::new(&fabric, Options { seed, ..Options::default() });
     let count = draw(seed, 2, 12) as usize;
-    let honest = |step: &Step| {
-        !matches!(
-            step.command,
-            Command::Misroute(..) | Command::IgnoreLft(..) | Command::MKey(..) | Command::Swap(..)
-        )
+    // No lies, and nothing that arrives long after it was given up: nobody can take that back.
+    let honest = |step: &Step| match &step.command {
+        Command::Misroute(..) | Command::IgnoreLft(..) | Command::MKey(..) | Command::Swap(..) => {
+            false
+        }
+        Command::Fault(_, faults) => !faults.iter().any(|fault| matches!(fault, Fault::Delay(_))),
+        _ => true,
     };
     let faults = random_faults(&fabric, seed, (BAD, count));
     let faults: Vec<Step> = faults.into_iter().filter(honest).collect();
     sim.load_script(&faults).expect("the faults fit the fabric");
+    if std::env::var_os("SM_FIRST").is_some() {
+        println!("{kind}, {engine}, {} faults", faults.len());
+        faults.iter().for_each(|step| println!("  {:?} {:?}", step.at, step.command));
+    }
     let mut lab = Lab::with(sim);
     lab.watch_for_loops();
     let config = |priority: u8| SmConfig {
@@ -97,8 +104,6 @@ fn run(seed: u64) -> Tally {
     }
     lab.run_for(QUIET);
     if std::env::var_os("SM_FIRST").is_some() {
-        println!("{kind}, {engine}, {} faults", faults.len());
-        faults.iter().for_each(|step| println!("  {:?} {:?}", step.at, step.command));
         lab.stations.iter().for_each(|station| println!("{station}"));
     }
     lab.check();
