@@ -27,7 +27,7 @@ mod m_key;
 mod port_info;
 mod tables;
 
-use m_key::Access;
+pub(crate) use m_key::Access;
 
 impl Sim {
     /// Answers a request that arrived at a port; `None` when its M_Key is wrong, which is not

@@ -146,6 +146,13 @@ impl Sim {
         }
     }
 
+    /// Returns true when a trap of a port was not repressed yet.
+    #[cfg(test)]
+    pub(crate) fn waits_for_repress(&self, port: PortId, trap: TrapNumber) -> bool {
+        let pending = &self.node(self.port(port).node).traps.pending;
+        pending.iter().any(|pending| pending.port == port && pending.notice.trap == trap)
+    }
+
     /// Forgets the traps of a node that lost its power.
     pub(crate) fn forget_traps(&mut self, node: NodeId) {
         self.node_mut(node).traps.pending.clear();
