@@ -86,7 +86,7 @@ pub(crate) fn configure(sim: &mut Sim) {
     });
     for (&port, lid) in ends.iter().zip(1..) {
         let info = &mut sim.port_mut(port).info;
-        (info.lid, info.master_sm_lid) = (lid, manager);
+        (info.lid, info.master_sm_lid, info.subnet_timeout) = (lid, manager, 18);
     }
     for port in all_ports(sim).collect::<Vec<_>>() {
         let state = sim.port_mut(port);
