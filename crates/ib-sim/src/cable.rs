@@ -13,7 +13,8 @@ impl Sim {
         let Some(peer) = self.port(port).cable else { return };
         let wanted = [port, peer].iter().all(|&end| {
             let state = self.port(end);
-            self.node(state.node).powered && state.info.phys_state != PhysState::DISABLED
+            let enabled = state.info.phys_state != PhysState::DISABLED;
+            self.node(state.node).powered && enabled && state.held_down == 0
         });
         let is_up = self.port(port).is_up();
         let rate = self.negotiate(port, peer);
