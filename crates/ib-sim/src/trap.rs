@@ -4,7 +4,7 @@
 //! repressed, the latest of it where there is more: no flood of one trap keeps another from being
 //! sent, and the manager is never left with what is no longer true.
 //!
-//! A trap is repeated at the pace of the port's SubnetTimeOut, as IBTA volume 1, chapter 14.2.5.6
+//! A trap is repeated at the pace of the port's `SubnetTimeOut`, as IBTA volume 1, chapter 14.2.5.6
 //! has it, but not more often than once a second, and than once a minute when nobody has answered
 //! for a while.
 
@@ -161,7 +161,7 @@ impl Sim {
     }
 }
 
-/// Returns how long a trap waits that was sent so many times, by the port's SubnetTimeOut.
+/// Returns how long a trap waits that was sent so many times, by the port's `SubnetTimeOut`.
 fn pause(sent: u32, subnet_timeout: u8) -> Duration {
     let own = if sent < OFTEN { SHORTEST_PAUSE } else { LONG_PAUSE };
     own.max(Duration::from_nanos(4096 << subnet_timeout.min(31)))

@@ -168,7 +168,7 @@ crate::layout! {
     pub struct MKeyDetails: 54 {
         /// The LID that the SMP came from; 0xffff when it came by directed route alone.
         pub lid: u16 = bits(2, 0, 16),
-        /// The DrSLID of a directed-route SMP, else zero.
+        /// The `DrSLID` of a directed-route SMP, else zero.
         pub dr_slid: u16 = bits(4, 0, 16),
         /// Its method.
         pub method: crate::mad::Method = bits(6, 0, 8),
