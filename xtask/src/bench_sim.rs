@@ -63,6 +63,9 @@ pub(crate) fn run(args: &Args) -> Chored {
     let scratch = tempfile::tempdir()?;
     let mut table = format!("{HEADING}\n{HEAD}");
     let wanted = |kind: &str| args.only.as_ref().is_none_or(|text| kind.contains(text.as_str()));
+    if ![SMALL, LARGE].into_iter().any(wanted) {
+        return Err(format!("--only: neither `{SMALL}` nor `{LARGE}` holds this text").into());
+    }
     for kind in [SMALL, LARGE].into_iter().filter(|kind| wanted(kind)) {
         let net = scratch.path().join("net");
         write_fabric(kind, &net)?;

@@ -1,5 +1,5 @@
-//! What ibfabric writes into capture files, read by tshark: every operation code, and a run of the
-//! simulator.
+//! What ibfabric writes into capture files, read by tshark: every operation code, the traps of
+//! a fabric, and a run of the simulator.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +19,7 @@ use ib_wire::packet::{
 use crate::{Chored, release_binary};
 
 mod captured;
+mod traps;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -48,13 +49,15 @@ pub(crate) fn run(args: &Args) -> Chored {
     if outcome.checksums <= outcome.hidden {
         outcome.faults.push("tshark shows fewer than half of the checksums".to_owned());
     }
+    let traps = traps::run(&scratch.path().join("traps.pcapng"))?;
+    traps.say("the traps of a fabric");
     let binary = match &args.binary {
         Some(path) => path.canonicalize()?,
         None => release_binary()?,
     };
     let run = captured::run(&binary, &scratch.path().join("run"), args.keep_run.as_deref())?;
     run.say("a run of OpenSM on ibfabric sim");
-    let faults = [outcome.faults, run.faults].concat();
+    let faults = [outcome.faults, traps.faults, run.faults].concat();
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 

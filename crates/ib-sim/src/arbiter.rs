@@ -1,8 +1,8 @@
 //! VL arbitration: which lane sends next; IBTA volume 1, chapter 7.6.9.
 //!
 //! Each of the two tables lists lanes with weights in units of 64 bytes and is served in turn. The
-//! table of high priority comes first until it has sent its limit while the other one had something
-//! to send.
+//! table of high priority comes first until it has sent its limit; then it is the turn of the other
+//! one, and where that has nothing to send, the count of what was sent begins anew.
 
 use ib_wire::mad::sm::VlArbitrationEntry;
 
@@ -13,7 +13,7 @@ use crate::port::Arbitration;
 pub(crate) struct State {
     high: Turn,
     low: Turn,
-    /// The bytes of high priority since the last packet of low priority.
+    /// The bytes of high priority since low priority had its turn, or had nothing to send in it.
     high_sent: u32,
     /// Where the lane that was chosen last stood.
     last: Table,
@@ -60,6 +60,10 @@ impl State {
             0 => self.high_sent > 0,
             limit => self.high_sent >= u32::from(limit) * 4096,
         };
+        if exhausted && !low_waits {
+            // Nobody was kept waiting by what high priority has sent so far.
+            self.high_sent = 0;
+        }
         if !(exhausted && low_waits)
             && let Some(lane) = self.high.choose(high_entry, high_entries, ready)
         {
@@ -117,3 +121,6 @@ impl Turn {
         Some(chosen.lane.get())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,8 @@ impl Sim {
         let Some(peer) = self.port(port).cable else { return };
         let wanted = [port, peer].iter().all(|&end| {
             let state = self.port(end);
-            self.node(state.node).powered && state.info.phys_state != PhysState::DISABLED
+            let enabled = state.info.phys_state != PhysState::DISABLED;
+            self.node(state.node).powered && enabled && state.held_down == 0
         });
         let is_up = self.port(port).is_up();
         let rate = self.negotiate(port, peer);
@@ -36,12 +37,19 @@ impl Sim {
     /// Takes a link down, and up again if nothing keeps it down.
     pub(crate) fn retrain(&mut self, port: PortId) {
         let Some(peer) = self.port(port).cable else { return };
-        if self.port(port).is_up() {
+        let was_up = self.port(port).is_up();
+        if was_up {
             for end in [port, peer] {
                 self.switch_link(end, false);
             }
         }
         self.update_link(port);
+        // A link that comes up again has told so.
+        if was_up && !self.port(port).is_up() {
+            for end in [port, peer] {
+                self.tell_link(end);
+            }
+        }
     }
 
     /// Pulls the cable out of a port, at both ends.

@@ -15,8 +15,8 @@
 //! | `PerformanceSet "a"[n] PortCounters.field=value` | sets a counter, in PortCounters and PortCountersExtended |
 //! | `Baselid "a"[n] lid [lmc]` | changes the LID of a port |
 //! |---|---|
-//! | `Fault "a"[n] what=value …`, `Fault "a"[n] none` | sets or mends `loss`, `corrupt`, `duplicate`, `reorder` with probabilities, `held` and `delay` with times, for packets that the port sends |
-//! | `Flap "a"[n] down up times` | takes the link down and up again and again |
+//! | `Fault "a"[n] what=value …`, `Fault "a"[n] none` | sets or mends `loss`, `corrupt`, `duplicate`, `reorder` with probabilities, `held` (of what `reorder` holds back) and `delay` with times, for packets that the port sends |
+//! | `Flap "a"[n] down up times` | takes the link down and up, once at least |
 //! | `Power "a" on\|off` | a node without power neither answers nor forwards, and forgets what it was told |
 //! | `MKey "a"[n] key [protect]` | sets a key that the manager does not know |
 //! | `Misroute "a" p q`, `Misroute "a" none` | the switch sends by q what its table has for p |

@@ -55,6 +55,12 @@ pub struct Counters {
     pub vl15_dropped: u64,
     /// Management packets to queue pair 1 that were dropped.
     pub qp1_dropped: u64,
+    /// Those of `rcv_errors` whose bits the link has damaged.
+    pub local_physical_errors: u64,
+    /// Those of `rcv_errors` that are no packets.
+    pub malformed_packet_errors: u64,
+    /// Those of `rcv_errors` for which the buffer had no room.
+    pub buffer_overrun_errors: u64,
     /// Those of `rcv_switch_relay_errors` that have no route.
     pub dlid_mapping_errors: u64,
     /// Those of `rcv_switch_relay_errors` whose service level has no lane.
@@ -78,6 +84,12 @@ impl Counters {
         self.xmit_packets += 1;
         self.multicast_xmit_packets += multicast as u64;
         self.unicast_xmit_packets += !multicast as u64;
+    }
+
+    /// Counts a packet that the link has damaged.
+    pub(crate) const fn damaged(&mut self) {
+        self.rcv_errors += 1;
+        self.local_physical_errors += 1;
     }
 
     /// Counts a packet that was received, of so many bytes.
@@ -127,6 +139,7 @@ macro_rules! all {
     ($apply:ident) => {
         $apply!(xmit_data rcv_data xmit_packets rcv_packets multicast_xmit_packets
             multicast_rcv_packets unicast_xmit_packets unicast_rcv_packets xmit_wait symbol_errors link_recoveries link_downed rcv_errors
+            local_physical_errors malformed_packet_errors buffer_overrun_errors
             rcv_remote_physical_errors rcv_switch_relay_errors dlid_mapping_errors
             vl_mapping_errors looping_errors xmit_discards inactive_discards
             neighbor_mtu_discards lifetime_discards hoq_life_discards xmit_constraint_errors rcv_constraint_errors
@@ -231,6 +244,15 @@ impl Counters {
             self.unicast_rcv_packets = shown.unicast_rcv_packets;
         } else if let Some(request) = mad.attribute::<PortRcvErrorDetails>() {
             let selected = |bit: u16| request.counter_select >> bit & 1 == 1;
+            if selected(0) {
+                self.local_physical_errors = request.local_physical_errors.into();
+            }
+            if selected(1) {
+                self.malformed_packet_errors = request.malformed_packet_errors.into();
+            }
+            if selected(2) {
+                self.buffer_overrun_errors = request.buffer_overrun_errors.into();
+            }
             if selected(3) {
                 self.dlid_mapping_errors = request.dlid_mapping_errors.into();
             }

@@ -10,10 +10,12 @@ use ib_wire::mad::smp::{self, PERMISSIVE_LID};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass};
 
 use crate::fault::happens;
+use crate::link::Flight;
 use crate::log::{Entry, LogLevel};
 use crate::loss::Loss;
 use crate::packet::{MadPayload, Packet, Payload};
 use crate::sim::Sim;
+use crate::sma::Access;
 
 impl Sim {
     /// Returns the end port of a node by which it would answer what arrived at a port.
@@ -38,6 +40,9 @@ impl Sim {
             self.note_delivery(port, key);
             let flight = self.land(key);
             if let Some(mad) = flight.packet.mad() {
+                if self.check_m_key(port, flight.packet.slid, mad) == Access::Denied {
+                    return self.refuse_m_key(port, &flight);
+                }
                 self.repress(node, mad);
             }
             if let Some(request) = flight.request {
@@ -60,13 +65,7 @@ impl Sim {
         let Payload::Mad(payload) = &mut flight.packet.payload else { unreachable!("seen above") };
         let slid = flight.packet.slid;
         let Some(status) = self.subnet_management(port, slid, &mut payload.mad) else {
-            self.port_mut(port).dropped += 1;
-            self.stats.lose(Loss::MKey);
-            self.log(Entry::Lost { port, packet: flight.number, why: Loss::MKey });
-            if let Some(request) = flight.request {
-                self.fail(request);
-            }
-            return;
+            return self.refuse_m_key(port, &flight);
         };
         smp::answer(&mut payload.mad, status);
         self.stats.answered += 1;
@@ -80,6 +79,16 @@ impl Sim {
             self.send_to_neighbor(port, packet, flight.request);
         } else {
             self.send_by_lid(end, packet, flight.request);
+        }
+    }
+
+    /// A packet that has landed is not answered, since its M_Key is wrong.
+    fn refuse_m_key(&mut self, port: PortId, flight: &Flight) {
+        self.port_mut(port).dropped += 1;
+        self.stats.lose(Loss::MKey);
+        self.log(Entry::Lost { port, packet: flight.number, why: Loss::MKey });
+        if let Some(request) = flight.request {
+            self.fail(request);
         }
     }
 

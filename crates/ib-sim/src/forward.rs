@@ -27,12 +27,12 @@ impl Sim {
             (flight.packet.length(), flight.packet.is_multicast(), flight.packet.dlid);
         let number = flight.number;
         if flight.damaged {
-            self.port_mut(port).counters.rcv_errors += 1;
+            self.port_mut(port).counters.damaged();
             self.port_mut(port).counters.symbol_errors += 1;
             return self.lose(port, key, Loss::Damaged);
         }
         if self.port(port).faults.is_some() && self.loses_arrival(port) {
-            self.port_mut(port).counters.rcv_errors += 1;
+            self.port_mut(port).counters.damaged();
             return self.lose(port, key, Loss::Fault);
         }
         self.port_mut(port).counters.received(length, multicast);

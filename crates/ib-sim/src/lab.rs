@@ -8,7 +8,7 @@ use ib_link::{Datagram, Incoming, Remote};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use ib_types::{Guid, NodeKind, ServiceLevel};
-use ib_wire::mad::sm::PortState;
+use ib_wire::mad::sm::{PhysState, PortState};
 use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 
 use crate::client::ClientOptions;
@@ -86,7 +86,7 @@ pub(crate) fn configure(sim: &mut Sim) {
     });
     for (&port, lid) in ends.iter().zip(1..) {
         let info = &mut sim.port_mut(port).info;
-        (info.lid, info.master_sm_lid) = (lid, manager);
+        (info.lid, info.master_sm_lid, info.subnet_timeout) = (lid, manager, 18);
     }
     for port in all_ports(sim).collect::<Vec<_>>() {
         let state = sim.port_mut(port);
@@ -313,6 +313,19 @@ pub(crate) fn check_settled(sim: &Sim) {
     assert_eq!(sim.in_transit, 0);
     assert_eq!(sim.flights.len(), 0, "packets are left: {:?}", sim.flights.iter().next());
     assert_eq!(sim.requests.len(), sim.handed.len(), "requests are left");
+}
+
+/// Checks that the physical state of each port with a cable says whether its link is up.
+pub(crate) fn check_phys_states(sim: &Sim) {
+    for port in all_ports(sim).filter(|&port| sim.port(port).cable.is_some()) {
+        let state = sim.port(port);
+        let (up, phys) = (state.is_up(), state.info.phys_state);
+        let down = [PhysState::POLLING, PhysState::DISABLED].contains(&phys);
+        assert_eq!(phys == PhysState::LINK_UP, up, "{port:?} is up: {up}, and says {phys}");
+        assert_eq!(down, !up, "{port:?} is up: {up}, and says {phys}");
+        let held = state.held_down > 0;
+        assert!(!(up && held), "{port:?} is up though a flap holds it down");
+    }
 }
 
 /// Lets everything happen by a moment and checks after each step.

@@ -31,7 +31,7 @@ pub(crate) enum Entry<'a> {
     Detached { client: ClientId, port: PortId },
     Link { port: PortId, up: bool },
     State { port: PortId, from: PortState, to: PortState },
-    Trap { port: PortId, number: TrapNumber, count: u8 },
+    Trap { port: PortId, number: TrapNumber, count: u32 },
     Lost { port: PortId, packet: u64, why: Loss },
     Sent { port: PortId, packet: u64, mad: &'a Mad },
     Delivered { port: PortId, packet: u64, mad: &'a Mad },

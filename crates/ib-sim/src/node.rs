@@ -23,8 +23,6 @@ pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     pub(crate) name: String,
     pub(crate) description: NodeDescription,
-    /// The description that the node starts with, once somebody has written another.
-    first_description: Option<Box<NodeDescription>>,
     pub(crate) guid: Guid,
     system_guid: Guid,
     /// The number of external ports.
@@ -73,7 +71,6 @@ impl Node {
             kind: spec.kind,
             name: spec.name.clone(),
             description: NodeDescription::new(&spec.description),
-            first_description: None,
             guid: spec.guid,
             system_guid: spec.system_guid,
             ports: spec.ports,
@@ -86,17 +83,8 @@ impl Node {
         }
     }
 
-    /// Writes the description, until the node forgets it.
-    pub(crate) fn set_description(&mut self, to: NodeDescription) {
-        let before = std::mem::replace(&mut self.description, to);
-        self.first_description.get_or_insert_with(|| Box::new(before));
-    }
-
     /// Forgets what a manager has told the node, except its ports.
     pub(crate) fn reset(&mut self) {
-        if let Some(first) = self.first_description.take() {
-            self.description = *first;
-        }
         if let Some(switch) = &mut self.switch {
             switch.info = initial_switch_info(switch.info.enhanced_port0);
             switch.linear.clear();

@@ -126,9 +126,9 @@ fn show(counters: &Counters, mad: &mut Mad) {
         AttributeId::PORT_RCV_ERROR_DETAILS => mad.set_attribute(&PortRcvErrorDetails {
             port_select,
             counter_select: 0,
-            local_physical_errors: saturated(counters.rcv_errors),
-            malformed_packet_errors: 0,
-            buffer_overrun_errors: 0,
+            local_physical_errors: saturated(counters.local_physical_errors),
+            malformed_packet_errors: saturated(counters.malformed_packet_errors),
+            buffer_overrun_errors: saturated(counters.buffer_overrun_errors),
             dlid_mapping_errors: saturated(counters.dlid_mapping_errors),
             vl_mapping_errors: saturated(counters.vl_mapping_errors),
             looping_errors: saturated(counters.looping_errors),

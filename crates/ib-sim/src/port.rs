@@ -46,6 +46,8 @@ pub(crate) struct Port {
     pub(crate) number: u8,
     /// Whether an event tells when the port has sent.
     pub(crate) armed: bool,
+    /// How many flaps hold the link down, whatever a manager wants.
+    pub(crate) held_down: u16,
     pub(crate) counters: Counters,
     pub(crate) info: PortInfo,
     /// What PortCounters counts from, once it was written: zero where there is nothing.
@@ -166,6 +168,7 @@ impl Port {
             short_base: None,
             busy_until: Instant::ZERO,
             armed: false,
+            held_down: 0,
             queues: None,
             credits: None,
             tables: None,

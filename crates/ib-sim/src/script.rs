@@ -189,15 +189,21 @@ impl Sim {
 /// power, packets that are lost, late, doubled or damaged, keys that nobody knows, switches that lie;
 /// and two cables that are swapped from the start.
 ///
-/// The same seed gives the same faults for the same fabric. The first host is left alone, so that
-/// there is somebody to look at what is left. Everything is mended at the end of the time: keys are
+/// The same seed gives the same faults for the same fabric. The first host and its cables are left
+/// alone, so that there is somebody to look at what is left; only the power of the switch at their
+/// other end may fail, and keys and lies may be its. Everything is mended at the end of the time: keys are
 /// zero then, as those of a fresh port are, and switches are true. What a lie has kept out of a table
 /// stays out until somebody writes it again.
 #[must_use]
 pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize)) -> Vec<Step> {
     let mut rng = Rng::stream(seed, 0xfa_17);
-    let links: Vec<_> = fabric.links().map(|(port, _)| port).collect();
     let first = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
+    let spared = |port: PortId| Some(fabric.port(port).node) == first;
+    let links: Vec<_> = fabric
+        .links()
+        .filter(|&(one, other)| !spared(one) && !spared(other))
+        .map(|(port, _)| port)
+        .collect();
     let switches: Vec<_> = fabric.nodes().filter(|(_, node)| node.kind.is_switch()).collect();
     let target = |port: PortId| {
         let port = fabric.port(port);
@@ -230,11 +236,7 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
                 (Command::Flap(link, pause, pause, 3), None)
             }
             2 => {
-                let (id, node) = (fabric.port(port).node, fabric.node(fabric.port(port).node));
-                if Some(id) == first {
-                    continue;
-                }
-                let node = node_target(&node.name);
+                let node = node_target(&fabric.node(fabric.port(port).node).name);
                 (Command::Power(node.clone(), false), Some(Command::Power(node, true)))
             }
             kind @ 3..=6 => {
@@ -263,7 +265,6 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
                 let (_, switch) = &switches[rng.below(switches.len())];
                 let node = node_target(&switch.name);
                 let ports = usize::from(switch.ports);
-                let number = |rng: &mut Rng| (rng.below(ports) + 1) as u8;
                 match kind {
                     8 => {
                         let (key, protect) = (rng.next_u64() | 1, rng.below(4) as u8);
@@ -271,7 +272,13 @@ pub fn random_faults(fabric: &Fabric, seed: u64, (time, count): (Duration, usize
                         (set, Some(Command::MKey(node, 0, 0)))
                     }
                     9 => {
-                        let pair = (number(&mut rng), number(&mut rng));
+                        if ports < 2 {
+                            continue;
+                        }
+                        // Another port than the first one.
+                        let from = rng.below(ports);
+                        let to = (from + 1 + rng.below(ports - 1)) % ports;
+                        let pair = (from as u8 + 1, to as u8 + 1);
                         let lie = Command::Misroute(node.clone(), Some(pair));
                         (lie, Some(Command::Misroute(node, None)))
                     }

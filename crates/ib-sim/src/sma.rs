@@ -11,13 +11,13 @@
 //! | `LinearForwardingTable` | block of 64 |
 //! | `MulticastForwardingTable` | bits 0–8 block of 32, bits 28–31 block of 16 ports |
 //!
-//! Any other attribute, and one that the kind of node does not have, is answered with status 0x000c;
-//! a modifier or value that is out of range with 0x001c.
+//! Any other attribute, one that the kind of node does not have, and a Set of NodeDescription or
+//! NodeInfo is answered with status 0x000c; a modifier or value that is out of range with 0x001c.
 
 use ib_topology::PortId;
 use ib_wire::mad::sm::{
-    CapabilityMask2, GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, NodeDescription,
-    PKeyTable, SlToVl, SwitchInfo, VlArbitration,
+    GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, PKeyTable, SlToVl, SwitchInfo,
+    VlArbitration,
 };
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method};
 
@@ -27,7 +27,7 @@ mod m_key;
 mod port_info;
 mod tables;
 
-use m_key::Access;
+pub(crate) use m_key::Access;
 
 impl Sim {
     /// Answers a request that arrived at a port; `None` when its M_Key is wrong, which is not
@@ -130,14 +130,6 @@ impl Sim {
         const WRONG: &str = "the attribute was looked at";
         let (node, modifier) = (self.port(port).node, mad.attribute_modifier());
         match mad.attribute_id() {
-            AttributeId::NODE_DESCRIPTION => {
-                let mask = self.port(self.end_port_of(port)).info.capability_mask2;
-                if !mask.contains(CapabilityMask2::SET_NODE_DESCRIPTION) {
-                    return Err(MadStatus::BAD_METHOD_ATTRIBUTE);
-                }
-                let description: NodeDescription = mad.attribute().expect(WRONG);
-                self.node_mut(node).set_description(description);
-            }
             AttributeId::SWITCH_INFO => {
                 let info: SwitchInfo = mad.attribute().expect(WRONG);
                 self.set_switch_info(node, &info)?;

@@ -1,4 +1,12 @@
 //! Traps: what a node tells its subnet manager unasked, again and again until it is repressed.
+//!
+//! A port has one trap of each number under way. What happens meanwhile is told when that one is
+//! repressed, the latest of it where there is more: no flood of one trap keeps another from being
+//! sent, and the manager is never left with what is no longer true.
+//!
+//! A trap is repeated at the pace of the port's `SubnetTimeOut`, as IBTA volume 1, chapter 14.2.5.6
+//! has it, but not more often than once a second, and than once a minute when nobody has answered
+//! for a while.
 
 use std::time::Duration;
 
@@ -11,12 +19,12 @@ use crate::event::{Event, Timer};
 use crate::log::Entry;
 use crate::sim::Sim;
 
-/// How long a node waits for a trap to be repressed.
-const REPEAT_AFTER: Duration = Duration::from_secs(1);
-/// How often a trap is sent at most.
-const MOST_TIMES: u8 = 10;
-/// How many traps of a node wait to be repressed at most; further ones are not sent.
-const MOST_PENDING: usize = 64;
+/// How long a port waits at least before it sends a trap again.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long it waits at least once it has sent the trap [`OFTEN`] times.
+const LONG_PAUSE: Duration = Duration::from_secs(60);
+/// How often a trap is sent before its pauses are long.
+const OFTEN: u32 = 10;
 
 /// The traps of a node that were not repressed yet.
 #[derive(Clone, Debug, Default)]
@@ -32,9 +40,9 @@ struct Pending {
     /// The end port that sends it.
     port: PortId,
     notice: Notice,
-    sent: u8,
-    /// Whether the same has happened again since it was first sent.
-    again: bool,
+    sent: u32,
+    /// The last that has happened since it was first sent, to be told next.
+    next: Option<Notice>,
 }
 
 impl Sim {
@@ -85,9 +93,10 @@ impl Sim {
         notice.issuer_lid = info.lid;
         notice.set_details(details);
         let traps = &mut self.node_mut(node).traps;
-        if let Some(pending) = traps.pending.iter_mut().find(|pending| pending.notice == notice) {
+        let same = |pending: &&mut Pending| pending.port == port && pending.notice.trap == trap;
+        if let Some(pending) = traps.pending.iter_mut().find(same) {
             // The manager may have looked already: it is told once more when it represses this one.
-            pending.again = true;
+            pending.next = Some(notice);
             return;
         }
         self.send_new_trap(node, port, notice);
@@ -95,30 +104,23 @@ impl Sim {
 
     fn send_new_trap(&mut self, node: NodeId, port: PortId, notice: Notice) {
         let traps = &mut self.node_mut(node).traps;
-        if traps.pending.len() >= MOST_PENDING {
-            return;
-        }
         traps.transactions = traps.transactions.wrapping_add(1);
         let transaction = traps.transactions;
-        traps.pending.push(Pending { transaction, port, notice, sent: 0, again: false });
+        traps.pending.push(Pending { transaction, port, notice, sent: 0, next: None });
         self.send_trap(node, transaction);
     }
 
-    /// Sends a trap that is not repressed yet, unless that was done often enough.
+    /// Sends a trap that is not repressed yet.
     pub(crate) fn send_trap(&mut self, node: NodeId, transaction: u32) {
         let traps = &mut self.node_mut(node).traps;
         let Some(index) = traps.pending.iter().position(|p| p.transaction == transaction) else {
             return;
         };
         let pending = &mut traps.pending[index];
-        pending.sent += 1;
+        pending.sent = pending.sent.saturating_add(1);
         let (port, notice, sent) = (pending.port, pending.notice, pending.sent);
-        if sent == MOST_TIMES {
-            traps.pending.remove(index);
-        } else {
-            let at = self.now() + REPEAT_AFTER;
-            self.schedule(at, Event::Timer(Timer::Trap { node, transaction }));
-        }
+        let at = self.now() + pause(sent, self.port(port).info.subnet_timeout);
+        self.schedule(at, Event::Timer(Timer::Trap { node, transaction }));
         let mut mad = smp::lid_request(
             Method::TRAP,
             TransactionId(u64::from(transaction)),
@@ -140,16 +142,29 @@ impl Sim {
         let traps = &mut self.node_mut(node).traps;
         let known = |pending: &Pending| u64::from(pending.transaction) == transaction;
         let Some(index) = traps.pending.iter().position(known) else { return };
-        let Pending { port, notice, again, .. } = traps.pending.remove(index);
-        if again {
+        let Pending { port, next, .. } = traps.pending.remove(index);
+        if let Some(notice) = next {
             self.send_new_trap(node, port, notice);
         }
+    }
+
+    /// Returns true when a trap of a port was not repressed yet.
+    #[cfg(test)]
+    pub(crate) fn waits_for_repress(&self, port: PortId, trap: TrapNumber) -> bool {
+        let pending = &self.node(self.port(port).node).traps.pending;
+        pending.iter().any(|pending| pending.port == port && pending.notice.trap == trap)
     }
 
     /// Forgets the traps of a node that lost its power.
     pub(crate) fn forget_traps(&mut self, node: NodeId) {
         self.node_mut(node).traps.pending.clear();
     }
+}
+
+/// Returns how long a trap waits that was sent so many times, by the port's `SubnetTimeOut`.
+fn pause(sent: u32, subnet_timeout: u8) -> Duration {
+    let own = if sent < OFTEN { SHORTEST_PAUSE } else { LONG_PAUSE };
+    own.max(Duration::from_nanos(4096 << subnet_timeout.min(31)))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use conformance::clients::capture::capture;
 use conformance::opensm::umad2sim;
 use ib_pcap::{Event, Reader, erf::ErfHeader};
-use ib_wire::mad::sm::NodeInfo;
+use ib_wire::mad::sm::{NodeInfo, Notice, NoticeDetails};
 use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass};
 use ib_wire::packet::Packet;
 
@@ -75,7 +75,7 @@ pub(super) fn run(
 }
 
 /// Returns what tshark shall see of a packet with a datagram.
-fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::error::Error>> {
+pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::error::Error>> {
     let bytes: &[u8; MAD_LENGTH] = packet
         .payload()
         .try_into()
@@ -100,6 +100,58 @@ fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::error::Error>
     {
         number("infiniband.nodeinfo.nodeguid", info.node_guid.0);
     }
+    if mad.class() == MgmtClass::SUBN_LID_ROUTED
+        && mad.method() == Method::TRAP
+        && let Some(notice) = mad.attribute::<Notice>()
+    {
+        describe_notice(&notice, &mut expected);
+    }
     expected.insert("_ws.malformed", String::new());
     Ok(expected)
+}
+
+/// Adds what tshark shall see of a trap.
+fn describe_notice(notice: &Notice, expected: &mut Expected) {
+    let mut number = |name, value: u64| {
+        expected.insert(name, value.to_string());
+    };
+    number("infiniband.notice.isgeneric", notice.is_generic.into());
+    number("infiniband.notice.type", notice.notice_type.0.into());
+    number("infiniband.notice.producertypevendorid", notice.producer.into());
+    number("infiniband.notice.trapnumberdeviceid", notice.trap.0.into());
+    number("infiniband.notice.issuerlid", notice.issuer_lid.into());
+    match notice.details() {
+        NoticeDetails::LinkState(details) => {
+            number("infiniband.trap.lidaddr", details.lid.into());
+        }
+        NoticeDetails::LocalChange(details) => {
+            number("infiniband.trap.lidaddr", details.lid.into());
+            number("infiniband.trap.otherlocalchanges", details.other_changes.into());
+            number("infiniband.trap.capabilitymask", details.capability_mask.0.into());
+        }
+        NoticeDetails::MKey(details) => {
+            number("infiniband.trap.lidaddr", details.lid.into());
+            number("infiniband.trap.drslid", details.dr_slid.into());
+            number("infiniband.trap.method", details.method.0.into());
+            number("infiniband.trap.attributeid", details.attribute_id.0.into());
+            number("infiniband.trap.attributemodifier", details.attribute_modifier.into());
+            number("infiniband.trap.mkey", details.m_key);
+            number("infiniband.trap.drnotice", details.is_directed.into());
+            number("infiniband.trap.drpathtruncated", details.path_truncated.into());
+            number("infiniband.trap.drhopcount", details.hops.into());
+            let path = details.return_path.map(|hop| format!("{hop:02x}")).concat();
+            expected.insert("infiniband.trap.drnoticereturnpath", path);
+        }
+        NoticeDetails::Key(details) => {
+            number("infiniband.trap.lidaddr1", details.lid1.into());
+            number("infiniband.trap.lidaddr2", details.lid2.into());
+            number("infiniband.trap.key", details.key.0.into());
+            number("infiniband.trap.sl", details.sl.into());
+            number("infiniband.trap.qp1", details.qp1.get().into());
+            number("infiniband.trap.qp2", details.qp2.get().into());
+            expected.insert("infiniband.trap.gidaddr1", details.gid1.to_string());
+            expected.insert("infiniband.trap.gidaddr2", details.gid2.to_string());
+        }
+        _ => {}
+    }
 }

@@ -78,7 +78,7 @@ fn the_clients_of_a_port_get_their_own_answers_with_their_own_transactions() {
     assert!(sim.handed.is_empty());
     lab::check_settled(&sim);
     // The timers of the answers find nothing.
-    sim.run_until(Instant::NEVER);
+    sim.run_until(Instant::ZERO + Duration::from_secs(60));
     assert_eq!(lab::lost(&sim, "no_answer"), 0);
 }
 
@@ -105,8 +105,8 @@ fn what_nobody_asked_for_goes_to_the_manager_or_to_the_queue_pair() {
     sim.submit(asker, &Datagram::new(remote, query(Method::SEND, 4)));
     sim.settle(sim.now());
     assert!(matches!(sim.receive(asker), Some(Incoming::Lost(_))));
-    // The second one is the trap that tells of the manager's end.
-    assert_eq!(lab::lost(&sim, "no_receiver"), before + 3);
+    // The trap that tells of the manager's end waits for the one before it to be repressed.
+    assert_eq!(lab::lost(&sim, "no_receiver"), before + 2);
     lab::check_settled(&sim);
 }
 
@@ -157,7 +157,7 @@ fn who_asks_again_gets_one_answer() {
     respond(&mut sim, manager, &requests[2]);
     assert_eq!(received(&mut sim, asker).len(), 1);
     lab::check_settled(&sim);
-    sim.run_until(Instant::NEVER);
+    sim.run_until(Instant::ZERO + Duration::from_secs(60));
     assert_eq!(sim.receive(asker), None);
 }
 
@@ -446,7 +446,7 @@ fn a_client_that_leaves_behind_very_many_requests_holds_up_nobody() {
         sim.submit(other, &Datagram::new(remote, query(Method::GET, transaction)));
         sim.settle(sim.now());
     }
-    sim.run_until(Instant::NEVER);
+    sim.run_until(Instant::ZERO + Duration::from_secs(60));
     let lost = std::iter::from_fn(|| sim.receive(other)).count() as u64;
     assert_eq!(lost, COUNT - 1, "none of them was answered in time");
     assert!(sim.handed.is_empty() && sim.requests.is_empty());

@@ -1,12 +1,12 @@
 //! What can be said of a command before it is run: whether what it names is there, and of the right
 //! kind.
 
-use ib_topology::PortId;
+use ib_topology::{NodeId, PortId};
 use ib_types::NodeKind;
 use ib_wire::layout::FieldInfo;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 
-use super::{Command, CommandError, Ignored, Target};
+use super::{Command, CommandError, Fault, Ignored, Target};
 use crate::node::LINEAR_BLOCKS;
 use crate::sim::Sim;
 
@@ -22,17 +22,27 @@ impl Sim {
                 self.target_external_port(one)?;
                 self.target_external_port(other)?;
             }
-            Command::Unlink(target)
-            | Command::Relink(target)
-            | Command::Fault(target, _)
-            | Command::Flap(target, ..) => {
+            Command::Unlink(target) | Command::Relink(target) => {
                 self.target_external_ports(target)?;
             }
-            Command::Clear(target)
-            | Command::Guid(target, _)
-            | Command::Error(target, ..)
-            | Command::Power(target, _) => {
+            Command::Fault(target, faults) => {
+                self.target_external_ports(target)?;
+                check_faults(faults)?;
+            }
+            Command::Flap(target, _, _, times) => {
+                self.target_external_port(target)?;
+                if *times == 0 {
+                    return Err(CommandError::Value {
+                        found: "0 times".to_owned(),
+                        expected: "once at least",
+                    });
+                }
+            }
+            Command::Clear(target) | Command::Guid(target, _) | Command::Error(target, ..) => {
                 self.target_ports(target)?;
+            }
+            Command::Power(target, _) => {
+                self.target_whole_node(target)?;
             }
             Command::PerformanceSet(target, field, _) => {
                 self.target_port(target)?;
@@ -41,12 +51,18 @@ impl Sim {
             Command::BaseLid(target, ..) | Command::MKey(target, ..) => {
                 self.target_end_port(target)?;
             }
-            Command::Misroute(target, ports) => {
+            Command::Misroute(target, pair) => {
                 let last = self.target_switch(target)?;
-                let mut ports = ports.iter().flat_map(|&(from, to)| [from, to]);
+                let mut ports = pair.iter().flat_map(|&(from, to)| [from, to]);
                 if let Some(port) = ports.find(|port| !(1..=last).contains(port)) {
                     let node = target.node.clone();
                     return Err(CommandError::NoSuchPort { node, port, first: 1, last });
+                }
+                if let Some((from, to)) = pair.filter(|(from, to)| from == to) {
+                    return Err(CommandError::Value {
+                        found: format!("port {to} for port {from}"),
+                        expected: "another port than the first one",
+                    });
                 }
             }
             Command::IgnoreLft(target, ignored) => {
@@ -65,9 +81,21 @@ impl Sim {
         Ok(())
     }
 
+    /// Returns the node of a target that has to name one, and none of its ports.
+    fn target_whole_node(&self, target: &Target) -> Result<NodeId, CommandError> {
+        let node = self.target_node(target)?;
+        match target.port {
+            None => Ok(node),
+            Some(_) => Err(CommandError::Value {
+                found: format!("port {target}"),
+                expected: "a node, without the number of a port",
+            }),
+        }
+    }
+
     /// Returns the number of ports of a target that has to be a switch.
     fn target_switch(&self, target: &Target) -> Result<u8, CommandError> {
-        let node = self.node(self.target_node(target)?);
+        let node = self.node(self.target_whole_node(target)?);
         match node.kind {
             NodeKind::Switch => Ok(node.ports),
             _ => Err(CommandError::NotASwitch(target.node.clone())),
@@ -110,6 +138,19 @@ impl Sim {
         }
         self.target_ports(target)
     }
+}
+
+/// Refuses what has no effect: a time for which packets are held back, where none are.
+fn check_faults(faults: &[Fault]) -> Result<(), CommandError> {
+    let holds = faults.iter().any(|fault| matches!(fault, Fault::HeldBack(_)));
+    let reorders = |fault: &Fault| matches!(fault, Fault::Reordering(part) if *part > 0.0);
+    if holds && !faults.iter().any(reorders) {
+        return Err(CommandError::Value {
+            found: "held without reorder".to_owned(),
+            expected: "the probability with which packets are held back as well",
+        });
+    }
+    Ok(())
 }
 
 /// The width of a counter in PortCountersExtended, which no other field of it has.

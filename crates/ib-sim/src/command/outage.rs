@@ -81,8 +81,9 @@ impl Sim {
         if !is_down && flap.left == 0 {
             return;
         }
-        let state = if is_down { PhysState::POLLING } else { PhysState::DISABLED };
-        self.port_mut(port).info.phys_state = state;
+        // Another flap, and the manager, may want the link down as well.
+        let held = &mut self.port_mut(port).held_down;
+        *held = if is_down { held.saturating_sub(1) } else { held.saturating_add(1) };
         self.update_link(port);
         let flap = &mut self.script.flaps[index as usize];
         flap.is_down = !is_down;

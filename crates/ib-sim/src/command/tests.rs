@@ -230,7 +230,15 @@ fn what_is_not_there_is_refused() {
         ("Misroute s1 0 1", "node \"s1\" has no port 0: expected 1 to 4"),
         ("IgnoreLft s1 0 768", "found block 768, expected blocks of 64 LIDs, 0 to 767"),
         ("PerformanceSet h1[1] PortCounters.PortSelect=1", "found PortSelect, expected the name"),
-        ("Misroute h1 1 1", "node \"h1\" is no switch"),
+        ("Misroute h1 1 2", "node \"h1\" is no switch"),
+        ("Misroute s1 2 2", "found port 2 for port 2, expected another port than the first one"),
+        ("Misroute s1[3] 1 2", "found port \"s1\"[3], expected a node, without the number"),
+        ("Misroute s1[3] none", "found port \"s1\"[3], expected a node, without the number"),
+        ("IgnoreLft s1[2] all", "found port \"s1\"[2], expected a node, without the number"),
+        ("Power h2[1] off", "found port \"h2\"[1], expected a node, without the number"),
+        ("Flap s1[2] 1ms 1ms 0", "found 0 times, expected once at least"),
+        ("Fault s1[2] held=1s", "found held without reorder, expected the probability"),
+        ("Fault s1 held=1s reorder=0 loss=1", "found held without reorder, expected the"),
         ("Misroute s1 1 5", "node \"s1\" has no port 5: expected 1 to 4"),
         ("IgnoreLft h1 all", "node \"h1\" is no switch"),
         (
@@ -427,6 +435,55 @@ fn a_link_flaps_as_often_as_it_was_told() {
     // Time goes on however short the pauses are.
     sim.run(&"Flap s1[2] 0ns 0ns 4000000000".parse().unwrap()).unwrap();
     sim.run_until(Instant::from_nanos(20_000_000));
+}
+
+#[test]
+fn flaps_that_overlap_hold_a_link_down_until_the_last_lets_go() {
+    let mut sim = made();
+    for command in ["Flap s1[2] 2ms 9ms 1", "Flap s1[2] 3ms 9ms 1", "Flap s2[1] 4ms 9ms 1"] {
+        sim.run(&command.parse().unwrap()).unwrap();
+    }
+    for half in 0..20u64 {
+        sim.run_until(Instant::from_nanos(half * 500_000 + 100));
+        lab::check_phys_states(&sim);
+        assert_eq!(state(&sim, "s1.2") > PortState::DOWN, half >= 8, "{half}");
+    }
+    assert_eq!(sim.counters(port(&sim, "s1.2")).link_downed, 1);
+}
+
+#[test]
+fn a_flap_does_not_bring_up_what_a_manager_has_disabled() {
+    use ib_wire::mad::sm::PortInfo;
+    for (before, disabled_at) in [(true, 0), (false, 1_500_000), (false, 2_500_000)] {
+        let mut sim = made();
+        let client = lab::client(&mut sim, "h1");
+        let at = port(&sim, "s1.2");
+        let disable = |sim: &mut Sim, phys_state| {
+            let to = PortInfo { port_state: PortState::NO_CHANGE, phys_state, ..sim.port_info(at) };
+            assert_eq!(lab::set(sim, client, &[1], (&to, 2)).0.0, 0);
+        };
+        if before {
+            disable(&mut sim, PhysState::DISABLED);
+        }
+        sim.run(&"Flap s1[2] 1ms 1ms 2".parse().unwrap()).unwrap();
+        sim.run_until(Instant::from_nanos(disabled_at));
+        if !before {
+            disable(&mut sim, PhysState::DISABLED);
+        }
+        sim.run_until(Instant::from_nanos(10_000_000));
+        let info = sim.port_info(at);
+        assert_eq!((info.port_state, info.phys_state), (PortState::DOWN, PhysState::DISABLED));
+        disable(&mut sim, PhysState::POLLING);
+        assert_eq!(state(&sim, "s1.2"), PortState::INIT);
+        // A manager cannot bring up what a flap holds down.
+        sim.run(&"Flap s1[2] 1ms 1ms 1".parse().unwrap()).unwrap();
+        sim.run_until(sim.now() + Duration::from_micros(500));
+        disable(&mut sim, PhysState::POLLING);
+        let info = sim.port_info(at);
+        assert_eq!((info.port_state, info.phys_state), (PortState::DOWN, PhysState::POLLING));
+        sim.run_until(sim.now() + Duration::from_millis(1));
+        assert_eq!(state(&sim, "s1.2"), PortState::INIT);
+    }
 }
 
 #[test]

@@ -65,6 +65,9 @@ fn fill(sim: &mut Sim, name: &str, base: u64) {
         neighbor_mtu_discards: base + 27,
         hoq_life_discards: base + 28,
         lifetime_discards: base + 29,
+        local_physical_errors: base + 30,
+        malformed_packet_errors: base + 31,
+        buffer_overrun_errors: base + 32,
     };
 }
 
@@ -201,6 +204,42 @@ fn details_are_cleared_by_their_own_selection() {
     (request.port_select, request.counter_select) = (2, 1 << 2);
     write(&mut sim, (client, remote), &request);
     assert_eq!(sim.counters(at).lifetime_discards, 0);
+}
+
+#[test]
+fn each_detail_is_written_by_the_bit_of_its_own() {
+    let (mut sim, client, remote) = made();
+    let at = port(&sim, "s1.2");
+    let shown = |details: &PortRcvErrorDetails| {
+        [
+            details.local_physical_errors,
+            details.malformed_packet_errors,
+            details.buffer_overrun_errors,
+            details.dlid_mapping_errors,
+            details.vl_mapping_errors,
+            details.looping_errors,
+        ]
+    };
+    for bit in 0..6 {
+        fill(&mut sim, "s1.2", 10);
+        let mut request = PortRcvErrorDetails::zeroed();
+        (request.port_select, request.counter_select) = (2, 1 << bit);
+        let mut expected = [40, 41, 42, 33, 34, 35];
+        expected[bit] = 0;
+        assert_eq!(shown(&write(&mut sim, (client, remote), &request)), expected, "bit {bit}");
+        assert_eq!(sim.counters(at).rcv_errors, 20, "a counter of another attribute");
+    }
+    // What is counted is what the link has damaged.
+    let mut request = PortRcvErrorDetails::zeroed();
+    (request.port_select, request.counter_select) = (2, 0xffff);
+    assert_eq!(shown(&write(&mut sim, (client, remote), &request)), [0; 6]);
+    sim.run(&"Fault h2[1] corrupt=1".parse().unwrap()).unwrap();
+    let h2 = lab::client(&mut sim, "h2");
+    let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
+    lab::ask(&mut sim, h2, remote, mad);
+    let at = port(&sim, "s1.4");
+    let counters = sim.counters(at);
+    assert_eq!((counters.rcv_errors, counters.local_physical_errors), (1, 1));
 }
 
 #[test]

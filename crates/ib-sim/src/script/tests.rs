@@ -60,7 +60,7 @@ fn steps_are_run_at_their_moments() {
     for (wrong, message) in [
         ("unlink nobody", "there is no node \"nobody\": expected the name or the description"),
         ("unlink h1[2]", "node \"h1\" has no port 2: expected 1 to 1"),
-        ("misroute h1 1 1", "node \"h1\" is no switch: expected one"),
+        ("misroute h1 1 2", "node \"h1\" is no switch: expected one"),
         ("performanceset h1[1] PortCounters.X=1", "found X, expected the name of a counter"),
     ] {
         let text = format!("at 1us unlink h1\n\nat 2us {wrong}");
@@ -98,7 +98,11 @@ fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
         assert!(steps.len() >= 60 && steps.iter().all(|step| step.at <= time));
         let mut sim = Sim::new(&fabric, Options::default());
         sim.load_script(&steps).unwrap();
-        sim.run_until(Instant::ZERO + time + Duration::from_micros(10));
+        let end = Instant::ZERO + time + Duration::from_micros(10);
+        while sim.run_step(end) {
+            lab::check_phys_states(&sim);
+        }
+        sim.run_until(end);
         sim.settle(sim.now());
         assert_eq!(sim.stats().failed_steps, 0, "{seed}");
         for port in lab::all_ports(&sim) {
@@ -112,8 +116,46 @@ fn random_faults_are_the_same_for_the_same_seed_and_mended_at_the_end() {
             assert!(state.faults.is_none(), "{seed}");
             assert_eq!(state.cable, fabric.port(port).peer, "{seed}");
             assert_eq!(state.is_up(), state.cable.is_some(), "{seed}");
+            assert_eq!(state.held_down, 0, "{seed}");
         }
+        lab::check_phys_states(&sim);
     }
     let nothing = lab::fabric(&[("h1", 1)], &[]);
     assert_eq!(random_faults(&nothing, 1, (time, 10)), []);
+}
+
+#[test]
+fn random_faults_leave_the_first_host_and_its_cables_alone() {
+    let time = Duration::from_millis(10);
+    let torus = lab::generated("torus 2x2 hosts=1");
+    // The first host with two cables.
+    let nodes = [("s1", 4), ("h1", 2), ("h2", 1), ("s2", 4)];
+    let links = ["h1.1 s1.1", "s1.2 h1.2", "s1.3 s2.1", "s1.4 s2.2", "h2.1 s2.3"];
+    let fabrics = [torus, lab::fabric(&nodes, &links)];
+    for (fabric, seed) in fabrics.iter().flat_map(|fabric| (0..100).map(move |seed| (fabric, seed)))
+    {
+        let (host, node) = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).unwrap();
+        let cables = fabric.ports_of(host).filter_map(|(id, port)| Some([id, port.peer?]));
+        let spared: Vec<_> = cables.flatten().collect();
+        assert!(!spared.is_empty());
+        for step in random_faults(fabric, seed, (time, 30)) {
+            let targets = match &step.command {
+                Command::Unlink(one)
+                | Command::Relink(one)
+                | Command::Fault(one, _)
+                | Command::Flap(one, ..)
+                | Command::Power(one, _) => vec![one],
+                Command::Swap(one, other) => vec![one, other],
+                Command::MKey(..) | Command::Misroute(..) | Command::IgnoreLft(..) => vec![],
+                other => panic!("{other}"),
+            };
+            for target in targets {
+                assert_ne!(target.node, node.name, "{seed}: {step}");
+                let id = fabric.find_name(&target.node).unwrap();
+                let mut ports = fabric.ports_of(id);
+                let port = ports.find(|(_, port)| Some(port.number) == target.port);
+                assert!(port.is_none_or(|(id, _)| !spared.contains(&id)), "{seed}: {step}");
+            }
+        }
+    }
 }

@@ -71,25 +71,27 @@ impl Sim {
     }
 
     fn set_states(&mut self, port: PortId, to: &PortInfo) {
-        match to.phys_state {
+        let state = &mut self.port_mut(port).info.phys_state;
+        let trains = match to.phys_state {
             PhysState::DISABLED => {
-                self.port_mut(port).info.phys_state = PhysState::DISABLED;
+                *state = PhysState::DISABLED;
                 self.update_link(port);
+                false
             }
             PhysState::POLLING | PhysState::SLEEP => {
-                if self.port(port).info.phys_state == PhysState::DISABLED {
-                    self.port_mut(port).info.phys_state = PhysState::POLLING;
+                if *state == PhysState::DISABLED {
+                    *state = PhysState::POLLING;
                 }
-                self.retrain(port);
+                true
             }
-            _ => {}
+            _ => to.port_state == PortState::DOWN,
+        };
+        if trains {
+            self.retrain(port);
         }
-        match to.port_state {
-            PortState::DOWN => self.retrain(port),
-            PortState::ARMED | PortState::ACTIVE if self.port(port).is_up() => {
-                self.set_state(port, to.port_state);
-            }
-            _ => {}
+        if matches!(to.port_state, PortState::ARMED | PortState::ACTIVE) && self.port(port).is_up()
+        {
+            self.set_state(port, to.port_state);
         }
     }
 

@@ -1,7 +1,8 @@
 use ib_link::{Incoming, Remote};
 use ib_types::{Guid, PKey, VirtualLane};
 use ib_wire::mad::sm::{
-    MlnxExtPortInfo, NodeInfo, PhysState, PortInfo, PortState, VlArbitrationEntry,
+    CapabilityMask2, MlnxExtPortInfo, NodeDescription, NodeInfo, PhysState, PortInfo, PortState,
+    VlArbitrationEntry,
 };
 use ib_wire::mad::smp;
 use ib_wire::mad::{MgmtClass, TransactionId};
@@ -196,16 +197,18 @@ fn what_is_written_can_be_read() {
 }
 
 #[test]
-fn a_node_description_is_written_where_the_capability_says_so() {
+fn no_port_offers_to_have_its_node_described_and_none_takes_it() {
     let (mut sim, client) = made();
+    for at in lab::all_ports(&sim) {
+        let mask = sim.port_info(at).capability_mask2;
+        assert!(!mask.contains(CapabilityMask2::SET_NODE_DESCRIPTION));
+    }
     let description = NodeDescription::new("anew");
-    let refused = lab::set(&mut sim, client, ADAPTER, (&description, 0)).0;
-    assert_eq!(refused, MadStatus::BAD_METHOD_ATTRIBUTE);
-    let at = port(&sim, "h2.1");
-    let mask = &mut sim.port_mut(at).info.capability_mask2;
-    *mask = *mask | CapabilityMask2::SET_NODE_DESCRIPTION;
-    assert_eq!(lab::set(&mut sim, client, ADAPTER, (&description, 0)).0, MadStatus::OK);
-    assert_eq!(sim.find_node("anew"), Some(node(&sim, "h2")));
+    for path in [SWITCH, ADAPTER] {
+        let refused = lab::set(&mut sim, client, path, (&description, 0)).0;
+        assert_eq!(refused, MadStatus::BAD_METHOD_ATTRIBUTE);
+    }
+    assert_eq!(sim.find_node("anew"), None);
 }
 
 #[test]

@@ -1,15 +1,11 @@
 use ib_link::{Datagram, Incoming, Remote};
-use ib_types::{Instant, PKey};
+use ib_types::PKey;
 use ib_wire::mad::AttributeId;
 use ib_wire::mad::sm::CapabilityMask;
 
 use super::*;
 use crate::lab::{self, lid, port};
 use crate::sim::{ClientId, Options};
-
-fn seconds(n: u64) -> Instant {
-    Instant::from_nanos(n * 1_000_000_000)
-}
 
 /// Returns a row of h1, s1, s2, h2 with a manager at h1, and forgets the traps so far.
 fn made() -> (Sim, ClientId) {
@@ -67,25 +63,41 @@ fn both_switches_tell_of_a_link_that_goes_down_and_comes_up() {
 }
 
 #[test]
-fn a_trap_is_repeated_until_it_is_repressed_and_not_for_ever() {
+fn a_trap_is_repeated_until_it_is_repressed_and_less_often_after_a_while() {
     let (mut sim, manager) = made();
     run(&mut sim, "Unlink s2[4]");
-    for second in 1..=3 {
-        assert_eq!(traps(&mut sim, manager).len(), 1, "{second}");
-        sim.run_until(seconds(second));
-        sim.run_until(seconds(second) + Duration::from_millis(1));
+    // 4.096 us * 2^18, as the manager has set it.
+    let pace = Duration::from_nanos(4096 << 18);
+    let start = sim.now();
+    for repetition in 1..OFTEN {
+        assert_eq!(traps(&mut sim, manager).len(), 1, "{repetition}");
+        sim.run_until(start + pace * repetition);
+        sim.run_until(sim.now() + Duration::from_millis(1));
     }
+    assert_eq!(traps(&mut sim, manager).len(), 1);
+    for minute in 1..=500 {
+        sim.run_until(start + (pace * (OFTEN - 1) + LONG_PAUSE * minute - pace));
+        assert_eq!(traps(&mut sim, manager).len(), 0, "{minute}");
+        sim.run_until(sim.now() + 2 * pace);
+        assert_eq!(traps(&mut sim, manager).len(), 1, "{minute}");
+    }
+    sim.run_until(sim.now() + LONG_PAUSE);
     let (_, last) = traps(&mut sim, manager).pop().unwrap();
     repress(&mut sim, manager, &last);
-    sim.run_until(seconds(30));
+    sim.run_until(sim.now() + 2 * LONG_PAUSE);
     assert_eq!(traps(&mut sim, manager).len(), 0);
     assert_eq!(sim.next_at(), None);
-    // Nobody listens any more.
-    run(&mut sim, "Relink s2[4]");
-    sim.run_until(seconds(100));
-    assert_eq!(traps(&mut sim, manager).len(), usize::from(MOST_TIMES));
-    assert_eq!(sim.next_at(), None);
     lab::check_settled(&sim);
+}
+
+#[test]
+fn a_trap_waits_as_long_as_the_subnet_timeout_says_and_a_second_at_least() {
+    let nanos = |sent, timeout| pause(sent, timeout).as_nanos();
+    for timeout in 0..=17 {
+        assert_eq!((nanos(1, timeout), nanos(10, timeout)), (1_000_000_000, 60_000_000_000));
+    }
+    assert_eq!((nanos(1, 18), nanos(9, 19)), (1_073_741_824, 2_147_483_648));
+    assert_eq!((nanos(1, 31), nanos(10, 31)), (8_796_093_022_208, 8_796_093_022_208));
 }
 
 #[test]
@@ -174,21 +186,51 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
 }
 
 #[test]
-fn traps_that_nobody_represses_are_bounded() {
+fn a_flood_of_violations_leaves_room_for_other_traps_and_its_last_one_is_told() {
     let (mut sim, manager) = made();
-    run(&mut sim, "MKey h2 0x55 2");
-    for key in 0..500 {
+    run(&mut sim, "MKey s2 0x55 2");
+    let violations = 500;
+    for key in 0..violations {
         let what = (AttributeId::PORT_INFO, 1);
-        let mut mad = smp::directed_request(Method::GET, TransactionId(key), what, &[1, 2, 4]);
+        let mut mad = smp::directed_request(Method::GET, TransactionId(key), what, &[1, 2]);
         mad.set_m_key(key + 1000);
         sim.submit(manager, &Datagram::new(Remote::directed(), mad));
         sim.settle(sim.now());
     }
-    let node = lab::node(&sim, "h2");
-    assert_eq!(sim.node(node).traps.pending.len(), MOST_PENDING);
-    assert_eq!(traps(&mut sim, manager).len(), MOST_PENDING);
-    sim.run_until(seconds(60));
-    assert_eq!(sim.node(node).traps.pending.len(), 0);
+    let key = |notice: &Notice| match notice.details() {
+        NoticeDetails::MKey(details) => details.m_key,
+        other => panic!("{other:?}"),
+    };
+    let first = traps(&mut sim, manager);
+    assert_eq!(first.len(), 1);
+    assert_eq!(key(&first[0].0), 1000);
+    run(&mut sim, "MKey s2 0 0");
+    run(&mut sim, "Unlink s2[4]");
+    let came = traps(&mut sim, manager);
+    assert_eq!(came.len(), 1);
+    assert_eq!(came[0].0.trap, TrapNumber::LINK_STATE_CHANGE);
+    assert_eq!(sim.node(lab::node(&sim, "s2")).traps.pending.len(), 2);
+    repress(&mut sim, manager, &first[0].1);
+    let last = traps(&mut sim, manager);
+    assert_eq!(last.len(), 1);
+    assert_eq!(key(&last[0].0), 1000 + violations - 1);
+}
+
+#[test]
+fn capabilities_that_change_again_are_told_as_they_are_in_the_end() {
+    let (mut sim, manager) = made();
+    let other = lab::manager(&mut sim, "h2");
+    sim.settle(sim.now());
+    sim.set_is_sm(other, false);
+    sim.settle(sim.now());
+    for is_sm in [true, false] {
+        let came = traps(&mut sim, manager);
+        assert_eq!(came.len(), 1);
+        let NoticeDetails::LocalChange(details) = came[0].0.details() else { panic!("{came:?}") };
+        assert_eq!(details.capability_mask.contains(CapabilityMask::SM), is_sm);
+        repress(&mut sim, manager, &came[0].1);
+    }
+    assert_eq!(traps(&mut sim, manager).len(), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use ib_link::Remote;
 use ib_types::Instant;
 use ib_wire::mad::pm::{CounterSelect, PortCounters};
-use ib_wire::mad::sm::{CapabilityMask2, LinearForwardingBlock, NodeDescription, SwitchInfo};
+use ib_wire::mad::sm::{LinearForwardingBlock, SwitchInfo};
 use ib_wire::mad::{Attribute, AttributeId};
 
 use super::*;
@@ -55,16 +55,10 @@ fn clearing_a_port_after_its_counters_were_written_leaves_zeros() {
 /// Tells h2's switch and h2 what a manager tells them, and has them count.
 fn configure(sim: &mut Sim) {
     let client = lab::client(sim, "h1");
-    let mask = CapabilityMask2::SET_NODE_DESCRIPTION;
     for name in ["s2.0", "h2.1"] {
         let at = port(sim, name);
         let info = &mut sim.port_mut(at).info;
-        info.capability_mask2 = info.capability_mask2 | mask;
         (info.m_key_lease_period, info.vl_high_limit) = (7, 3);
-    }
-    for path in [&[1, 2][..], &[1, 2, 4]] {
-        let description = NodeDescription::new("written");
-        assert_eq!(lab::set(sim, client, path, (&description, 0)).0.0, 0);
     }
     let mut info = SwitchInfo::zeroed();
     (info.linear_fdb_top, info.default_port, info.life_time) = (9, 2, 17);
@@ -83,7 +77,6 @@ fn check_fresh(sim: &Sim) {
     let fresh = Sim::new(&lab::row(2), Options::default());
     for name in ["s2", "h2"] {
         let (own, other) = (sim.node(node(&fresh, name)), fresh.node(node(&fresh, name)));
-        assert_eq!(own.description, other.description);
         if let (Some(own), Some(other)) = (&own.switch, &other.switch) {
             assert_eq!(own.info, other.info);
             assert_eq!((&own.linear, &own.multicast), (&other.linear, &other.multicast));

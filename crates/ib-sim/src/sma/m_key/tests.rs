@@ -1,7 +1,7 @@
-use ib_link::{Incoming, Remote};
+use ib_link::{Datagram, Incoming, Remote};
 use ib_types::Instant;
 use ib_wire::mad::sm::{Notice, PortInfo};
-use ib_wire::mad::{AttributeId, MadStatus, TransactionId, smp};
+use ib_wire::mad::{MadStatus, TransactionId, smp};
 
 use super::*;
 use crate::lab::{self, port};
@@ -124,27 +124,163 @@ fn a_lease_ends_the_protection_unless_somebody_with_the_key_comes() {
     assert!(touch(&mut sim, client, Method::SET, KEY).is_some());
 }
 
+/// Asks h2 with a wrong key and returns the trap that comes of it.
+fn violate(sim: &mut Sim, client: ClientId, remote: Remote, mut mad: Mad) -> Datagram {
+    mad.set_m_key(0xbad);
+    sim.submit(client, &Datagram::new(remote, mad));
+    sim.settle(sim.now());
+    let came = std::iter::from_fn(|| sim.receive(client));
+    let mut datagrams = came.filter_map(|incoming| match incoming {
+        Incoming::Received(datagram) => Some(datagram),
+        Incoming::Lost(_) => None,
+    });
+    datagrams.find(|datagram| datagram.mad.method() == Method::TRAP).expect("a trap")
+}
+
 #[test]
 fn a_violation_is_told_to_the_manager() {
     let (mut sim, client) = guarded(2, 0);
     let what = (AttributeId::PORT_INFO, 1);
-    let mut mad = smp::directed_request(Method::GET, TransactionId(1), what, &[1, 4]);
-    mad.set_m_key(0xbad);
-    sim.submit(client, &ib_link::Datagram::new(Remote::directed(), mad));
-    sim.settle(sim.now());
-    let trap = std::iter::from_fn(|| sim.receive(client)).find_map(|incoming| match incoming {
-        Incoming::Received(datagram) => Some(datagram),
-        Incoming::Lost(_) => None,
-    });
-    let trap = trap.expect("a trap");
-    assert_eq!(trap.mad.method(), Method::TRAP);
+    let mad = smp::directed_request(Method::GET, TransactionId(1), what, &[1, 4]);
+    let trap = violate(&mut sim, client, Remote::directed(), mad);
     assert_eq!(trap.remote.lid, lab::lid(&sim, "h2"));
     let notice: Notice = trap.mad.attribute().unwrap();
     assert_eq!((notice.trap, notice.issuer_lid), (TrapNumber::BAD_M_KEY, lab::lid(&sim, "h2")));
-    let NoticeDetails::MKey(details) = notice.details() else { panic!("{notice:?}") };
-    assert_eq!((details.m_key, details.method), (0xbad, Method::GET));
-    assert_eq!(details.attribute_id, AttributeId::PORT_INFO);
-    assert!(details.is_directed);
     // It came in by port 3 of s1 and port 1 of h2.
-    assert_eq!((details.hops, details.return_path[..3].to_vec()), (2, vec![3, 1, 0]));
+    let mut expected = [0; 54];
+    expected[2..14].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 1, 0, 0, 0x15, 0, 0, 0, 1]);
+    expected[14..22].copy_from_slice(&0xbad_u64.to_be_bytes());
+    expected[23..26].copy_from_slice(&[0x80 | 2, 3, 1]);
+    assert_eq!(notice.data, expected);
+}
+
+#[test]
+fn a_violation_that_came_by_lid_is_told_with_the_lid_of_who_asked() {
+    let (mut sim, client) = guarded(2, 0);
+    let what = (AttributeId::PORT_INFO, 1);
+    let mad = smp::lid_request(Method::SET, TransactionId(1), what);
+    let remote = Remote::smi(lab::lid(&sim, "h2"));
+    let trap = violate(&mut sim, client, remote, mad);
+    let notice: Notice = trap.mad.attribute().unwrap();
+    let mut expected = [0; 54];
+    let lid = lab::lid(&sim, "h1") as u8;
+    expected[2..14].copy_from_slice(&[0, lid, 0, 0, 2, 0, 0, 0x15, 0, 0, 0, 1]);
+    expected[14..22].copy_from_slice(&0xbad_u64.to_be_bytes());
+    assert_eq!(notice.data, expected);
+}
+
+#[test]
+fn the_end_of_a_long_return_path_is_left_out() {
+    let what = (AttributeId::PORT_INFO, 1);
+    for (hops, shown, truncated) in [(29, 29, false), (30, 30, false), (31, 30, true)] {
+        let path = vec![1; hops];
+        let mut mad = smp::directed_request(Method::GET, TransactionId(1), what, &path);
+        for hop in 0..64 {
+            mad.0[192 + hop] = hop as u8;
+        }
+        let details = violation(0xffff, &mad);
+        assert_eq!((details.hops, details.path_truncated), (shown, truncated));
+        let last = usize::from(shown) - 1;
+        assert_eq!((details.return_path[0], details.return_path[last]), (1, shown));
+    }
+}
+
+/// Returns an adapter `h2` with a port at each of two switches, of which the second is guarded, and a
+/// manager at the first switch's h1.
+fn two_ports(protect: u8) -> (Sim, ClientId) {
+    let nodes = [("h1", 1), ("h2", 2), ("s1", 2), ("s2", 2)];
+    let fabric = lab::fabric(&nodes, &["h1.1 s1.1", "h2.1 s1.2", "h2.2 s2.1"]);
+    let mut sim = lab::ready(&fabric, Options::default());
+    let client = lab::manager(&mut sim, "h1");
+    let at = port(&sim, "h2.2");
+    let info = &mut sim.port_mut(at).info;
+    (info.m_key, info.m_key_protect) = (KEY, protect);
+    sim.settle(sim.now());
+    while sim.receive(client).is_some() {}
+    (sim, client)
+}
+
+/// Reads or writes the guarded port by the other one of the adapter; returns the answer, if there is
+/// one.
+fn touch_other(
+    sim: &mut Sim,
+    client: ClientId,
+    (method, what): (Method, (AttributeId, u32)),
+    key: u64,
+) -> Option<Mad> {
+    let mut mad = smp::directed_request(method, TransactionId(1), what, &[1, 2]);
+    let now = sim.port_info(port(sim, "h2.2"));
+    if what.0 == AttributeId::PORT_INFO {
+        mad.set_attribute(&PortInfo {
+            lid: 0x77,
+            port_state: ib_wire::mad::sm::PortState::NO_CHANGE,
+            phys_state: ib_wire::mad::sm::PhysState::NO_CHANGE,
+            ..now
+        });
+    }
+    mad.set_m_key(key);
+    sim.submit(client, &Datagram::new(Remote::directed(), mad));
+    sim.settle(sim.now());
+    let came = std::iter::from_fn(|| sim.receive(client));
+    let mut answers = came.filter_map(|incoming| match incoming {
+        Incoming::Received(answer) => Some(answer.mad),
+        Incoming::Lost(_) => None,
+    });
+    answers.find(|answer| answer.method() == Method::GET_RESP)
+}
+
+#[test]
+fn a_port_is_guarded_by_its_own_key_whichever_port_of_the_adapter_is_asked() {
+    let info = (AttributeId::PORT_INFO, 2);
+    for protect in 0..4 {
+        for right in [false, true] {
+            let (mut sim, client) = two_ports(protect);
+            let at = port(&sim, "h2.2");
+            let (before, key) = (sim.port_info(at), if right { KEY } else { 1 });
+            let case = format!("{protect} {right}");
+            let seen = touch_other(&mut sim, client, (Method::GET, info), key);
+            let seen = seen.map(|mad| mad.attribute::<PortInfo>().unwrap().m_key);
+            let expected = match (right, protect) {
+                (true, _) | (false, 0) => Some(KEY),
+                (false, 1) => Some(0),
+                (false, _) => None,
+            };
+            assert_eq!(seen, expected, "{case}");
+            for id in [AttributeId::MLNX_EXT_PORT_INFO, AttributeId::PORT_INFO] {
+                let answer = touch_other(&mut sim, client, (Method::SET, (id, 2)), key);
+                assert_eq!(answer.is_some(), right, "{case}");
+            }
+            let arbitration = (AttributeId::VL_ARBITRATION, 1 << 16 | 2);
+            let answer = touch_other(&mut sim, client, (Method::SET, arbitration), key);
+            assert_eq!(answer.is_some(), right, "{case}");
+            assert_eq!(sim.port(at).tables.is_some(), right, "{case}");
+            let after = sim.port_info(at);
+            assert_eq!(after.lid, if right { 0x77 } else { before.lid }, "{case}");
+            let refused = if right { 0 } else { 3 + u16::from(expected.is_none()) };
+            assert_eq!(after.m_key_violations, refused, "{case}");
+            assert_eq!(sim.port_info(port(&sim, "h2.1")).m_key_violations, 0, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_trap_is_repressed_with_the_right_key_only() {
+    for protect in 0..4 {
+        let (mut sim, client) = guarded(protect, 0);
+        let at = port(&sim, "h2.1");
+        sim.trap_capabilities(at);
+        sim.settle(sim.now());
+        let Some(Incoming::Received(trap)) = sim.receive(client) else { panic!("a trap") };
+        for (key, left) in [(1, true), (0, true), (KEY, false)] {
+            let mut mad = trap.mad;
+            mad.set_method(Method::TRAP_REPRESS);
+            mad.set_m_key(key);
+            sim.submit(client, &trap.reply(mad));
+            sim.settle(sim.now());
+            assert_eq!(sim.waits_for_repress(at, TrapNumber::LOCAL_CHANGES), left, "{protect}");
+        }
+        assert_eq!(sim.port_info(at).m_key_violations, 2, "{protect}");
+        assert_eq!(lab::lost(&sim, "m_key"), 2, "{protect}");
+        lab::check_settled(&sim);
+    }
 }

@@ -240,3 +240,59 @@ fn a_node_is_as_good_as_new_after_it_was_without_power() {
     sim.run(&"Power s1 on".parse().unwrap()).unwrap();
     assert_eq!(read(&mut sim, client, 4), info);
 }
+
+#[test]
+fn a_link_that_finds_nothing_in_common_any_more_tells_that_it_is_down() {
+    use ib_link::Incoming;
+    use ib_wire::mad::Method;
+    let mut sim = lab::ready(&lab::row(1), Options::default());
+    let manager = lab::manager(&mut sim, "h1");
+    sim.settle(sim.now());
+    while sim.receive(manager).is_some() {}
+    let (here, there) = (port(&sim, "s1.4"), port(&sim, "h2.1"));
+    sim.port_mut(here).info.link_width_enabled = LinkWidth::X1.into();
+    sim.port_mut(there).info.link_width_enabled = LinkWidth::X4.into();
+    let s1 = lab::node(&sim, "s1");
+    sim.node_mut(s1).switch.as_mut().unwrap().info.port_state_change = false;
+    let to = PortInfo {
+        port_state: PortState::NO_CHANGE,
+        phys_state: PhysState::POLLING,
+        ..sim.port_info(here)
+    };
+    let mut mad = ib_wire::mad::smp::directed_request(
+        Method::SET,
+        ib_wire::mad::TransactionId(1),
+        (AttributeId::PORT_INFO, 4),
+        &[1],
+    );
+    mad.set_attribute(&to);
+    sim.submit(manager, &ib_link::Datagram::new(ib_link::Remote::directed(), mad));
+    sim.settle(sim.now());
+    assert_eq!(sim.port_info(here).port_state, PortState::DOWN);
+    assert!(sim.node(s1).switch.as_ref().unwrap().info.port_state_change);
+    let came: Vec<Method> = std::iter::from_fn(|| sim.receive(manager))
+        .filter_map(|incoming| match incoming {
+            Incoming::Received(datagram) => Some(datagram.mad.method()),
+            Incoming::Lost(_) => None,
+        })
+        .collect();
+    assert!(came.contains(&Method::TRAP), "{came:?}");
+}
+
+#[test]
+fn a_set_takes_a_link_down_once_however_it_says_so() {
+    for (state, phys) in [
+        (PortState::DOWN, PhysState::POLLING),
+        (PortState::DOWN, PhysState::SLEEP),
+        (PortState::DOWN, PhysState::NO_CHANGE),
+        (PortState::NO_CHANGE, PhysState::POLLING),
+        (PortState::DOWN, PhysState::DISABLED),
+    ] {
+        let (mut sim, client, info) = made();
+        let to = PortInfo { port_state: state, phys_state: phys, ..info };
+        assert_eq!(write(&mut sim, client, &to).0, MadStatus::OK);
+        for end in ["s1.4", "h2.1"] {
+            assert_eq!(sim.counters(port(&sim, end)).link_downed, 1, "{end} {state} {phys}");
+        }
+    }
+}

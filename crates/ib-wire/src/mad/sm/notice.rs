@@ -166,26 +166,26 @@ crate::layout! {
 crate::layout! {
     /// Details of trap 256.
     pub struct MKeyDetails: 54 {
-        /// The LID of the port.
+        /// The LID that the SMP came from; 0xffff when it came by directed route alone.
         pub lid: u16 = bits(2, 0, 16),
-        /// The LID that the SMP came from, when it was LID routed.
-        pub slid: u16 = bits(4, 0, 16),
+        /// The `DrSLID` of a directed-route SMP, else zero.
+        pub dr_slid: u16 = bits(4, 0, 16),
         /// Its method.
-        pub method: crate::mad::Method = bits(8, 0, 8),
+        pub method: crate::mad::Method = bits(6, 0, 8),
         /// Its attribute.
-        pub attribute_id: crate::mad::AttributeId = bits(10, 0, 16),
+        pub attribute_id: crate::mad::AttributeId = bits(8, 0, 16),
         /// Its attribute modifier.
-        pub attribute_modifier: u32 = bits(12, 0, 32),
+        pub attribute_modifier: u32 = bits(10, 0, 32),
         /// The key it had.
-        pub m_key: u64 = bits(16, 0, 64),
+        pub m_key: u64 = bits(14, 0, 64),
         /// It was a directed-route SMP.
-        pub is_directed: bool = bits(25, 0, 1),
+        pub is_directed: bool = bits(23, 0, 1),
         /// Its return path did not fit.
-        pub path_truncated: bool = bits(25, 1, 1),
-        /// The number of hops of its return path.
-        pub hops: u8 = bits(25, 2, 6),
-        /// Its return path.
-        pub return_path: [u8; 28] = bits(26, 0, 224),
+        pub path_truncated: bool = bits(23, 1, 1),
+        /// The number of hops of its return path that are here.
+        pub hops: u8 = bits(23, 2, 6),
+        /// Its return path from the first hop on.
+        pub return_path: [u8; 30] = bits(24, 0, 240),
     }
 }
 

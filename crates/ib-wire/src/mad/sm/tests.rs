@@ -1,6 +1,7 @@
 use ib_types::{Guid, LinkSpeed, LinkWidth};
 
 use super::*;
+use crate::mad::{AttributeId, Method};
 
 #[test]
 fn widths_and_speeds_of_masks_and_back() {
@@ -72,6 +73,25 @@ fn notices_have_details_by_trap() {
     }
     notice.is_generic = false;
     assert_eq!(notice.details(), NoticeDetails::Raw(notice.data));
+}
+
+/// The bytes of trap 256, as OpenSM's and Wireshark's readers take them apart.
+#[test]
+fn a_violation_of_an_m_key_stands_where_managers_look_for_it() {
+    let mut notice = Notice::zeroed();
+    (notice.is_generic, notice.trap) = (true, TrapNumber::BAD_M_KEY);
+    notice.data[2..14].copy_from_slice(&[0, 7, 0, 9, 2, 0, 0, 0x15, 0, 0, 0, 3]);
+    notice.data[14..22].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+    notice.data[23] = 0x80 | 0x40 | 30;
+    for (hop, byte) in (1..).zip(&mut notice.data[24..]) {
+        *byte = hop;
+    }
+    let NoticeDetails::MKey(details) = notice.details() else { panic!("{notice:?}") };
+    assert_eq!((details.lid, details.dr_slid, details.method), (7, 9, Method::SET));
+    assert_eq!((details.attribute_id, details.attribute_modifier), (AttributeId::PORT_INFO, 3));
+    assert_eq!(details.m_key, 0x0102_0304_0506_0708);
+    assert!(details.is_directed && details.path_truncated);
+    assert_eq!((details.hops, details.return_path[0], details.return_path[29]), (30, 1, 30));
 }
 
 #[test]
