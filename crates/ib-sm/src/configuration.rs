@@ -11,6 +11,7 @@
 //! Without entries that give way the first two passes are one.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ib_mad::{Failure, Message};
 use ib_routing::{NO_PATH, SwitchId};
@@ -63,7 +64,7 @@ pub struct Written {
 /// The writing of a plan.
 #[derive(Debug)]
 pub(crate) struct Configuration {
-    plan: Plan,
+    plan: Arc<Plan>,
     passes: std::collections::VecDeque<Vec<Work>>,
     /// How many of the first pass were handed out.
     next: usize,
@@ -89,7 +90,7 @@ pub(crate) struct Context<'a> {
 
 impl Configuration {
     /// Finds out what has to be written.
-    pub(crate) fn new(plan: Plan, context: &Context<'_>) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>, context: &Context<'_>) -> Self {
         let found = &*context.found;
         let mut rows = BTreeMap::new();
         for (row, guid) in plan.switches.iter().enumerate() {
@@ -152,7 +153,7 @@ impl Configuration {
     }
 
     /// Returns the plan, what was written, what is wrong, and whether anything is missing.
-    pub(crate) fn finish(self) -> (Plan, Written, Vec<Fault>, bool) {
+    pub(crate) fn finish(self) -> (Arc<Plan>, Written, Vec<Fault>, bool) {
         (self.plan, self.written, self.faults, self.incomplete)
     }
 

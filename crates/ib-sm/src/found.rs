@@ -101,6 +101,16 @@ impl Found {
         self.by_guid.get(&guid).copied()
     }
 
+    /// Returns the ports with LIDs: those of adapters and routers that were reached, and port 0 of
+    /// switches.
+    pub(crate) fn end_ports(&self) -> impl Iterator<Item = Place> {
+        let all = self.nodes().flat_map(|(node, found)| {
+            let last = if found.kind.is_switch() { 0 } else { found.info.num_ports };
+            (0..=last).map(move |port| node.at(port))
+        });
+        all.filter(|&place| self.is_end_port(place))
+    }
+
     /// Returns true for a port with LIDs that has told of itself.
     pub(crate) fn is_end_port(&self, place: Place) -> bool {
         let node = self.node(place.node);

@@ -8,6 +8,7 @@
 //! | [`plan`] | [`PlanJob`]: LIDs and routes of what was found |
 //! | `election` | which of several managers manages |
 //! | `configuration`, `tables` | what has to be written, in which order |
+//! | `sa` | subnet administration: what ports ask about the subnet |
 //! | [`fault`] | what is wrong |
 
 pub mod config;
@@ -18,6 +19,7 @@ pub mod fault;
 mod found;
 pub mod manager;
 pub mod plan;
+mod sa;
 mod tables;
 
 pub use config::SmConfig;

@@ -7,10 +7,12 @@
 //! | `report` | what is said of a sweep |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use ib_link::{Datagram, Incoming, Remote};
 use ib_mad::{Completion, Failure, Message, OnLoss, Request, Requester, RequesterConfig};
 use ib_types::{Guid, Instant};
+use ib_wire::mad::sa::LifeTimeCode;
 use ib_wire::mad::sm::{LinearForwardingBlock, SmInfo, SmState, SwitchInfo};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
@@ -22,6 +24,8 @@ use crate::election::{self, Outcome};
 use crate::fault::{Fault, PortName};
 use crate::found::{Found, NodeIndex, Place};
 use crate::plan::{Plan, PlanError, PlanJob};
+use crate::sa::subnet::Subnet;
+use crate::sa::{Administration, Known};
 use crate::tables::Tables;
 
 mod peers;
@@ -51,6 +55,9 @@ pub struct SubnetManager {
     stage: Stage,
     found: Found,
     tables: Tables,
+    /// The subnet as it was when it was up last.
+    subnet: Option<Box<Subnet>>,
+    administration: Administration,
     sweep: Sweep,
     /// Whether clients shall register again: nobody has brought the subnet up before.
     fresh: bool,
@@ -117,6 +124,8 @@ impl SubnetManager {
             stage: Stage::Idle { next: None },
             found: Found::default(),
             tables: Tables::new(),
+            subnet: None,
+            administration: Administration::new(),
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
@@ -169,6 +178,14 @@ impl SubnetManager {
             self.collect(now);
             return true;
         }
+        let known = Known {
+            subnet: self.subnet.as_deref().filter(|_| self.state == SmState::MASTER),
+            tables: &self.tables,
+            manager: self.info(),
+        };
+        if self.administration.handle(now, incoming, known) {
+            return true;
+        }
         match incoming {
             Incoming::Received(datagram) => self.handle_unasked(now, datagram),
             Incoming::Lost(_) => false,
@@ -178,6 +195,7 @@ impl SubnetManager {
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.requester.handle_timeout(now);
+        self.administration.handle_timeout(now);
         self.collect(now);
         if let Stage::Idle { next: Some(at) } = self.stage
             && at <= now
@@ -189,7 +207,8 @@ impl SubnetManager {
 
     /// Returns the next datagram to be sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
-        if let Some(answer) = self.answers.pop_front() {
+        let answer = self.answers.pop_front();
+        if let Some(answer) = answer.or_else(|| self.administration.poll_transmit(now)) {
             return Some(answer);
         }
         self.fill(now);
@@ -232,7 +251,7 @@ impl SubnetManager {
             Ok(plan) => {
                 let Self { config, found, tables, .. } = self;
                 let context = Context { config, found, tables, reregister: self.fresh };
-                let configuration = Configuration::new(plan, &context);
+                let configuration = Configuration::new(Arc::new(plan), &context);
                 self.stage = Stage::Configuring(Box::new(configuration));
             }
             Err(error) => {
@@ -255,7 +274,8 @@ impl SubnetManager {
             Stage::Standby { next, waiting: false, .. } => Some(next),
             _ => None,
         };
-        [self.requester.poll_timeout(), own].into_iter().flatten().min()
+        let administration = self.administration.poll_timeout();
+        [self.requester.poll_timeout(), administration, own].into_iter().flatten().min()
     }
 
     /// Starts to explore the subnet, whatever was under way.
@@ -461,6 +481,10 @@ impl SubnetManager {
         self.report(faults);
         let nodes = self.found.nodes().len();
         let counters = self.requester.counters();
+        let life_time = LifeTimeCode(self.config.packet_life_time);
+        let prefix = self.config.subnet_prefix;
+        let subnet = Subnet::new(self.found.clone(), Arc::clone(&plan), prefix, life_time);
+        self.subnet = Some(Box::new(subnet));
         let report = self.sweep.report(now, plan, written, nodes, &counters);
         self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
         self.fresh = false;

@@ -1,5 +1,6 @@
 //! What a manager says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ib_mad::RequesterCounters;
@@ -30,7 +31,7 @@ pub enum SmEvent {
 #[derive(Clone, Debug)]
 pub struct SweepReport {
     /// The plan that was written.
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     /// How much was written.
     pub written: Written,
     /// The number of nodes that were found.
@@ -69,7 +70,7 @@ impl Sweep {
     pub(super) fn report(
         &self,
         now: Instant,
-        plan: Plan,
+        plan: Arc<Plan>,
         written: Written,
         nodes: usize,
         counters: &RequesterCounters,

@@ -324,7 +324,6 @@ impl Station {
 impl fmt::Display for Station {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let info = self.manager.info();
-        if std::env::var_os("TRACE").is_some() { writeln!(f, "{:?}", self.manager)?; }
         let (guid, doing) = (info.guid, self.manager.activity());
         writeln!(f, "manager {guid} priority {}: {doing}, {:?}", info.priority, self.states)?;
         for report in &self.reports {

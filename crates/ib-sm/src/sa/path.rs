@@ -1,0 +1,195 @@
+//! Paths between ports.
+
+use ib_types::{Gid, PKey};
+use ib_wire::mad::MadStatus;
+use ib_wire::mad::sa::{ComponentMask, LifeTimeCode, PathRecord, RateCode, Selector};
+use ib_wire::mad::sm::MtuCode;
+
+use super::subnet::{Subnet, Way};
+use crate::found::Place;
+
+/// Bits of the component mask of a PathRecord; IBTA volume 1, chapter 15.2.5.16.
+pub(super) mod component {
+    pub(crate) const DGID: u8 = 2;
+    pub(crate) const SGID: u8 = 3;
+    pub(crate) const DLID: u8 = 4;
+    pub(crate) const SLID: u8 = 5;
+    pub(crate) const RAW_TRAFFIC: u8 = 6;
+    pub(crate) const NUMB_PATH: u8 = 12;
+    pub(crate) const P_KEY: u8 = 13;
+    pub(crate) const SL: u8 = 15;
+    pub(crate) const MTU_SELECTOR: u8 = 16;
+    pub(crate) const MTU: u8 = 17;
+    pub(crate) const RATE_SELECTOR: u8 = 18;
+    pub(crate) const RATE: u8 = 19;
+    pub(crate) const LIFE_TIME_SELECTOR: u8 = 20;
+    pub(crate) const LIFE_TIME: u8 = 21;
+}
+use component::*;
+
+/// The most paths that one answer has.
+const MOST_PATHS: usize = 1 << 20;
+
+/// Returns the paths that a request selects; for one path only the best of each pair of ports.
+pub(super) fn path_records(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    wanted: &PathRecord,
+    one: bool,
+) -> Result<Vec<PathRecord>, MadStatus> {
+    if mask.has(RAW_TRAFFIC) && wanted.raw_traffic {
+        return Ok(Vec::new());
+    }
+    let sources = ends(subnet, mask, (SGID, wanted.sgid), (SLID, wanted.slid))?;
+    let destinations = ends(subnet, mask, (DGID, wanted.dgid), (DLID, wanted.dlid))?;
+    let limit = if one {
+        1
+    } else if mask.has(NUMB_PATH) {
+        usize::from(wanted.numb_path.max(1))
+    } else {
+        usize::MAX
+    };
+    let mut records = Vec::new();
+    for &from in &sources {
+        for &to in &destinations {
+            let before = records.len();
+            pair(subnet, mask, wanted, (from, to), limit, &mut records);
+            if records.len() > MOST_PATHS {
+                return Err(MadStatus::SA_NO_RESOURCES);
+            }
+            debug_assert!(records.len() - before <= limit, "no more paths than were wanted");
+        }
+    }
+    Ok(records)
+}
+
+/// Returns the ports at one end of the paths.
+fn ends(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    (gid_bit, gid): (u8, Gid),
+    (lid_bit, lid): (u8, u16),
+) -> Result<Vec<Place>, MadStatus> {
+    let by_gid = if mask.has(gid_bit) {
+        let port = Some(gid).filter(|gid| gid.prefix() == subnet.prefix);
+        let port = port.and_then(|gid| subnet.by_guid(gid.guid()));
+        Some(port.ok_or(MadStatus::SA_INVALID_GID)?)
+    } else {
+        None
+    };
+    let by_lid = if mask.has(lid_bit) {
+        match subnet.by_lid(lid) {
+            None => return Ok(Vec::new()),
+            place => place,
+        }
+    } else {
+        None
+    };
+    Ok(match (by_gid, by_lid) {
+        (Some(one), Some(other)) if one != other => Vec::new(),
+        (Some(place), _) | (None, Some(place)) => vec![place],
+        (None, None) => subnet.end_ports().collect(),
+    })
+}
+
+/// Appends the paths from one port to another.
+///
+/// With several LIDs at either end the paths with equal offsets come first, then those between
+/// different ones.
+fn pair(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    wanted: &PathRecord,
+    (from, to): (Place, Place),
+    limit: usize,
+    records: &mut Vec<PathRecord>,
+) {
+    let Some(p_key) = common_partition(subnet, mask, wanted, from, to) else { return };
+    let ((slid, sources), (dlid, destinations)) = (subnet.lids(from), subnet.lids(to));
+    let mut left = limit;
+    let rounds = sources.max(destinations);
+    for shift in 0..rounds {
+        for at in 0..sources {
+            let other = at.wrapping_add(shift) % rounds;
+            if other >= destinations || left == 0 {
+                continue;
+            }
+            let (slid, dlid) = (slid + at, dlid + other);
+            if mask.has(SLID) && wanted.slid != slid || mask.has(DLID) && wanted.dlid != dlid {
+                continue;
+            }
+            let Some(way) = subnet.way(from, to, dlid) else { continue };
+            let Some(record) = suits(subnet, mask, wanted, &way) else { continue };
+            let (sgid, dgid) = (gid(subnet, from), gid(subnet, to));
+            records.push(PathRecord { sgid, dgid, slid, dlid, p_key, ..record });
+            left -= 1;
+        }
+    }
+}
+
+fn gid(subnet: &Subnet, place: Place) -> Gid {
+    Gid::new(subnet.prefix, subnet.found.port(place).guid)
+}
+
+/// Returns the partition that both ports are in; one of them has to be a full member.
+fn common_partition(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    wanted: &PathRecord,
+    from: Place,
+    to: Place,
+) -> Option<PKey> {
+    let keys = subnet.p_keys(from).iter();
+    let mut common = keys.filter(|key| subnet.p_keys(to).iter().any(|other| key.matches(*other)));
+    if mask.has(P_KEY) {
+        common.find(|key| key.partition() == wanted.p_key.partition()).copied()
+    } else {
+        common.next().copied()
+    }
+}
+
+/// Returns what holds on a way, when the request wants such a way.
+fn suits(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    wanted: &PathRecord,
+    way: &Way,
+) -> Option<PathRecord> {
+    let life_time = if way.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
+    if mask.has(SL) && wanted.sl != way.level.get() {
+        return None;
+    }
+    // Without a selector the value is meant exactly as the standard's default says: at least.
+    let selector = |bit, selector| if mask.has(bit) { selector } else { Selector::EXACTLY };
+    if mask.has(MTU) {
+        let by = selector(MTU_SELECTOR, wanted.mtu_selector);
+        if !by.admits(&wanted.mtu.0, &way.mtu.0) {
+            return None;
+        }
+    }
+    if mask.has(RATE) {
+        let by = selector(RATE_SELECTOR, wanted.rate_selector);
+        let of = |code: RateCode| code.megabits_per_second();
+        if !by.admits(&of(wanted.rate)?, &of(way.rate)?) {
+            return None;
+        }
+    }
+    if mask.has(LIFE_TIME) {
+        let by = selector(LIFE_TIME_SELECTOR, wanted.life_time_selector);
+        if !by.admits(&wanted.life_time.0, &life_time.0) {
+            return None;
+        }
+    }
+    let mtu: MtuCode = way.mtu;
+    Some(PathRecord {
+        reversible: true,
+        sl: way.level.get(),
+        mtu_selector: Selector::EXACTLY,
+        mtu,
+        rate_selector: Selector::EXACTLY,
+        rate: way.rate,
+        life_time_selector: Selector::EXACTLY,
+        life_time,
+        ..PathRecord::zeroed()
+    })
+}

@@ -1,0 +1,166 @@
+//! The subnet as administration knows it: what was found, the plan that was written, and indexes over
+//! both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ib_routing::SwitchId;
+use ib_types::{Guid, PKey, ServiceLevel};
+use ib_wire::mad::sa::{LifeTimeCode, RateCode};
+use ib_wire::mad::sm::MtuCode;
+
+use crate::found::{Found, NodeIndex, Place};
+use crate::plan::Plan;
+
+/// Where no place stands.
+const NOWHERE: u32 = u32::MAX;
+
+/// A subnet that was brought up.
+#[derive(Clone, Debug)]
+pub(crate) struct Subnet {
+    pub(crate) found: Found,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) prefix: u64,
+    pub(crate) life_time: LifeTimeCode,
+    /// The end port of each LID: the node's number and that of its port.
+    places: Vec<u32>,
+    by_guid: BTreeMap<Guid, Place>,
+    /// The row of each switch in the tables, by node.
+    rows: Vec<Option<SwitchId>>,
+}
+
+/// What holds on the whole way from one port to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) mtu: MtuCode,
+    pub(crate) rate: RateCode,
+    pub(crate) level: ServiceLevel,
+    pub(crate) hops: u8,
+}
+
+impl Subnet {
+    pub(crate) fn new(found: Found, plan: Arc<Plan>, prefix: u64, life_time: LifeTimeCode) -> Self {
+        let mut places = vec![NOWHERE; usize::from(plan.max_lid) + 1];
+        let mut by_guid = BTreeMap::new();
+        for place in found.end_ports() {
+            let guid = found.port(place).guid;
+            let Some(&(first, count)) = plan.end_ports.get(&guid) else { continue };
+            by_guid.insert(guid, place);
+            let packed = place.node.0 << 8 | u32::from(place.port);
+            for lid in first.get()..first.get() + count {
+                if let Some(entry) = places.get_mut(usize::from(lid)) {
+                    *entry = packed;
+                }
+            }
+        }
+        let mut rows = vec![None; found.nodes().len()];
+        for (row, guid) in plan.switches.iter().enumerate() {
+            if let Some(node) = found.find(*guid) {
+                rows[node.0 as usize] = Some(SwitchId(row as u16));
+            }
+        }
+        Self { found, plan, prefix, life_time, places, by_guid, rows }
+    }
+
+    /// Returns the ports with LIDs, by rising GUID.
+    pub(crate) fn end_ports(&self) -> impl Iterator<Item = Place> {
+        self.by_guid.values().copied()
+    }
+
+    /// Returns the port that has a LID.
+    pub(crate) fn by_lid(&self, lid: u16) -> Option<Place> {
+        let packed = *self.places.get(usize::from(lid)).filter(|&&packed| packed != NOWHERE)?;
+        Some(NodeIndex(packed >> 8).at(packed as u8))
+    }
+
+    /// Returns the port that has a GUID.
+    pub(crate) fn by_guid(&self, guid: Guid) -> Option<Place> {
+        self.by_guid.get(&guid).copied()
+    }
+
+    /// Returns the lowest LID of an end port and how many it has.
+    pub(crate) fn lids(&self, end_port: Place) -> (u16, u16) {
+        let guid = self.found.port(end_port).guid;
+        let &(first, count) = self.plan.end_ports.get(&guid).expect("an end port has LIDs");
+        (first.get(), count)
+    }
+
+    /// Returns the lowest LID by which a port is addressed: of a switch's port that of port 0.
+    pub(crate) fn base_lid(&self, place: Place) -> Option<u16> {
+        let node = self.found.node(place.node);
+        let end_port = if node.kind.is_switch() { place.node.at(0) } else { place };
+        let guid = self.found.port(end_port).guid;
+        self.plan.end_ports.get(&guid).map(|&(first, _)| first.get())
+    }
+
+    /// Returns the row of a switch in the plan's tables.
+    pub(crate) fn row(&self, node: NodeIndex) -> Option<SwitchId> {
+        self.rows[node.0 as usize]
+    }
+
+    /// Returns the partitions of an end port.
+    pub(crate) fn p_keys(&self, _end_port: Place) -> &[PKey] {
+        &[PKey::DEFAULT]
+    }
+
+    /// Follows the tables from a port to a LID, which belongs to another port. `None` when they do not
+    /// lead there.
+    pub(crate) fn way(&self, from: Place, to: Place, lid: u16) -> Option<Way> {
+        let found = &self.found;
+        let own = found.port(from).info.as_deref()?;
+        let mut way = Way { mtu: own.mtu_cap, rate: RateCode(u8::MAX), level: ServiceLevel::default(), hops: 0 };
+        let mut slowest = u32::MAX;
+        let mut at = from;
+        let from_switch = found.node(from.node).kind.is_switch();
+        if from == to {
+            return Some(Way { rate: rate_of(own).0, ..way });
+        }
+        if !from_switch {
+            at = self.pass(from, &mut way, &mut slowest)?;
+        }
+        let first = self.row(at.node);
+        let mut last = first;
+        while at.node != to.node {
+            let row = self.row(at.node)?;
+            last = Some(row);
+            let port = self.plan.routing.lfts.port(row, lid);
+            let leaves = at.node.at(port);
+            let known = found.node(at.node);
+            if port == 0 || port > known.info.num_ports || usize::from(way.hops) > 64 {
+                return None;
+            }
+            at = self.pass(leaves, &mut way, &mut slowest)?;
+            if found.node(at.node).kind.is_switch() {
+                last = self.row(at.node);
+            } else if at != to {
+                return None;
+            }
+        }
+        if let (Some(first), Some(last)) = (first, last) {
+            way.level = self.plan.routing.layers.level(first, last);
+        }
+        Some(way)
+    }
+
+    /// Goes over the link of a port and takes note of what it can carry.
+    fn pass(&self, leaves: Place, way: &mut Way, slowest: &mut u32) -> Option<Place> {
+        let port = self.found.port(leaves);
+        let info = port.info.as_deref()?;
+        let (rate, speed) = rate_of(info);
+        if speed < *slowest {
+            (way.rate, *slowest) = (rate, speed);
+        }
+        way.mtu = MtuCode(way.mtu.0.min(info.neighbor_mtu.0));
+        way.hops += 1;
+        port.peer
+    }
+}
+
+/// Returns the rate of a port's link, and in Mbit/s.
+fn rate_of(info: &ib_wire::mad::sm::PortInfo) -> (RateCode, u32) {
+    let width = info.link_width_active.active();
+    let speed = info.active_speeds(None).active();
+    let code = width.zip(speed).and_then(|(width, speed)| RateCode::of_link(speed, width));
+    let code = code.unwrap_or(RateCode::GBPS_2_5);
+    (code, code.megabits_per_second().unwrap_or(2_500))
+}
