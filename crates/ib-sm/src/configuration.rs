@@ -10,19 +10,22 @@
 //!
 //! Without entries that give way the first two passes are one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ib_mad::{Failure, Message};
 use ib_routing::{NO_PATH, SwitchId};
 use ib_types::Guid;
-use ib_wire::mad::sm::{LinearForwardingBlock, PortInfo, PortState, SwitchInfo};
+use ib_wire::mad::sm::{
+    LinearForwardingBlock, MulticastForwardingBlock, PortInfo, PortState, SwitchInfo,
+};
 use ib_wire::mad::smp;
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
 
 use crate::config::SmConfig;
 use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place};
+use crate::multicast::{self, Entries, MulticastTables};
 use crate::plan::Plan;
 use crate::tables::Tables;
 
@@ -42,6 +45,8 @@ pub(crate) enum Work {
     Clear { node: NodeIndex, block: u16 },
     /// A block of a table.
     Lft { node: NodeIndex, block: u16 },
+    /// A block of a multicast table, and the position of its 16 ports.
+    Mft { node: NodeIndex, block: u16, position: u8 },
     /// A port goes into service.
     Activate(Place),
 }
@@ -55,6 +60,8 @@ pub struct Written {
     pub switches: u64,
     /// Blocks of forwarding tables.
     pub lft_blocks: u64,
+    /// Blocks of multicast forwarding tables.
+    pub mft_blocks: u64,
     /// Entries of forwarding tables that have changed in the end.
     pub lft_entries: u64,
     /// Entries that were "no path" for a while so that no ring was closed.
@@ -73,6 +80,8 @@ pub(crate) struct Configuration {
     rows: BTreeMap<NodeIndex, SwitchId>,
     /// The entries that give way first, by switch: LIDs in rising order.
     detours: BTreeMap<NodeIndex, Vec<u16>>,
+    /// What the multicast tables shall hold.
+    trees: BTreeMap<NodeIndex, Entries>,
     written: Written,
     faults: Vec<Fault>,
     /// Whether something was not written.
@@ -84,6 +93,9 @@ pub(crate) struct Context<'a> {
     pub(crate) config: &'a SmConfig,
     pub(crate) found: &'a mut Found,
     pub(crate) tables: &'a mut Tables,
+    pub(crate) multicast: &'a mut MulticastTables,
+    /// The members of each group, by multicast LID.
+    pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
     /// Whether clients shall register again.
     pub(crate) reregister: bool,
 }
@@ -104,14 +116,17 @@ impl Configuration {
             waiting: 0,
             rows,
             detours: BTreeMap::new(),
+            trees: BTreeMap::new(),
             written: Written::default(),
             faults: Vec::new(),
             incomplete: false,
         };
+        this.trees = trees(context);
         this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
         let mut first = this.port_work(context);
         let detours = this.clear_work();
-        let tables = this.table_work(context);
+        let mut tables = this.table_work(context);
+        tables.extend(this.multicast_work(context));
         if detours.is_empty() {
             first.extend(tables);
             this.passes.push_back(first);
@@ -122,6 +137,24 @@ impl Configuration {
         }
         this.passes.push_back(this.switch_work(context));
         this.passes.push_back(this.activation_work(context));
+        this
+    }
+
+    /// Finds out what has to be written because members of groups have come or gone.
+    pub(crate) fn for_groups(plan: Arc<Plan>, context: &Context<'_>) -> Self {
+        let mut this = Self {
+            plan,
+            passes: std::collections::VecDeque::new(),
+            next: 0,
+            waiting: 0,
+            rows: BTreeMap::new(),
+            detours: BTreeMap::new(),
+            trees: trees(context),
+            written: Written::default(),
+            faults: Vec::new(),
+            incomplete: false,
+        };
+        this.passes.push_back(this.multicast_work(context));
         this
     }
 
@@ -184,6 +217,12 @@ impl Configuration {
             }
             Work::Clear { node, block } => self.table_written(node, block, true, context),
             Work::Lft { node, block } => self.table_written(node, block, false, context),
+            Work::Mft { node, block, position } => {
+                self.written.mft_blocks += 1;
+                let guid = context.found.node(node).info.node_guid;
+                let at = (block, position);
+                context.multicast.set(guid, at, multicast::block(self.trees.get(&node), at));
+            }
         }
     }
 
@@ -224,6 +263,11 @@ impl Configuration {
                 context.tables.entry(guid).or_default().forget(block.into());
                 (node_name(node), AttributeId::LINEAR_FORWARDING)
             }
+            Work::Mft { node, block, position } => {
+                let guid = found.node(node).info.node_guid;
+                context.multicast.forget(guid, (block, position));
+                (node_name(node), AttributeId::MULTICAST_FORWARDING)
+            }
         };
         self.faults.push(Fault::NoAnswer { at, attribute, set: true, reason });
         if matches!(work, Work::Clear { .. }) {
@@ -259,6 +303,12 @@ impl Configuration {
             Work::Lft { node, block } => {
                 let wanted = LinearForwardingBlock { ports: self.wanted(node, block) };
                 Some(set(&found.node(node).route, block.into(), &wanted))
+            }
+            Work::Mft { node, block, position } => {
+                let masks = multicast::block(self.trees.get(&node), (block, position));
+                let modifier = MulticastForwardingBlock::modifier(block, position);
+                let wanted = MulticastForwardingBlock { masks };
+                Some(set(&found.node(node).route, modifier, &wanted))
             }
         }
     }
@@ -319,6 +369,23 @@ impl Configuration {
         work
     }
 
+    /// Returns the blocks of multicast tables that differ from what the switches hold.
+    fn multicast_work(&self, context: &Context<'_>) -> Vec<Work> {
+        let mut work = Vec::new();
+        for (node, known) in context.found.nodes().filter(|(_, node)| node.kind.is_switch()) {
+            let guid = known.info.node_guid;
+            let entries = self.trees.get(&node);
+            let mut blocks: BTreeSet<(u16, u8)> = context.multicast.blocks(guid).collect();
+            blocks.extend(entries.into_iter().flat_map(multicast::places));
+            let differs = |&at: &(u16, u8)| {
+                context.multicast.block(guid, at) != Some(&multicast::block(entries, at))
+            };
+            let differing = blocks.into_iter().filter(differs);
+            work.extend(differing.map(|(block, position)| Work::Mft { node, block, position }));
+        }
+        work
+    }
+
     /// Returns what a block shall hold.
     fn wanted(&self, node: NodeIndex, block: u16) -> [u8; BLOCK] {
         let table = self.plan.routing.lfts.table(self.rows[&node]);
@@ -344,6 +411,22 @@ impl Configuration {
         }
         ports
     }
+}
+
+/// Returns what the multicast tables of the switches shall hold.
+fn trees(context: &Context<'_>) -> BTreeMap<NodeIndex, Entries> {
+    let found = &*context.found;
+    let mut places: BTreeMap<Guid, Place> = BTreeMap::new();
+    if !context.groups.is_empty() {
+        places.extend(found.end_ports().map(|place| (found.port(place).guid, place)));
+    }
+    let mut trees = BTreeMap::new();
+    for (&mlid, members) in context.groups {
+        let members: Vec<Place> =
+            members.iter().filter_map(|guid| places.get(guid)).copied().collect();
+        multicast::add_tree(found, mlid, &members, &mut trees);
+    }
+    trees
 }
 
 /// Returns all ports that were found.

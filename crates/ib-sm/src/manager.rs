@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use ib_link::{Datagram, Incoming, Remote};
 use ib_mad::{Completion, Failure, Message, OnLoss, Request, Requester, RequesterConfig};
-use ib_types::{Guid, Instant};
+use ib_types::{Gid, Guid, Instant};
 use ib_wire::mad::sa::LifeTimeCode;
-use ib_wire::mad::sm::{LinearForwardingBlock, SmInfo, SmState, SwitchInfo};
+use ib_wire::mad::sm::{LinearForwardingBlock, SmInfo, SmState, SwitchInfo, TrapNumber};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
 
@@ -23,9 +23,10 @@ use crate::discovery::{Discovery, Probe};
 use crate::election::{self, Outcome};
 use crate::fault::{Fault, PortName};
 use crate::found::{Found, NodeIndex, Place};
+use crate::multicast::MulticastTables;
 use crate::plan::{Plan, PlanError, PlanJob};
 use crate::sa::subnet::Subnet;
-use crate::sa::{Administration, Known};
+use crate::sa::{self, Administration, Known};
 use crate::tables::Tables;
 
 mod peers;
@@ -55,6 +56,11 @@ pub struct SubnetManager {
     stage: Stage,
     found: Found,
     tables: Tables,
+    multicast: MulticastTables,
+    /// The members of each group, by multicast LID.
+    groups: BTreeMap<u16, Vec<Guid>>,
+    /// Whether members have come or gone since the tables were written.
+    regroup: bool,
     /// The subnet as it was when it was up last.
     subnet: Option<Box<Subnet>>,
     administration: Administration,
@@ -98,6 +104,8 @@ enum Stage {
     Planning(Option<Box<PlanJob>>),
     /// It writes.
     Configuring(Box<Configuration>),
+    /// It writes multicast tables.
+    Grouping(Box<Configuration>),
     /// It looks whether ports or tables have changed.
     Looking { left: Vec<Asked>, waiting: usize },
     /// It gives the subnet to another manager.
@@ -124,6 +132,9 @@ impl SubnetManager {
             stage: Stage::Idle { next: None },
             found: Found::default(),
             tables: Tables::new(),
+            multicast: MulticastTables::default(),
+            groups: BTreeMap::new(),
+            regroup: false,
             subnet: None,
             administration: Administration::new(),
             sweep: Sweep::default(),
@@ -158,6 +169,7 @@ impl SubnetManager {
             Stage::Discovering(_) => "discovering",
             Stage::Planning(_) => "planning",
             Stage::Configuring(_) => "configuring",
+            Stage::Grouping(_) => "writing multicast tables",
             Stage::Looking { .. } => "looking for changes",
             Stage::HandingOver { .. } => "handing over",
             Stage::Standby { .. } => "standing by",
@@ -184,6 +196,10 @@ impl SubnetManager {
             manager: self.info(),
         };
         if self.administration.handle(now, incoming, known) {
+            if let Some(groups) = self.administration.take_group_changes() {
+                (self.groups, self.regroup) = (groups, true);
+                self.advance(now);
+            }
             return true;
         }
         match incoming {
@@ -249,8 +265,10 @@ impl SubnetManager {
         self.sweep.planned = now;
         match plan {
             Ok(plan) => {
-                let Self { config, found, tables, .. } = self;
-                let context = Context { config, found, tables, reregister: self.fresh };
+                let Self { config, found, tables, multicast, groups, .. } = self;
+                let reregister = self.fresh;
+                let context = Context { config, found, tables, multicast, groups, reregister };
+                self.regroup = false;
                 let configuration = Configuration::new(Arc::new(plan), &context);
                 self.stage = Stage::Configuring(Box::new(configuration));
             }
@@ -329,13 +347,14 @@ impl SubnetManager {
 
     fn next_request(&mut self, now: Instant) -> Option<(Asked, Mad)> {
         let own = self.info();
-        let Self { config, found, tables, fresh, .. } = self;
+        let Self { config, found, tables, multicast, groups, fresh, .. } = self;
         match &mut self.stage {
             Stage::Discovering(discovery) => {
                 discovery.next().map(|(probe, mad)| (Asked::Probe(probe), mad))
             }
-            Stage::Configuring(configuration) => {
-                let context = Context { config, found, tables, reregister: *fresh };
+            Stage::Configuring(configuration) | Stage::Grouping(configuration) => {
+                let reregister = *fresh;
+                let context = Context { config, found, tables, multicast, groups, reregister };
                 configuration.next(&context).map(|(work, mad)| (Asked::Work(work), mad))
             }
             Stage::Looking { left, waiting } => {
@@ -388,13 +407,17 @@ impl SubnetManager {
     }
 
     fn ended(&mut self, now: Instant, asked: Asked, result: Result<Message, Failure>) {
-        let Self { config, found, tables, fresh, .. } = self;
+        let Self { config, found, tables, multicast, groups, fresh, .. } = self;
         match (&mut self.stage, asked) {
             (Stage::Discovering(discovery), Asked::Probe(probe)) => {
                 discovery.handle(probe, result, tables);
             }
-            (Stage::Configuring(configuration), Asked::Work(work)) => {
-                let mut context = Context { config, found, tables, reregister: *fresh };
+            (
+                Stage::Configuring(configuration) | Stage::Grouping(configuration),
+                Asked::Work(work),
+            ) => {
+                let reregister = *fresh;
+                let mut context = Context { config, found, tables, multicast, groups, reregister };
                 configuration.handle(work, result, &mut context);
             }
             (Stage::Looking { waiting, .. }, Asked::Change(node)) => {
@@ -436,6 +459,8 @@ impl SubnetManager {
                 if self.stale { self.explore(now) } else { self.rest(now) }
             }
             Stage::Idle { .. } if self.stale => self.explore(now),
+            Stage::Idle { .. } if self.regroup => self.group(),
+            Stage::Grouping(configuration) if configuration.is_done() => self.grouped(now),
             _ => return false,
         }
         true
@@ -449,6 +474,7 @@ impl SubnetManager {
         self.found = found;
         // Somebody else may write to what is out of sight.
         self.tables.retain(|&guid, _| self.found.find(guid).is_some());
+        self.multicast.retain(|guid| self.found.find(guid).is_some());
         self.sweep.discovered = now;
         self.report(faults);
         if self.found.own.is_none() {
@@ -474,6 +500,28 @@ impl SubnetManager {
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
 
+    /// Starts to write multicast tables, because members of groups have come or gone.
+    fn group(&mut self) {
+        self.regroup = false;
+        let Some(subnet) = self.subnet.as_ref().filter(|_| self.state == SmState::MASTER) else {
+            return;
+        };
+        let plan = Arc::clone(&subnet.plan);
+        let Self { config, found, tables, multicast, groups, fresh, .. } = self;
+        let context =
+            Context { config, found, tables, multicast, groups, reregister: *fresh };
+        self.stage = Stage::Grouping(Box::new(Configuration::for_groups(plan, &context)));
+    }
+
+    fn grouped(&mut self, now: Instant) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
+        let Stage::Grouping(configuration) = stage else { unreachable!("just seen") };
+        let (_, _, faults, incomplete) = configuration.finish();
+        self.report(faults);
+        self.stale |= incomplete;
+        self.rest(now);
+    }
+
     fn up(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
         let Stage::Configuring(configuration) = stage else { unreachable!("just seen") };
@@ -484,7 +532,7 @@ impl SubnetManager {
         let life_time = LifeTimeCode(self.config.packet_life_time);
         let prefix = self.config.subnet_prefix;
         let subnet = Subnet::new(self.found.clone(), Arc::clone(&plan), prefix, life_time);
-        self.subnet = Some(Box::new(subnet));
+        self.serve(subnet);
         let report = self.sweep.report(now, plan, written, nodes, &counters);
         self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
         self.fresh = false;
@@ -494,6 +542,32 @@ impl SubnetManager {
             let soon = now + self.config.timing.timeout * (self.config.timing.retries + 1);
             *next = Some(next.map_or(soon, |next| next.min(soon)));
         }
+    }
+
+    /// Answers by a new state of the subnet from now on, and tells which ports have come and gone.
+    fn serve(&mut self, subnet: Subnet) {
+        let own = subnet.found.own.expect("the own port was found");
+        let lid = subnet.base_lid(own).unwrap_or(0);
+        let manager = (lid, Gid::new(subnet.prefix, self.guid));
+        let last = self.subnet.take();
+        let has = |subnet: &Subnet, guid| subnet.by_guid(guid).is_some();
+        if let Some(last) = &last {
+            for place in last.end_ports().filter(|&at| !has(&subnet, last.found.port(at).guid)) {
+                let gid = last.gid(place);
+                let notice = sa::gid_notice(TrapNumber::GID_OUT_OF_SERVICE, lid, gid);
+                self.administration.tell(notice, manager.1);
+                self.administration.forget(gid, manager);
+            }
+            for place in subnet.end_ports().filter(|&at| !has(last, subnet.found.port(at).guid)) {
+                let gid = subnet.gid(place);
+                let notice = sa::gid_notice(TrapNumber::GID_IN_SERVICE, lid, gid);
+                self.administration.tell(notice, manager.1);
+            }
+        }
+        if let Some(groups) = self.administration.take_group_changes() {
+            (self.groups, self.regroup) = (groups, true);
+        }
+        self.subnet = Some(Box::new(subnet));
     }
 
     /// Tells of faults that the last sweep did not meet.

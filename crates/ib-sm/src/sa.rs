@@ -6,28 +6,60 @@
 //! | `subnet` | what is known of the subnet, with indexes |
 //! | `records` | what a sweep has found and written |
 //! | `path` | PathRecords |
+//! | `groups` | multicast groups and their members |
+//! | `services` | services that ports offer |
+//! | `subscriptions` | who is told of what happens |
+
+use std::collections::BTreeMap;
 
 use ib_link::{Datagram, Incoming};
-use ib_mad::{Message, Responder, ResponderConfig, ResponderEvent};
-use ib_types::Instant;
-use ib_wire::mad::sa::{
-    GuidInfoRecord, LinearForwardingRecord, LinkRecord, NodeRecord, PKeyTableRecord, PathRecord,
-    PortInfoRecord, Record, SaHeader, SlToVlRecord, SmInfoRecord, SwitchInfoRecord,
+use ib_mad::{
+    Message, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent,
 };
-use ib_wire::mad::sm::SmInfo;
-use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
+use ib_types::{Gid, Guid, Instant};
+use ib_wire::mad::rmpp::{self, RmppFlags, RmppHeader, RmppStatus, RmppType};
+use ib_wire::mad::sa::{
+    GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingRecord, LinkRecord,
+    MCMemberRecord, MultiPathRecord, NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord, Record, SaHeader,
+    ServiceRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, TraceRecord,
+};
+use ib_wire::mad::sm::notice::{GidDetails, NoticeType};
+use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
+use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::tables::Tables;
 
+mod groups;
 mod path;
 mod records;
+mod services;
+mod subscriptions;
 pub(crate) mod subnet;
 
+use groups::Groups;
 use records::Query;
+use services::Services;
 use subnet::Subnet;
+use subscriptions::Subscriptions;
 
 /// The version of the class.
 const VERSION: u8 = 2;
+
+/// What tells the transactions of reports from those of the subnet manager.
+const REPORTER: u16 = 2;
+
+/// How many reports may be under way.
+const REPORTS: usize = 16;
+
+/// The bytes of records that a segment carries.
+const PER_SEGMENT: u32 = 200;
+
+/// The producer of notices that the manager itself issues.
+const CLASS_MANAGER: u32 = 4;
+
+/// ClassPortInfo:CapabilityMask: optional records, multicast, multiple paths, PortInfoRecords by
+/// capabilities.
+const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13;
 
 /// What administration answers by.
 #[derive(Clone, Copy)]
@@ -43,36 +75,61 @@ pub(crate) struct Known<'a> {
 #[derive(Debug)]
 pub(crate) struct Administration {
     responder: Responder,
+    /// Sends reports and waits until they are taken.
+    reporter: Requester,
+    services: Services,
+    subscriptions: Subscriptions,
+    groups: Groups,
 }
 
 /// The records of an answer, one behind the other.
 struct Records {
+    id: AttributeId,
     bytes: Vec<u8>,
     stride: usize,
     /// The length of a record without the gap to the next one.
     length: usize,
 }
 
+impl Known<'_> {
+    /// Returns the LID and GID of the manager.
+    fn place(&self) -> (u16, Gid) {
+        let lid = self.subnet.and_then(|subnet| subnet.found.own.and_then(|own| subnet.base_lid(own)));
+        let prefix = self.subnet.map_or(0, |subnet| subnet.prefix);
+        (lid.unwrap_or(0), Gid::new(prefix, self.manager.guid))
+    }
+}
+
 impl Records {
     fn of<R: Record>(bytes: Vec<u8>) -> Self {
-        Self { bytes, stride: R::STRIDE, length: R::LENGTH }
+        Self { id: R::ID, bytes, stride: R::STRIDE, length: R::LENGTH }
     }
 }
 
 impl Administration {
     pub(crate) fn new() -> Self {
-        Self { responder: Responder::new(ResponderConfig::default()) }
+        Self {
+            responder: Responder::new(ResponderConfig::default()),
+            reporter: Requester::new(RequesterConfig { tag: REPORTER, ..Default::default() }),
+            services: Services::default(),
+            subscriptions: Subscriptions::default(),
+            groups: Groups::default(),
+        }
     }
 
     /// Takes a datagram. Returns true when it was for administration.
     pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming, known: Known<'_>) -> bool {
         let (Incoming::Received(datagram) | Incoming::Lost(datagram)) = incoming;
+        if self.reporter.handle(now, incoming) {
+            self.drop_reported();
+            return true;
+        }
         if datagram.mad.class() != MgmtClass::SUBN_ADM || !self.responder.handle(now, incoming) {
             return false;
         }
         while let Some(event) = self.responder.poll_event() {
             if let ResponderEvent::Request(request) = event {
-                self.answer(&request, known);
+                self.answer(now, &request, known);
             }
         }
         true
@@ -81,17 +138,67 @@ impl Administration {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.responder.handle_timeout(now);
         while self.responder.poll_event().is_some() {}
+        self.services.handle_timeout(now);
+        self.reporter.handle_timeout(now);
+        self.drop_reported();
     }
 
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
-        self.responder.poll_transmit(now)
+        while self.reporter.outstanding() < REPORTS
+            && let Some(report) = self.subscriptions.next_report()
+        {
+            self.reporter.start(report).expect("a report is answered");
+        }
+        self.responder.poll_transmit(now).or_else(|| self.reporter.poll_transmit(now))
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.responder.poll_timeout()
+        let all = [
+            self.responder.poll_timeout(),
+            self.reporter.poll_timeout(),
+            self.services.poll_timeout(),
+        ];
+        all.into_iter().flatten().min()
     }
 
-    fn answer(&mut self, request: &Message, known: Known<'_>) {
+    /// Tells subscribers of a notice about a port.
+    pub(crate) fn tell(&mut self, notice: Notice, issuer: Gid) {
+        self.subscriptions.tell(notice, issuer);
+    }
+
+    /// Forgets what a port that has gone was part of.
+    pub(crate) fn forget(&mut self, port: Gid, manager: (u16, Gid)) {
+        self.subscriptions.forget(port);
+        for gone in self.groups.forget(port) {
+            self.tell_of_group(&gone, TrapNumber::MULTICAST_GROUP_DELETED, manager);
+        }
+    }
+
+    /// Returns the ports of each group by multicast LID, when some have come or gone since this was
+    /// last asked.
+    pub(crate) fn take_group_changes(&mut self) -> Option<BTreeMap<u16, Vec<Guid>>> {
+        let changed = !self.groups.take_changed().is_empty();
+        changed.then(|| {
+            let groups = self.groups.by_lid().filter(|(_, group)| group.ports().next().is_some());
+            groups.map(|(mlid, group)| (mlid, group.ports().collect())).collect()
+        })
+    }
+
+    fn drop_reported(&mut self) {
+        // Whoever does not answer does not listen.
+        while self.reporter.poll_event().is_some() {}
+    }
+
+    fn tell_of_group(
+        &mut self,
+        group: &MCMemberRecord,
+        trap: TrapNumber,
+        (manager_lid, manager): (u16, Gid),
+    ) {
+        self.tell(gid_notice(trap, manager_lid, group.mgid), manager);
+    }
+
+    fn answer(&mut self, now: Instant, request: &Message, known: Known<'_>) {
         let mad = request.mad();
         // A manager that has no subnet yet, or none any more, does not answer: who asks will ask
         // again, or somebody else.
@@ -105,8 +212,36 @@ impl Administration {
         }
         match (mad.method(), mad.attribute_id()) {
             (Method::GET, AttributeId::CLASS_PORT_INFO) => self.class_port_info(request),
+            (Method::SET | Method::DELETE, _) => match self.write(now, request, subnet, known) {
+                Ok(attribute) => self.plain(request, &attribute),
+                Err(status) => self.refuse(request, status),
+            },
+            (Method::GET_TRACE_TABLE, AttributeId::PATH_RECORD) => {
+                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
+                match path::trace_records(subnet, mad.component_mask(), &wanted) {
+                    Ok(records) => {
+                        let bytes = records.iter().flat_map(Record::to_record).collect();
+                        self.table(request, Records::of::<TraceRecord>(bytes));
+                    }
+                    Err(status) => self.refuse(request, status),
+                }
+            }
+            (Method::GET_MULTI, AttributeId::MULTI_PATH_RECORD) => {
+                let data = request.data();
+                let Some(head) = data.first_chunk() else {
+                    return self.refuse(request, MadStatus::SA_REQUEST_INVALID);
+                };
+                let wanted = MultiPathRecord::parse(head);
+                match path::multi_path_records(subnet, mad.component_mask(), &wanted, data) {
+                    Ok(records) => {
+                        let bytes = records.iter().flat_map(Record::to_record).collect();
+                        self.table(request, Records::of::<PathRecord>(bytes));
+                    }
+                    Err(status) => self.refuse(request, status),
+                }
+            }
             (Method::GET | Method::GET_TABLE, _) => {
-                match read(request, subnet, known) {
+                match self.read(now, request, subnet, known) {
                     Ok(records) if mad.method() == Method::GET => self.one(request, &records),
                     Ok(records) => self.table(request, records),
                     Err(status) => self.refuse(request, status),
@@ -143,17 +278,114 @@ impl Administration {
     /// Answers with a table, of any length.
     fn table(&mut self, request: &Message, records: Records) {
         let distance = if records.bytes.is_empty() { 0 } else { records.stride / 8 };
-        let mad = header(request.mad(), MadStatus::OK, distance as u16);
+        let mut mad = header(request.mad(), MadStatus::OK, distance as u16);
+        mad.set_attribute_id(records.id);
+        let length = records.bytes.len();
+        if length <= mad.data().len() {
+            // What fits is not kept until it is acknowledged: who misses it asks again.
+            mad.set_rmpp(&RmppHeader {
+                version: rmpp::VERSION,
+                rmpp_type: RmppType::DATA,
+                resp_time: 31,
+                flags: RmppFlags::ACTIVE | RmppFlags::FIRST | RmppFlags::LAST,
+                status: RmppStatus::NORMAL,
+                segment: 1,
+                length_or_window: rmpp::payload_length(length as u32, PER_SEGMENT, 1),
+            });
+            mad.data_mut().fill(0);
+            mad.data_mut()[..length].copy_from_slice(&records.bytes);
+            let length = MgmtClass::SUBN_ADM.data_offset() + length;
+            return self.responder.respond(request.datagram(), mad, length as u16);
+        }
         let sent = self.responder.respond_message(request.datagram(), mad, records.bytes);
         if sent.is_err() {
             // The answer to the same request is under way, or too many are.
         }
     }
 
+    /// Does what a Set or Delete wants; returns the attribute of the answer.
+    fn write(
+        &mut self,
+        now: Instant,
+        request: &Message,
+        subnet: &Subnet,
+        known: Known<'_>,
+    ) -> Result<Vec<u8>, MadStatus> {
+        let mad = request.mad();
+        let (mask, set) = (mad.component_mask(), mad.method() == Method::SET);
+        let asker = subnet.by_lid(request.remote().lid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
+        let manager = known.place();
+        match mad.attribute_id() {
+            AttributeId::SERVICE_RECORD => {
+                let record: ServiceRecord = mad.attribute().expect("the attribute was looked at");
+                let query = Query { mask, template: mad.data() };
+                let record = if set {
+                    self.services.register(now, record)?
+                } else {
+                    self.services.withdraw(&query, &record)?
+                };
+                Ok(bytes(&record))
+            }
+            AttributeId::INFORM_INFO if set => {
+                let info: InformInfo = mad.attribute().expect("the attribute was looked at");
+                let trusted = mad.sa().sm_key != 0;
+                let (gid, remote) = (subnet.gid(asker), *request.remote());
+                Ok(bytes(&self.subscriptions.set(gid, remote, info, trusted)?))
+            }
+            AttributeId::MC_MEMBER_RECORD => {
+                let wanted: MCMemberRecord = mad.attribute().expect("the attribute was looked at");
+                let change = if set {
+                    let member = subnet.by_guid(wanted.port_gid.guid());
+                    let member = member.ok_or(MadStatus::SA_INVALID_GID)?;
+                    self.groups.join(mask, &wanted, &subnet.ability(member), subnet.prefix)?
+                } else {
+                    self.groups.leave(mask, &wanted)?
+                };
+                if change.created {
+                    let trap = TrapNumber::MULTICAST_GROUP_CREATED;
+                    self.tell_of_group(&change.record, trap, manager);
+                }
+                if change.deleted {
+                    let trap = TrapNumber::MULTICAST_GROUP_DELETED;
+                    self.tell_of_group(&change.record, trap, manager);
+                }
+                Ok(bytes(&change.record))
+            }
+            _ => Err(MadStatus::BAD_METHOD_ATTRIBUTE),
+        }
+    }
+
+    /// Returns the records that a Get or GetTable selects.
+    fn read(
+        &self,
+        now: Instant,
+        request: &Message,
+        subnet: &Subnet,
+        known: Known<'_>,
+    ) -> Result<Records, MadStatus> {
+        let mad = request.mad();
+        let query = Query { mask: mad.component_mask(), template: mad.data() };
+        Ok(match mad.attribute_id() {
+            AttributeId::SERVICE_RECORD => {
+                Records::of::<ServiceRecord>(self.services.records(now, &query))
+            }
+            AttributeId::INFORM_INFO_RECORD => {
+                Records::of::<InformInfoRecord>(self.subscriptions.records(&query))
+            }
+            AttributeId::MC_MEMBER_RECORD => {
+                let asker = subnet.by_lid(request.remote().lid).map(|place| subnet.gid(place));
+                let trusted = mad.sa().sm_key != 0;
+                Records::of::<MCMemberRecord>(self.groups.records(&query, trusted, asker))
+            }
+            _ => return read(request, subnet, known),
+        })
+    }
+
     fn class_port_info(&mut self, request: &Message) {
         let info = ClassPortInfo {
             base_version: 1,
             class_version: VERSION,
+            capability_mask: CAPABILITIES,
             resp_time_value: 18,
             ..ClassPortInfo::zeroed()
         };
@@ -161,6 +393,27 @@ impl Administration {
         info.emit(&mut bytes);
         self.plain(request, &bytes);
     }
+}
+
+/// Returns an attribute as it stands in a datagram.
+fn bytes<A: Attribute>(attribute: &A) -> Vec<u8> {
+    let mut bytes = vec![0; A::LENGTH];
+    attribute.write(&mut bytes);
+    bytes
+}
+
+/// Returns a notice about a GID, as the manager issues it.
+pub(crate) fn gid_notice(trap: TrapNumber, manager_lid: u16, gid: Gid) -> Notice {
+    let mut notice = Notice {
+        is_generic: true,
+        notice_type: NoticeType::SUBNET_MANAGEMENT,
+        producer: CLASS_MANAGER,
+        trap,
+        issuer_lid: manager_lid,
+        ..Notice::zeroed()
+    };
+    notice.set_details(&NoticeDetails::Gid(GidDetails { gid }));
+    notice
 }
 
 /// Returns the header of an answer.

@@ -2,7 +2,7 @@
 
 use ib_link::Datagram;
 use ib_mad::{Failure, Message};
-use ib_types::Instant;
+use ib_types::{Gid, Instant};
 use ib_wire::mad::sm::{Notice, SmInfo, SmState, TrapNumber};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, MadStatus, Method};
@@ -10,6 +10,7 @@ use ib_wire::mad::{AttributeId, MadStatus, Method};
 use super::{SmEvent, Stage, SubnetManager};
 use crate::election::{self, Told};
 use crate::found::Place;
+use crate::multicast::MulticastTables;
 use crate::tables::Tables;
 
 impl SubnetManager {
@@ -46,6 +47,10 @@ impl SubnetManager {
         let mut mad = datagram.mad;
         mad.set_method(Method::TRAP_REPRESS);
         self.answers.push_back(datagram.reply(mad));
+        if let Some(subnet) = &self.subnet {
+            let issuer = subnet.by_lid(notice.issuer_lid).map(|place| subnet.gid(place));
+            self.administration.tell(notice, issuer.unwrap_or(Gid(0)));
+        }
         if changes_subnet(&notice) {
             self.stale = true;
         }
@@ -71,6 +76,7 @@ impl SubnetManager {
             Told::TakeOver => {
                 // The other master may have written anything.
                 self.tables = Tables::new();
+                self.multicast = MulticastTables::default();
                 self.fresh = true;
                 self.become_state(SmState::MASTER);
                 self.explore(now);

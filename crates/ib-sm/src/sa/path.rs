@@ -1,8 +1,10 @@
-//! Paths between ports.
+//! Paths between ports, and the nodes on them.
 
-use ib_types::{Gid, PKey};
+use ib_types::{Gid, Guid, PKey};
 use ib_wire::mad::MadStatus;
-use ib_wire::mad::sa::{ComponentMask, LifeTimeCode, PathRecord, RateCode, Selector};
+use ib_wire::mad::sa::{
+    ComponentMask, LifeTimeCode, MultiPathRecord, PathRecord, RateCode, Selector, TraceRecord,
+};
 use ib_wire::mad::sm::MtuCode;
 
 use super::subnet::{Subnet, Way};
@@ -30,7 +32,7 @@ use component::*;
 /// The most paths that one answer has.
 const MOST_PATHS: usize = 1 << 20;
 
-/// Returns the paths that a request selects; for one path only the best of each pair of ports.
+/// Returns the paths that a request for PathRecords selects; for `one` the best of each pair of ports.
 pub(super) fn path_records(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -42,25 +44,114 @@ pub(super) fn path_records(
     }
     let sources = ends(subnet, mask, (SGID, wanted.sgid), (SLID, wanted.slid))?;
     let destinations = ends(subnet, mask, (DGID, wanted.dgid), (DLID, wanted.dlid))?;
-    let limit = if one {
-        1
-    } else if mask.has(NUMB_PATH) {
-        usize::from(wanted.numb_path.max(1))
-    } else {
-        usize::MAX
+    let limit = match () {
+        () if one => 1,
+        () if mask.has(NUMB_PATH) => usize::from(wanted.numb_path.max(1)),
+        () => usize::MAX,
     };
+    between(subnet, mask, wanted, (&sources, &destinations), limit)
+}
+
+/// Returns the paths that a request for paths between two sets of ports selects.
+pub(super) fn multi_path_records(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    wanted: &MultiPathRecord,
+    data: &[u8],
+) -> Result<Vec<PathRecord>, MadStatus> {
+    /// Bits of the component mask of a MultiPathRecord and those of a PathRecord that mean the same.
+    const SAME: [(u8, u8); 9] = [
+        (6, NUMB_PATH),
+        (7, P_KEY),
+        (9, SL),
+        (10, MTU_SELECTOR),
+        (11, MTU),
+        (12, RATE_SELECTOR),
+        (13, RATE),
+        (14, LIFE_TIME_SELECTOR),
+        (15, LIFE_TIME),
+    ];
+    if mask.has(0) && wanted.raw_traffic {
+        return Ok(Vec::new());
+    }
+    let (sources, destinations) = wanted.gids(data).ok_or(MadStatus::SA_REQUEST_INVALID)?;
+    if sources.is_empty() || destinations.is_empty() {
+        return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
+    }
+    let port = |gid: Gid| {
+        let local = gid.prefix() == subnet.prefix;
+        subnet.by_guid(gid.guid()).filter(|_| local).ok_or(MadStatus::SA_INVALID_GID)
+    };
+    let ports = |gids: Vec<Gid>| gids.into_iter().map(port).collect::<Result<Vec<Place>, _>>();
+    let (sources, destinations) = (ports(sources)?, ports(destinations)?);
+    let given = SAME.iter().filter(|(bit, _)| mask.has(*bit)).map(|&(_, bit)| bit);
+    let mask = ComponentMask::of(&given.collect::<Vec<u8>>());
+    let path = PathRecord {
+        numb_path: wanted.numb_path,
+        p_key: wanted.p_key,
+        sl: wanted.sl,
+        mtu_selector: wanted.mtu_selector,
+        mtu: wanted.mtu,
+        rate_selector: wanted.rate_selector,
+        rate: wanted.rate,
+        life_time_selector: wanted.life_time_selector,
+        life_time: wanted.life_time,
+        ..PathRecord::zeroed()
+    };
+    let limit = if mask.has(NUMB_PATH) { usize::from(wanted.numb_path.max(1)) } else { 1 };
+    between(subnet, mask, &path, (&sources, &destinations), limit)
+}
+
+fn between(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    wanted: &PathRecord,
+    (sources, destinations): (&[Place], &[Place]),
+    limit: usize,
+) -> Result<Vec<PathRecord>, MadStatus> {
     let mut records = Vec::new();
-    for &from in &sources {
-        for &to in &destinations {
-            let before = records.len();
+    for &from in sources {
+        for &to in destinations {
             pair(subnet, mask, wanted, (from, to), limit, &mut records);
             if records.len() > MOST_PATHS {
                 return Err(MadStatus::SA_NO_RESOURCES);
             }
-            debug_assert!(records.len() - before <= limit, "no more paths than were wanted");
         }
     }
     Ok(records)
+}
+
+/// Returns the nodes on the path that a request selects; there must be one such path.
+pub(super) fn trace_records(
+    subnet: &Subnet,
+    mask: ComponentMask,
+    wanted: &PathRecord,
+) -> Result<Vec<TraceRecord>, MadStatus> {
+    let paths = path_records(subnet, mask, wanted, true)?;
+    let path = match &paths[..] {
+        [] => return Err(MadStatus::SA_NO_RECORDS),
+        [path] => path,
+        _ => return Err(MadStatus::SA_TOO_MANY_RECORDS),
+    };
+    let ends = subnet.by_lid(path.slid).zip(subnet.by_lid(path.dlid));
+    let (from, to) = ends.ok_or(MadStatus::SA_NO_RECORDS)?;
+    let steps = subnet.steps(from, to, path.dlid).ok_or(MadStatus::SA_NO_RECORDS)?;
+    let found = &subnet.found;
+    let records = steps.into_iter().map(|(node, entry, exit)| {
+        let known = found.node(node);
+        let guid = |port: Option<u8>| port.map_or(Guid::ZERO, |port| found.port(node.at(port)).guid);
+        TraceRecord {
+            gid_prefix: subnet.prefix,
+            node_type: known.info.node_type,
+            node_id: known.info.node_guid,
+            entry_port_id: guid(entry),
+            exit_port_id: guid(exit),
+            entry_port: entry.unwrap_or(0),
+            exit_port: exit.unwrap_or(0),
+            ..TraceRecord::zeroed()
+        }
+    });
+    Ok(records.collect())
 }
 
 /// Returns the ports at one end of the paths.
@@ -120,15 +211,11 @@ fn pair(
             }
             let Some(way) = subnet.way(from, to, dlid) else { continue };
             let Some(record) = suits(subnet, mask, wanted, &way) else { continue };
-            let (sgid, dgid) = (gid(subnet, from), gid(subnet, to));
+            let (sgid, dgid) = (subnet.gid(from), subnet.gid(to));
             records.push(PathRecord { sgid, dgid, slid, dlid, p_key, ..record });
             left -= 1;
         }
     }
-}
-
-fn gid(subnet: &Subnet, place: Place) -> Gid {
-    Gid::new(subnet.prefix, subnet.found.port(place).guid)
 }
 
 /// Returns the partition that both ports are in; one of them has to be a full member.

@@ -38,8 +38,13 @@ impl Query<'_> {
         Self { mask: ComponentMask(self.mask.0 & !(1 << bit)), ..self }
     }
 
+    /// Returns true when a record is selected.
+    pub(super) fn selects<R: Record>(&self, record: &R) -> bool {
+        matches(self.mask, R::COMPONENTS, self.template, &record.to_record())
+    }
+
     /// Appends a record when it is selected.
-    fn add<R: Record>(&self, record: &R, to: &mut Vec<u8>) {
+    pub(super) fn add<R: Record>(&self, record: &R, to: &mut Vec<u8>) {
         let bytes = record.to_record();
         if matches(self.mask, R::COMPONENTS, self.template, &bytes) {
             to.extend(bytes);

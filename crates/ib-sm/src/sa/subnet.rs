@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ib_routing::SwitchId;
-use ib_types::{Guid, PKey, ServiceLevel};
+use ib_types::{Gid, Guid, PKey, ServiceLevel};
 use ib_wire::mad::sa::{LifeTimeCode, RateCode};
 use ib_wire::mad::sm::MtuCode;
 
+use super::groups::Ability;
 use crate::found::{Found, NodeIndex, Place};
 use crate::plan::Plan;
 
@@ -93,6 +94,24 @@ impl Subnet {
         self.plan.end_ports.get(&guid).map(|&(first, _)| first.get())
     }
 
+    /// Returns the GID of a port.
+    pub(crate) fn gid(&self, place: Place) -> Gid {
+        Gid::new(self.prefix, self.found.port(place).guid)
+    }
+
+    /// Returns what the link of a port can carry.
+    pub(super) fn ability(&self, place: Place) -> Ability {
+        let life_time = self.life_time;
+        match self.found.port(place).info.as_deref() {
+            Some(info) if place.port > 0 => {
+                Ability { mtu: info.neighbor_mtu, rate: rate_of(info).0, life_time }
+            }
+            // What a switch's own port sends enters the switch at its full rate.
+            Some(info) => Ability { mtu: info.mtu_cap, rate: RateCode::GBPS_1200, life_time },
+            None => Ability { mtu: MtuCode::MTU_256, rate: RateCode::GBPS_2_5, life_time },
+        }
+    }
+
     /// Returns the row of a switch in the plan's tables.
     pub(crate) fn row(&self, node: NodeIndex) -> Option<SwitchId> {
         self.rows[node.0 as usize]
@@ -103,56 +122,87 @@ impl Subnet {
         &[PKey::DEFAULT]
     }
 
-    /// Follows the tables from a port to a LID, which belongs to another port. `None` when they do not
-    /// lead there.
+    /// Follows the tables from a port to a LID, which belongs to another port: what holds on the whole
+    /// way. `None` when they do not lead there.
     pub(crate) fn way(&self, from: Place, to: Place, lid: u16) -> Option<Way> {
-        let found = &self.found;
-        let own = found.port(from).info.as_deref()?;
-        let mut way = Way { mtu: own.mtu_cap, rate: RateCode(u8::MAX), level: ServiceLevel::default(), hops: 0 };
+        let own = self.found.port(from).info.as_deref()?;
+        let level = ServiceLevel::default();
+        let mut way = Way { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
         let mut slowest = u32::MAX;
-        let mut at = from;
-        let from_switch = found.node(from.node).kind.is_switch();
-        if from == to {
-            return Some(Way { rate: rate_of(own).0, ..way });
-        }
-        if !from_switch {
-            at = self.pass(from, &mut way, &mut slowest)?;
-        }
-        let first = self.row(at.node);
-        let mut last = first;
-        while at.node != to.node {
-            let row = self.row(at.node)?;
-            last = Some(row);
-            let port = self.plan.routing.lfts.port(row, lid);
-            let leaves = at.node.at(port);
-            let known = found.node(at.node);
-            if port == 0 || port > known.info.num_ports || usize::from(way.hops) > 64 {
-                return None;
-            }
-            at = self.pass(leaves, &mut way, &mut slowest)?;
-            if found.node(at.node).kind.is_switch() {
-                last = self.row(at.node);
-            } else if at != to {
-                return None;
-            }
-        }
+        let (mut first, mut last) = (None, None);
+        self.walk(from, to, lid, |leaves, _| {
+            first = first.or(self.row(leaves.node));
+            self.pass(leaves, &mut way, &mut slowest)?;
+            last = self.found.port(leaves).peer.and_then(|peer| self.row(peer.node)).or(last);
+            Some(())
+        })?;
+        let (first, last) = (first.or(last), last.or(first));
         if let (Some(first), Some(last)) = (first, last) {
             way.level = self.plan.routing.layers.level(first, last);
         }
         Some(way)
     }
 
+    /// Follows the tables from a port to a LID: the nodes, and by which ports the way enters and leaves
+    /// each. `None` when they do not lead there.
+    pub(crate) fn steps(
+        &self,
+        from: Place,
+        to: Place,
+        lid: u16,
+    ) -> Option<Vec<(NodeIndex, Option<u8>, Option<u8>)>> {
+        let mut steps = vec![(from.node, None, None)];
+        self.walk(from, to, lid, |leaves, enters| {
+            if let Some(last) = steps.last_mut() {
+                last.2 = Some(leaves.port);
+            }
+            steps.push((enters.node, Some(enters.port), None));
+            Some(())
+        })?;
+        Some(steps)
+    }
+
+    /// Follows the tables from a port to a LID, which belongs to another port, link by link.
+    fn walk(
+        &self,
+        from: Place,
+        to: Place,
+        lid: u16,
+        mut step: impl FnMut(Place, Place) -> Option<()>,
+    ) -> Option<()> {
+        /// More links than any way has.
+        const MOST: usize = 64;
+        let found = &self.found;
+        let mut at = from;
+        for _ in 0..MOST {
+            let node = found.node(at.node);
+            if if node.kind.is_switch() { at.node == to.node } else { at == to } {
+                return Some(());
+            }
+            let leaves = if node.kind.is_switch() {
+                let port = self.plan.routing.lfts.port(self.row(at.node)?, lid);
+                Some(at.node.at(port)).filter(|_| port > 0 && port <= node.info.num_ports)?
+            } else {
+                // What starts at an adapter leaves by the port that it starts at, and nothing passes
+                // through one.
+                Some(at).filter(|&at| at == from)?
+            };
+            at = found.port(leaves).peer?;
+            step(leaves, at)?;
+        }
+        None
+    }
+
     /// Goes over the link of a port and takes note of what it can carry.
-    fn pass(&self, leaves: Place, way: &mut Way, slowest: &mut u32) -> Option<Place> {
-        let port = self.found.port(leaves);
-        let info = port.info.as_deref()?;
+    fn pass(&self, leaves: Place, way: &mut Way, slowest: &mut u32) -> Option<()> {
+        let info = self.found.port(leaves).info.as_deref()?;
         let (rate, speed) = rate_of(info);
         if speed < *slowest {
             (way.rate, *slowest) = (rate, speed);
         }
         way.mtu = MtuCode(way.mtu.0.min(info.neighbor_mtu.0));
         way.hops += 1;
-        port.peer
+        Some(())
     }
 }
 

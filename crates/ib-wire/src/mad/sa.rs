@@ -18,6 +18,7 @@
 //! | [`service`] | InformInfo, ServiceRecord and their records |
 //! | [`tables`] | records that wrap an attribute of subnet management |
 //! | [`port`] | PortInfoRecord |
+//! | [`trace`] | TraceRecord |
 
 use crate::layout::{self, Bits};
 use crate::mad::{Attribute, Mad};
@@ -28,6 +29,7 @@ pub mod path;
 pub mod port;
 pub mod service;
 pub mod tables;
+pub mod trace;
 
 pub use codes::{LifeTimeCode, RateCode, Selector};
 pub use multicast::{JoinState, MCMemberRecord};
@@ -38,6 +40,7 @@ pub use tables::{
     GuidInfoRecord, LinearForwardingRecord, LinkRecord, MulticastForwardingRecord, NodeRecord,
     PKeyTableRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord,
 };
+pub use trace::TraceRecord;
 
 crate::layout! {
     /// The header of subnet administration at byte 36 of a datagram.

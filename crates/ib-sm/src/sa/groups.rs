@@ -1,0 +1,395 @@
+//! Multicast groups: who creates them, joins and leaves; IBTA volume 1, chapter 15.2.5.17.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ib_types::{Gid, Guid, PKey, QKey};
+use ib_wire::mad::MadStatus;
+use ib_wire::mad::sa::{ComponentMask, JoinState, LifeTimeCode, MCMemberRecord, RateCode, Selector};
+use ib_wire::mad::sm::{MtuCode, MulticastForwardingBlock};
+
+use super::records::Query;
+
+/// The last multicast LID; 0xffff is permissive.
+const LAST_LID: u16 = 0xfffe;
+
+/// The most members of all groups together.
+const MOST_MEMBERS: usize = 1 << 20;
+
+/// Bits of the component mask.
+mod component {
+    pub(super) const MGID: u8 = 0;
+    pub(super) const PORT_GID: u8 = 1;
+    pub(super) const Q_KEY: u8 = 2;
+    pub(super) const MLID: u8 = 3;
+    pub(super) const MTU_SELECTOR: u8 = 4;
+    pub(super) const MTU: u8 = 5;
+    pub(super) const TRAFFIC_CLASS: u8 = 6;
+    pub(super) const P_KEY: u8 = 7;
+    pub(super) const RATE_SELECTOR: u8 = 8;
+    pub(super) const RATE: u8 = 9;
+    pub(super) const LIFE_TIME_SELECTOR: u8 = 10;
+    pub(super) const LIFE_TIME: u8 = 11;
+    pub(super) const SL: u8 = 12;
+    pub(super) const FLOW_LABEL: u8 = 13;
+    pub(super) const HOP_LIMIT: u8 = 14;
+    pub(super) const SCOPE: u8 = 15;
+    pub(super) const JOIN_STATE: u8 = 16;
+    pub(super) const PROXY_JOIN: u8 = 17;
+}
+use component::*;
+
+/// The states of members that keep a group alive.
+const KEEPING: JoinState = JoinState(JoinState::FULL_MEMBER.0 | JoinState::SEND_ONLY_FULL_MEMBER.0);
+
+/// What the port that joins can do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ability {
+    pub(super) mtu: MtuCode,
+    pub(super) rate: RateCode,
+    pub(super) life_time: LifeTimeCode,
+}
+
+/// A group.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// What all members share; the fields of a member are zero.
+    shared: MCMemberRecord,
+    /// How each port takes part, by its GID, and whether another port joined for it.
+    members: BTreeMap<Gid, (JoinState, bool)>,
+    /// Whether it stays without members, as the groups of partitions do.
+    stays: bool,
+}
+
+impl Group {
+    /// Returns the ports that send or receive, by port GUID.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = Guid> {
+        self.members.keys().map(|gid| gid.guid())
+    }
+}
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    by_gid: BTreeMap<Gid, Group>,
+    by_lid: BTreeMap<u16, Gid>,
+    members: usize,
+    /// The number in the next MGID that is made.
+    next: u64,
+    /// The multicast LIDs whose members have changed since they were last asked for.
+    changed: BTreeSet<u16>,
+}
+
+/// What came of a join or of a leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// What the answer says.
+    pub(super) record: MCMemberRecord,
+    /// The group is new.
+    pub(super) created: bool,
+    /// The group has gone.
+    pub(super) deleted: bool,
+}
+
+impl Groups {
+    /// Joins a port to a group, which is made when it is not there.
+    pub(super) fn join(
+        &mut self,
+        mask: ComponentMask,
+        wanted: &MCMemberRecord,
+        ability: &Ability,
+        prefix: u64,
+    ) -> Result<Change, MadStatus> {
+        let needed = [PORT_GID, JOIN_STATE];
+        if !needed.iter().all(|&bit| mask.has(bit)) || wanted.join_state.0 == 0 {
+            return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
+        }
+        if wanted.port_gid.prefix() != prefix {
+            return Err(MadStatus::SA_INVALID_GID);
+        }
+        if self.members == MOST_MEMBERS {
+            return Err(MadStatus::SA_NO_RESOURCES);
+        }
+        let named = mask.has(MGID) && wanted.mgid != Gid(0);
+        let created = !named || !self.by_gid.contains_key(&wanted.mgid);
+        let mgid = if created { self.create(mask, wanted, ability, prefix)? } else { wanted.mgid };
+        let group = self.by_gid.get_mut(&mgid).expect("it is there now");
+        if !created {
+            fits(mask, wanted, &group.shared, ability)?;
+        }
+        let (state, _) = group.members.entry(wanted.port_gid).or_insert_with(|| {
+            self.members += 1;
+            self.changed.insert(group.shared.mlid);
+            (JoinState(0), wanted.proxy_join)
+        });
+        *state = *state | wanted.join_state;
+        let record = MCMemberRecord {
+            port_gid: wanted.port_gid,
+            join_state: *state,
+            proxy_join: wanted.proxy_join,
+            ..group.shared
+        };
+        Ok(Change { record, created, deleted: false })
+    }
+
+    /// Makes a group and returns its MGID.
+    fn create(
+        &mut self,
+        mask: ComponentMask,
+        wanted: &MCMemberRecord,
+        ability: &Ability,
+        prefix: u64,
+    ) -> Result<Gid, MadStatus> {
+        let needed = [Q_KEY, TRAFFIC_CLASS, P_KEY, SL, FLOW_LABEL];
+        if !needed.iter().all(|&bit| mask.has(bit)) {
+            return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
+        }
+        if wanted.join_state.0 & KEEPING.0 == 0 {
+            return Err(MadStatus::SA_REQUEST_INVALID);
+        }
+        let scope = if mask.has(SCOPE) { wanted.scope } else { 2 };
+        let mgid = if mask.has(MGID) && wanted.mgid != Gid(0) {
+            if !wanted.mgid.is_multicast() {
+                return Err(MadStatus::SA_INVALID_GID);
+            }
+            wanted.mgid
+        } else {
+            self.new_gid(scope, prefix)
+        };
+        let mtu = choose(
+            (mask.has(MTU), mask.has(MTU_SELECTOR)),
+            (wanted.mtu_selector, wanted.mtu),
+            [MtuCode::MTU_4096, MtuCode::MTU_2048, MtuCode::MTU_1024, MtuCode::MTU_512, MtuCode::MTU_256],
+            |code| u32::from(code.0),
+            u32::from(ability.mtu.0),
+        )?;
+        let rates = RateCode::RATES.iter().rev().map(|&(code, _)| code);
+        let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
+        let rate = choose(
+            (mask.has(RATE), mask.has(RATE_SELECTOR)),
+            (wanted.rate_selector, wanted.rate),
+            rates,
+            speed,
+            speed(ability.rate),
+        )?;
+        let life_time = if mask.has(LIFE_TIME) && !mask.has(LIFE_TIME_SELECTOR)
+            || mask.has(LIFE_TIME) && wanted.life_time_selector == Selector::EXACTLY
+        {
+            wanted.life_time
+        } else {
+            ability.life_time
+        };
+        let mlid = self.free_lid(mask, wanted)?;
+        let shared = MCMemberRecord {
+            mgid,
+            q_key: wanted.q_key,
+            mlid,
+            mtu_selector: Selector::EXACTLY,
+            mtu,
+            traffic_class: wanted.traffic_class,
+            p_key: wanted.p_key,
+            rate_selector: Selector::EXACTLY,
+            rate,
+            life_time_selector: Selector::EXACTLY,
+            life_time,
+            sl: wanted.sl,
+            flow_label: wanted.flow_label,
+            hop_limit: if mask.has(HOP_LIMIT) { wanted.hop_limit } else { 0 },
+            scope,
+            ..MCMemberRecord::zeroed()
+        };
+        self.by_lid.insert(mlid, mgid);
+        self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: false });
+        Ok(mgid)
+    }
+
+    /// Takes a port out of a group, in the states that the request names.
+    pub(super) fn leave(
+        &mut self,
+        mask: ComponentMask,
+        wanted: &MCMemberRecord,
+    ) -> Result<Change, MadStatus> {
+        if ![MGID, PORT_GID, JOIN_STATE].iter().all(|&bit| mask.has(bit)) {
+            return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
+        }
+        let group = self.by_gid.get_mut(&wanted.mgid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
+        let member = group.members.get_mut(&wanted.port_gid);
+        let (state, proxy_join) = member.ok_or(MadStatus::SA_REQUEST_INVALID)?;
+        if state.0 & wanted.join_state.0 == 0 {
+            return Err(MadStatus::SA_REQUEST_INVALID);
+        }
+        let record = MCMemberRecord {
+            port_gid: wanted.port_gid,
+            join_state: JoinState(state.0 & wanted.join_state.0),
+            proxy_join: *proxy_join,
+            ..group.shared
+        };
+        *state = JoinState(state.0 & !wanted.join_state.0);
+        if state.0 == 0 {
+            group.members.remove(&wanted.port_gid);
+            self.members -= 1;
+            self.changed.insert(record.mlid);
+        }
+        let deleted = self.delete_if_left(wanted.mgid);
+        Ok(Change { record, created: false, deleted })
+    }
+
+    /// Takes a port that has gone out of all groups; returns the groups that have gone with it.
+    pub(super) fn forget(&mut self, port: Gid) -> Vec<MCMemberRecord> {
+        let with: Vec<Gid> =
+            self.by_gid.iter().filter(|(_, it)| it.members.contains_key(&port)).map(|(&gid, _)| gid).collect();
+        let mut gone = Vec::new();
+        for mgid in with {
+            let group = self.by_gid.get_mut(&mgid).expect("just seen");
+            group.members.remove(&port);
+            self.members -= 1;
+            let shared = group.shared;
+            self.changed.insert(shared.mlid);
+            if self.delete_if_left(mgid) {
+                gone.push(shared);
+            }
+        }
+        gone
+    }
+
+    /// Deletes a group that no member keeps alive; returns whether it did.
+    fn delete_if_left(&mut self, mgid: Gid) -> bool {
+        let group = &self.by_gid[&mgid];
+        let kept = group.members.values().any(|(state, _)| state.0 & KEEPING.0 != 0);
+        if kept || group.stays {
+            return false;
+        }
+        self.members -= group.members.len();
+        self.changed.insert(group.shared.mlid);
+        self.by_lid.remove(&group.shared.mlid);
+        self.by_gid.remove(&mgid);
+        true
+    }
+
+    /// Returns the records that a request selects: of each member for those who are trusted, else of
+    /// each group and of the port that asks.
+    pub(super) fn records(&self, query: &Query<'_>, trusted: bool, asker: Option<Gid>) -> Vec<u8> {
+        let mut records = Vec::new();
+        for group in self.by_gid.values() {
+            let own = asker.and_then(|gid| group.members.get_key_value(&gid));
+            let members: Vec<_> =
+                if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
+            if members.is_empty() {
+                query.add(&group.shared, &mut records);
+            }
+            for (&port_gid, &(join_state, proxy_join)) in members {
+                let record = MCMemberRecord { port_gid, join_state, proxy_join, ..group.shared };
+                query.add(&record, &mut records);
+            }
+        }
+        records
+    }
+
+    /// Returns the groups by multicast LID.
+    pub(super) fn by_lid(&self) -> impl Iterator<Item = (u16, &Group)> {
+        self.by_lid.iter().map(|(&mlid, gid)| (mlid, &self.by_gid[gid]))
+    }
+
+    /// Returns whether members have come or gone since this was last asked.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<u16> {
+        std::mem::take(&mut self.changed)
+    }
+
+    fn free_lid(&self, mask: ComponentMask, wanted: &MCMemberRecord) -> Result<u16, MadStatus> {
+        let free = |lid: &u16| !self.by_lid.contains_key(lid);
+        let first = MulticastForwardingBlock::FIRST_LID;
+        if mask.has(MLID) && wanted.mlid != 0 {
+            let asked = Some(wanted.mlid).filter(|lid| (first..=LAST_LID).contains(lid));
+            return asked.filter(free).ok_or(MadStatus::SA_REQUEST_INVALID);
+        }
+        (first..=LAST_LID).find(free).ok_or(MadStatus::SA_NO_RESOURCES)
+    }
+
+    /// Makes an MGID that no group has: transient, with the signature of those that administration
+    /// makes.
+    fn new_gid(&mut self, scope: u8, prefix: u64) -> Gid {
+        loop {
+            self.next += 1;
+            let head = 0xff10_a01b_0000_0000 | u64::from(scope) << 48 | prefix >> 32;
+            let gid = Gid(u128::from(head) << 64 | u128::from(self.next));
+            if !self.by_gid.contains_key(&gid) {
+                return gid;
+            }
+        }
+    }
+}
+
+/// Chooses a value, the best first, that the request admits and the port can do.
+fn choose<T: Copy>(
+    (given, with_selector): (bool, bool),
+    (selector, wanted): (Selector, T),
+    offers: impl IntoIterator<Item = T>,
+    order: impl Fn(T) -> u32,
+    most: u32,
+) -> Result<T, MadStatus> {
+    let selector = if with_selector { selector } else { Selector::EXACTLY };
+    let admitted = |offer: &T| {
+        order(*offer) <= most
+            && (!given || selector.admits(&order(wanted), &order(*offer)))
+    };
+    offers.into_iter().find(admitted).ok_or(MadStatus::SA_REQUEST_INVALID)
+}
+
+/// Checks that a port may join a group that is there.
+fn fits(
+    mask: ComponentMask,
+    wanted: &MCMemberRecord,
+    group: &MCMemberRecord,
+    ability: &Ability,
+) -> Result<(), MadStatus> {
+    let same = [
+        (Q_KEY, wanted.q_key == group.q_key),
+        (MLID, wanted.mlid == group.mlid || wanted.mlid == 0),
+        (TRAFFIC_CLASS, wanted.traffic_class == group.traffic_class),
+        (P_KEY, wanted.p_key.partition() == group.p_key.partition()),
+        (SL, wanted.sl == group.sl),
+        (FLOW_LABEL, wanted.flow_label == group.flow_label),
+        (SCOPE, wanted.scope == group.scope || wanted.scope == 0),
+        (PROXY_JOIN, true),
+    ];
+    let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
+    let selector = |bit, given| if mask.has(bit) { given } else { Selector::EXACTLY };
+    let mtu = selector(MTU_SELECTOR, wanted.mtu_selector);
+    let rate = selector(RATE_SELECTOR, wanted.rate_selector);
+    let suits = same.iter().all(|&(bit, same)| !mask.has(bit) || same)
+        && (!mask.has(MTU) || mtu.admits(&wanted.mtu.0, &group.mtu.0))
+        && (!mask.has(RATE) || rate.admits(&speed(wanted.rate), &speed(group.rate)))
+        && group.mtu.0 <= ability.mtu.0
+        && speed(group.rate) <= speed(ability.rate);
+    if suits { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }
+}
+
+impl Groups {
+    /// Makes a group that stays, such as that of IPoIB's broadcasts in a partition.
+    pub(super) fn add_lasting(
+        &mut self,
+        mgid: Gid,
+        p_key: PKey,
+        q_key: QKey,
+        (mtu, rate, life_time): (MtuCode, RateCode, LifeTimeCode),
+    ) -> Result<u16, MadStatus> {
+        let mask = ComponentMask(0);
+        let mlid = self.free_lid(mask, &MCMemberRecord::zeroed())?;
+        let shared = MCMemberRecord {
+            mgid,
+            q_key,
+            mlid,
+            mtu_selector: Selector::EXACTLY,
+            mtu,
+            p_key,
+            rate_selector: Selector::EXACTLY,
+            rate,
+            life_time_selector: Selector::EXACTLY,
+            life_time,
+            scope: 2,
+            ..MCMemberRecord::zeroed()
+        };
+        self.by_lid.insert(mlid, mgid);
+        self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: true });
+        Ok(mlid)
+    }
+}

@@ -1,0 +1,144 @@
+//! Who wants to hear of what happens, and who is told; IBTA volume 1, chapters 13.4.8.3 and 13.4.11.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_link::Remote;
+use ib_mad::Request;
+use ib_types::{Gid, Qpn};
+use ib_wire::mad::sa::{InformInfo, InformInfoRecord, SaNotice};
+use ib_wire::mad::sm::Notice;
+use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass, TransactionId};
+
+use super::records::Query;
+
+/// The most subscriptions of all ports, and of one.
+const MOST: usize = 65_536;
+const MOST_OF_ONE: usize = 256;
+
+/// The number that stands for everything in a subscription.
+const ANY: u16 = 0xffff;
+const ANY_PRODUCER: u32 = 0x00ff_ffff;
+
+/// The first of the traps that only the trusted hear of: violations of keys.
+const FIRST_OF_KEYS: u16 = 256;
+const LAST_OF_KEYS: u16 = 259;
+
+/// Subscriptions by the port that has them.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    of: BTreeMap<Gid, Vec<Subscription>>,
+    count: usize,
+    numbers: u16,
+    /// What subscribers are to be told.
+    reports: VecDeque<Request>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Subscription {
+    number: u16,
+    info: InformInfo,
+    remote: Remote,
+}
+
+impl Subscriptions {
+    /// Subscribes or ends a subscription; returns what the answer says.
+    pub(super) fn set(
+        &mut self,
+        subscriber: Gid,
+        remote: Remote,
+        info: InformInfo,
+        trusted: bool,
+    ) -> Result<InformInfo, MadStatus> {
+        let of_keys = (FIRST_OF_KEYS..=LAST_OF_KEYS).contains(&info.trap) && info.is_generic == 1;
+        if of_keys && !trusted {
+            return Err(MadStatus::SA_REQUEST_INVALID);
+        }
+        let remote = Remote { qpn: subscriber_queue_pair(&info, &remote), ..remote };
+        let same = |one: &Subscription| {
+            let bare = |info: InformInfo| InformInfo { subscribe: 0, qpn: Qpn::default(), ..info };
+            one.remote.qpn == remote.qpn && bare(one.info) == bare(info)
+        };
+        match info.subscribe {
+            1 => {
+                let own = self.of.entry(subscriber).or_default();
+                if let Some(known) = own.iter_mut().find(|one| same(one)) {
+                    known.remote = remote;
+                } else if own.len() == MOST_OF_ONE || self.count == MOST {
+                    return Err(MadStatus::SA_NO_RESOURCES);
+                } else {
+                    own.push(Subscription { number: self.numbers, info, remote });
+                    self.numbers = self.numbers.wrapping_add(1);
+                    self.count += 1;
+                }
+                Ok(info)
+            }
+            0 => {
+                let own = self.of.get_mut(&subscriber).ok_or(MadStatus::SA_REQUEST_INVALID)?;
+                let at = own.iter().position(same).ok_or(MadStatus::SA_REQUEST_INVALID)?;
+                own.remove(at);
+                self.count -= 1;
+                if own.is_empty() {
+                    self.of.remove(&subscriber);
+                }
+                Ok(info)
+            }
+            _ => Err(MadStatus::SA_REQUEST_INVALID),
+        }
+    }
+
+    /// Forgets the subscriptions of a port that has gone.
+    pub(super) fn forget(&mut self, subscriber: Gid) {
+        self.count -= self.of.remove(&subscriber).map_or(0, |own| own.len());
+    }
+
+    pub(super) fn records(&self, query: &Query<'_>) -> Vec<u8> {
+        let mut records = Vec::new();
+        for (&subscriber_gid, own) in &self.of {
+            for one in own {
+                let record = InformInfoRecord {
+                    subscriber_gid,
+                    inform_enum: one.number,
+                    inform_info: one.info,
+                };
+                query.add(&record, &mut records);
+            }
+        }
+        records
+    }
+
+    /// Tells of a notice whoever wants to know.
+    pub(super) fn tell(&mut self, notice: Notice, issuer: Gid) {
+        let told = SaNotice { notice, issuer_gid: issuer };
+        for own in self.of.values() {
+            for one in own.iter().filter(|one| wants(&one.info, &notice, issuer)) {
+                let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::REPORT, TransactionId(0));
+                mad.set_attribute(&told);
+                self.reports.push_back(Request::new(one.remote, mad));
+            }
+        }
+    }
+
+    /// Returns the next report to be sent.
+    pub(super) fn next_report(&mut self) -> Option<Request> {
+        self.reports.pop_front()
+    }
+}
+
+/// Returns the queue pair that reports go to: the one that the subscription names, else who asked.
+fn subscriber_queue_pair(info: &InformInfo, remote: &Remote) -> Qpn {
+    if info.qpn.get() == 0 { remote.qpn } else { info.qpn }
+}
+
+fn wants(info: &InformInfo, notice: &Notice, issuer: Gid) -> bool {
+    let about = if info.gid == Gid(0) {
+        let last = info.lid_range_end.max(info.lid_range_begin);
+        info.lid_range_begin == ANY || (info.lid_range_begin..=last).contains(&notice.issuer_lid)
+    } else {
+        info.gid == issuer
+    };
+    about
+        && (info.is_generic == 1) == notice.is_generic
+        && (info.notice_type == ANY || info.notice_type == u16::from(notice.notice_type.0))
+        && (info.trap == ANY || info.trap == notice.trap.0)
+        && (info.producer == ANY_PRODUCER || info.producer == notice.producer)
+}
