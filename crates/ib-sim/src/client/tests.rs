@@ -281,6 +281,7 @@ fn what_a_manager_was_to_answer_fails_at_once_when_it_dies_whoever_else_is_at_it
     assert!(
         matches!(sim.receive(asker), Some(Incoming::Lost(lost)) if lost.mad == query(Method::GET, 1))
     );
+    sim.settle(sim.now());
     lab::check_settled(&sim);
     assert!(sim.handed.is_empty() && sim.requests.is_empty());
 }
