@@ -170,14 +170,14 @@ fn addresses_can_be_exchanged_and_what_is_given_is_nobody_else_s() {
     let mut moved = derived.clone();
     moved.override_from(&sim, "f", &format!("h1[1]{}\n", text(two))).unwrap();
     check_unique(&moved);
-    let v4 = |address: IpAddr| match address {
+    let host = |address: IpAddr| match address {
         IpAddr::V4(v4) => u32::from(v4) & 0xff_ffff,
         IpAddr::V6(_) => unreachable!("the IPv4 address comes first"),
     };
-    assert_eq!(v4(moved.of(two)[0]), next(v4(derived.of(two)[0])));
+    assert_eq!(host(moved.of(two)[0]), next(host(derived.of(two)[0])));
     // And later: what a new GUID would have is given.
     let mut later = derived.clone();
-    let wanted = format!("h2[1] {} {}\n", super::v4(hash(0x77)), super::v6(0x77));
+    let wanted = format!("h2[1] {} {}\n", v4(hash(0x77)), v6(0x77));
     later.override_from(&sim, "f", &wanted).unwrap();
     lab::run(&mut sim, "guid h1[1] 0x77");
     later.update(&sim);
