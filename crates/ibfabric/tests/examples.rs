@@ -61,6 +61,17 @@ fn every_example_is_a_command_line() {
     }
 }
 
+/// A simulator that is killed when the test ends.
+struct Simulator(Child);
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A directory in which examples are run, one after the other.
 struct Place(tempfile::TempDir);
 
@@ -82,11 +93,11 @@ impl Place {
     }
 
     /// Starts a simulator and waits until it is ready.
-    fn serve(&self, line: &str) -> Child {
+    fn serve(&self, line: &str) -> Simulator {
         let mut command = self.shell(&format!("exec {line}"));
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("it runs");
+        let mut child = Simulator(command.stdout(Stdio::piped()).spawn().expect("it runs"));
         let mut said = String::new();
-        let stdout = child.stdout.as_mut().expect("piped");
+        let stdout = child.0.stdout.as_mut().expect("piped");
         BufReader::new(stdout).read_line(&mut said).expect("a line");
         assert_eq!(said, "READY\n", "{line}");
         child
@@ -117,7 +128,7 @@ fn examples_run() {
         // Only the simulator itself: the tools are others' and may not be there.
         let line = example.split('&').next().expect("there is a first part");
         let named = line.replace("--socket lab", "");
-        let mut simulator = place.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
+        let simulator = place.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
         for example in examples("ctl") {
             let line = example.replace("--socket lab", "");
             let output = place.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
@@ -129,7 +140,6 @@ fn examples_run() {
                 serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON");
             }
         }
-        simulator.kill().expect("it runs");
-        simulator.wait().expect("it ends");
+        drop(simulator);
     }
 }
