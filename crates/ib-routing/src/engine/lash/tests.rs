@@ -44,6 +44,7 @@ fn sound(fabric: &Fabric) -> usize {
 #[test]
 fn known_fabrics_take_the_layers_that_they_must() {
     for (kind, layers) in [
+        ("mesh 1x1 hosts=2", 1),
         ("mesh 5x4", 1),
         ("hypercube 5", 1),
         ("torus 5", 2),
