@@ -81,6 +81,14 @@ pub enum RespondError {
         /// How many.
         transfers: usize,
     },
+    /// Requests and responses together would hold more bytes than they may.
+    #[error("a response of {length} bytes has no room, {free} are free")]
+    NoRoom {
+        /// The length of the data in bytes.
+        length: usize,
+        /// How many bytes there is room for.
+        free: usize,
+    },
 }
 
 /// Why a blocking call has no answer.

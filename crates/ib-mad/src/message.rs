@@ -52,6 +52,11 @@ impl Message {
         self.whole.is_some()
     }
 
+    /// Returns how many bytes it holds beside the datagram.
+    pub(crate) fn held(&self) -> usize {
+        self.whole.as_ref().map_or(0, Vec::len)
+    }
+
     /// Returns the data behind the headers of the class.
     ///
     /// It is exact for what came in segments. Of a plain datagram it ends where the link says

@@ -128,3 +128,10 @@ pub struct Completion {
     /// The answer, whatever its status says, or why there is none.
     pub result: Result<Message, Failure>,
 }
+
+impl Completion {
+    /// Returns how many bytes the answer holds beside its datagram.
+    pub(crate) fn held(&self) -> usize {
+        self.result.as_ref().map_or(0, Message::held)
+    }
+}

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ib_link::{Datagram, Incoming, Remote};
 use ib_types::Instant;
-use ib_wire::mad::rmpp::RmppType;
+use ib_wire::mad::rmpp::{RmppStatus, RmppType};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::replies::{Replies, outgoing};
-use crate::rmpp::{Acknowledgement, Kind, ReceiveLimits, Sender, classify, control};
+use crate::rmpp::{Acknowledgement, Kind, MOST_HELD, ReceiveLimits, Sender, classify, control};
 use crate::timers::{Deadlines, Timer};
 use crate::{Completion, Failure, Message, Request, StartError};
 
@@ -34,12 +34,16 @@ pub struct RequesterConfig {
     pub first: u32,
     /// What answers in several segments may use, each.
     pub receive: ReceiveLimits,
+    /// How many bytes all answers in several segments may hold together that come in or wait for
+    /// [`Requester::poll_event`]. Answers beyond that are stopped for want of resources.
+    pub max_bytes: usize,
 }
 
 impl Default for RequesterConfig {
-    /// Tag 1, a window of 16 requests.
+    /// Tag 1, a window of 16 requests, 256 MiB of answers.
     fn default() -> Self {
-        Self { tag: 1, window: 16, first: 1, receive: ReceiveLimits::default() }
+        let receive = ReceiveLimits::default();
+        Self { tag: 1, window: 16, first: 1, receive, max_bytes: MOST_HELD }
     }
 }
 
@@ -79,6 +83,8 @@ pub struct Requester {
     lingering: BTreeMap<u32, Lingering>,
     deadlines: Deadlines<u32>,
     events: VecDeque<Completion>,
+    /// How many bytes answers in segments hold, those among the events included.
+    held: usize,
     counters: RequesterCounters,
 }
 
@@ -109,6 +115,7 @@ impl Requester {
             deadlines: Deadlines::new(),
             events: VecDeque::new(),
             counters: RequesterCounters::default(),
+            held: 0,
         }
     }
 
@@ -178,7 +185,9 @@ impl Requester {
 
     /// Returns the next end of a request.
     pub fn poll_event(&mut self) -> Option<Completion> {
-        self.events.pop_front()
+        let completion = self.events.pop_front()?;
+        self.held -= completion.held();
+        Some(completion)
     }
 
     /// Returns when [`Requester::handle_timeout`] has something to do; `None` while nothing is on the
@@ -192,6 +201,12 @@ impl Requester {
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.transactions.len()
+    }
+
+    /// Returns how many bytes answers in segments hold, at most [`RequesterConfig::max_bytes`].
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.held
     }
 
     /// Returns what it has seen.
@@ -234,7 +249,14 @@ impl Requester {
             return true;
         };
         if transaction.matches(datagram, kind) {
-            let step = transaction.handle(datagram, kind, self.config.receive);
+            let before = transaction.held();
+            let mut step = transaction.handle(datagram, kind, self.config.receive);
+            let others = self.held - before;
+            let after = transaction.held() + step.held();
+            if after > before && others + after > self.config.max_bytes {
+                step = Step::aborted(mad, RmppStatus::RESOURCES_EXHAUSTED);
+            }
+            self.held = others + transaction.held();
             self.apply(now, low, step, datagram.remote);
         } else {
             self.counters.foreign += 1;
@@ -310,12 +332,14 @@ impl Requester {
             self.lingering.insert(low, Lingering { class, method, state });
             self.deadlines.set(low, Timer::Linger, now + self.config.receive.linger_time);
         }
-        self.events.push_back(Completion {
+        let completion = Completion {
             transaction_id: self.transaction_id(low),
             attempts: transaction.attempts,
             elapsed: now.since(transaction.started.unwrap_or(now)),
             result,
-        });
+        };
+        self.held += completion.held();
+        self.events.push_back(completion);
     }
 
     /// Forgets the answer with the lowest number, which is the oldest one until numbers start over.
@@ -328,6 +352,7 @@ impl Requester {
     fn remove(&mut self, low: u32) -> Option<Box<Transaction>> {
         let transaction = self.transactions.remove(&low)?;
         self.deadlines.stop(low);
+        self.held -= transaction.held();
         if transaction.is_admitted() {
             self.on_wire -= 1;
         }

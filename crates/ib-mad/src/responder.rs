@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use ib_link::{Datagram, Incoming, Remote};
 use ib_types::Instant;
 use ib_wire::mad::rmpp::RmppStatus;
-use ib_wire::mad::{Mad, TransactionId};
+use ib_wire::mad::{Mad, Method, TransactionId};
 
 use crate::replies::{Replies, outgoing};
-use crate::rmpp::{Kind, ReceiveLimits, classify, control};
+use crate::rmpp::{Kind, MOST_HELD, ReceiveLimits, classify, control};
 use crate::{Failure, Message, RespondError, Timing};
 
 mod inbound;
@@ -36,16 +36,21 @@ pub struct ResponderConfig {
     pub max_waiting: usize,
     /// What requests in several segments may use, each.
     pub receive: ReceiveLimits,
+    /// How many bytes all messages of several segments may hold together: requests that come in or
+    /// wait for [`Responder::poll_event`], and responses that go out. Requests beyond that are
+    /// stopped for want of resources.
+    pub max_bytes: usize,
 }
 
 impl Default for ResponderConfig {
-    /// One second, three retries, 1024 transfers, 4096 requests.
+    /// One second, three retries, 1024 transfers, 4096 requests, 256 MiB.
     fn default() -> Self {
         Self {
             timing: Timing::default(),
             max_transfers: 1024,
             max_waiting: 4096,
             receive: ReceiveLimits::default(),
+            max_bytes: MOST_HELD,
         }
     }
 }
@@ -104,13 +109,16 @@ pub struct Responder {
     replies: Replies,
     answers: VecDeque<Datagram>,
     requests: VecDeque<Message>,
+    /// How many bytes the requests hold that wait.
+    waiting: usize,
     ends: VecDeque<ResponderEvent>,
     counters: ResponderCounters,
 }
 
 /// What tells the transfers of a port apart.
 ///
-/// The response bit is left out of the method, so that a request and its response share a key.
+/// The response bit is left out of the method, so that what goes one way and its acknowledgements
+/// share a key, and so do a request and its response but for those of Set, which Get's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct TransferKey {
     transaction_id: TransactionId,
@@ -118,6 +126,7 @@ struct TransferKey {
     qpn: u32,
     class: u8,
     class_version: u8,
+    method: u8,
 }
 
 impl TransferKey {
@@ -128,6 +137,7 @@ impl TransferKey {
             qpn: remote.qpn.get(),
             class: mad.class().0,
             class_version: mad.class_version(),
+            method: mad.method().0 & !Method::RESPONSE_BIT,
         }
     }
 }
@@ -143,6 +153,7 @@ impl Responder {
             replies: Replies::default(),
             answers: VecDeque::new(),
             requests: VecDeque::new(),
+            waiting: 0,
             ends: VecDeque::new(),
             counters: ResponderCounters::default(),
         }
@@ -191,11 +202,13 @@ impl Responder {
     }
 
     /// Sends a response of any length in segments under the headers of a datagram, to whom a request
-    /// came from. A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows.
+    /// came from. A [`ResponderEvent::Delivered`] or [`ResponderEvent::Failed`] follows; the latter also
+    /// for one that is sent anew to who has it already and acknowledges more than was sent.
     ///
     /// # Errors
     /// Fails when the class has no such messages or the data is longer than 4 GB, when the response
-    /// to the same request is under way, and when too many responses are.
+    /// to the same request is under way, and when too many responses are or there is no room for the
+    /// data.
     pub fn respond_message(
         &mut self,
         request: &Datagram,
@@ -203,8 +216,9 @@ impl Responder {
         data: Vec<u8>,
     ) -> Result<(), RespondError> {
         let key = TransferKey::of(&request.remote, &header);
-        let window_last = self.inbound.reply_window(key);
-        self.outbound.start(key, request, (&header, data), window_last)
+        let window_last = self.inbound.reply_window(TransferKey::of(&request.remote, &request.mad));
+        let free = self.config.max_bytes.saturating_sub(self.held());
+        self.outbound.start(key, request, (&header, data), window_last, free)
     }
 
     /// Does what is due by now.
@@ -233,7 +247,11 @@ impl Responder {
 
     /// Returns the next thing to say: ends of responses first, then requests as they came.
     pub fn poll_event(&mut self) -> Option<ResponderEvent> {
-        self.ends.pop_front().or_else(|| self.requests.pop_front().map(ResponderEvent::Request))
+        self.ends.pop_front().or_else(|| {
+            let message = self.requests.pop_front()?;
+            self.waiting -= message.held();
+            Some(ResponderEvent::Request(message))
+        })
     }
 
     /// Returns when [`Responder::handle_timeout`] has something to do.
@@ -248,6 +266,13 @@ impl Responder {
         self.outbound.len()
     }
 
+    /// Returns how many bytes messages of several segments hold, at most
+    /// [`ResponderConfig::max_bytes`].
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.inbound.held() + self.outbound.held() + self.waiting
+    }
+
     /// Returns what it has seen.
     #[must_use]
     pub const fn counters(&self) -> ResponderCounters {
@@ -257,6 +282,7 @@ impl Responder {
     fn request(&mut self, message: Message) {
         if self.requests.len() < self.config.max_waiting {
             self.counters.requests += 1;
+            self.waiting += message.held();
             self.requests.push_back(message);
         } else {
             self.counters.dropped += 1;
@@ -275,7 +301,8 @@ impl Responder {
     }
 
     fn handle_segment(&mut self, now: Instant, key: TransferKey, datagram: &Datagram) {
-        match self.inbound.handle(now, key, datagram) {
+        let room = self.config.max_bytes.saturating_sub(self.outbound.held() + self.waiting);
+        match self.inbound.handle(now, key, datagram, room) {
             inbound::Taken::Silent => {}
             inbound::Taken::Reply(mad) => self.reply(datagram, mad),
             inbound::Taken::Complete(mad, message) => {

@@ -25,6 +25,10 @@ pub(crate) use sender::{Acknowledged, Sender};
 /// The longest wait for an acknowledgement before segments are sent again.
 pub(crate) const LONGEST_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 
+/// How many bytes a side holds in messages of several segments at most, unless it is told otherwise:
+/// 256 MiB.
+pub(crate) const MOST_HELD: usize = 256 << 20;
+
 /// What a receiver of messages may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {

@@ -12,6 +12,9 @@ use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppStatus, RmppType};
 use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass, TransactionId};
 use proptest::prelude::*;
 
+/// What all messages in segments may hold.
+const MAX_BYTES: usize = 1_500;
+
 const LIMITS: ReceiveLimits = ReceiveLimits {
     window: 8,
     max_message: 4_000,
@@ -57,7 +60,12 @@ fn anything() -> impl Strategy<Value = Datagram> {
 }
 
 fn requester() -> Requester {
-    let config = RequesterConfig { window: 3, receive: LIMITS, ..RequesterConfig::default() };
+    let config = RequesterConfig {
+        window: 3,
+        receive: LIMITS,
+        max_bytes: MAX_BYTES,
+        ..RequesterConfig::default()
+    };
     let mut requester = Requester::new(config);
     for (class, method, length) in [
         (3, Method::GET_TABLE, None),
@@ -110,6 +118,7 @@ proptest! {
             ended += std::iter::from_fn(|| requester.poll_event()).count();
         }
         prop_assert_eq!((ended, requester.outstanding(), requester.poll_timeout()), (5, 0, None));
+        prop_assert_eq!(requester.held(), 0);
     }
 
     #[test]
@@ -120,12 +129,14 @@ proptest! {
             max_transfers: 3,
             max_waiting: 4,
             receive: LIMITS,
+            max_bytes: MAX_BYTES,
             ..ResponderConfig::default()
         };
         let mut responder = Responder::new(config);
         let mut now = Instant::ZERO;
         for (datagram, millis) in events {
             responder.handle(now, &Incoming::Received(datagram));
+            prop_assert!(responder.held() <= MAX_BYTES);
             now += Duration::from_millis(millis);
             responder.handle_timeout(now);
             while let Some(event) = responder.poll_event() {
@@ -144,6 +155,8 @@ proptest! {
             now = now.max(next);
             responder.handle_timeout(now);
         }
-        prop_assert_eq!((responder.outstanding(), responder.poll_timeout()), (0, None));
+        while responder.poll_event().is_some() {}
+        let left = (responder.outstanding(), responder.held(), responder.poll_timeout());
+        prop_assert_eq!(left, (0, 0, None));
     }
 }

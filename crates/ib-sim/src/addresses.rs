@@ -2,8 +2,8 @@
 //!
 //! Every adapter port with a GUID has an IPv4 address of 10.0.0.0/8 and an IPv6 address of
 //! `fd69:6266:6162::/64`, both derived from the GUID, so that they are the same in every run and on
-//! every machine. Where two GUIDs would have the same IPv4 address, the greater one takes the next
-//! that is free. A file may give others:
+//! every machine. Where two ports would have the same address, that of the greater GUID takes the
+//! next one that is free. A file may give others, which are no other port's then:
 //!
 //! ```text
 //! # GUID or "node"[port]   addresses
@@ -29,49 +29,59 @@ const PREFIX: u64 = 0xfd69_6266_6162_0000;
 pub struct Addresses {
     by_port: BTreeMap<PortId, Vec<IpAddr>>,
     by_address: BTreeMap<IpAddr, PortId>,
-    /// The ports whose addresses a file gave.
-    given: BTreeSet<PortId>,
+    given: Given,
+    /// How often GUIDs had been changed when these were derived.
+    guid_changes: u64,
 }
+
+/// The addresses that a file gave.
+type Given = BTreeMap<PortId, Vec<IpAddr>>;
+
+/// What a line of a file gives to a port: addresses, and the column of each.
+type Listed = (PortId, Vec<(usize, IpAddr)>);
 
 impl Addresses {
     /// Gives every adapter port of a fabric its addresses.
     #[must_use]
     pub fn derive(sim: &Sim) -> Self {
+        Self::made(sim, Given::new())
+    }
+
+    /// Derives the addresses anew if GUIDs have changed; those that a file gave stay.
+    pub fn update(&mut self, sim: &Sim) {
+        if self.guid_changes != sim.guid_changes() {
+            *self = Self::made(sim, std::mem::take(&mut self.given));
+        }
+    }
+
+    /// Derives what is not given.
+    fn made(sim: &Sim, given: Given) -> Self {
+        let mut made = Self { guid_changes: sim.guid_changes(), ..Self::default() };
+        for (&port, list) in &given {
+            made.set(port, list.clone());
+        }
         let mut ports: Vec<(Guid, PortId)> = sim
             .adapter_ports()
             .map(|port| (sim.port(port).guid, port))
-            .filter(|(guid, _)| !guid.is_zero())
+            .filter(|(guid, port)| !guid.is_zero() && !given.contains_key(port))
             .collect();
         ports.sort_unstable();
-        let mut taken = BTreeSet::new();
-        let mut addresses = Self::default();
         for (guid, port) in ports {
             let mut host = hash(guid.0);
-            while !taken.insert(host) {
+            while made.by_address.contains_key(&v4(host)) {
                 host = next(host);
             }
-            let [_, a, b, c] = host.to_be_bytes();
-            let v4 = IpAddr::V4(Ipv4Addr::new(10, a, b, c));
-            let v6 = IpAddr::V6(Ipv6Addr::from(u128::from(PREFIX) << 64 | u128::from(guid.0)));
-            addresses.set(port, vec![v4, v6]);
+            let mut interface = guid.0;
+            while made.by_address.contains_key(&v6(interface)) {
+                interface = interface.checked_add(1).unwrap_or(1);
+            }
+            made.set(port, vec![v4(host), v6(interface)]);
         }
-        addresses
-    }
-
-    /// Derives the addresses anew after GUIDs have changed; those that a file gave stay.
-    pub fn update(&mut self, sim: &Sim) {
-        let mut derived = Self::derive(sim);
-        for &port in &self.given {
-            derived.set(port, self.of(port).to_vec());
-        }
-        derived.given = std::mem::take(&mut self.given);
-        *self = derived;
+        made.given = given;
+        made
     }
 
     fn set(&mut self, port: PortId, list: Vec<IpAddr>) {
-        for old in self.by_port.remove(&port).unwrap_or_default() {
-            self.by_address.remove(&old);
-        }
         for &address in &list {
             self.by_address.insert(address, port);
         }
@@ -96,71 +106,95 @@ impl Addresses {
     }
 
     /// Gives ports the addresses of a file in place of the derived ones; `name` is what errors call
-    /// it.
+    /// it. Of several lines for a port the last one counts.
     ///
     /// # Errors
-    /// Fails at the first line that names no port of the fabric or no address, or an address that
-    /// another port has. Nothing is changed then.
+    /// Fails at the first line that names no port of the fabric or no address of a host, else at the
+    /// first address that was given to another port. Nothing is changed then.
     pub fn override_from(&mut self, sim: &Sim, name: &str, text: &str) -> Result<(), ScriptError> {
-        let mut changed = self.clone();
+        let failed = |line: usize, (column, found, expected): Wrong| ScriptError {
+            name: name.to_owned(),
+            line: line + 1,
+            column,
+            found,
+            expected: expected.to_owned(),
+        };
+        let mut listed: BTreeMap<PortId, (usize, Vec<(usize, IpAddr)>)> = BTreeMap::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             let content = line.split('#').next().unwrap_or_default();
             if content.trim().is_empty() {
                 continue;
             }
-            changed.override_line(sim, content).map_err(|(at, found, expected)| ScriptError {
-                name: name.to_owned(),
-                line: index + 1,
-                column: line[..at].chars().count() + 1,
-                found,
-                expected: expected.to_owned(),
-            })?;
+            let (port, list) = read_line(sim, content).map_err(|wrong| failed(index, wrong))?;
+            listed.insert(port, (index, list));
         }
-        *self = changed;
-        Ok(())
-    }
-
-    fn override_line(
-        &mut self,
-        sim: &Sim,
-        line: &str,
-    ) -> Result<(), (usize, String, &'static str)> {
-        const PORT: &str = "the GUID of an adapter port, or \"node\"[port]";
-        const ADDRESS: &str = "an IPv4 or IPv6 address that no other port has";
-        let start = line.len() - line.trim_start().len();
-        let rest = &line[start..];
-        let quote = rest.strip_prefix('"').and_then(|rest| rest.find('"')).map_or(0, |end| end + 2);
-        let end = rest[quote..].find(char::is_whitespace).map_or(rest.len(), |end| quote + end);
-        let word = &rest[..end];
-        let port = if word.starts_with("0x") {
-            word.parse::<Guid>()
-                .ok()
-                .and_then(|guid| sim.adapter_ports().find(|&port| sim.port(port).guid == guid))
-        } else {
-            word.parse::<Target>().ok().and_then(|target| sim.target_port(&target).ok())
-        };
-        let adapter = |&port: &PortId| sim.adapter_ports().any(|known| known == port);
-        let port = port.filter(adapter).ok_or_else(|| (start, format!("{word:?}"), PORT))?;
-        let mut list = Vec::new();
-        let mut at = start + end;
-        for word in line[at..].split_whitespace() {
-            at += line[at..].find(word).unwrap_or(0);
-            let failed = || (at, format!("{word:?}"), ADDRESS);
-            let address: IpAddr = word.parse().map_err(|_| failed())?;
-            let free = self.find(address).is_none_or(|owner| owner == port);
-            if !free || list.contains(&address) {
-                return Err(failed());
+        let mut given = self.given.clone();
+        given.retain(|port, _| !listed.contains_key(port));
+        let mut taken: BTreeSet<IpAddr> = given.values().flatten().copied().collect();
+        let mut lines: Vec<_> = listed.into_iter().collect();
+        lines.sort_unstable_by_key(|(_, (index, _))| *index);
+        for (port, (index, list)) in lines {
+            for &(column, address) in &list {
+                if !taken.insert(address) {
+                    let wrong =
+                        (column, format!("\"{address}\""), "an address that no port has yet");
+                    return Err(failed(index, wrong));
+                }
             }
-            list.push(address);
-            at += word.len();
+            given.insert(port, list.into_iter().map(|(_, address)| address).collect());
         }
-        if list.is_empty() {
-            return Err((line.trim_end().len(), "the end of the line".into(), ADDRESS));
-        }
-        self.set(port, list);
-        self.given.insert(port);
+        *self = Self::made(sim, given);
         Ok(())
     }
+}
+
+/// The column of what is wrong with a line, what was found there, and what was expected.
+type Wrong = (usize, String, &'static str);
+
+/// Reads a line of a file.
+fn read_line(sim: &Sim, line: &str) -> Result<Listed, Wrong> {
+    const PORT: &str = "the GUID of an adapter port, or \"node\"[port]";
+    const ADDRESS: &str = "an IPv4 or IPv6 address that a host can have";
+    let column = |at: usize| line[..at].chars().count() + 1;
+    let start = line.len() - line.trim_start().len();
+    let rest = &line[start..];
+    let quote = rest.strip_prefix('"').and_then(|rest| rest.find('"')).map_or(0, |end| end + 2);
+    let end = rest[quote..].find(char::is_whitespace).map_or(rest.len(), |end| quote + end);
+    let word = &rest[..end];
+    let port = if word.starts_with("0x") {
+        word.parse::<Guid>()
+            .ok()
+            .and_then(|guid| sim.adapter_ports().find(|&port| sim.port(port).guid == guid))
+    } else {
+        word.parse::<Target>().ok().and_then(|target| sim.target_port(&target).ok())
+    };
+    let adapter = |&port: &PortId| sim.adapter_ports().any(|known| known == port);
+    let port = port.filter(adapter).ok_or_else(|| (column(start), format!("{word:?}"), PORT))?;
+    let mut list = Vec::new();
+    let mut at = start + end;
+    for word in line[at..].split_whitespace() {
+        at += line[at..].find(word).unwrap_or(0);
+        let address = word.parse().ok().filter(is_of_host);
+        let address = address.ok_or_else(|| (column(at), format!("{word:?}"), ADDRESS))?;
+        list.push((column(at), address));
+        at += word.len();
+    }
+    if list.is_empty() {
+        let end = column(line.trim_end().len());
+        return Err((end, "the end of the line".into(), ADDRESS));
+    }
+    Ok((port, list))
+}
+
+/// Returns true for an address by which one host can be reached from another. What is an IPv4 address
+/// in the form of an IPv6 one would be the same address twice.
+fn is_of_host(address: &IpAddr) -> bool {
+    let nobody = address.is_unspecified() || address.is_multicast() || address.is_loopback();
+    !nobody
+        && match address {
+            IpAddr::V4(v4) => v4.octets()[0] != 0 && !v4.is_broadcast(),
+            IpAddr::V6(v6) => v6.to_ipv4_mapped().is_none(),
+        }
 }
 
 impl Sim {
@@ -171,6 +205,15 @@ impl Sim {
             state.number > 0 && self.node(state.node).kind != NodeKind::Switch
         })
     }
+}
+
+fn v4(host: u32) -> IpAddr {
+    let [_, a, b, c] = host.to_be_bytes();
+    IpAddr::V4(Ipv4Addr::new(10, a, b, c))
+}
+
+fn v6(interface: u64) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from(u128::from(PREFIX) << 64 | u128::from(interface)))
 }
 
 /// Spreads a GUID over the 24 bits of an address, none of them all zeros or all ones.

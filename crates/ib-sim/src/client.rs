@@ -7,7 +7,8 @@
 
 use std::collections::VecDeque;
 
-use ib_link::{Datagram, Incoming, LinkPort, Remote};
+use ib_link::upper_bits::OWN_BITS;
+use ib_link::{Datagram, Incoming, LinkPort, Remote, UpperBits};
 use ib_topology::PortId;
 use ib_types::{NodeKind, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::sm::CapabilityMask;
@@ -20,13 +21,13 @@ use crate::packet::{MadPayload, Payload};
 use crate::sim::{ClientId, Sim};
 
 mod request;
-mod upper_bits;
 
-pub(crate) use request::{Request, RequestKey};
-use upper_bits::{UpperBits, lower};
+pub(crate) use request::{Request, RequestKey, is_rmpp_control};
 
-/// The bits of a transaction that are the client's own.
-const OWN_BITS: u32 = 48;
+/// For how many transactions of a client is remembered what stood in the upper bits. A request that
+/// waits for its answer knows its own; these are for all that comes after the first datagram of it:
+/// further segments, acknowledgements, copies, answers that are late.
+const REMEMBERED: usize = 4096;
 
 /// How many clients can be attached: the fabric stamps transactions with their numbers plus one, and
 /// neither 0 nor 0xffff stands for a client.
@@ -103,7 +104,7 @@ impl Sim {
             port,
             options,
             inbox: VecDeque::new(),
-            upper_bits: UpperBits::default(),
+            upper_bits: UpperBits::new(REMEMBERED),
             woken: false,
             waiting: 0,
             sent: 0,
@@ -146,14 +147,7 @@ impl Sim {
         for request in self.requests_of(id) {
             self.take_request(request);
         }
-        // Nobody may be left to answer what was handed to the clients of this port.
-        if self.clients_of.get(&port).is_none_or(Vec::is_empty) {
-            let at_port = self.handed.iter().filter(|((_, at), _)| *at == port);
-            let unanswered: Vec<RequestKey> = at_port.map(|(_, &request)| request).collect();
-            for request in unanswered {
-                self.fail(request);
-            }
-        }
+        self.fail_handed_to(id);
         if client.options.is_sm {
             self.update_is_sm(port);
         }
@@ -237,17 +231,18 @@ impl Sim {
         let request = if mad.method().is_response() {
             // The answer to what the client was handed belongs to the request of whoever asked; what
             // only acknowledges a part of the request is no answer yet.
-            let answers = !request::is_rmpp_control(mad);
+            let answers = !is_rmpp_control(mad);
             answers.then(|| self.take_handed(transaction, port)).flatten()
         } else {
             let stamp = u64::from(id.0 + 1) << OWN_BITS;
-            mad.set_transaction_id(TransactionId(lower(transaction) | stamp));
+            let own = UpperBits::own(TransactionId(transaction));
+            mad.set_transaction_id(TransactionId(own.0 | stamp));
             let Some(request) = self.remember(id, datagram) else {
                 self.stats.lose(Loss::TooManyRequests);
                 return self.tell_of_loss(id, *datagram);
             };
             if let Some(client) = self.client_mut(id) {
-                client.upper_bits.remember(transaction);
+                client.upper_bits.strip(TransactionId(transaction));
             }
             Some(request)
         };
@@ -290,12 +285,12 @@ impl Sim {
         let request = flight.request.filter(|&key| self.request(key).is_some());
         if response {
             let own = self.own_transaction(target, request, transaction);
-            payload.mad.set_transaction_id(TransactionId(own));
+            payload.mad.set_transaction_id(own);
             if let Some(key) = request {
                 self.take_request(key);
             }
         } else if let Some(key) = request {
-            self.await_answer(port, key, transaction);
+            self.await_answer(Some(target), port, key, transaction);
         }
         let lid = self.port(port).info.lid;
         let path_bits = if flight.packet.dlid == PERMISSIVE_LID {
@@ -329,14 +324,16 @@ impl Sim {
         target: ClientId,
         request: Option<RequestKey>,
         transaction: u64,
-    ) -> u64 {
+    ) -> TransactionId {
         let stamped = transaction >> OWN_BITS != 0;
         let request =
             request.and_then(|key| self.request(key)).filter(|request| request.client == target);
         match (request, self.client(target)) {
-            (Some(request), _) => request.datagram.mad.transaction_id().0,
-            (None, Some(client)) if stamped => client.upper_bits.restore(transaction),
-            _ => lower(transaction),
+            (Some(request), _) => request.datagram.mad.transaction_id(),
+            (None, Some(client)) if stamped => {
+                client.upper_bits.restore(TransactionId(transaction))
+            }
+            _ => UpperBits::own(TransactionId(transaction)),
         }
     }
 

@@ -4,7 +4,7 @@ use ib_link::{Arrival, Datagram, NodeAgent, Remote};
 use ib_topology::{NodeId, PortId};
 use ib_wire::mad::MgmtClass;
 
-use crate::client::RequestKey;
+use crate::client::{RequestKey, is_rmpp_control};
 use crate::event::{Event, Timer};
 use crate::packet::Payload;
 use crate::sim::{AgentSlot, Sim};
@@ -45,7 +45,7 @@ impl Sim {
         };
         let transaction = payload.mad.transaction_id().0;
         if let Some(request) = flight.request.filter(|&key| self.request(key).is_some()) {
-            self.await_answer(port, request, transaction);
+            self.await_answer(None, port, request, transaction);
         }
         let now = self.now();
         self.agents[number as usize].agent.handle(now, arrival, &datagram);
@@ -77,7 +77,9 @@ impl Sim {
         let node = self.agents[number as usize].node;
         while let Some(datagram) = self.agents[number as usize].agent.poll_transmit(now) {
             let Some(port) = self.end_port(node) else { continue };
-            let request = if datagram.mad.method().is_response() {
+            // What only acknowledges a part of a request is no answer yet.
+            let answers = datagram.mad.method().is_response() && !is_rmpp_control(&datagram.mad);
+            let request = if answers {
                 self.handed_to_node(node, datagram.mad.transaction_id().0)
             } else {
                 None
@@ -98,3 +100,6 @@ impl Sim {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

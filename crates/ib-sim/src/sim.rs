@@ -109,6 +109,7 @@ pub struct Sim {
     pub(crate) script: Script,
     pub(crate) unplugged: BTreeMap<PortId, PortId>,
     pub(crate) latency: u64,
+    pub(crate) guid_changes: u64,
 }
 
 /// What never changes of a node.
@@ -193,6 +194,7 @@ impl Sim {
             script: Script::default(),
             unplugged: BTreeMap::new(),
             latency: options.latency.as_nanos() as u64,
+            guid_changes: 0,
             options,
         };
         for (one, other) in fabric.links() {

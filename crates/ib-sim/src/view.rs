@@ -11,6 +11,12 @@ use crate::sim::{ClientId, Sim};
 use crate::stats::Stats;
 
 impl Sim {
+    /// Returns how often GUIDs were changed: what is made of them is out of date once this has moved.
+    #[must_use]
+    pub const fn guid_changes(&self) -> u64 {
+        self.guid_changes
+    }
+
     /// Returns the node of a name: the name in its file, or else its description.
     #[must_use]
     pub fn find_node(&self, name: &str) -> Option<NodeId> {

@@ -23,12 +23,10 @@ mod report;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 /// Runs the program on the process's arguments and returns its exit status.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let mut output = output::Output::stdout();
     let result = match cli.command {
         cli::Command::Gen(args) => command::gen_fabric::run(&args, &mut output),

@@ -267,3 +267,40 @@ fn an_answer_that_stalls_is_given_up() {
     let abort = sent(&mut requester, end).pop().unwrap();
     assert_eq!((abort.mad.rmpp().rmpp_type, abort.mad.rmpp().status), (RmppType::ABORT, status));
 }
+
+#[test]
+fn all_answers_together_hold_no_more_than_they_may() {
+    let config = RequesterConfig { window: 3, max_bytes: 1000, ..RequesterConfig::default() };
+    let mut requester = Requester::new(config);
+    let now = Instant::ZERO;
+    for _ in 0..3 {
+        requester.start(request(MgmtClass::SUBN_ADM, 9)).unwrap();
+    }
+    let asked = sent(&mut requester, now);
+    let feed = |requester: &mut Requester, asked: &Datagram, length: usize| {
+        let answer = answer(asked);
+        let mut sender = Sender::new(&answer.mad, vec![7; length], u32::MAX).unwrap();
+        while let Some(mad) = sender.next_segment() {
+            receive(requester, now, asked.reply(mad));
+        }
+        sent(requester, now).pop().unwrap().mad.rmpp()
+    };
+    assert_eq!(feed(&mut requester, &asked[0], 700).rmpp_type, RmppType::ACK);
+    assert_eq!(requester.held(), 700);
+    let stop = feed(&mut requester, &asked[1], 400);
+    let status = RmppStatus::RESOURCES_EXHAUSTED;
+    assert_eq!((stop.rmpp_type, stop.status, requester.held()), (RmppType::STOP, status, 700));
+    let ends: Vec<_> = ended(&mut requester).into_iter().map(|end| end.result).collect();
+    assert_eq!(ends[0].as_ref().map(|message| message.data().len()), Ok(700));
+    assert_eq!(ends[1], Err(Failure::Aborted { status }));
+    assert_eq!(requester.held(), 0);
+    // Whoever takes the answers makes room; what is cancelled holds nothing.
+    let answer = answer(&asked[2]);
+    let mut sender = Sender::new(&answer.mad, vec![7; 900], u32::MAX).unwrap();
+    for _ in 0..4 {
+        receive(&mut requester, now, answer.reply(sender.next_segment().unwrap()));
+    }
+    assert_eq!(requester.held(), 800);
+    assert!(requester.cancel(asked[2].mad.transaction_id()));
+    assert_eq!(requester.held(), 0);
+}

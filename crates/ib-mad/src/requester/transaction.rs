@@ -95,6 +95,15 @@ impl Transaction {
         !matches!(self.state, State::Backlog)
     }
 
+    /// Returns how many bytes of an answer in segments it holds; one that says "busy" is short and
+    /// does not count.
+    pub(super) fn held(&self) -> usize {
+        match &self.state {
+            State::Receiving(receiver) => receiver.held(),
+            _ => 0,
+        }
+    }
+
     /// Returns what is to be sent now, if anything is, and the timer that starts with it.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<(Mad, Timer)> {
         let sent = match (&self.state, &mut self.sender) {
@@ -341,6 +350,11 @@ impl Transaction {
 }
 
 impl Step {
+    /// Returns how many bytes the answer holds that ends the request.
+    pub(super) fn held(&self) -> usize {
+        self.end.as_ref().and_then(|end| end.as_ref().ok()).map_or(0, Message::held)
+    }
+
     fn ignored() -> Self {
         Self { ignored: true, ..Self::default() }
     }
@@ -350,7 +364,7 @@ impl Step {
     }
 
     /// The other end broke the rules and is told how.
-    fn aborted(received: &Mad, status: RmppStatus) -> Self {
+    pub(super) fn aborted(received: &Mad, status: RmppStatus) -> Self {
         let reply = Some(control::refuse(received, status));
         Self { reply, ..Self::failed(Failure::Aborted { status }) }
     }

@@ -20,6 +20,8 @@ pub(super) struct Inbound {
     capacity: usize,
     transfers: BTreeMap<TransferKey, Transfer>,
     deadlines: Deadlines<TransferKey>,
+    /// How many bytes the requests hold.
+    held: usize,
 }
 
 #[derive(Debug)]
@@ -43,15 +45,33 @@ pub(super) enum Taken {
 
 impl Inbound {
     pub(super) const fn new(limits: ReceiveLimits, capacity: usize) -> Self {
-        Self { limits, capacity, transfers: BTreeMap::new(), deadlines: Deadlines::new() }
+        let transfers = BTreeMap::new();
+        Self { limits, capacity, transfers, deadlines: Deadlines::new(), held: 0 }
     }
 
-    /// Takes a segment.
-    pub(super) fn handle(&mut self, now: Instant, key: TransferKey, datagram: &Datagram) -> Taken {
+    /// Returns how many bytes the requests hold that are not complete.
+    pub(super) const fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Takes a segment; `room` is how many bytes all requests may hold.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        key: TransferKey,
+        datagram: &Datagram,
+        room: usize,
+    ) -> Taken {
         let mad = &datagram.mad;
         match self.transfers.get_mut(&key) {
             Some(Transfer::Receiving { receiver, .. }) => {
-                let progress = receiver.handle(mad);
+                let before = receiver.held();
+                let mut progress = receiver.handle(mad);
+                let after = receiver.held();
+                self.held = self.held - before + after;
+                if after > before && self.held > room {
+                    progress = Progress::Failed(RmppStatus::RESOURCES_EXHAUSTED);
+                }
                 self.advance(now, key, mad, progress)
             }
             Some(&mut Transfer::Complete { state, .. }) => {
@@ -59,7 +79,7 @@ impl Inbound {
             }
             // Later segments of a request whose first one is unknown cannot have been let out.
             None if mad.rmpp().segment != 1 => Taken::Silent,
-            None => self.begin(now, key, datagram),
+            None => self.begin(now, key, datagram, room),
         }
     }
 
@@ -88,7 +108,8 @@ impl Inbound {
     /// Returns the first segment of a request whose time has run out, which is forgotten.
     pub(super) fn take_late(&mut self, now: Instant) -> Option<Datagram> {
         while let Some((key, _)) = self.deadlines.take_due(now) {
-            if let Some(Transfer::Receiving { first, .. }) = self.transfers.remove(&key) {
+            if let Some(Transfer::Receiving { first, receiver }) = self.transfers.remove(&key) {
+                self.held -= receiver.held();
                 return Some(*first);
             }
         }
@@ -99,14 +120,18 @@ impl Inbound {
         self.deadlines.next()
     }
 
-    fn begin(&mut self, now: Instant, key: TransferKey, datagram: &Datagram) -> Taken {
+    fn begin(&mut self, now: Instant, key: TransferKey, datagram: &Datagram, room: usize) -> Taken {
         let Some(mut receiver) = Receiver::new(&datagram.mad, self.limits) else {
             return Taken::Silent;
         };
         if self.transfers.len() >= self.capacity && !self.forget_one() {
             return Taken::Refused(RmppStatus::RESOURCES_EXHAUSTED);
         }
-        let progress = receiver.handle(&datagram.mad);
+        let mut progress = receiver.handle(&datagram.mad);
+        self.held += receiver.held();
+        if self.held > room {
+            progress = Progress::Failed(RmppStatus::RESOURCES_EXHAUSTED);
+        }
         let (receiver, first) = (Box::new(receiver), Box::new(*datagram));
         self.transfers.insert(key, Transfer::Receiving { receiver, first });
         self.deadlines.set(key, Timer::Message, now + self.limits.message_time);
@@ -126,10 +151,13 @@ impl Inbound {
                 let complete = Transfer::Complete { state, reply_window: 1 };
                 self.deadlines.set(key, Timer::Linger, now + self.limits.linger_time);
                 match self.transfers.insert(key, complete) {
-                    Some(Transfer::Receiving { mut receiver, first }) => Taken::Complete(
-                        control::acknowledge(mad, state),
-                        Box::new(Message::reassembled(*first, receiver.take_data())),
-                    ),
+                    Some(Transfer::Receiving { mut receiver, first }) => {
+                        self.held -= receiver.held();
+                        Taken::Complete(
+                            control::acknowledge(mad, state),
+                            Box::new(Message::reassembled(*first, receiver.take_data())),
+                        )
+                    }
                     _ => Taken::Silent,
                 }
             }
@@ -146,7 +174,9 @@ impl Inbound {
     }
 
     fn remove(&mut self, key: TransferKey) {
-        self.transfers.remove(&key);
+        if let Some(Transfer::Receiving { receiver, .. }) = self.transfers.remove(&key) {
+            self.held -= receiver.held();
+        }
         self.deadlines.stop(key);
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Outbound {
     transfers: BTreeMap<TransferKey, Transfer>,
     ready: VecDeque<TransferKey>,
     deadlines: Deadlines<TransferKey>,
+    /// How many bytes the responses hold.
+    held: usize,
 }
 
 #[derive(Debug)]
@@ -65,16 +67,23 @@ pub(super) enum Due {
 impl Outbound {
     pub(super) const fn new(timing: Timing, capacity: usize) -> Self {
         let transfers = BTreeMap::new();
-        Self { timing, capacity, transfers, ready: VecDeque::new(), deadlines: Deadlines::new() }
+        let ready = VecDeque::new();
+        Self { timing, capacity, transfers, ready, deadlines: Deadlines::new(), held: 0 }
     }
 
-    /// Takes a response.
+    /// Returns how many bytes the responses hold.
+    pub(super) const fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Takes a response for which so many bytes are free.
     pub(super) fn start(
         &mut self,
         key: TransferKey,
         request: &Datagram,
         (header, data): (&Mad, Vec<u8>),
         window_last: u32,
+        free: usize,
     ) -> Result<(), RespondError> {
         let transfers = self.transfers.len();
         if self.transfers.contains_key(&key) {
@@ -86,6 +95,10 @@ impl Outbound {
         let (class, length) = (header.class(), data.len());
         let sender = Sender::new(header, data, window_last)
             .ok_or(RespondError::NoMessage { class, length })?;
+        if length > free {
+            return Err(RespondError::NoRoom { length, free });
+        }
+        self.held += length;
         let transfer = Transfer {
             remote: request.remote,
             local_qpn: request.local_qpn,
@@ -184,7 +197,10 @@ impl Outbound {
     /// Forgets a response and returns who was to get it.
     pub(super) fn remove(&mut self, key: TransferKey) -> Option<Remote> {
         self.deadlines.stop(key);
-        self.transfers.remove(&key).map(|transfer| transfer.remote)
+        self.transfers.remove(&key).map(|transfer| {
+            self.held -= transfer.sender.length();
+            transfer.remote
+        })
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {

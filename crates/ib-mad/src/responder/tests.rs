@@ -307,8 +307,23 @@ fn every_word_of_a_requester_in_every_state() {
             "response",
             [
                 "DATA",
-                "delivered",
+                // Its second segment was not let out yet.
+                "ABORT 123, gave up",
                 "DATA",
+                "ABORT 123, gave up",
+                "ABORT 122, gave up",
+                "refused",
+                "refused",
+                "ABORT 121, gave up",
+                "ACK",
+            ],
+        ),
+        (
+            "whole response",
+            [
+                "",
+                "delivered",
+                "",
                 "ABORT 123, gave up",
                 "ABORT 122, gave up",
                 "refused",
@@ -324,6 +339,11 @@ fn every_word_of_a_requester_in_every_state() {
             let mut responder = responder(4);
             match state {
                 "response" => respond(&mut responder, &request(Method::GET_MULTI, 5), 300),
+                "whole response" => {
+                    let request = request(Method::GET_MULTI, 5);
+                    respond(&mut responder, &request, 300);
+                    acknowledge(&mut responder, &request, 0, 9);
+                }
                 "request" => _ = receive(&mut responder, segments(5, 300)[0]),
                 _ => {}
             }
@@ -379,4 +399,82 @@ fn responses_are_counted_and_not_doubled() {
     let mut empty = Responder::new(ResponderConfig::default());
     let wrong = empty.respond_message(&request, header, vec![]);
     assert_eq!(wrong.unwrap_err().to_string(), "0 bytes do not make a message of class Perf");
+}
+
+#[test]
+fn another_method_of_the_same_transaction_is_another_request() {
+    let mut responder = responder(4);
+    for method in [Method::GET_MULTI, Method::GET_TABLE, Method::SET] {
+        let datagram = request(method, 3);
+        let mut sender = Sender::new(&datagram.mad, vec![7; 50], 1).unwrap();
+        for segment in std::iter::from_fn(|| sender.next_segment()) {
+            receive(&mut responder, datagram.reply(segment));
+        }
+    }
+    assert_eq!(responder.counters().requests, 3);
+    assert_eq!(sent(&mut responder, Instant::ZERO).len(), 3, "each is acknowledged");
+}
+
+#[test]
+fn a_response_to_set_is_acknowledged_under_its_own_method() {
+    let mut responder = responder(4);
+    let request = request(Method::SET, 5);
+    respond(&mut responder, &request, 300);
+    let mut acknowledged = request;
+    acknowledged.mad.set_method(Method::GET);
+    assert_eq!(sent(&mut responder, Instant::ZERO).len(), 1);
+    acknowledge(&mut responder, &acknowledged, 1, 9);
+    assert_eq!(sent(&mut responder, Instant::ZERO).len(), 1);
+    acknowledge(&mut responder, &acknowledged, 2, 9);
+    assert!(matches!(responder.poll_event(), Some(ResponderEvent::Delivered { .. })));
+}
+
+#[test]
+fn all_messages_together_hold_no_more_than_they_may() {
+    let mut responder = Responder::new(ResponderConfig { max_bytes: 1000, ..Default::default() });
+    let replies = |responder: &mut Responder| sent(responder, Instant::ZERO);
+    let last = |responder: &mut Responder, number, length| {
+        for segment in segments(number, length) {
+            receive(responder, segment);
+        }
+        replies(responder).last().copied().unwrap()
+    };
+    // One waits, the next does not fit behind it.
+    assert_eq!(last(&mut responder, 1, 500).rmpp_type, RmppType::ACK);
+    assert_eq!(responder.held(), 500);
+    let stop = last(&mut responder, 2, 600);
+    assert_eq!((stop.rmpp_type, stop.status), (RmppType::STOP, RmppStatus::RESOURCES_EXHAUSTED));
+    assert_eq!((responder.held(), responder.counters().aborted), (500, 1));
+    // Whoever takes the first one makes room.
+    assert!(matches!(responder.poll_event(), Some(ResponderEvent::Request(_))));
+    assert_eq!(responder.held(), 0);
+    assert_eq!(last(&mut responder, 3, 600).rmpp_type, RmppType::ACK);
+    // Responses have a part in it.
+    let request = request(Method::GET_TABLE, 5);
+    let mut header = request.mad;
+    header.answer(MadStatus::OK);
+    let refused = responder.respond_message(&request, header, vec![1; 401]);
+    assert_eq!(refused, Err(RespondError::NoRoom { length: 401, free: 400 }));
+    respond(&mut responder, &request, 400);
+    replies(&mut responder);
+    let stop = last(&mut responder, 4, 1);
+    assert_eq!((stop.rmpp_type, responder.held()), (RmppType::STOP, 1000));
+    acknowledge(&mut responder, &request, 1, 9);
+    replies(&mut responder);
+    acknowledge(&mut responder, &request, 2, 9);
+    assert_eq!(responder.held(), 600);
+    // What waits for a missing segment counts as a whole datagram, until its time is over.
+    let parts = segments(6, 900);
+    for (index, held) in [(0, 800), (2, 600), (1, 600)] {
+        receive(&mut responder, parts[index]);
+        assert_eq!(responder.held(), held);
+    }
+    while responder.poll_event().is_some() {}
+    assert_eq!(responder.held(), 0);
+    for index in [0, 2, 3] {
+        receive(&mut responder, segments(7, 900)[index]);
+    }
+    assert_eq!(responder.held(), 200 + 2 * 256);
+    responder.handle_timeout(Instant::ZERO + Duration::from_secs(41));
+    assert_eq!(responder.held(), 0);
 }

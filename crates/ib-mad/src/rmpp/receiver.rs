@@ -67,6 +67,11 @@ impl Receiver {
         self.advance(mad)
     }
 
+    /// Returns how many bytes it holds.
+    pub(crate) fn held(&self) -> usize {
+        self.data.len() + self.ahead.len() * size_of::<Mad>()
+    }
+
     /// Returns the message and leaves nothing behind.
     pub(crate) fn take_data(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.data)

@@ -52,6 +52,11 @@ impl Sender {
         &self.header
     }
 
+    /// Returns the length of the data.
+    pub(crate) const fn length(&self) -> usize {
+        self.data.len()
+    }
+
     /// Returns the number of segments.
     pub(crate) const fn count(&self) -> u32 {
         self.count
@@ -59,7 +64,12 @@ impl Sender {
 
     /// Returns true when the window lets a segment out.
     pub(crate) fn can_send(&self) -> bool {
-        self.sent < self.count.min(self.window_last.max(self.probe))
+        self.sent < self.count.min(self.let_out())
+    }
+
+    /// Returns the last segment that may have been sent so far, if the message has as many.
+    fn let_out(&self) -> u32 {
+        self.window_last.max(self.probe)
     }
 
     /// Returns the next segment that the window lets out.
@@ -98,7 +108,8 @@ impl Sender {
         if window_last < segment {
             return Acknowledged::Failed(RmppStatus::WINDOW_TOO_SMALL);
         }
-        if segment > self.count {
+        // What was never let out cannot have arrived.
+        if segment > self.count.min(self.let_out()) {
             return Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG);
         }
         if segment < self.acknowledged || window_last < self.window_last {

@@ -158,22 +158,23 @@ fn too_long_a_message_is_stopped() {
     assert_eq!((stopped, number), (RmppStatus::RESOURCES_EXHAUSTED, 501));
 }
 
-/// Rows: how many of six segments are acknowledged, within which window; columns: the ACK.
+/// Rows: how many of six segments are acknowledged, within which window; columns: the ACK. Segments
+/// behind the window were not sent, and nobody can have them.
 #[test]
 fn every_acknowledgement_in_every_state() {
     use Acknowledged::{Complete, Failed, Nothing, Progress};
     let (small, big) = (Failed(RmppStatus::WINDOW_TOO_SMALL), Failed(RmppStatus::SEGMENT_TOO_BIG));
     let acks = [(0, 1), (1, 1), (1, 5), (2, 5), (5, 4), (6, 6), (6, 70), (7, 70), (0, 70)];
     let rows = [
-        ((0, 1), [Nothing, Progress, Progress, Progress, small, Complete, Complete, big, Nothing]),
-        ((1, 5), [Nothing, Nothing, Nothing, Progress, small, Complete, Complete, big, Nothing]),
+        ((0, 1), [Nothing, Progress, Progress, big, small, big, big, big, Nothing]),
+        ((1, 5), [Nothing, Nothing, Nothing, Progress, small, big, big, big, Nothing]),
         ((5, 9), [Nothing, Nothing, Nothing, Nothing, small, Nothing, Complete, big, Nothing]),
     ];
     for ((segment, window_last), row) in rows {
         for ((number, last), expected) in acks.into_iter().zip(row) {
             let mut sender = Sender::new(&header(MgmtClass::SUBN_ADM), vec![1; 1001], 1).unwrap();
-            if segment > 0 {
-                sender.handle(&acknowledgement(segment, window_last));
+            for known in [segment.min(1), segment] {
+                sender.handle(&acknowledgement(known, window_last));
             }
             let result = sender.handle(&acknowledgement(number, last));
             assert_eq!(result, expected, "{number}, {last} after {segment}, {window_last}");
@@ -213,6 +214,10 @@ fn a_sender_starts_again_behind_the_last_acknowledged_segment() {
     assert_eq!(numbers(&mut sender), []);
     sender.rewind();
     assert_eq!(numbers(&mut sender), [5]);
+    // It may be acknowledged then, and the one behind it not.
+    let beyond = sender.handle(&acknowledgement(6, 9));
+    assert_eq!(beyond, Acknowledged::Failed(RmppStatus::SEGMENT_TOO_BIG));
+    assert_eq!(sender.handle(&acknowledgement(5, 9)), Acknowledged::Progress);
 }
 
 #[test]

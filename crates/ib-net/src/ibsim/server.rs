@@ -29,6 +29,9 @@ const MOST_KEPT: usize = 65_536;
 /// How many control messages are read in a row while clients have something to say.
 const CONTROL_TURNS: u32 = 4;
 
+/// Clients have numbers below this one.
+const MOST_NUMBERS: u32 = 1 << 16;
+
 /// How many files are left for consoles and whatever else when clients are turned away.
 const SPARE_FILES: usize = 96;
 
@@ -391,16 +394,14 @@ impl Server {
                 self.client_count()
             )));
         }
-        let free = self.clients.iter().position(Option::is_none);
-        let client = free.unwrap_or(self.clients.len()) as u32;
-        let data = DataSocket::open(&self.address, client, ticket.connect.id).and_then(|data| {
+        let opened = self.open(ticket.connect.id).and_then(|(client, data)| {
             let source = data.as_fd().as_raw_fd();
             let token = Token(client as usize + 1);
             self.poll.registry().register(&mut SourceFd(&source), token, Interest::READABLE)?;
-            Ok(data)
+            Ok((client, data))
         });
-        let data = match data {
-            Ok(data) => data,
+        let (client, data) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 self.refuse(ticket);
                 return Err(error);
@@ -410,13 +411,25 @@ impl Server {
         let connected = Connect { id: client, ..connected };
         let state =
             Client { data, control: ticket.sender.clone(), kept: VecDeque::new(), full: false };
-        if client as usize == self.clients.len() {
-            self.clients.push(Some(state));
-        } else {
-            self.clients[client as usize] = Some(state);
+        if client as usize >= self.clients.len() {
+            self.clients.resize_with(client as usize + 1, || None);
         }
+        self.clients[client as usize] = Some(state);
         self.reply(&ticket.sender, &Control::new(client, kind::CONNECT, &connected.to_bytes()));
         Ok(client)
+    }
+
+    /// Opens the socket of a new client: under the lowest number that no client has, and whose name or
+    /// port nobody else has either.
+    fn open(&self, id: u32) -> io::Result<(u32, DataSocket)> {
+        let free = |&number: &u32| self.clients.get(number as usize).is_none_or(Option::is_none);
+        for client in (0..MOST_NUMBERS).filter(free) {
+            match DataSocket::open(&self.address, client, id) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                opened => return opened.map(|data| (client, data)),
+            }
+        }
+        Err(io::ErrorKind::AddrInUse.into())
     }
 
     /// Turns somebody away.

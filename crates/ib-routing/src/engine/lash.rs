@@ -127,7 +127,9 @@ impl Lanes {
 fn lay_out(network: &Network<'_>, lanes: &Lanes) -> Result<Layout, EngineError> {
     let dimensions = Dimensions::find(network);
     let mut best: Option<Layout> = None;
-    let fewer = |best: &Option<Layout>| best.as_ref().map_or(MOST_LAYERS, |best| best.count().saturating_sub(1));
+    let fewer = |best: &Option<Layout>| {
+        best.as_ref().map_or(MOST_LAYERS, |best| best.count().saturating_sub(1))
+    };
     for recipes in waves(network, dimensions.is_some()) {
         let limit = fewer(&best);
         if limit == 0 {

@@ -80,7 +80,6 @@ fn a_wrong_file_changes_nothing_and_is_told_where() {
     let sim = sim();
     let mut addresses = Addresses::derive(&sim);
     let before = addresses.clone();
-    let taken = addresses.of(lab::port(&sim, "h1.2"))[0];
     for (line, place) in [
         ("0x9999 1.2.3.4", "1: found \"0x9999\""),
         ("  nobody[1] 1.2.3.4", "3: found \"nobody[1]\""),
@@ -89,12 +88,19 @@ fn a_wrong_file_changes_nothing_and_is_told_where() {
         ("h1[1]", "6: found the end of the line"),
         ("h1[1] 1.2.3", "7: found \"1.2.3\""),
         ("\"h2\"[1] 1.2.3.4 1.2.3.4", "17: found \"1.2.3.4\""),
-        (&format!("h1[1] {taken}"), &format!("7: found \"{taken}\"")),
+        ("h1[1] 5.6.7.8", "7: found \"5.6.7.8\", expected an address that no port has yet"),
+        ("h1[1] 0.0.0.0", "7: found \"0.0.0.0\", expected an IPv4 or IPv6 address that a host"),
+        ("h1[1] 0.1.2.3", "7: found"),
+        ("h1[1] 127.0.0.1", "7: found"),
+        ("h1[1] 224.0.0.1", "7: found"),
+        ("h1[1] 1.2.3.4 255.255.255.255", "15: found"),
+        ("h1[1] ::", "7: found"),
+        ("h1[1] ::1", "7: found"),
+        ("h1[1] ff02::1", "7: found"),
+        ("h1[1] ::ffff:1.2.3.4", "7: found"),
         ("\"h1", "1: found \"\\\"h1\""),
     ] {
         let text = format!("h1[2] 5.6.7.8\n{line}");
-        // The first line frees the address of h1[2] unless it is the one that is asked for.
-        let text = if line.contains(&taken.to_string()) { format!("\n{line}") } else { text };
         let error = addresses.override_from(&sim, "f", &text).unwrap_err().to_string();
         assert!(error.starts_with(&format!("f:2:{place}")), "{line}: {error}");
         assert_eq!(addresses, before);
@@ -108,7 +114,8 @@ fn addresses_follow_a_new_guid_but_for_those_that_were_given() {
     addresses.override_from(&sim, "file", "\"h2\"[1] 192.168.7.1\n").unwrap();
     let [h1, h2] = ["h1.1", "h2.1"].map(|name| lab::port(&sim, name));
     let before = addresses.of(h1).to_vec();
-    (sim.port_mut(h1).guid, sim.port_mut(h2).guid) = (Guid(0x77), Guid(0x78));
+    lab::run(&mut sim, "guid h1[1] 0x77");
+    lab::run(&mut sim, "guid h2[1] 0x78");
     addresses.update(&sim);
     assert_ne!(addresses.of(h1), before);
     assert_eq!(addresses.find(before[1]), None, "nobody has the old one");
@@ -116,4 +123,77 @@ fn addresses_follow_a_new_guid_but_for_those_that_were_given() {
     assert_eq!(addresses.of(h2), ["192.168.7.1".parse::<IpAddr>().unwrap()]);
     addresses.update(&sim);
     assert_eq!(addresses.of(h2), ["192.168.7.1".parse::<IpAddr>().unwrap()]);
+}
+
+#[test]
+fn a_step_of_a_script_that_changes_a_guid_is_noticed() {
+    let mut sim = sim();
+    let mut addresses = Addresses::derive(&sim);
+    let h1 = lab::port(&sim, "h1.1");
+    sim.load_script(&crate::read_script("f", "at 1ms guid h1[1] 0x77\n").unwrap()).unwrap();
+    let before = addresses.clone();
+    addresses.update(&sim);
+    assert_eq!(addresses, before);
+    sim.run_until(ib_types::Instant::from_nanos(2_000_000));
+    addresses.update(&sim);
+    assert_eq!(addresses.of(h1)[1], "fd69:6266:6162::77".parse::<IpAddr>().unwrap());
+}
+
+/// Makes sure that no port has another one's address, and none has fewer than it should.
+fn check_unique(addresses: &Addresses) {
+    let mut seen = BTreeSet::new();
+    for (port, list) in addresses.iter() {
+        assert!(!list.is_empty());
+        for &address in list {
+            assert!(seen.insert(address), "{address} twice");
+            assert_eq!(addresses.find(address), Some(port));
+        }
+    }
+    assert_eq!(seen.len(), addresses.by_address.len());
+}
+
+#[test]
+fn addresses_can_be_exchanged_and_what_is_given_is_nobody_else_s() {
+    let mut sim = sim();
+    let derived = Addresses::derive(&sim);
+    let [one, two, other] = ["h1.1", "h1.2", "h2.1"].map(|name| lab::port(&sim, name));
+    let text = |port: PortId| -> String {
+        derived.of(port).iter().map(|address| format!(" {address}")).collect()
+    };
+    let mut exchanged = derived.clone();
+    let lines = format!("h1[1]{}\nh1[2]{}\n", text(two), text(one));
+    exchanged.override_from(&sim, "f", &lines).unwrap();
+    assert_eq!((exchanged.of(one), exchanged.of(two)), (derived.of(two), derived.of(one)));
+    assert_eq!(exchanged.of(other), derived.of(other));
+    check_unique(&exchanged);
+    // One that is taken away is derived anew.
+    let mut moved = derived.clone();
+    moved.override_from(&sim, "f", &format!("h1[1]{}\n", text(two))).unwrap();
+    check_unique(&moved);
+    let host = |address: IpAddr| match address {
+        IpAddr::V4(v4) => u32::from(v4) & 0xff_ffff,
+        IpAddr::V6(_) => unreachable!("the IPv4 address comes first"),
+    };
+    assert_eq!(host(moved.of(two)[0]), next(host(derived.of(two)[0])));
+    // And later: what a new GUID would have is given.
+    let mut later = derived.clone();
+    let wanted = format!("h2[1] {} {}\n", v4(hash(0x77)), v6(0x77));
+    later.override_from(&sim, "f", &wanted).unwrap();
+    lab::run(&mut sim, "guid h1[1] 0x77");
+    later.update(&sim);
+    check_unique(&later);
+    assert_eq!(later.of(other).len(), 2);
+}
+
+#[test]
+fn ports_of_one_guid_have_addresses_of_their_own() {
+    for guid in [0x77, u64::MAX] {
+        let mut sim = sim();
+        for name in ["h1[1]", "h1[2]", "h2[1]"] {
+            lab::run(&mut sim, &format!("guid {name} {guid:#x}"));
+        }
+        let addresses = Addresses::derive(&sim);
+        check_unique(&addresses);
+        assert_eq!(addresses.iter().map(|(_, list)| list.len()).sum::<usize>(), 6);
+    }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Request {
     number: u32,
     /// The transaction and the port under which somebody was handed it to answer.
     handed: Option<(u64, PortId)>,
+    /// The client that was handed it last; `None` for an agent.
+    taker: Option<ClientId>,
 }
 
 impl Sim {
@@ -67,7 +69,8 @@ impl Sim {
         self.request_number = self.request_number.wrapping_add(1);
         let answered = expects_answer(&datagram.mad);
         let number = self.request_number;
-        let request = Request { client, datagram: *datagram, answered, number, handed: None };
+        let datagram = *datagram;
+        let request = Request { client, datagram, answered, number, handed: None, taker: None };
         Some(RequestKey { place: self.requests.insert(request) as u32, number })
     }
 
@@ -103,8 +106,14 @@ impl Sim {
         self.fail(key);
     }
 
-    /// Waits for the answer of the client or agent that a request was handed to.
-    pub(crate) fn await_answer(&mut self, port: PortId, key: RequestKey, transaction: u64) {
+    /// Waits for the answer of the client that a request was handed to, or of an agent.
+    pub(crate) fn await_answer(
+        &mut self,
+        taker: Option<ClientId>,
+        port: PortId,
+        key: RequestKey,
+        transaction: u64,
+    ) {
         let Some(request) = self.request(key) else { return };
         if !request.answered {
             self.take_request(key);
@@ -130,9 +139,21 @@ impl Sim {
             }
         }
         self.handed.insert(handed, key);
-        self.requests[key.place as usize].handed = Some(handed);
+        let request = &mut self.requests[key.place as usize];
+        (request.handed, request.taker) = (Some(handed), taker);
         let at = self.now() + self.options.answer_within;
         self.schedule(at, Event::Timer(Timer::Answer { request: key }));
+    }
+
+    /// Fails the requests that a client was handed and has not answered.
+    pub(super) fn fail_handed_to(&mut self, taker: ClientId) {
+        let handed = self.handed.values().copied();
+        let unanswered: Vec<RequestKey> = handed
+            .filter(|&key| self.request(key).is_some_and(|request| request.taker == Some(taker)))
+            .collect();
+        for request in unanswered {
+            self.fail(request);
+        }
     }
 
     /// Takes the request that was handed out as a transaction at a port.
@@ -150,7 +171,7 @@ const HEADER: usize = 24;
 ///
 /// OpenSM leaves it to the kernel to write the type of an answer, so with libumad2sim.so an answer
 /// has none.
-pub(super) fn is_rmpp_control(mad: &Mad) -> bool {
+pub(crate) fn is_rmpp_control(mad: &Mad) -> bool {
     let controls = [RmppType::ACK, RmppType::STOP, RmppType::ABORT];
     mad.is_rmpp() && controls.contains(&mad.rmpp().rmpp_type)
 }

@@ -267,6 +267,26 @@ fn a_client_that_leaves_frees_what_it_asked_and_fails_what_it_was_to_answer() {
 }
 
 #[test]
+fn what_a_manager_was_to_answer_fails_at_once_when_it_dies_whoever_else_is_at_its_port() {
+    let (mut sim, asker, manager, remote) = made();
+    let others = [lab::client(&mut sim, "h2"), lab::client(&mut sim, "h2")];
+    sim.submit(asker, &Datagram::new(remote, query(Method::GET, 1)));
+    sim.settle(sim.now());
+    assert_eq!(sim.handed.len(), 1);
+    // It was not handed to this one.
+    sim.detach(others[0]);
+    sim.settle(sim.now());
+    assert_eq!(sim.receive(asker), None);
+    sim.detach(manager);
+    assert!(
+        matches!(sim.receive(asker), Some(Incoming::Lost(lost)) if lost.mad == query(Method::GET, 1))
+    );
+    sim.settle(sim.now());
+    lab::check_settled(&sim);
+    assert!(sim.handed.is_empty() && sim.requests.is_empty());
+}
+
+#[test]
 fn a_late_answer_is_not_for_the_manager_of_the_port_either() {
     let (mut sim, asker, manager, remote) = made();
     let local = lab::manager(&mut sim, "h1");

@@ -167,6 +167,7 @@ impl Sim {
     }
 
     fn run_guid(&mut self, target: &Target, guid: ib_types::Guid) -> Result<(), CommandError> {
+        self.guid_changes += 1;
         if target.port.is_some() {
             let port = self.target_port(target)?;
             self.port_mut(port).guid = guid;

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Subcommand, ValueEnum};
 use ib_sim::LogLevel;
 
 use crate::output::Format;
@@ -71,9 +73,9 @@ pub struct ServeArgs {
         value_parser = socket_name)]
     pub socket: String,
     /// Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in
-    /// `IBSIM_SERVER_PORT`. Client n has the n-th port behind it. The console is then that of
-    /// `sim ctl --socket N`.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    /// `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. The console is
+    /// then that of `sim ctl --socket N`.
+    #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
     /// The seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -85,10 +87,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub random_faults: usize,
     /// The time in which random faults happen, such as 30s.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time,
+        requires = "random_faults")]
     pub random_time: Duration,
     /// IP addresses of ports that are not the derived ones: lines of `GUID ADDRESS …`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub addresses: Option<PathBuf>,
     /// Writes every packet that is sent or lost to a pcapng file; - for standard output.
     #[arg(long, value_name = "FILE")]
@@ -96,8 +99,8 @@ pub struct ServeArgs {
     /// Writes what happens to a file; - for standard error.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// How much is logged.
-    #[arg(long, value_enum, value_name = "LEVEL", default_value = "events")]
+    /// How much is logged by --log.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "events", requires = "log")]
     pub log_level: LevelArg,
     /// Writes everything that clients and consoles send to a file, for --replay.
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
@@ -150,9 +153,34 @@ pub struct CtlArgs {
     /// How the answer is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// The command, such as `unlink '"node"[1]'`, `stats` or `help`.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The command, such as `unlink '"node"[1]'`, `stats` or `help`; behind `--` where a word of it
+    /// begins with a hyphen.
     pub command: Vec<String>,
+}
+
+/// Refuses a name of sockets on the command line beside what does without them. One of the environment,
+/// which is there for the clients, is none of the command line's.
+pub(super) fn check(command: &mut clap::Command, matches: &ArgMatches) -> Result<(), clap::Error> {
+    let Some(matches) = matches.subcommand_matches("sim") else { return Ok(()) };
+    let given = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let other = ["port", "replay"].into_iter().find(|other| given(other));
+    match other.filter(|_| given("socket")) {
+        None => Ok(()),
+        Some(other) => {
+            let sim = command.find_subcommand_mut("sim").expect("it was found in the words");
+            let message = format!("the argument '--socket' cannot be used with '--{other}'");
+            Err(sim.error(ErrorKind::ArgumentConflict, message))
+        }
+    }
+}
+
+/// Reads the number of a UDP port with room for clients behind it.
+fn port(text: &str) -> Result<u16, String> {
+    const ROOM: u16 = 200;
+    const LAST: u16 = u16::MAX - ROOM;
+    text.parse().ok().filter(|port| (1..=LAST).contains(port)).ok_or_else(|| {
+        format!("expected 1 to {LAST}: clients have the ports behind it, and {ROOM} need room")
+    })
 }
 
 /// Reads a name that sockets can be called by, with what is put behind it.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ib_net::ibsim::server::{Address, Server};
 use ib_sim::{Addresses, FailedStep, LogLevel, Options, Sim, Step, random_faults, read_script};
-use ib_topology::{Fabric, LinkRate};
+use ib_topology::{Fabric, LinkRate, NodeSpec};
 
 use self::record::Conditions;
 
@@ -138,8 +138,25 @@ fn conditions(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Condit
 fn described(fabric: &Fabric) -> String {
     let mut text = String::new();
     for (id, node) in fabric.nodes() {
-        writeln!(text, "{} {:?} {} {}", node.kind, node.name, node.guid, node.ports)
-            .expect("a string takes everything");
+        // All fields: one that is added must not be forgotten here.
+        let NodeSpec {
+            kind,
+            name,
+            guid,
+            system_guid,
+            description,
+            ports,
+            vendor_id,
+            device_id,
+            revision,
+            enhanced_port0,
+        } = &**node;
+        writeln!(
+            text,
+            "{kind} {name:?} {guid} {system_guid} {description:?} {ports} \
+             {vendor_id} {device_id} {revision} {enhanced_port0}"
+        )
+        .expect("a string takes everything");
         for (_, port) in fabric.ports_of(id) {
             let peer = port.peer.map(|peer| peer.0);
             let LinkRate { width, speed } = port.rate;

@@ -50,7 +50,8 @@ const TABLE: &[(&str, [&str; 6])] = &[
     ("segment 2", ["-", "-", "-", "-", "-", "Receiving"]),
     ("segment 3", ["-", "-", "-", "-", "-", "Receiving"]),
     ("ACK 1 of 2", ["-", "-", "-", "Sending @Acknowledgement !", "-", "-"]),
-    ("ACK 2 of 2", ["-", "-", "-", "Sent +ACK 0 @Answer", "Sent +ACK 0", "-"]),
+    ("ACK 2 of 2", ["-", "-", "-", "aborted 123 +ABORT 123", "Sent +ACK 0", "-"]),
+    ("ACKs 1 and 2 of 2", ["-", "-", "-", "Sent +ACK 0 @Answer", "Sent +ACK 0", "-"]),
     ("ACK of unsent", ["-", "-", "-", "aborted 123 +ABORT 123", "-", "-"]),
     ("STOP", ["-", "refused 1", "refused 1", "refused 1", "refused 1", "refused 1"]),
     (
@@ -170,6 +171,13 @@ fn apply(transaction: &mut Transaction, event: &str) -> Option<Step> {
         "segment 3" => segment(3, 3),
         "ACK 1 of 2" => control(RmppType::ACK, 0, (1, 2)),
         "ACK 2 of 2" => control(RmppType::ACK, 0, (2, 2)),
+        "ACKs 1 and 2 of 2" => {
+            if name(transaction) == "Sending" {
+                apply(transaction, "ACK 1 of 2");
+                transaction.transmit(Instant::ZERO).expect("the second segment");
+            }
+            control(RmppType::ACK, 0, (2, 2))
+        }
         "ACK of unsent" => control(RmppType::ACK, 0, (9, 9)),
         "STOP" => control(RmppType::STOP, 1, (0, 0)),
         "bad ABORT" => control(RmppType::ABORT, 3, (0, 0)),

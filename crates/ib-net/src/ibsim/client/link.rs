@@ -1,23 +1,18 @@
 //! A port of a simulated fabric as a link.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink, Remote};
+use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink, Remote, UpperBits};
 use ib_types::{Instant, QKey, Qpn, ServiceLevel};
+use ib_wire::mad::Mad;
 use ib_wire::mad::sm::{NodeInfo, PortInfo};
 use ib_wire::mad::smp::PERMISSIVE_LID;
-use ib_wire::mad::{Mad, TransactionId};
 
 use super::{Attach, Client, ClientError, Inbox, Outbox};
 use crate::clock;
 use crate::ibsim::message::{Control, Request, TIMED_OUT, kind};
 
-/// The bits of a transaction identifier that the simulator leaves alone; those above it uses
-/// itself to find the way back.
-const KEPT_BITS: u64 = 0x0000_ffff_ffff_ffff;
-
-/// For how many requests is remembered what stood in the other bits.
+/// For how many requests is remembered what stood in the bits of a transaction that the simulator uses.
 const REMEMBERED: usize = 1 << 16;
 
 /// A port of a simulator in another process: a real ibsim or [`Server`](crate::ibsim::server::Server).
@@ -41,7 +36,7 @@ impl IbsimLink {
             client: Client::attach(attach)?,
             inbox: Inbox::new(),
             outbox: Outbox::default(),
-            upper_bits: UpperBits::default(),
+            upper_bits: UpperBits::new(REMEMBERED),
         })
     }
 
@@ -163,35 +158,5 @@ impl MadLink for IbsimLink {
 
     fn now(&self) -> Instant {
         clock::now()
-    }
-}
-
-/// What stood in the bits of transaction identifiers that the simulator uses.
-#[derive(Default)]
-struct UpperBits {
-    known: BTreeMap<u64, u64>,
-    order: VecDeque<u64>,
-}
-
-impl UpperBits {
-    /// Remembers the upper bits and returns the identifier without them.
-    fn strip(&mut self, id: TransactionId) -> TransactionId {
-        let (kept, upper) = (id.0 & KEPT_BITS, id.0 & !KEPT_BITS);
-        if let Some(known) = self.known.get_mut(&kept) {
-            *known = upper;
-        } else if upper != 0 {
-            self.known.insert(kept, upper);
-            self.order.push_back(kept);
-            if self.order.len() > REMEMBERED {
-                self.order.pop_front().and_then(|oldest| self.known.remove(&oldest));
-            }
-        }
-        TransactionId(kept)
-    }
-
-    /// Returns the identifier that an answer belongs to.
-    fn restore(&self, id: TransactionId) -> TransactionId {
-        let kept = id.0 & KEPT_BITS;
-        TransactionId(kept | self.known.get(&kept).copied().unwrap_or(0))
     }
 }

@@ -15,8 +15,8 @@ use crate::ibsim::socket_name;
 pub enum Address {
     /// Abstract Unix names that start with this one; `IBSIM_SOCKNAME`.
     Name(String),
-    /// UDP on the loopback device: control on this port, client n on the n-th behind it;
-    /// `IBSIM_SERVER_PORT`.
+    /// UDP on the loopback device: control on this port, the client of number 0 on the next one, and
+    /// so on; `IBSIM_SERVER_PORT`. A number whose port somebody else has is passed over.
     Port(u16),
 }
 
@@ -199,7 +199,9 @@ impl DataSocket {
             }
             Address::Port(port) => {
                 let own = u32::from(*port) + 1 + client;
-                let own = u16::try_from(own).map_err(|_| io::ErrorKind::AddrNotAvailable)?;
+                let own = u16::try_from(own).map_err(|_| {
+                    io::Error::other(format!("no UDP port behind {port} is free for a client"))
+                })?;
                 let peer = u16::try_from(id).map_err(|_| io::ErrorKind::InvalidInput)?;
                 let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, own))?;
                 socket.connect((Ipv4Addr::LOCALHOST, peer))?;

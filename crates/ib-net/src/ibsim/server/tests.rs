@@ -172,10 +172,17 @@ fn a_client_that_died_is_forgotten() {
 }
 
 #[test]
-fn clients_may_come_over_udp() {
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("its number").port();
-    drop(free);
+fn clients_may_come_over_udp_beside_foreign_sockets() {
+    // The port behind that of the server is somebody else's.
+    let (port, _foreign) = std::iter::repeat_with(|| {
+        let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+        free.local_addr().expect("its number").port()
+    })
+    .find_map(|port| {
+        let next = port.checked_add(1)?;
+        Some((port, std::net::UdpSocket::bind(("127.0.0.1", next)).ok()?))
+    })
+    .expect("there is no end");
     let mut server = Server::bind(Address::Port(port)).expect("the port is free again");
     let socket = |to: u16| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -183,7 +190,7 @@ fn clients_may_come_over_udp() {
         socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time limit");
         socket
     };
-    let (control, data) = (socket(port), socket(port + 1));
+    let (control, data) = (socket(port), socket(port));
     let id = u32::from(data.local_addr().expect("bound").port());
     let wish = Connect { id, queue_pair: 0, is_sm: true, node: String::new() };
     control.send(&Control::new(0, kind::CONNECT, &wish.to_bytes()).to_bytes()).expect("sent");
@@ -192,6 +199,8 @@ fn clients_may_come_over_udp() {
     let mut bytes = [0; 300];
     let length = control.recv(&mut bytes).expect("an answer");
     assert_eq!(Control::parse(&bytes[..length]).expect("well formed").client, client);
+    assert!(client > 0, "the number of the foreign socket is passed over");
+    data.connect(("127.0.0.1", port + 1 + client as u16)).expect("loopback");
     data.send(&request(5).to_bytes()).expect("sent");
     assert!(matches!(input(&mut server), Input::Request { .. }));
     server.send(client, &request(6));

@@ -26,6 +26,11 @@ impl Reply {
     fn bad(error: impl std::fmt::Display) -> Self {
         Self { ok: false, text: error.to_string(), data: Value::Null }
     }
+
+    /// Tells whether what was asked for is done.
+    pub(super) const fn is_good(&self) -> bool {
+        self.ok
+    }
 }
 
 /// What can be asked beside the commands that change the fabric, as an error names it.

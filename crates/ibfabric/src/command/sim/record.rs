@@ -1,14 +1,16 @@
 //! `--record` and `--replay`: what a fabric was told, and when; `--log`.
 //!
 //! ```text
-//! ibfabric record 2
+//! ibfabric record 3
 //! with seed 0             what the fabric was made of, a line each
 //! @ 1234567 4321          what follows came at this moment, in nanoseconds, after so many steps
 //! attach 0 17 1 0         client, port, is a subnet manager, queue pair
-//! mad 0 4 0 0 256 0101…   client, LID, queue pairs (theirs, own), length, datagram
+//! mad 0 4 1 1 0 65535 256 0104…
+//!                         client, LID, queue pairs (theirs, own), path bits, P_Key, length, datagram
 //! sm 0 1                  client, is a subnet manager
 //! detach 0
-//! run unlink "S"[1]       a command of the console
+//! done unlink "S"[1]      a command of the console
+//! failed link "S"[1] "T"  one that could not be done
 //! ```
 
 use std::fmt::Write as _;
@@ -19,14 +21,18 @@ use std::path::{Path, PathBuf};
 use ib_link::{Datagram, Remote};
 use ib_sim::{ClientId, ClientOptions, Command, Sim};
 use ib_topology::PortId;
-use ib_types::{Instant, QKey, Qpn};
+use ib_types::{Instant, PKey, QKey, Qpn};
 use ib_wire::mad::Mad;
 
 use super::capture::Capture;
 use crate::cli::sim::ServeArgs;
 use crate::failure::{Failure, Verdict};
 
-const FIRST_LINE: &str = "ibfabric record 2";
+const FIRST_LINE: &str = "ibfabric record 3";
+
+/// The words before commands of the console that could be done, and that could not.
+const DONE: &str = "done";
+const FAILED: &str = "failed";
 
 /// What a fabric was made of, by name: a replay has to make the same.
 pub(super) type Conditions = Vec<(&'static str, String)>;
@@ -136,10 +142,12 @@ impl Recorder {
     pub(super) fn submit(&mut self, client: ClientId, datagram: &Datagram) -> Result<(), Failure> {
         let Datagram { remote, local_qpn, length, mad } = datagram;
         let mut text = format!(
-            "mad {client} {} {} {} {length} ",
+            "mad {client} {} {} {} {} {} {length} ",
             remote.lid,
             remote.qpn.get(),
-            local_qpn.get()
+            local_qpn.get(),
+            remote.path_bits,
+            remote.p_key.0
         );
         for byte in mad.0 {
             write!(text, "{byte:02x}").expect("a string takes everything");
@@ -147,8 +155,8 @@ impl Recorder {
         self.line(&text)
     }
 
-    pub(super) fn command(&mut self, command: &str) -> Result<(), Failure> {
-        self.line(&format!("run {command}"))
+    pub(super) fn command(&mut self, command: &str, done: bool) -> Result<(), Failure> {
+        self.line(&format!("{} {command}", if done { DONE } else { FAILED }))
     }
 
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
@@ -233,13 +241,15 @@ fn drain(sim: &mut Sim) {
 }
 
 fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
-    const KNOWN: &str = "attach, detach, sm, mad, run or @ with what belongs to it";
+    const KNOWN: &str = "attach, detach, sm, mad, done, failed or @ with what belongs to it";
     let (word, rest) = line.split_once(' ').ok_or(KNOWN)?;
-    if word == "run" {
+    if word == DONE || word == FAILED {
         let command: Command = rest.parse().map_err(|_| "a command of the console")?;
-        // What failed when it was recorded fails again.
-        let _ = sim.run(&command);
-        return Ok(());
+        return match (word == DONE, sim.run(&command)) {
+            (true, Ok(())) | (false, Err(_)) => Ok(()),
+            (true, Err(_)) => Err("a command that can be done: here it fails"),
+            (false, Ok(())) => Err("a command that fails: here it can be done"),
+        };
     }
     let mut words = rest.split(' ');
     let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).ok_or(KNOWN);
@@ -264,11 +274,13 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
         "mad" => {
             let lid = number()?.try_into().map_err(|_| "a LID")?;
             let (theirs, own) = (Qpn::truncated(number()?), Qpn::truncated(number()?));
+            let path_bits = number()?.try_into().map_err(|_| "path bits")?;
+            let p_key = PKey(number()?.try_into().map_err(|_| "a P_Key")?);
             let length = number()?.try_into().map_err(|_| "a length")?;
             let mad = words.next().and_then(bytes).ok_or("256 bytes in hexadecimal")?;
             let remote = if theirs.get() == 0 { Remote::smi(lid) } else { Remote::gsi(lid) };
             let q_key = if theirs.get() == 0 { QKey(0) } else { QKey::GSI };
-            let remote = Remote { qpn: theirs, q_key, ..remote };
+            let remote = Remote { qpn: theirs, q_key, p_key, path_bits, ..remote };
             sim.submit(client, &Datagram { remote, local_qpn: own, length, mad: Mad(mad) });
         }
         _ => return Err(KNOWN),

@@ -11,6 +11,7 @@ use ib_net::ibsim::message::{Connect, Request, TIMED_OUT, kind};
 use ib_net::ibsim::server::{Address, Input, Server, Ticket};
 use ib_net::signals::Termination;
 use ib_sim::{Addresses, ClientId, ClientOptions, Sim};
+use ib_topology::PortId;
 use ib_types::{Instant, QKey, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::smp::PERMISSIVE_LID;
@@ -219,7 +220,8 @@ impl Serving {
             self.server.refuse_request(client, request);
             return Ok(());
         }
-        let datagram = datagram(request);
+        let Some(port) = self.sim.client_port(id) else { return Ok(()) };
+        let datagram = datagram(&self.sim, port, request);
         self.sim.submit(id, &datagram);
         // One after the other they find the caches warm and the queues empty.
         self.sim.keep_up(now);
@@ -240,12 +242,11 @@ impl Serving {
         let connection = key - CONSOLE;
         match self.console.next_line(connection) {
             Asked::Line(line) => {
+                // Scripts change GUIDs, too.
+                self.addresses.update(&self.sim);
                 let (reply, command) = query::execute(self, &line);
                 if let Some(command) = command {
-                    self.record(|recorder| recorder.command(&command))?;
-                    if command.to_ascii_lowercase().starts_with("guid") {
-                        self.addresses.update(&self.sim);
-                    }
+                    self.record(|recorder| recorder.command(&command, reply.is_good()))?;
                 }
                 let answer = serde_json::to_string(&reply).map_err(Failure::unusable)?;
                 self.console.answer(connection, &answer);
@@ -296,14 +297,22 @@ impl Serving {
     }
 }
 
-/// Returns the datagram that a client's message carries.
-fn datagram(request: &Request) -> Datagram {
+/// Returns the datagram that a message of a client at a port carries. The protocol names no P_Key: it
+/// is the first one of the port's table, as with any client that does not choose.
+fn datagram(sim: &Sim, port: PortId, request: &Request) -> Datagram {
     let smp = request.destination_queue_pair == 0;
     let remote = if smp { Remote::smi(request.dlid) } else { Remote::gsi(request.dlid) };
+    let info = sim.port_info(port);
+    let path_bits = match request.slid {
+        0 | PERMISSIVE_LID => 0,
+        slid => slid.wrapping_sub(info.lid) as u8 & ((1 << info.lmc) - 1),
+    };
     Datagram {
         remote: Remote {
             qpn: Qpn::truncated(request.destination_queue_pair),
             q_key: if smp { QKey(0) } else { QKey::GSI },
+            p_key: if smp { remote.p_key } else { sim.p_keys(port)[0] },
+            path_bits,
             ..remote
         },
         local_qpn: Qpn::truncated(request.source_queue_pair),
@@ -330,7 +339,11 @@ fn message(incoming: &Incoming, lid: u16) -> Request {
         },
         Incoming::Lost(datagram) => Request {
             dlid: datagram.remote.lid,
-            slid: if datagram.remote.lid == 0xffff { 0xffff } else { lid },
+            slid: if datagram.remote.lid == 0xffff {
+                0xffff
+            } else {
+                lid | u16::from(datagram.remote.path_bits)
+            },
             destination_queue_pair: datagram.remote.qpn.get(),
             source_queue_pair: datagram.local_qpn.get(),
             status: TIMED_OUT,

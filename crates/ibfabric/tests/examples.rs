@@ -1,0 +1,145 @@
+//! The examples of the help texts: all are command lines, and what can run does.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use ibfabric::cli::{self, Cli};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
+
+/// Returns the names of all commands below one.
+fn names(command: &clap::Command) -> Vec<String> {
+    let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+    below.flat_map(|below| [vec![below.get_name().to_owned()], names(below)].concat()).collect()
+}
+
+/// Splits a line of a shell into commands and those into words, as far as examples need it.
+fn commands(line: &str) -> Vec<Vec<String>> {
+    let mut commands = vec![vec![]];
+    let (mut word, mut quote) = (None::<String>, None);
+    for letter in line.chars() {
+        match (quote, letter) {
+            (Some(end), letter) if letter == end => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, '|' | '&' | '\n' | ' ') => {
+                let command = commands.last_mut().expect("there is one");
+                command.extend(word.take());
+                if letter != ' ' {
+                    commands.push(vec![]);
+                }
+            }
+            (_, letter) => word.get_or_insert_default().push(letter),
+        }
+    }
+    commands.last_mut().expect("there is one").extend(word);
+    commands
+}
+
+#[test]
+fn every_example_is_a_command_line() {
+    let names = names(&cli::command());
+    assert!(names.contains(&"ctl".to_owned()));
+    for name in names {
+        let examples = cli::examples(&name);
+        assert!(!examples.is_empty(), "{name} has no examples");
+        for (what, example) in examples {
+            let own = commands(example)
+                .into_iter()
+                .filter(|words| words.first().is_some_and(|word| word == "ibfabric"));
+            let own: Vec<_> = own.collect();
+            assert!(!own.is_empty(), "{what} {example}");
+            for words in own {
+                let read = Cli::read(words.iter().map(Into::into));
+                assert!(read.is_ok(), "{words:?}: {}", read.expect_err("seen").render());
+            }
+        }
+    }
+}
+
+/// A simulator that is killed when the test ends.
+struct Simulator(Child);
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A directory in which examples are run, one after the other.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn shell(&self, line: &str) -> Command {
+        let programs = Path::new(PROGRAM).parent().expect("it is in a directory");
+        let mut path = vec![PathBuf::from(programs)];
+        path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", line])
+            .env("PATH", std::env::join_paths(path).expect("no colons"))
+            .current_dir(self.0.path());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.shell(line).output().expect("it runs")
+    }
+
+    /// Starts a simulator and waits until it is ready.
+    fn serve(&self, line: &str) -> Simulator {
+        let mut command = self.shell(&format!("exec {line}"));
+        let mut child = Simulator(command.stdout(Stdio::piped()).spawn().expect("it runs"));
+        let mut said = String::new();
+        let stdout = child.0.stdout.as_mut().expect("piped");
+        BufReader::new(stdout).read_line(&mut said).expect("a line");
+        assert_eq!(said, "READY\n", "{line}");
+        child
+    }
+}
+
+fn examples(name: &str) -> impl Iterator<Item = &'static str> {
+    cli::examples(name).iter().map(|(_, example)| *example)
+}
+
+#[test]
+fn examples_run() {
+    let place = Place(tempfile::tempdir().expect("a temporary directory"));
+    for example in ["gen", "route", "check"].into_iter().flat_map(examples) {
+        // There is no fabric to be discovered, and no OpenSM that has dumped.
+        let line =
+            example.replace("ibnetdiscover |", "cat torus.net |").replace("/var/log/", "dumps/");
+        // Smaller ones do here.
+        let line = line.replace("18,18,36 1,18,18", "4,4,4 1,2,2").replace("8x8x8", "4x4x4");
+        let output = place.run(&line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_ne!(output.status.code(), Some(2), "{line}: {said}");
+    }
+    assert!(fs::exists(place.0.path().join("fabric.html")).expect("it can be looked at"));
+
+    let socket = format!("ibfabric-examples-{}", std::process::id());
+    for example in examples("sim") {
+        // Only the simulator itself: the tools are others' and may not be there.
+        let line = example.split('&').next().expect("there is a first part");
+        let named = line.replace("--socket lab", "");
+        let simulator = place.serve(&format!("env IBSIM_SOCKNAME={socket} {named}"));
+        for example in examples("ctl") {
+            let line = example.replace("--socket lab", "");
+            let output = place.run(&format!("IBSIM_SOCKNAME={socket} {line}"));
+            let said = String::from_utf8_lossy(&output.stderr);
+            // The node of the example is in another fabric.
+            let expected = i32::from(example.contains("leaf-1"));
+            assert_eq!(output.status.code(), Some(expected), "{line}: {said}");
+            if example.contains("json") {
+                serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON");
+            }
+        }
+        drop(simulator);
+    }
+}

@@ -1,0 +1,175 @@
+//! What the tests have in common: a simulator, and a client of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use ib_net::ibsim::message::{Connect, Control, Request, kind};
+use ib_wire::mad::{AttributeId, Mad, Method, TransactionId, smp};
+use serde_json::Value;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
+
+/// A simulator that is killed when the test ends.
+pub(crate) struct Simulator {
+    pub(crate) child: Child,
+    pub(crate) socket: String,
+    pub(crate) place: tempfile::TempDir,
+}
+
+impl Simulator {
+    /// Starts a simulator of a mesh of 2 by 2 switches, each with a host.
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let net = place.path().join("net");
+        let gen_words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+        assert!(Command::new(PROGRAM).args(gen_words).status().expect("it runs").success());
+        Self::serve(place, options)
+    }
+
+    /// Starts a simulator of a fabric.
+    pub(crate) fn of(net: &str, options: &[&str]) -> Self {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        fs::write(place.path().join("net"), net).expect("written");
+        Self::serve(place, options)
+    }
+
+    /// Starts a simulator of the file `net` of a directory.
+    fn serve(place: tempfile::TempDir, options: &[&str]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let socket = format!("ibfabric-test-{}-{number}", std::process::id());
+        let mut child = Command::new(PROGRAM)
+            .args(["sim", "net"])
+            .args(["--socket", &socket])
+            .args(options)
+            .current_dir(place.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        assert_eq!(line, "READY\n");
+        Self { child, socket, place }
+    }
+
+    pub(crate) fn ctl(&self, words: &[&str]) -> Output {
+        Command::new(PROGRAM)
+            .args(["sim", "ctl", "--socket", &self.socket])
+            .args(words)
+            .output()
+            .expect("it runs")
+    }
+
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        let output = self.ctl(&[&["--format", "json"], words].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Asks the simulator to end, and returns its exit status and what it said.
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let process = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().expect("kill").success());
+        let status = self.child.wait().expect("it ends");
+        let mut said = String::new();
+        let stderr = self.child.stderr.as_mut().expect("piped");
+        stderr.read_to_string(&mut said).expect("UTF-8");
+        (status.code(), said)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.place.path().join(name)).expect("the file is there")
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client that speaks ibsim's protocol byte by byte.
+pub(crate) struct Client {
+    pub(crate) control: UnixDatagram,
+    pub(crate) data: UnixDatagram,
+    pub(crate) number: u32,
+}
+
+impl Client {
+    /// Attaches to the first host.
+    pub(crate) fn attach(socket: &str, id: u32) -> Option<Self> {
+        Self::attach_to(socket, id, "")
+    }
+
+    /// Attaches to a node.
+    pub(crate) fn attach_to(socket: &str, id: u32, node: &str) -> Option<Self> {
+        let address = |what: &str| {
+            SocketAddr::from_abstract_name(format!("{socket}:{what}\0")).expect("a legal name")
+        };
+        let open = |what: &str| {
+            let socket = UnixDatagram::bind_addr(&address(&format!("{what}{id}"))).expect("free");
+            socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a legal time");
+            socket
+        };
+        let (control, data) = (open("ctl"), open("in"));
+        control.connect_addr(&address("ctl")).expect("the simulator listens");
+        let connect = Connect { id, queue_pair: 0, is_sm: false, node: node.to_owned() };
+        let mut client = Self { control, data, number: 0 };
+        let answer = client.ask(kind::CONNECT, &connect.to_bytes());
+        if answer.kind == kind::ERROR {
+            return None;
+        }
+        client.number = Connect::parse(&answer.payload).id;
+        client.data.connect_addr(&address(&format!("out{}", client.number))).expect("it listens");
+        Some(client)
+    }
+
+    pub(crate) fn ask(&self, kind: u32, payload: &[u8]) -> Control {
+        self.control.send(&Control::new(self.number, kind, payload).to_bytes()).expect("sent");
+        let mut bytes = [0; Control::LENGTH];
+        // A process that was stopped and goes on is interrupted in a wait with a limit.
+        let length = loop {
+            match self.control.recv(&mut bytes) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                result => break result.expect("an answer"),
+            }
+        };
+        assert_eq!(length, bytes.len());
+        Control::parse(&bytes).expect("a control message")
+    }
+
+    pub(crate) fn send(&self, mad: &Mad, lid: u16) {
+        self.data.send(&request(mad, lid).to_bytes()).expect("sent");
+    }
+
+    pub(crate) fn receive(&self) -> Request {
+        let mut bytes = [0; Request::LENGTH];
+        assert_eq!(self.data.recv(&mut bytes).expect("an answer"), bytes.len());
+        Request::parse(&bytes).expect("a request")
+    }
+}
+
+pub(crate) fn request(mad: &Mad, lid: u16) -> Request {
+    Request {
+        dlid: lid,
+        slid: 0,
+        destination_queue_pair: 0,
+        source_queue_pair: 0,
+        status: 0,
+        length: 256,
+        mad: mad.0,
+    }
+}
+
+pub(crate) fn node_info(transaction: u64, path: &[u8]) -> Mad {
+    let what = (AttributeId::NODE_INFO, 0);
+    smp::directed_request(Method::GET, TransactionId(transaction), what, path)
+}

@@ -1,0 +1,232 @@
+//! `ibfabric sim` from outside: its console, its files and its end.
+
+mod lab;
+mod options;
+mod ports;
+mod replay;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ib_net::ibsim::message::{Control, Request, TIMED_OUT, kind};
+use ib_wire::mad::sm::NodeInfo;
+use ib_wire::mad::{Mad, TransactionId};
+use serde_json::Value;
+
+use lab::{Client, PROGRAM, Simulator, node_info, request};
+
+#[test]
+fn a_client_is_answered_and_told_of_losses() {
+    let simulator = Simulator::start(&[]);
+    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    client.send(&node_info(0xffff_1234_5678, &[1]), 0xffff);
+    let answer = client.receive();
+    let mad = Mad(answer.mad);
+    assert_eq!((answer.status, mad.transaction_id()), (0, TransactionId(0xffff_1234_5678)));
+    let info: NodeInfo = mad.attribute().expect("NodeInfo");
+    assert_eq!((info.num_ports, info.local_port), (5, mad.return_path()[1]));
+    // Port 200 of the switch does not exist.
+    client.send(&node_info(7, &[1, 200]), 0xffff);
+    let lost = client.receive();
+    assert_eq!((lost.status, Mad(lost.mad)), (TIMED_OUT, node_info(7, &[1, 200])));
+    // Nobody may call himself by a LID that is not his.
+    let mad = node_info(8, &[1]);
+    let forged = Request { slid: 777, ..request(&mad, 0xffff) };
+    client.data.send(&forged.to_bytes()).expect("sent");
+    let refused = client.receive();
+    assert_eq!((refused.status, Mad(refused.mad)), (TIMED_OUT, mad));
+    assert_eq!(simulator.json(&["stats"])["data"]["refused"]["forged"], 1);
+    assert_eq!(client.ask(kind::GET_GUID, &[]).kind, kind::GET_GUID);
+    assert_eq!(client.ask(77, &[]).kind, kind::ERROR);
+    assert_eq!(client.ask(kind::DISCONNECT, &[]).kind, kind::DISCONNECT);
+}
+
+#[test]
+fn two_hundred_clients_are_served_and_rubbish_is_counted() {
+    let simulator = Simulator::start(&[]);
+    let clients: Vec<Client> =
+        (1..=210).map(|id| Client::attach(&simulator.socket, id).expect("it may attach")).collect();
+    for (number, client) in clients.iter().enumerate() {
+        client.send(&node_info(number as u64, &[1]), 0xffff);
+        client.data.send(&[0; 7]).expect("sent");
+    }
+    for (number, client) in clients.iter().enumerate() {
+        let answer = client.receive();
+        assert_eq!(Mad(answer.mad).transaction_id(), TransactionId(number as u64));
+    }
+    clients[0].control.send(&[1; 80]).expect("sent");
+    // Somebody else's number.
+    let forged = Control::new(clients[1].number, kind::GET_PORT, &[]);
+    clients[0].control.send(&forged.to_bytes()).expect("sent");
+    let mut bytes = [0; Control::LENGTH];
+    clients[0].control.recv(&mut bytes).expect("an answer");
+    assert_eq!(Control::parse(&bytes).expect("a message").kind, kind::ERROR);
+    let stats = simulator.json(&["stats"]);
+    assert_eq!(stats["data"]["clients"], 210);
+    assert_eq!(stats["data"]["refused"]["malformed"], 211);
+    assert_eq!(stats["data"]["refused"]["forged"], 1);
+    assert_eq!(simulator.json(&["attached"])["data"].as_array().map(Vec::len), Some(210));
+}
+
+#[test]
+fn the_console_changes_the_fabric_and_tells_of_it() {
+    let simulator = Simulator::start(&[]);
+    let port = |number: usize| {
+        let dump = simulator.json(&["dump", "sw-x0y0"]);
+        dump["data"][0]["ports"][number].clone()
+    };
+    assert_eq!(port(1)["state"], "Initialize");
+    let peer = format!("\"{}\"", port(1)["peer"]["node"].as_str().expect("a name"));
+    let output = simulator.ctl(&["unlink", "sw-x0y0[1]"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!((port(1)["state"].clone(), port(1)["peer"].is_null()), ("Down".into(), true));
+    assert_eq!(simulator.ctl(&["relink", "sw-x0y0[1]"]).status.code(), Some(0));
+    assert_eq!(port(1)["state"], "Initialize");
+    let counters = simulator.json(&["counters", "sw-x0y0[1]"]);
+    assert_eq!(counters["data"]["link_downed"], 1);
+    let addresses = simulator.json(&["addresses"]);
+    assert_eq!(addresses["data"].as_array().map(Vec::len), Some(4));
+    let host = format!("\"{}\"", addresses["data"][0]["node"].as_str().expect("a name"));
+    let one = simulator.json(&["dump", "sw-x0y0[1]"]);
+    assert_eq!(one["data"][0]["ports"].as_array().map(Vec::len), Some(1));
+    assert_eq!(one["data"][0]["ports"][0], port(1));
+    for (words, expected) in [
+        (&["unlink", "nobody[1]"][..], "there is no node \"nobody\""),
+        (&["unlink", "sw-x0y0[9]"], "has no port 9: expected 0 to 5"),
+        (&["frobnicate"], "found \"frobnicate\", expected Link, Unlink"),
+        (&["link", "sw-x0y0[1]", &format!("{peer}[1]")], "has a cable already"),
+        (&["route", "1", "2"], "no end port has LID 1"),
+        (
+            &["frobnicate"],
+            "IgnoreLft, Swap, Dump, Route, Counters, Attached, Addresses, Stats, X, ",
+        ),
+        (&["frobnicate"], "Quit or help"),
+        (&["stats", "extra"], "found \"extra\", expected nothing after stats"),
+        (&["quit", "now"], "found \"now\", expected nothing after quit"),
+        (&["dump", "sw-x0y0[77]"], "has no port 77: expected 0 to 5"),
+        (&["addresses", "sw-x0y0[1]"], "\"sw-x0y0\"[1] is of a switch: expected an adapter"),
+        (&["addresses", "sw-x0y0"], "\"sw-x0y0\" is of a switch: expected an adapter"),
+        (&["addresses", &format!("{host}[7]")], "has no port 7: expected 1 to 1"),
+        (&["unlink", "sw-x0y0[0]"], "has no port 0: expected 1 to 5"),
+        (&["fault", "sw-x0y0[0]", "loss=0.5"], "has no port 0: expected 1 to 5"),
+    ] {
+        let output = simulator.ctl(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+    }
+    let quit = simulator.ctl(&["quit"]);
+    assert_eq!(quit.status.code(), Some(0));
+}
+
+#[test]
+fn a_step_that_cannot_be_done_is_told_with_its_place_and_time() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let script = place.path().join("script");
+    fs::write(&script, "# twice\nat 1ms unlink sw-x0y0[1]\nat 2ms unlink sw-x0y0[1]\n")
+        .expect("written");
+    let script = script.to_str().expect("UTF-8");
+    let simulator = Simulator::start(&["--script", script]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while simulator.json(&["stats"])["data"]["failed_steps"] != 1 {
+        assert!(Instant::now() < deadline, "the step is not tried");
+    }
+    let (code, said) = simulator.end("-TERM");
+    assert_eq!(code, Some(0));
+    let told = format!("ibfabric: {script}:3: at ");
+    assert!(said.starts_with(&told), "{said}");
+    let rest = "Unlink \"sw-x0y0\"[1] failed: \"sw-x0y0\"[1] has no cable: expected one";
+    assert!(said.contains(rest), "{said}");
+}
+
+#[test]
+fn it_ends_when_it_is_asked_to_and_its_name_is_its_own() {
+    for signal in ["-TERM", "-INT"] {
+        let simulator = Simulator::start(&[]);
+        let again = Command::new(PROGRAM)
+            .args(["sim", "net", "--socket", &simulator.socket])
+            .current_dir(simulator.place.path())
+            .output()
+            .expect("it runs");
+        assert_eq!(again.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert!(said.contains("cannot listen on"), "{said}");
+        assert_eq!(simulator.end(signal), (Some(0), String::new()));
+    }
+    let nobody = Command::new(PROGRAM)
+        .args(["sim", "ctl", "--socket", "nobody-listens-here", "stats"])
+        .output()
+        .expect("it runs");
+    assert_eq!(nobody.status.code(), Some(2));
+}
+
+#[test]
+fn a_console_that_reads_nothing_holds_nobody_up() {
+    let simulator = Simulator::start(&[]);
+    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    let name = SocketAddr::from_abstract_name(format!("{}:console", simulator.socket));
+    let mut console = UnixStream::connect_addr(&name.expect("a name")).expect("it listens");
+    // More than the socket holds of the answers.
+    console.write_all("dump\n".repeat(400).as_bytes()).expect("room");
+    let start = Instant::now();
+    for transaction in 0..50 {
+        client.send(&node_info(transaction, &[1]), 0xffff);
+        client.receive();
+    }
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    let mut answers = BufReader::new(console);
+    for _ in 0..400 {
+        let mut line = String::new();
+        answers.read_line(&mut line).expect("an answer");
+        let answer: Value = serde_json::from_str(&line).expect("whole");
+        assert_eq!(answer["ok"], true);
+    }
+}
+
+#[test]
+fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let net = place.path().join("net");
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    let socket = format!("ibfabric-test-{}-pcap", std::process::id());
+    let mut child = Command::new(PROGRAM)
+        .args(["sim", net.to_str().expect("UTF-8"), "--socket", &socket, "--pcap", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut said = String::new();
+    let mut errors = BufReader::new(child.stderr.take().expect("piped"));
+    errors.read_line(&mut said).expect("a line");
+    assert_eq!(said, "ibfabric: READY\n");
+    let client = Client::attach(&socket, 1).expect("it may attach");
+    client.send(&node_info(1, &[1]), 0xffff);
+    client.receive();
+    let stdout = child.stdout.take().expect("piped");
+    let mut reader = ib_pcap::Reader::new(stdout).expect("a capture");
+    while !matches!(reader.next_event().expect("well formed"), Some(ib_pcap::Event::Packet(_))) {}
+    drop(reader);
+    let told = std::thread::spawn(move || {
+        let mut said = String::new();
+        errors.read_line(&mut said).expect("a line");
+        said
+    });
+    // A process that another test starts may have the other end of the pipe for a moment longer.
+    let mut transaction = 2;
+    while !told.is_finished() {
+        client.send(&node_info(transaction, &[1]), 0xffff);
+        client.receive();
+        transaction += 1;
+    }
+    let said = told.join().expect("no panic");
+    assert_eq!(said, "ibfabric: nobody reads the capture any more: it ends here\n");
+    client.send(&node_info(transaction, &[1]), 0xffff);
+    client.receive();
+    child.kill().expect("it still runs");
+    child.wait().expect("it ends");
+}

@@ -1,0 +1,115 @@
+//! Options and files that are read, and what is refused of them.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::lab::{PROGRAM, Simulator};
+
+#[test]
+fn unusable_input_is_refused_with_its_place() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let net = place.path().join("net");
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    let cases = [
+        (
+            "script",
+            "at 1ms unlink sw-x0y0[1]\nat 2 relink x\n",
+            "bad:2:4: found \"2\", expected a time",
+        ),
+        (
+            "script",
+            "# nobody\nat 1ms unlink nobody\n",
+            "bad:2: there is no node \"nobody\": expected the name",
+        ),
+        (
+            "script",
+            "at 1ms ignorelft sw-x0y0 9999\n",
+            "bad:1: found block 9999, expected blocks of 64 LIDs, 0 to 767",
+        ),
+        ("script", "at 1ms fault sw-x0y0[1] loss=2\n", "bad:1:25:"),
+        ("addresses", "0x1 10.0.0.1\n", "bad:1:1: found \"0x1\", expected the GUID"),
+        ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 3\""),
+        ("replay", "ibfabric record 3\nwith fabric 0\n", "bad:2: found \"with fabric 0\""),
+        ("replay", "ibfabric record 3\n", "bad:2: found \"\", expected \"with fabric"),
+        ("record", "", "--record bad: the file stands for two things"),
+    ];
+    for (option, content, expected) in cases {
+        fs::write(place.path().join("bad"), content).expect("written");
+        // The file that is to be written must not be one that is read.
+        let fabric = if option == "record" { "bad" } else { "net" };
+        let output = Command::new(PROGRAM)
+            .args(["sim", fabric, &format!("--{option}"), "bad"])
+            .env("IBSIM_SOCKNAME", "never-opened")
+            .current_dir(place.path())
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{content:?}: {said}");
+        assert!(said.contains(expected), "{content:?}: {said}");
+    }
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    for (words, expected) in [
+        (&["--port", "0"][..], "expected 1 to 65335: clients have the ports behind it"),
+        (&["--port", "65336"], "expected 1 to 65335: clients have the ports behind it"),
+        (&["--log-level", "hops"], "the following required arguments were not provided:"),
+        (&["--random-time", "1s"], "the following required arguments were not provided:"),
+        (&["--socket", "a", "--port", "7"], "'--socket' cannot be used with '--port'"),
+        (&["--socket", "a", "--replay", "b"], "'--socket' cannot be used with '--replay'"),
+        (&["--port", "7", "--replay", "b"], "'--port <N>' cannot be used with '--replay <FILE>'"),
+        (&["--addresses", "a", "--replay", "b"], "cannot be used with '--replay <FILE>'"),
+        (&["--record", "a", "--replay", "b"], "cannot be used with '--replay <FILE>'"),
+        (&["--socket", ""], "found 0 bytes, expected a name of 1 to 80"),
+        (&["--record", "-"], "--record -: expected a file"),
+        (&["--script", "-"], "stands for two files"),
+    ] {
+        let output = Command::new(PROGRAM)
+            .args(["sim", "-"])
+            .args(words)
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_name_of_sockets_in_the_environment_is_no_option() {
+    for words in [&["--replay", "nowhere"][..], &["--port", "65335", "--script", "nowhere"]] {
+        let output = Command::new(PROGRAM)
+            .args(["sim", "nowhere"])
+            .args(words)
+            .env("IBSIM_SOCKNAME", "lab")
+            .output()
+            .expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("nowhere: No such file"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn the_format_of_an_answer_may_stand_anywhere() {
+    let simulator = Simulator::start(&[]);
+    let format = ["--format", "json"];
+    let (stats, dump) = (["stats"], ["dump", "sw-x0y0[1]"]);
+    for words in [
+        [&stats[..], &format].concat(),
+        [&format[..], &stats].concat(),
+        [&dump[..], &format].concat(),
+        ["dump", "--format=json", "sw-x0y0[1]"].to_vec(),
+        [&format[..], &["--"], &dump].concat(),
+    ] {
+        let output = simulator.ctl(&words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(answer["ok"], true, "{words:?}");
+    }
+    let hyphen = simulator.ctl(&["--", "unlink", "-"]);
+    let said = String::from_utf8_lossy(&hyphen.stderr);
+    assert!(said.contains("there is no node \"-\""), "{said}");
+}

@@ -1,0 +1,117 @@
+//! What the port of a client gives to its datagrams: the P_Key, and the LID that they come from.
+
+use ib_net::ibsim::message::{Request, TIMED_OUT};
+use ib_types::PKey;
+use ib_wire::mad::sm::{PKeyTable, PhysState, PortInfo, PortState};
+use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
+
+use crate::lab::{Client, Simulator, request};
+
+const PAIR: &str =
+    "caguid=0x1000\nCa 1 \"h1\"\n[1] \"h2\"[1]\n\ncaguid=0x2000\nCa 1 \"h2\"\n[1] \"h1\"[1]\n";
+
+/// The LIDs of the hosts; the LMC is 1.
+const LIDS: [u16; 2] = [4, 8];
+
+/// Two hosts, linked, and a client at each.
+struct Pair {
+    simulator: Simulator,
+    hosts: [Client; 2],
+}
+
+impl Pair {
+    /// Starts them with P_Key tables of one key.
+    fn with_key(key: PKey, options: &[&str]) -> Self {
+        let simulator = Simulator::of(PAIR, options);
+        let hosts = [(1, "h1"), (2, "h2")]
+            .map(|(id, node)| Client::attach_to(&simulator.socket, id, node).expect("it may"));
+        for (host, lid) in hosts.iter().zip(LIDS) {
+            let mut table = PKeyTable::zeroed();
+            table.keys[0] = key;
+            set(host, &table, 0);
+            set_port(host, |info| (info.lid, info.lmc, info.master_sm_lid) = (lid, 1, LIDS[0]));
+        }
+        for state in [PortState::ARMED, PortState::ACTIVE] {
+            for host in &hosts {
+                set_port(host, |info| info.port_state = state);
+            }
+        }
+        Self { simulator, hosts }
+    }
+
+    /// Asks for the counters of the second host on behalf of the first one.
+    fn ask(&self, slid: u16) -> Request {
+        let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(9));
+        mad.set_attribute_id(AttributeId::PORT_COUNTERS);
+        mad.data_mut()[1] = 1;
+        let asked = Request {
+            slid,
+            destination_queue_pair: 1,
+            source_queue_pair: 1,
+            ..request(&mad, LIDS[1])
+        };
+        self.hosts[0].data.send(&asked.to_bytes()).expect("sent");
+        self.hosts[0].receive()
+    }
+}
+
+fn get<A: Attribute>(client: &Client, modifier: u32) -> A {
+    ask(client, smp::directed_request(Method::GET, TransactionId(1), (A::ID, modifier), &[]))
+}
+
+fn set<A: Attribute>(client: &Client, attribute: &A, modifier: u32) {
+    let what = (A::ID, modifier);
+    let mut mad = smp::directed_request(Method::SET, TransactionId(2), what, &[]);
+    mad.set_attribute(attribute);
+    let _: A = ask(client, mad);
+}
+
+fn set_port(client: &Client, change: impl FnOnce(&mut PortInfo)) {
+    let mut info: PortInfo = get(client, 1);
+    (info.port_state, info.phys_state) = (PortState::NO_CHANGE, PhysState::NO_CHANGE);
+    change(&mut info);
+    set(client, &info, 1);
+}
+
+fn ask<A: Attribute>(client: &Client, mad: Mad) -> A {
+    client.send(&mad, 0xffff);
+    let answer = Mad(client.receive().mad);
+    assert!(answer.status().is_ok(), "{answer}");
+    answer.attribute().expect("what was asked for")
+}
+
+#[test]
+fn a_datagram_is_of_the_partition_that_its_port_is_in() {
+    // Limited members do not talk to each other.
+    let limited = Pair::with_key(PKey(0x7fff), &[]);
+    assert_eq!(limited.ask(0).status, TIMED_OUT);
+    assert_eq!(limited.simulator.json(&["stats"])["data"]["lost"]["partition"], 1);
+    let info: PortInfo = get(&limited.hosts[1], 1);
+    assert_eq!(info.p_key_violations, 1);
+    // The members of a partition do, also if it is not the default one.
+    let members = Pair::with_key(PKey(0x8001), &[]);
+    let answer = members.ask(0);
+    assert_eq!((answer.status, Mad(answer.mad).method()), (0, Method::GET_RESP));
+}
+
+#[test]
+fn a_request_comes_from_the_lid_that_it_names() {
+    let mut pair = Pair::with_key(PKey(0x8001), &["--record", "record"]);
+    for (slid, from) in [(0, 4), (4, 4), (5, 5)] {
+        let answer = pair.ask(slid);
+        assert_eq!((answer.status, answer.slid, answer.dlid), (0, 8, from), "asked from {slid}");
+    }
+    assert_eq!(pair.ask(6).status, TIMED_OUT, "not its own");
+    // What is lost comes back as it was sent.
+    pair.simulator.ctl(&["unlink", "h1[1]"]);
+    let lost = pair.ask(5);
+    assert_eq!((lost.status, lost.slid, lost.dlid), (TIMED_OUT, 5, 8));
+    pair.simulator.ctl(&["quit"]);
+    assert!(pair.simulator.child.wait().expect("it ends").success());
+    let record = pair.simulator.file("record");
+    let bits: Vec<&str> = record
+        .lines()
+        .filter_map(|line| line.strip_prefix("mad 0 8 1 1 ")?.split(" 32769 256 ").next())
+        .collect();
+    assert_eq!(bits, ["0", "0", "1", "1"]);
+}

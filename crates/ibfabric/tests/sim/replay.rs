@@ -1,0 +1,138 @@
+//! `--record` and `--replay`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::lab::{Client, PROGRAM, Simulator, node_info};
+
+#[test]
+fn a_replay_logs_what_the_run_has_logged() {
+    let options = [
+        "--seed",
+        "5",
+        "--log",
+        "log",
+        "--log-level",
+        "hops",
+        "--record",
+        "record",
+        "--pcap",
+        "pcap",
+        "--random-faults",
+        "30",
+        "--random-time",
+        "400ms",
+    ];
+    let simulator = Simulator::start(&options);
+    let client = Client::attach(&simulator.socket, 1).expect("it may attach");
+    for transaction in 0..200 {
+        client.send(&node_info(transaction, &[1, transaction as u8 % 6]), 0xffff);
+        client.receive();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(0));
+    // What fails has a line in the log, too.
+    assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(1));
+    assert_eq!(simulator.ctl(&["power", "nobody", "off"]).status.code(), Some(1));
+    drop(client);
+    let place = simulator.place.path().to_owned();
+    let process = simulator.child.id().to_string();
+    assert!(Command::new("kill").arg(&process).status().expect("kill").success());
+    let mut simulator = simulator;
+    assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
+    let words = [
+        "sim",
+        "net",
+        "--seed",
+        "5",
+        "--log",
+        "again",
+        "--log-level",
+        "hops",
+        "--replay",
+        "record",
+        "--random-faults",
+        "30",
+        "--random-time",
+        "400ms",
+    ];
+    let output = Command::new(PROGRAM).args(words).current_dir(&place).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let log = simulator.file("log");
+    assert!(log.contains("link down") && log.contains("arrives"), "something has happened");
+    assert_eq!(log, simulator.file("again"));
+    let other = words.map(|word| if word == "5" { "6" } else { word });
+    let output = Command::new(PROGRAM).args(other).current_dir(&place).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("record:3: found \"with seed 5\", expected \"with seed 6\""), "{said}");
+    assert_eq!(log.matches("command Unlink(Target { node: \"sw-x1y0\"").count(), 2);
+    assert!(log.contains("nobody"));
+    let capture = fs::read(place.join("pcap")).expect("the file is there");
+    let mut reader = ib_pcap::Reader::new(&capture[..]).expect("a capture");
+    let mut packets = 0;
+    while let Some(event) = reader.next_event().expect("a whole capture") {
+        packets += u32::from(matches!(event, ib_pcap::Event::Packet(_)));
+    }
+    assert!(packets > 200, "{packets} packets");
+}
+
+/// Runs a record on the fabric `net` of a directory and returns the exit status and what it says.
+fn replay(place: &Path, record: &str) -> (Option<i32>, String) {
+    let words = ["sim", "net", "--replay", record];
+    let output = Command::new(PROGRAM).args(words).current_dir(place).output().expect("it runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_replay_in_which_a_command_fares_otherwise_fails() {
+    let simulator = Simulator::start(&["--record", "record"]);
+    for code in [0, 1] {
+        assert_eq!(simulator.ctl(&["unlink", "sw-x1y0"]).status.code(), Some(code));
+    }
+    let place = simulator.place.path().to_owned();
+    let process = simulator.child.id().to_string();
+    assert!(Command::new("kill").arg(&process).status().expect("kill").success());
+    let mut simulator = simulator;
+    assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(replay(&place, "record"), (Some(0), String::new()));
+    let record = simulator.file("record");
+    for (line, changed, expected) in [
+        ("\ndone unlink", "\nfailed unlink", "expected a command that fails: here it can be done"),
+        ("\nfailed unlink", "\ndone unlink", "expected a command that can be done: here it fails"),
+    ] {
+        assert_eq!(record.matches(line).count(), 1, "{record}");
+        fs::write(place.join("changed"), record.replace(line, changed)).expect("written");
+        let (code, said) = replay(&place, "changed");
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_replay_needs_the_fabric_of_the_run_in_all_that_its_nodes_say() {
+    let net = "vendid=0x2c9\ndevid=0x1003\nsysimgguid=0x6000\ncaguid=0x6001\nCa 1 \"a\" # \"one\"\n\
+               [1] \"s\"[1]\n\nswitchguid=0x7001\nSwitch 4 \"s\" # \"two\" enhanced port 0 lid 3\n\
+               [1] \"a\"[1]\n";
+    let mut simulator = Simulator::of(net, &["--record", "record"]);
+    let process = simulator.child.id().to_string();
+    assert!(Command::new("kill").arg(&process).status().expect("kill").success());
+    assert_eq!(simulator.child.wait().expect("it ends").code(), Some(0));
+    let place = simulator.place.path();
+    assert_eq!(replay(place, "record"), (Some(0), String::new()));
+    for (part, other) in [
+        ("vendid=0x2c9", "vendid=0x2c8"),
+        ("devid=0x1003", "devid=0x1004"),
+        ("sysimgguid=0x6000", "sysimgguid=0x6002"),
+        ("\"one\"", "\"eins\""),
+        ("enhanced port 0", "base port 0"),
+    ] {
+        assert!(net.contains(part));
+        fs::write(place.join("net"), net.replace(part, other)).expect("written");
+        let (code, said) = replay(place, "record");
+        assert_eq!(code, Some(2), "{other}: {said}");
+        assert!(said.contains("record:2: found \"with fabric"), "{other}: {said}");
+    }
+}
