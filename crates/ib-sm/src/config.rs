@@ -6,6 +6,7 @@ use std::time::Duration;
 use ib_mad::{Backoff, Timing};
 use ib_wire::mad::sm::VlCap;
 
+use crate::partition::Partitions;
 use crate::plan::RoutingConfig;
 
 /// How a subnet is managed.
@@ -51,6 +52,8 @@ pub struct SmConfig {
     pub sminfo_polling_timeout: Duration,
     /// After how many questions without an answer the master has failed.
     pub sminfo_polling_retries: u32,
+    /// Who may talk to whom.
+    pub partitions: Partitions,
     /// LIDs and routes.
     pub routing: RoutingConfig,
 }
@@ -83,6 +86,7 @@ impl Default for SmConfig {
             sweep_interval: Some(Duration::from_secs(10)),
             sminfo_polling_timeout: Duration::from_secs(10),
             sminfo_polling_retries: 4,
+            partitions: Partitions::default(),
             routing: RoutingConfig::default(),
         }
     }

@@ -17,7 +17,7 @@ use ib_mad::{Failure, Message};
 use ib_routing::{NO_PATH, SwitchId};
 use ib_types::Guid;
 use ib_wire::mad::sm::{
-    LinearForwardingBlock, MulticastForwardingBlock, PortInfo, PortState, SwitchInfo,
+    LinearForwardingBlock, MulticastForwardingBlock, PKeyTable, PortInfo, PortState, SwitchInfo,
 };
 use ib_wire::mad::smp;
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
@@ -27,7 +27,7 @@ use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::{self, Entries, MulticastTables};
 use crate::plan::Plan;
-use crate::tables::Tables;
+use crate::tables::{SwitchTable, Tables};
 
 mod detour;
 mod settings;
@@ -45,6 +45,8 @@ pub(crate) enum Work {
     Clear { node: NodeIndex, block: u16 },
     /// A block of a table.
     Lft { node: NodeIndex, block: u16 },
+    /// A block of a port's P_Keys.
+    PKeys { place: Place, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Mft { node: NodeIndex, block: u16, position: u8 },
     /// A port goes into service.
@@ -58,6 +60,8 @@ pub struct Written {
     pub ports: u64,
     /// Settings of switches.
     pub switches: u64,
+    /// Blocks of `P_Key` tables.
+    pub p_key_blocks: u64,
     /// Blocks of forwarding tables.
     pub lft_blocks: u64,
     /// Blocks of multicast forwarding tables.
@@ -124,6 +128,7 @@ impl Configuration {
         this.trees = trees(context);
         this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
         let mut first = this.port_work(context);
+        first.extend(this.p_key_work(context));
         let detours = this.clear_work();
         let mut tables = this.table_work(context);
         tables.extend(this.multicast_work(context));
@@ -180,9 +185,11 @@ impl Configuration {
     /// Returns true when all is written that could be.
     pub(crate) fn is_done(&self) -> bool {
         self.waiting == 0
-            && self.passes.iter().enumerate().all(|(index, pass)| {
-                pass.len() <= if index == 0 { self.next } else { 0 }
-            })
+            && self
+                .passes
+                .iter()
+                .enumerate()
+                .all(|(index, pass)| pass.len() <= if index == 0 { self.next } else { 0 })
     }
 
     /// Returns the plan, what was written, what is wrong, and whether anything is missing.
@@ -217,6 +224,11 @@ impl Configuration {
             }
             Work::Clear { node, block } => self.table_written(node, block, true, context),
             Work::Lft { node, block } => self.table_written(node, block, false, context),
+            Work::PKeys { place, block } => {
+                self.written.p_key_blocks += 1;
+                let read = mad.attribute::<PKeyTable>().expect("what was written");
+                context.found.port_mut(place).p_keys[usize::from(block)] = read.keys;
+            }
             Work::Mft { node, block, position } => {
                 self.written.mft_blocks += 1;
                 let guid = context.found.node(node).info.node_guid;
@@ -263,6 +275,7 @@ impl Configuration {
                 context.tables.entry(guid).or_default().forget(block.into());
                 (node_name(node), AttributeId::LINEAR_FORWARDING)
             }
+            Work::PKeys { place, .. } => (found.name(place), AttributeId::P_KEY_TABLE),
             Work::Mft { node, block, position } => {
                 let guid = found.node(node).info.node_guid;
                 context.multicast.forget(guid, (block, position));
@@ -304,6 +317,11 @@ impl Configuration {
                 let wanted = LinearForwardingBlock { ports: self.wanted(node, block) };
                 Some(set(&found.node(node).route, block.into(), &wanted))
             }
+            Work::PKeys { place, block } => {
+                let tables = settings::p_keys(place, context)?;
+                let table = PKeyTable { keys: *tables.get(usize::from(block))? };
+                Some(set(found.route(place), block.into(), &table))
+            }
             Work::Mft { node, block, position } => {
                 let masks = multicast::block(self.trees.get(&node), (block, position));
                 let modifier = MulticastForwardingBlock::modifier(block, position);
@@ -317,6 +335,21 @@ impl Configuration {
         let ports = places(context.found);
         let changes = ports.filter(|&at| settings::wanted(at, &self.plan, context).is_some());
         changes.map(Work::Port).collect()
+    }
+
+    /// Returns the blocks of P_Keys that differ from what the ports hold.
+    fn p_key_work(&self, context: &Context<'_>) -> Vec<Work> {
+        let mut work = Vec::new();
+        for place in context.found.end_ports() {
+            let Some(wanted) = settings::p_keys(place, context) else { continue };
+            let known = &context.found.port(place).p_keys;
+            for (block, (wanted, known)) in (0..).zip(wanted.iter().zip(known)) {
+                if wanted != known {
+                    work.push(Work::PKeys { place, block });
+                }
+            }
+        }
+        work
     }
 
     fn activation_work(&self, context: &Context<'_>) -> Vec<Work> {
@@ -358,7 +391,7 @@ impl Configuration {
             let guid = context.found.node(node).info.node_guid;
             let table = context.tables.get(&guid);
             let blocks = usize::from(self.plan.max_lid) / BLOCK + 1;
-            let blocks = blocks.max(table.map_or(0, |table| table.blocks()));
+            let blocks = blocks.max(table.map_or(0, SwitchTable::blocks));
             for block in 0..blocks {
                 let known = table.and_then(|table| table.block(block));
                 if known != Some(&self.wanted(node, block as u16)) {
@@ -445,4 +478,3 @@ fn set<A: Attribute>(route: &[u8], modifier: u32, attribute: &A) -> Mad {
 pub(crate) fn existing(tables: &Tables) -> BTreeMap<Guid, Vec<u8>> {
     tables.iter().map(|(&guid, table)| (guid, table.ports().to_vec())).collect()
 }
-

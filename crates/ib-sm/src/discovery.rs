@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 
 use ib_mad::{Failure, Message};
-use ib_types::{Lid, NodeKind};
+use ib_types::{Lid, NodeKind, PKey};
 use ib_wire::mad::sm::{
-    CapabilityMask, LinearForwardingBlock, NodeInfo, PortInfo, SmInfo, SwitchInfo,
+    CapabilityMask, LinearForwardingBlock, NodeInfo, PKeyTable, PortInfo, SmInfo, SwitchInfo,
 };
 use ib_wire::mad::smp::{self, MAX_HOPS};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
@@ -19,6 +19,9 @@ use crate::tables::{SwitchTable, Tables};
 
 /// The most nodes that are explored: each has at least one of the 49,151 unicast LIDs.
 const MAX_NODES: usize = 49_151;
+
+/// The P_Keys that a block of a table holds.
+const KEYS_PER_BLOCK: u16 = 32;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub(crate) enum Probe {
     Port(Place),
     /// Who manages from that port?
     Manager(Place),
+    /// Which P_Keys stand in a block of the port's table?
+    PKeys { place: Place, block: u16 },
     /// Which ports do the LIDs of a block leave by?
     Lft { node: NodeIndex, block: u16 },
 }
@@ -69,6 +74,9 @@ impl Discovery {
                 (AttributeId::PORT_INFO, place.port.into(), self.found.route(*place))
             }
             Probe::Manager(place) => (AttributeId::SM_INFO, 0, self.found.route(*place)),
+            Probe::PKeys { place, block } => {
+                (AttributeId::P_KEY_TABLE, u32::from(*block), self.found.route(*place))
+            }
             Probe::Lft { node, block } => {
                 let route = &*self.found.node(*node).route;
                 (AttributeId::LINEAR_FORWARDING, u32::from(*block), route)
@@ -110,6 +118,13 @@ impl Discovery {
             Probe::Port(place) => self.handle_port(place, attribute(&mad)),
             Probe::Manager(place) => {
                 self.found.managers.insert(place, attribute::<SmInfo>(&mad));
+            }
+            Probe::PKeys { place, block } => {
+                let read: PKeyTable = attribute(&mad);
+                let blocks = &mut self.found.port_mut(place).p_keys;
+                if let Some(known) = blocks.get_mut(usize::from(block)) {
+                    *known = read.keys;
+                }
             }
             Probe::Lft { node, block } => {
                 let read: LinearForwardingBlock = attribute(&mad);
@@ -225,6 +240,12 @@ impl Discovery {
         let own = self.found.own == Some(place);
         let kind = self.found.node(place.node).kind;
         let is_end_port = (place.port == 0) == kind.is_switch();
+        if is_end_port {
+            let blocks = self.found.node(place.node).info.partition_cap.div_ceil(KEYS_PER_BLOCK);
+            let empty = [PKey(0); KEYS_PER_BLOCK as usize];
+            self.found.port_mut(place).p_keys = vec![empty; blocks.into()];
+            self.queue.extend((0..blocks).map(|block| Probe::PKeys { place, block }));
+        }
         if is_end_port && !own && info.capability_mask.contains(CapabilityMask::SM) {
             self.queue.push_back(Probe::Manager(place));
         }
@@ -253,6 +274,7 @@ impl Discovery {
             Probe::Switch(node) => (node_at(*node), AttributeId::SWITCH_INFO),
             Probe::Port(place) => (self.name(*place), AttributeId::PORT_INFO),
             Probe::Manager(place) => (self.name(*place), AttributeId::SM_INFO),
+            Probe::PKeys { place, .. } => (self.name(*place), AttributeId::P_KEY_TABLE),
             Probe::Lft { node, .. } => (node_at(*node), AttributeId::LINEAR_FORWARDING),
         };
         self.faults.push(Fault::NoAnswer { at, attribute, set: false, reason });
@@ -280,4 +302,3 @@ fn absurdity(kind: NodeKind, info: &NodeInfo) -> Option<String> {
 fn attribute<A: Attribute>(mad: &Mad) -> A {
     mad.attribute().expect("an answer holds what was asked for")
 }
-

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use ib_types::{Guid, NodeKind};
-use ib_wire::mad::sm::{NodeDescription, NodeInfo, PhysState, PortInfo, PortState, SmInfo, SwitchInfo};
+use ib_types::{Guid, NodeKind, PKey};
+use ib_wire::mad::sm::{
+    NodeDescription, NodeInfo, PhysState, PortInfo, PortState, SmInfo, SwitchInfo,
+};
 
 use crate::fault::PortName;
 
@@ -65,6 +67,8 @@ pub(crate) struct FoundPort {
     pub(crate) peer: Option<Place>,
     /// The way to it, of an adapter's or router's port that was reached.
     pub(crate) route: Option<Route>,
+    /// Its P_Keys by block, of a port with LIDs.
+    pub(crate) p_keys: Vec<[PKey; 32]>,
 }
 
 impl FoundPort {

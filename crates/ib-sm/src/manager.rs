@@ -12,7 +12,6 @@ use std::sync::Arc;
 use ib_link::{Datagram, Incoming, Remote};
 use ib_mad::{Completion, Failure, Message, OnLoss, Request, Requester, RequesterConfig};
 use ib_types::{Gid, Guid, Instant};
-use ib_wire::mad::sa::LifeTimeCode;
 use ib_wire::mad::sm::{LinearForwardingBlock, SmInfo, SmState, SwitchInfo, TrapNumber};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
@@ -27,7 +26,7 @@ use crate::multicast::MulticastTables;
 use crate::plan::{Plan, PlanError, PlanJob};
 use crate::sa::subnet::Subnet;
 use crate::sa::{self, Administration, Known};
-use crate::tables::Tables;
+use crate::tables::{SwitchTable, Tables};
 
 mod peers;
 mod report;
@@ -86,7 +85,10 @@ enum Asked {
     /// Whether the ports of a switch have changed.
     Change(NodeIndex),
     /// Whether a block of a table is still what was written.
-    Audit { node: NodeIndex, block: u16 },
+    Audit {
+        node: NodeIndex,
+        block: u16,
+    },
     /// Whether the master lives.
     Master(Place),
     /// That another manager takes over.
@@ -121,6 +123,7 @@ impl SubnetManager {
     #[must_use]
     pub fn new(config: SmConfig, guid: Guid, now: Instant) -> Self {
         let requester = RequesterConfig { window: config.max_smps, ..RequesterConfig::default() };
+        let administration = Administration::new(&config);
         let mut this = Self {
             requester: Requester::new(requester),
             config,
@@ -136,7 +139,7 @@ impl SubnetManager {
             groups: BTreeMap::new(),
             regroup: false,
             subnet: None,
-            administration: Administration::new(),
+            administration,
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
@@ -319,7 +322,7 @@ impl SubnetManager {
         for (node, known) in self.found.nodes().filter(|(_, node)| node.kind.is_switch()) {
             left.push(Asked::Change(node));
             let table = self.tables.get(&known.info.node_guid);
-            let blocks = table.map_or(0, |table| table.blocks()) as u16;
+            let blocks = table.map_or(0, SwitchTable::blocks) as u16;
             let audit = |block| Asked::Audit { node, block };
             if self.doubtful.contains(&known.info.node_guid) {
                 left.extend((0..blocks).map(audit));
@@ -456,7 +459,11 @@ impl SubnetManager {
             Stage::Discovering(discovery) if discovery.is_done() => self.explored(now),
             Stage::Configuring(configuration) if configuration.is_done() => self.up(now),
             Stage::Looking { waiting: 0, left } if self.stale || left.is_empty() => {
-                if self.stale { self.explore(now) } else { self.rest(now) }
+                if self.stale {
+                    self.explore(now);
+                } else {
+                    self.rest(now);
+                }
             }
             Stage::Idle { .. } if self.stale => self.explore(now),
             Stage::Idle { .. } if self.regroup => self.group(),
@@ -494,8 +501,7 @@ impl SubnetManager {
     fn plan(&mut self) {
         // A manager that has just come keeps nothing that its engines would not make again.
         let keep = !self.fresh && !self.config.routing.lids.reassign;
-        let existing =
-            if keep { configuration::existing(&self.tables) } else { BTreeMap::new() };
+        let existing = if keep { configuration::existing(&self.tables) } else { BTreeMap::new() };
         let job = PlanJob::new(&self.found, &self.config.routing, existing);
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
@@ -508,8 +514,7 @@ impl SubnetManager {
         };
         let plan = Arc::clone(&subnet.plan);
         let Self { config, found, tables, multicast, groups, fresh, .. } = self;
-        let context =
-            Context { config, found, tables, multicast, groups, reregister: *fresh };
+        let context = Context { config, found, tables, multicast, groups, reregister: *fresh };
         self.stage = Stage::Grouping(Box::new(Configuration::for_groups(plan, &context)));
     }
 
@@ -529,9 +534,7 @@ impl SubnetManager {
         self.report(faults);
         let nodes = self.found.nodes().len();
         let counters = self.requester.counters();
-        let life_time = LifeTimeCode(self.config.packet_life_time);
-        let prefix = self.config.subnet_prefix;
-        let subnet = Subnet::new(self.found.clone(), Arc::clone(&plan), prefix, life_time);
+        let subnet = Subnet::new(self.found.clone(), Arc::clone(&plan), &self.config);
         self.serve(subnet);
         let report = self.sweep.report(now, plan, written, nodes, &counters);
         self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
@@ -583,4 +586,3 @@ impl SubnetManager {
         }
     }
 }
-

@@ -53,7 +53,10 @@ impl MulticastTables {
 }
 
 /// Returns a block of 32 multicast LIDs and 16 ports of a switch's entries.
-pub(crate) fn block(entries: Option<&Entries>, (block, position): (u16, u8)) -> [u16; LIDS as usize] {
+pub(crate) fn block(
+    entries: Option<&Entries>,
+    (block, position): (u16, u8),
+) -> [u16; LIDS as usize] {
     let first = MulticastForwardingBlock::FIRST_LID + block * LIDS;
     std::array::from_fn(|at| {
         let ports = entries.and_then(|entries| entries.get(&(first + at as u16)));

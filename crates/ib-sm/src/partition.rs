@@ -29,7 +29,7 @@ pub struct Partition {
     pub name: String,
     /// The P_Key, 1 to 0x7fff; the uppermost bit tells full from limited members and is not set here.
     pub key: u16,
-    /// The broadcast group of IPoIB, when it is to be there from the start.
+    /// The broadcast group of `IPoIB`, when it is to be there from the start.
     pub ipoib: Option<Broadcast>,
     /// The service level of its paths.
     pub sl: u8,
@@ -39,7 +39,7 @@ pub struct Partition {
     pub members: Vec<(Who, Membership)>,
 }
 
-/// The broadcast group of IPoIB in a partition.
+/// The broadcast group of `IPoIB` in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broadcast {
     /// The rate that members need.
@@ -154,6 +154,13 @@ impl Partitions {
         &self.all
     }
 
+    /// Returns the one of a port's keys that stands at index 0, when a partition asks for that.
+    #[must_use]
+    pub fn first_key(&self, keys: &[PKey]) -> Option<PKey> {
+        let asks = |key: &&PKey| self.all.iter().any(|it| it.first && it.key == key.partition());
+        keys.iter().find(asks).copied()
+    }
+
     /// Returns the keys of a port: those that stand first, then the others, each by rising number, a
     /// full membership before a limited one.
     #[must_use]
@@ -187,7 +194,8 @@ impl Partitions {
                 }
             }
         }
-        let key = |(_, key, limited): (bool, u16, bool)| PKey(if limited { key } else { key | 0x8000 });
+        let key =
+            |(_, key, limited): (bool, u16, bool)| PKey(if limited { key } else { key | 0x8000 });
         first.into_iter().map(key).collect()
     }
 }

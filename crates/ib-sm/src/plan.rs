@@ -11,7 +11,7 @@ use std::time::Duration;
 use ib_routing::check::{CheckReport, check};
 use ib_routing::engine::{Outcome, Refusal};
 use ib_routing::subnet::SubnetError;
-use ib_routing::{EngineList, LidOptions, Lfts, Routing, RoutingOptions, Subnet, SubnetOptions};
+use ib_routing::{EngineList, Lfts, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions};
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
 use ib_types::{Guid, Lid, Lmc};
 use ib_wire::mad::sm::PortInfo;

@@ -13,28 +13,27 @@
 use std::collections::BTreeMap;
 
 use ib_link::{Datagram, Incoming};
-use ib_mad::{
-    Message, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent,
-};
+use ib_mad::{Message, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
 use ib_types::{Gid, Guid, Instant};
 use ib_wire::mad::rmpp::{self, RmppFlags, RmppHeader, RmppStatus, RmppType};
 use ib_wire::mad::sa::{
-    GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingRecord, LinkRecord,
-    MCMemberRecord, MultiPathRecord, NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord, Record, SaHeader,
-    ServiceRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, TraceRecord,
+    GuidInfoRecord, InformInfo, InformInfoRecord, LifeTimeCode, LinearForwardingRecord, LinkRecord,
+    MCMemberRecord, MultiPathRecord, NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord,
+    Record, SaHeader, ServiceRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, TraceRecord,
 };
 use ib_wire::mad::sm::notice::{GidDetails, NoticeType};
 use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
+use crate::config::SmConfig;
 use crate::tables::Tables;
 
 mod groups;
 mod path;
 mod records;
 mod services;
-mod subscriptions;
 pub(crate) mod subnet;
+mod subscriptions;
 
 use groups::Groups;
 use records::Query;
@@ -94,7 +93,8 @@ struct Records {
 impl Known<'_> {
     /// Returns the LID and GID of the manager.
     fn place(&self) -> (u16, Gid) {
-        let lid = self.subnet.and_then(|subnet| subnet.found.own.and_then(|own| subnet.base_lid(own)));
+        let lid =
+            self.subnet.and_then(|subnet| subnet.found.own.and_then(|own| subnet.base_lid(own)));
         let prefix = self.subnet.map_or(0, |subnet| subnet.prefix);
         (lid.unwrap_or(0), Gid::new(prefix, self.manager.guid))
     }
@@ -107,13 +107,22 @@ impl Records {
 }
 
 impl Administration {
-    pub(crate) fn new() -> Self {
+    /// Starts with the groups that partitions ask for.
+    pub(crate) fn new(config: &SmConfig) -> Self {
+        let mut groups = Groups::default();
+        for partition in config.partitions.all() {
+            if let Some(group) = &partition.ipoib {
+                let life_time = LifeTimeCode(config.packet_life_time);
+                // There are fewer partitions than multicast LIDs, and no two have the same key.
+                let _ = groups.add_broadcast(partition, group, life_time);
+            }
+        }
         Self {
             responder: Responder::new(ResponderConfig::default()),
             reporter: Requester::new(RequesterConfig { tag: REPORTER, ..Default::default() }),
             services: Services::default(),
             subscriptions: Subscriptions::default(),
-            groups: Groups::default(),
+            groups,
         }
     }
 
@@ -240,13 +249,11 @@ impl Administration {
                     Err(status) => self.refuse(request, status),
                 }
             }
-            (Method::GET | Method::GET_TABLE, _) => {
-                match self.read(now, request, subnet, known) {
-                    Ok(records) if mad.method() == Method::GET => self.one(request, &records),
-                    Ok(records) => self.table(request, records),
-                    Err(status) => self.refuse(request, status),
-                }
-            }
+            (Method::GET | Method::GET_TABLE, _) => match self.read(now, request, subnet, known) {
+                Ok(records) if mad.method() == Method::GET => self.one(request, &records),
+                Ok(records) => self.table(request, records),
+                Err(status) => self.refuse(request, status),
+            },
             _ => self.refuse(request, MadStatus::BAD_METHOD_ATTRIBUTE),
         }
     }

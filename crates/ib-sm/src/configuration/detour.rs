@@ -42,7 +42,8 @@ pub(super) fn find(
         if !(0..switches.nodes.len()).any(changed) {
             continue;
         }
-        rings.find(|at| [switches.next(at, switches.old_port(at, lid)), switches.next(at, new(at))]);
+        rings
+            .find(|at| [switches.next(at, switches.old_port(at, lid)), switches.next(at, new(at))]);
         for (at, node) in switches.nodes.iter().enumerate() {
             if rings.on_ring[at] && changed(at) {
                 result.entry(*node).or_default().push(lid);
@@ -74,11 +75,7 @@ struct Switches<'a> {
 }
 
 impl<'a> Switches<'a> {
-    fn new(
-        rows: &BTreeMap<NodeIndex, SwitchId>,
-        found: &'a Found,
-        tables: &'a Tables,
-    ) -> Self {
+    fn new(rows: &BTreeMap<NodeIndex, SwitchId>, found: &'a Found, tables: &'a Tables) -> Self {
         let mut number = BTreeMap::new();
         for (at, &node) in rows.keys().enumerate() {
             number.insert(node, at as u32);
@@ -194,4 +191,3 @@ impl Rings {
         }
     }
 }
-

@@ -1,5 +1,6 @@
 //! The settings of ports.
 
+use ib_types::PKey;
 use ib_wire::mad::sm::{CapabilityMask, MtuCode, PhysState, PortInfo, PortState, VlCap};
 
 use super::Context;
@@ -44,6 +45,43 @@ pub(super) fn may_activate(place: Place, found: &Found) -> bool {
     let full_port0 =
         place.port == 0 && node.switch.as_ref().is_some_and(|switch| switch.enhanced_port0);
     waits && (full_port0 || port.peer.is_some())
+}
+
+/// Returns the P_Keys that a port shall have, by block. Those that it has already stay where they are:
+/// programs know them by their place. `None` for a port that holds none.
+pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; 32]>> {
+    let (found, partitions) = (&*context.found, &context.config.partitions);
+    let (port, kind) = (found.port(place), found.node(place.node).kind);
+    let own =
+        found.own.is_some_and(|own| own.node == place.node && (own == place || kind.is_switch()));
+    let mut wanted = partitions.keys(port.guid, kind, own);
+    let first = partitions.first_key(&wanted);
+    let mut tables = port.p_keys.clone();
+    let slots: Vec<&mut PKey> = tables.iter_mut().flatten().collect();
+    let mut slots = slots;
+    if slots.is_empty() {
+        return None;
+    }
+    for (at, slot) in slots.iter_mut().enumerate() {
+        match wanted.iter().position(|key| key == *slot) {
+            // The first place is for the key that shall stand there.
+            Some(found) if at > 0 || first.is_none_or(|first| first == **slot) => {
+                wanted.remove(found);
+            }
+            _ => **slot = PKey(0),
+        }
+    }
+    if let Some(first) = first
+        && let Some(at) = wanted.iter().position(|&key| key == first)
+    {
+        wanted.remove(at);
+        *slots[0] = first;
+    }
+    let mut left = wanted.into_iter();
+    for slot in slots.iter_mut().filter(|slot| slot.partition() == 0) {
+        **slot = left.next().unwrap_or(PKey(0));
+    }
+    Some(tables)
 }
 
 /// Makes settings that change no state when they are written.

@@ -78,9 +78,7 @@ fn every_order_in_every_state() {
                     (SmInfo::HANDOVER, SmState::MASTER, _) => Some(Told::TakeOver),
                     (SmInfo::ACKNOWLEDGE, SmState::STANDBY, _) => Some(Told::Nothing),
                     (SmInfo::DISABLE, SmState::MASTER, SmState::STANDBY) => Some(Told::Disable),
-                    (SmInfo::STANDBY, SmState::MASTER, SmState::NOT_ACTIVE) => {
-                        Some(Told::Standby)
-                    }
+                    (SmInfo::STANDBY, SmState::MASTER, SmState::NOT_ACTIVE) => Some(Told::Standby),
                     (SmInfo::DISCOVER, SmState::MASTER, SmState::STANDBY) => Some(Told::Discover),
                     _ => None,
                 };

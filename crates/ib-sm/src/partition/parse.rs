@@ -27,7 +27,8 @@ struct Token<'t> {
 pub fn parse(file_name: &str, bytes: &[u8]) -> Result<Vec<Partition>, ParseError> {
     let text = checked(file_name, bytes)?;
     let tokens = tokens(text);
-    let mut reader = Reader { file: file_name, tokens: &tokens, at: 0, end: text.lines().count().max(1) };
+    let mut reader =
+        Reader { file: file_name, tokens: &tokens, at: 0, end: text.lines().count().max(1) };
     let mut partitions = Vec::new();
     let mut keys = BTreeSet::new();
     while reader.peek().is_some() {
@@ -74,7 +75,6 @@ impl<'t> Reader<'t> {
         self.tokens.get(self.at).copied()
     }
 
-
     /// Takes a sign or word when it is next.
     fn eat(&mut self, text: &str) -> bool {
         let eaten = self.peek().is_some_and(|token| token.text == text);
@@ -107,7 +107,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Takes `=` and a number in a range.
-    fn number(&mut self, what: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, ParseError> {
+    fn number(
+        &mut self,
+        what: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<u64, ParseError> {
         let expected = format!("{what}, {:#x} to {:#x}", range.start(), range.end());
         self.want("=", &format!("`=` and {expected}"))?;
         let token = self.word(&expected)?;
@@ -212,13 +216,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn member(
-        &mut self,
-        partition: &mut Partition,
-        default: Membership,
-    ) -> Result<(), ParseError> {
-        let expected =
-            "a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS or SELF";
+    fn member(&mut self, partition: &mut Partition, default: Membership) -> Result<(), ParseError> {
+        let expected = "a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS or SELF";
         let token = self.word(expected)?;
         let who = match token.text {
             "ALL" => Who::All,

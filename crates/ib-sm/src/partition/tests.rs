@@ -38,14 +38,26 @@ fn a_file_says_who_is_in_what() {
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
     for (text, message) in [
-        ("Default=0x7fff", "1:1: found the end of the file, expected `,` and a flag, `:` and members, or `;`"),
+        (
+            "Default=0x7fff",
+            "1:1: found the end of the file, expected `,` and a flag, `:` and members, or `;`",
+        ),
         ("a=0x10 : 0x1 0x2;", "1:14: found `0x2`, expected `,` and another member, or `;`"),
         ("a=0 : ALL;", "1:3: found `0`, expected a P_Key, 0x1 to 0x7fff"),
-        ("a=0x10:;\nb=0x8010:;", "2:3: found `0x8010`, expected a P_Key that no other partition has"),
+        (
+            "a=0x10:;\nb=0x8010:;",
+            "2:3: found `0x8010`, expected a P_Key that no other partition has",
+        ),
         ("a=1, mtu=9 : ALL;", "1:10: found `9`, expected an MTU code, 0x1 to 0x5"),
-        ("a=1, fast : ALL;", "1:6: found `fast`, expected one of ipoib, indx0, rate, mtu, sl, scope, Q_Key, TClass, FlowLabel, defmember"),
+        (
+            "a=1, fast : ALL;",
+            "1:6: found `fast`, expected one of ipoib, indx0, rate, mtu, sl, scope, Q_Key, TClass, FlowLabel, defmember",
+        ),
         ("a=1 : ALL=some;", "1:11: found `some`, expected full, limited or both"),
-        ("a=1 : host1;", "1:7: found `host1`, expected a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS or SELF"),
+        (
+            "a=1 : host1;",
+            "1:7: found `host1`, expected a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS or SELF",
+        ),
         (": ALL;", "1:1: found `:`, expected the name of a partition"),
     ] {
         assert_eq!(read(text).unwrap_err(), format!("partitions.conf:{message}"), "{text}");

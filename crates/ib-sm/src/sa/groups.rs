@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ib_types::{Gid, Guid, PKey, QKey};
 use ib_wire::mad::MadStatus;
-use ib_wire::mad::sa::{ComponentMask, JoinState, LifeTimeCode, MCMemberRecord, RateCode, Selector};
+use ib_wire::mad::sa::{
+    ComponentMask, JoinState, LifeTimeCode, MCMemberRecord, RateCode, Selector,
+};
 use ib_wire::mad::sm::{MtuCode, MulticastForwardingBlock};
 
 use super::records::Query;
+use crate::partition::{Broadcast, Partition};
 
 /// The last multicast LID; 0xffff is permissive.
 const LAST_LID: u16 = 0xfffe;
@@ -158,7 +161,13 @@ impl Groups {
         let mtu = choose(
             (mask.has(MTU), mask.has(MTU_SELECTOR)),
             (wanted.mtu_selector, wanted.mtu),
-            [MtuCode::MTU_4096, MtuCode::MTU_2048, MtuCode::MTU_1024, MtuCode::MTU_512, MtuCode::MTU_256],
+            [
+                MtuCode::MTU_4096,
+                MtuCode::MTU_2048,
+                MtuCode::MTU_1024,
+                MtuCode::MTU_512,
+                MtuCode::MTU_256,
+            ],
             |code| u32::from(code.0),
             u32::from(ability.mtu.0),
         )?;
@@ -235,8 +244,12 @@ impl Groups {
 
     /// Takes a port that has gone out of all groups; returns the groups that have gone with it.
     pub(super) fn forget(&mut self, port: Gid) -> Vec<MCMemberRecord> {
-        let with: Vec<Gid> =
-            self.by_gid.iter().filter(|(_, it)| it.members.contains_key(&port)).map(|(&gid, _)| gid).collect();
+        let with: Vec<Gid> = self
+            .by_gid
+            .iter()
+            .filter(|(_, it)| it.members.contains_key(&port))
+            .map(|(&gid, _)| gid)
+            .collect();
         let mut gone = Vec::new();
         for mgid in with {
             let group = self.by_gid.get_mut(&mgid).expect("just seen");
@@ -328,8 +341,7 @@ fn choose<T: Copy>(
 ) -> Result<T, MadStatus> {
     let selector = if with_selector { selector } else { Selector::EXACTLY };
     let admitted = |offer: &T| {
-        order(*offer) <= most
-            && (!given || selector.admits(&order(wanted), &order(*offer)))
+        order(*offer) <= most && (!given || selector.admits(&order(wanted), &order(*offer)))
     };
     offers.into_iter().find(admitted).ok_or(MadStatus::SA_REQUEST_INVALID)
 }
@@ -364,32 +376,36 @@ fn fits(
 }
 
 impl Groups {
-    /// Makes a group that stays, such as that of IPoIB's broadcasts in a partition.
-    pub(super) fn add_lasting(
+    /// Makes the broadcast group of `IPoIB` in a partition, which stays; RFC 4391, chapter 4.
+    pub(super) fn add_broadcast(
         &mut self,
-        mgid: Gid,
-        p_key: PKey,
-        q_key: QKey,
-        (mtu, rate, life_time): (MtuCode, RateCode, LifeTimeCode),
-    ) -> Result<u16, MadStatus> {
-        let mask = ComponentMask(0);
-        let mlid = self.free_lid(mask, &MCMemberRecord::zeroed())?;
+        partition: &Partition,
+        group: &Broadcast,
+        life_time: LifeTimeCode,
+    ) -> Result<(), MadStatus> {
+        let key = partition.key | 0x8000;
+        let head = 0xff10_401b_0000_0000 | u64::from(group.scope) << 48 | u64::from(key) << 16;
+        let mgid = Gid(u128::from(head) << 64 | 0xffff_ffff);
+        let mlid = self.free_lid(ComponentMask(0), &MCMemberRecord::zeroed())?;
         let shared = MCMemberRecord {
             mgid,
-            q_key,
+            q_key: QKey(group.q_key),
             mlid,
             mtu_selector: Selector::EXACTLY,
-            mtu,
-            p_key,
+            mtu: group.mtu,
+            traffic_class: group.traffic_class,
+            p_key: PKey(key),
             rate_selector: Selector::EXACTLY,
-            rate,
+            rate: group.rate,
             life_time_selector: Selector::EXACTLY,
             life_time,
-            scope: 2,
+            sl: partition.sl,
+            flow_label: group.flow_label,
+            scope: group.scope,
             ..MCMemberRecord::zeroed()
         };
         self.by_lid.insert(mlid, mgid);
         self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: true });
-        Ok(mlid)
+        Ok(())
     }
 }

@@ -139,7 +139,8 @@ pub(super) fn trace_records(
     let found = &subnet.found;
     let records = steps.into_iter().map(|(node, entry, exit)| {
         let known = found.node(node);
-        let guid = |port: Option<u8>| port.map_or(Guid::ZERO, |port| found.port(node.at(port)).guid);
+        let guid =
+            |port: Option<u8>| port.map_or(Guid::ZERO, |port| found.port(node.at(port)).guid);
         TraceRecord {
             gid_prefix: subnet.prefix,
             node_type: known.info.node_type,

@@ -99,7 +99,7 @@ pub(super) fn node_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
 }
 
 pub(super) fn port_info_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
-    /// The bit of CapabilityMask, which selects ports that have at least these capabilities.
+    /// The bit of `CapabilityMask`, which selects ports that have at least these capabilities.
     const CAPABILITIES: u8 = 7;
     let wanted = PortInfoRecord::parse(query.template.first_chunk().expect("68 bytes"));
     let wanted: Option<CapabilityMask> =
@@ -135,18 +135,13 @@ pub(super) fn link_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
     for (place, from_lid) in ports(subnet, query) {
         let Some(peer) = subnet.found.port(place).peer else { continue };
         let Some(to_lid) = subnet.base_lid(peer) else { continue };
-        let record =
-            LinkRecord { from_lid, from_port: place.port, to_port: peer.port, to_lid };
+        let record = LinkRecord { from_lid, from_port: place.port, to_port: peer.port, to_lid };
         query.without(LID).add(&record, &mut records);
     }
     records
 }
 
-pub(super) fn forwarding_records(
-    subnet: &Subnet,
-    tables: &Tables,
-    query: &Query<'_>,
-) -> Vec<u8> {
+pub(super) fn forwarding_records(subnet: &Subnet, tables: &Tables, query: &Query<'_>) -> Vec<u8> {
     let mut records = Vec::new();
     for (node, lid) in switches(subnet, query) {
         let Some(table) = tables.get(&subnet.found.node(node).info.node_guid) else { continue };
@@ -193,8 +188,7 @@ pub(super) fn p_key_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
             let mut table = PKeyTable::zeroed();
             table.keys[..keys.len()].copy_from_slice(keys);
             let lid = subnet.lids(place).0;
-            let record =
-                PKeyTableRecord { lid, block, port: place.port, table, ..PKeyTableRecord::zeroed() };
+            let record = PKeyTableRecord { lid, block, port: place.port, table };
             query.without(LID).add(&record, &mut records);
         }
     }

@@ -1,7 +1,7 @@
 //! The subnet as administration knows it: what was found, the plan that was written, and indexes over
 //! both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ib_routing::SwitchId;
@@ -10,6 +10,7 @@ use ib_wire::mad::sa::{LifeTimeCode, RateCode};
 use ib_wire::mad::sm::MtuCode;
 
 use super::groups::Ability;
+use crate::config::SmConfig;
 use crate::found::{Found, NodeIndex, Place};
 use crate::plan::Plan;
 
@@ -26,9 +27,14 @@ pub(crate) struct Subnet {
     /// The end port of each LID: the node's number and that of its port.
     places: Vec<u32>,
     by_guid: BTreeMap<Guid, Place>,
+    /// The partitions of each end port; ports with the same ones share them.
+    p_keys: BTreeMap<Guid, Arc<[PKey]>>,
     /// The row of each switch in the tables, by node.
     rows: Vec<Option<SwitchId>>,
 }
+
+/// A node on a way, and the ports by which the way enters and leaves it.
+pub(crate) type Step = (NodeIndex, Option<u8>, Option<u8>);
 
 /// What holds on the whole way from one port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +46,28 @@ pub(crate) struct Way {
 }
 
 impl Subnet {
-    pub(crate) fn new(found: Found, plan: Arc<Plan>, prefix: u64, life_time: LifeTimeCode) -> Self {
+    pub(crate) fn new(found: Found, plan: Arc<Plan>, config: &SmConfig) -> Self {
+        let mut known_sets: BTreeSet<Arc<[PKey]>> = BTreeSet::new();
+        let mut p_keys = BTreeMap::new();
         let mut places = vec![NOWHERE; usize::from(plan.max_lid) + 1];
         let mut by_guid = BTreeMap::new();
         for place in found.end_ports() {
             let guid = found.port(place).guid;
             let Some(&(first, count)) = plan.end_ports.get(&guid) else { continue };
             by_guid.insert(guid, place);
+            let kind = found.node(place.node).kind;
+            let own = found
+                .own
+                .is_some_and(|own| own.node == place.node && (own == place || kind.is_switch()));
+            let keys: Arc<[PKey]> = config.partitions.keys(guid, kind, own).into();
+            let keys = match known_sets.get(&keys) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    known_sets.insert(Arc::clone(&keys));
+                    keys
+                }
+            };
+            p_keys.insert(guid, keys);
             let packed = place.node.0 << 8 | u32::from(place.port);
             for lid in first.get()..first.get() + count {
                 if let Some(entry) = places.get_mut(usize::from(lid)) {
@@ -60,7 +81,8 @@ impl Subnet {
                 rows[node.0 as usize] = Some(SwitchId(row as u16));
             }
         }
-        Self { found, plan, prefix, life_time, places, by_guid, rows }
+        let life_time = LifeTimeCode(config.packet_life_time);
+        Self { found, plan, prefix: config.subnet_prefix, life_time, places, by_guid, p_keys, rows }
     }
 
     /// Returns the ports with LIDs, by rising GUID.
@@ -118,8 +140,9 @@ impl Subnet {
     }
 
     /// Returns the partitions of an end port.
-    pub(crate) fn p_keys(&self, _end_port: Place) -> &[PKey] {
-        &[PKey::DEFAULT]
+    pub(crate) fn p_keys(&self, end_port: Place) -> &[PKey] {
+        let guid = self.found.port(end_port).guid;
+        self.p_keys.get(&guid).map_or(&[], |keys| keys)
     }
 
     /// Follows the tables from a port to a LID, which belongs to another port: what holds on the whole
@@ -145,12 +168,7 @@ impl Subnet {
 
     /// Follows the tables from a port to a LID: the nodes, and by which ports the way enters and leaves
     /// each. `None` when they do not lead there.
-    pub(crate) fn steps(
-        &self,
-        from: Place,
-        to: Place,
-        lid: u16,
-    ) -> Option<Vec<(NodeIndex, Option<u8>, Option<u8>)>> {
+    pub(crate) fn steps(&self, from: Place, to: Place, lid: u16) -> Option<Vec<Step>> {
         let mut steps = vec![(from.node, None, None)];
         self.walk(from, to, lid, |leaves, enters| {
             if let Some(last) = steps.last_mut() {

@@ -34,7 +34,8 @@ const QUIET: Duration = Duration::from_secs(90);
 
 /// What a seed decides, each number drawn from a stream of its own.
 fn draw(seed: u64, what: u64, below: u64) -> u64 {
-    let mut value = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ what.wrapping_mul(0xd1b5_4a32_d192_ed03);
+    let mut value =
+        seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ what.wrapping_mul(0xd1b5_4a32_d192_ed03);
     value ^= value >> 32;
     value = value.wrapping_mul(0xd6e8_feb8_6659_fd93);
     (value ^ value >> 32) % below
@@ -66,8 +67,8 @@ fn run(seed: u64) -> Tally {
     let faults: Vec<Step> = faults.into_iter().filter(honest).collect();
     sim.load_script(&faults).expect("the faults fit the fabric");
     if std::env::var_os("SM_FIRST").is_some() {
-        println!("{kind}, {engine}, {} faults", faults.len());
-        faults.iter().for_each(|step| println!("  {:?} {:?}", step.at, step.command));
+        eprintln!("{kind}, {engine}, {} faults", faults.len());
+        faults.iter().for_each(|step| eprintln!("  {:?} {:?}", step.at, step.command));
     }
     let mut lab = Lab::with(sim);
     lab.watch_for_loops();
@@ -75,7 +76,7 @@ fn run(seed: u64) -> Tally {
         sm_priority: priority,
         max_smps: 1 + draw(seed, 3, 32) as usize,
         routing: RoutingConfig {
-            engines: format!("{engine},no_fallback,minhop").parse().unwrap(),
+            engines: format!("{engine},no_fallback,minhop").parse().expect("a list of engines"),
             ..RoutingConfig::default()
         },
         ..SmConfig::default()
@@ -104,7 +105,7 @@ fn run(seed: u64) -> Tally {
     }
     lab.run_for(QUIET);
     if std::env::var_os("SM_FIRST").is_some() {
-        lab.stations.iter().for_each(|station| println!("{station}"));
+        lab.stations.iter().for_each(|station| eprintln!("{station}"));
     }
     lab.check();
     let masters: Vec<_> =
@@ -125,7 +126,9 @@ fn run(seed: u64) -> Tally {
 #[test]
 fn a_managed_fabric_among_faults() {
     let number = |name: &str, default: u64| match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}: expected a number")),
+        Ok(text) => {
+            text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}: expected a number"))
+        }
         Err(_) => default,
     };
     let (first, runs) = (number("SM_FIRST", 0), number("SM_RUNS", 30));
@@ -139,7 +142,7 @@ fn a_managed_fabric_among_faults() {
         all.detoured += tally.detoured;
         all.handovers += tally.handovers;
     }
-    println!(
+    eprintln!(
         "{runs} runs in {:.1} s: {} sweeps, {} changes of managers, {} states of tables looked at, {} \
          entries gave way",
         start.elapsed().as_secs_f64(),

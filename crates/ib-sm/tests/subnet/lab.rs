@@ -43,8 +43,8 @@ pub(crate) struct Station {
 /// Makes a fabric of a kind, such as `"torus 3x3 hosts=1"`.
 pub(crate) fn generated(kind: &str) -> Fabric {
     let words: Vec<&str> = kind.split(' ').collect();
-    let kind = Kind::parse(words[0], &words[1..]).unwrap();
-    generate::generate(&kind, &generate::Options::default()).unwrap()
+    let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
+    generate::generate(&kind, &generate::Options::default()).expect("a fabric")
 }
 
 impl Lab {
@@ -93,7 +93,7 @@ impl Lab {
     /// Starts a manager on a port.
     pub(crate) fn add_at(&mut self, port: PortId, config: SmConfig) -> usize {
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-        let client = self.sim.attach(port, options).unwrap();
+        let client = self.sim.attach(port, options).expect("there is room");
         let guid = self.sim.link_port(port).port_guid;
         self.stations.push(Station {
             manager: SubnetManager::new(config, guid, self.sim.now()),
@@ -189,7 +189,11 @@ impl Lab {
                     at = to;
                     steps += 1;
                     let name = sim.node_name(start);
-                    assert!(steps <= nodes.len(), "LID {lid} goes round from {name} at {:?}", sim.now());
+                    assert!(
+                        steps <= nodes.len(),
+                        "LID {lid} goes round from {name} at {:?}",
+                        sim.now()
+                    );
                 }
             }
         }
@@ -209,7 +213,7 @@ impl Lab {
                 while let Some(event) = station.manager.poll_event() {
                     if std::env::var_os("TRACE").is_some() {
                         let text: String = format!("{event:?}").chars().take(100).collect();
-                        println!("{now:?} {} {text}", station.manager.info().guid);
+                        eprintln!("{now:?} {} {text}", station.manager.info().guid);
                     }
                     match event {
                         SmEvent::Fault(fault) => station.faults.push(fault),
@@ -265,14 +269,18 @@ impl Lab {
     pub(crate) fn find_switch(&self, guid: Guid) -> NodeId {
         let sim = &self.sim;
         let mut nodes = sim.node_ids().filter(|&node| sim.is_switch(node));
-        let own = |node: NodeId| sim.node_info(sim.find_port(node, 0).unwrap()).node_guid;
+        let own = |node: NodeId| {
+            sim.node_info(sim.find_port(node, 0).expect("every switch has a port 0")).node_guid
+        };
         nodes.find(|&node| own(node) == guid).expect("there is such a switch")
     }
 
     /// Returns the node that has a LID.
     pub(crate) fn owner(&self, lid: u16) -> NodeId {
         let sim = &self.sim;
-        let end = |node: NodeId| sim.find_port(node, u8::from(!sim.is_switch(node))).unwrap();
+        let end = |node: NodeId| {
+            sim.find_port(node, u8::from(!sim.is_switch(node))).expect("every node has an end port")
+        };
         sim.node_ids().find(|&node| sim.port_info(end(node)).lid == lid).expect("the LID is given")
     }
 

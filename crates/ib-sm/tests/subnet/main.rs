@@ -23,7 +23,10 @@ fn a_fabric_comes_up() {
         assert_eq!(station.states, [SmState::MASTER]);
         assert_eq!(station.last().written.detoured, 0, "nothing was there before");
         lab.check();
-        assert!(lab.sim.now().as_nanos() < 1_000_000_000, "a fabric without losses takes no second");
+        assert!(
+            lab.sim.now().as_nanos() < 1_000_000_000,
+            "a fabric without losses takes no second"
+        );
     }
 }
 
@@ -72,7 +75,8 @@ fn a_link_that_fails_is_routed_around_and_only_entries_that_must_change_do() {
     for (row, &guid) in (0..).map(SwitchId).zip(&before.switches) {
         assert_eq!(after.switches[row.index()], guid);
         for lid in 1..=before.max_lid {
-            let (old, new) = (before.routing.lfts.port(row, lid), after.routing.lfts.port(row, lid));
+            let (old, new) =
+                (before.routing.lfts.port(row, lid), after.routing.lfts.port(row, lid));
             if old != new {
                 changed += 1;
                 let (at, to) = (lab.find_switch(guid), lab.owner(lid));

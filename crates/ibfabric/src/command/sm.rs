@@ -73,8 +73,7 @@ fn config(args: &Arc<SmArgs>) -> SmConfig {
         routing: RoutingConfig {
             engines: args.engine.clone(),
             options: Some(Arc::new(move |subnet| {
-                input::routing_options(subnet, &for_options.engines)
-                    .map_err(Failure::into_message)
+                input::routing_options(subnet, &for_options.engines).map_err(Failure::into_message)
             })),
             lids: LidOptions {
                 lmc: args.lmc,
