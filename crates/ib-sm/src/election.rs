@@ -50,6 +50,12 @@ pub(crate) fn decide(own: &SmInfo, found: &Found) -> Outcome {
     }
 }
 
+/// Returns true when a better manager explores the subnet: once it has seen that there is a master it
+/// waits to be given the subnet.
+pub(crate) fn better_is_coming(own: &SmInfo, found: &Found) -> bool {
+    found.managers.values().any(|info| info.state == SmState::DISCOVERING && info.beats(own))
+}
+
 /// Returns the manager that beats the others.
 fn best<'a>(
     managers: impl Iterator<Item = (&'a Place, &'a SmInfo)>,

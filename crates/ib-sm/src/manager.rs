@@ -68,6 +68,8 @@ pub struct SubnetManager {
     fresh: bool,
     /// Whether the subnet has to be explored again.
     stale: bool,
+    /// Whether it has to be soon: something was not done, or a better manager is just coming.
+    unsettled: bool,
     /// The switches whose tables are read again with the next look, by node GUID.
     doubtful: BTreeSet<Guid>,
     /// How often the manager looked for changes.
@@ -143,6 +145,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
+            unsettled: false,
             doubtful: BTreeSet::new(),
             looks: 0,
             faults: Default::default(),
@@ -331,14 +334,20 @@ impl SubnetManager {
             }
         }
         self.doubtful.clear();
-        let unsure = self.state != SmState::MASTER || left.is_empty() || self.sweep.faults > 0;
+        let unsure = std::mem::take(&mut self.unsettled)
+            || self.state != SmState::MASTER
+            || left.is_empty()
+            || self.sweep.faults > 0;
         self.stale |= unsure;
         self.stage = Stage::Looking { left, waiting: 0 };
     }
 
     /// Waits for the next look at the subnet.
     fn rest(&mut self, now: Instant) {
-        self.stage = Stage::Idle { next: self.config.sweep_interval.map(|wait| now + wait) };
+        let next = self.config.sweep_interval.map(|wait| now + wait);
+        let soon = now + self.config.timing.timeout * (self.config.timing.retries + 1);
+        let next = if self.unsettled { Some(next.map_or(soon, |at| at.min(soon))) } else { next };
+        self.stage = Stage::Idle { next };
     }
 
     fn become_state(&mut self, state: SmState) {
@@ -491,6 +500,7 @@ impl SubnetManager {
         match election::decide(&self.info(), &self.found) {
             Outcome::Master => {
                 self.become_state(SmState::MASTER);
+                self.unsettled = election::better_is_coming(&self.info(), &self.found);
                 self.plan();
             }
             Outcome::Standby(master) => self.stand_by(now, master),
@@ -539,12 +549,9 @@ impl SubnetManager {
         let report = self.sweep.report(now, plan, written, nodes, &counters);
         self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
         self.fresh = false;
+        // Whoever did not answer may be gone: what was found is not true any more.
+        self.unsettled |= incomplete;
         self.rest(now);
-        if incomplete && let Stage::Idle { next } = &mut self.stage {
-            // Whoever did not answer may be gone: what was found is not true any more.
-            let soon = now + self.config.timing.timeout * (self.config.timing.retries + 1);
-            *next = Some(next.map_or(soon, |next| next.min(soon)));
-        }
     }
 
     /// Answers by a new state of the subnet from now on, and tells which ports have come and gone.
