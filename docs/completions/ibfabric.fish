@@ -30,6 +30,7 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "gen" -d 'Writes a
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "check" -d 'Checks anybody\'s forwarding tables'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sm" -d 'Manages a subnet'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l speed -d 'The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR' -r
@@ -125,9 +126,45 @@ json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim help" -f -a "gen" -d 'Writes a fabric file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l sim -d 'A fabric that is simulated inside this process, in virtual time; nobody else can reach it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l ibsim -d 'A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name the one that the environment names, as Debian\'s libumad2sim does it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s l -l lmc -d '2^N LIDs for every channel adapter port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s P -l pconfig -d 'Who may talk to whom, as OpenSM\'s partition file has it; all ports are full members of the default partition without it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s p -l priority -d 'The priority among managers, 0 to 15: the higher one wins, then the lower port GUID' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s s -l sweep -d 'Seconds between light sweeps; 0 for none' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s a -l root-guids -l root_guid_file -d 'GUIDs of root switches, or of channel adapters on them (updn, ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s u -l cn-guids -l cn_guid_file -d 'Port GUIDs of compute nodes (ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s G -l io-guids -l io_guid_file -d 'Port GUIDs of I/O nodes (ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s H -l max-reverse-hops -d 'How many hops a path to an I/O node may lead back up (ftree)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s i -l ignore-guids -d 'Ports that link load equalisation does not count: a switch GUID and a port per line, or a port GUID, which stands for the switch port that leads to it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s X -l guid-routing-order -d 'Port GUIDs to be routed first, in order' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s O -l port-search-ordering -d 'Ports to be tried first, in order: a switch GUID and its ports per line' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s w -l hop-weights -d 'Weights of links in hops: a switch GUID, a port and a weight per line' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s m -l ids-guids -d 'Identifiers that break ties of rank: a switch GUID and a number per line (updn)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l scatter-ports -d 'Draws among least used ports by this seed; 0 for none' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l lash-start-vl -d 'The lowest virtual lane to use (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l virtual-lanes -d 'The number of data virtual lanes of every link; 8 without it (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s U -l lfts -l lfts_file -d 'Forwarding tables to load (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s M -l lid-matrix -l lid_matrix_file -d 'Lid matrix to load (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l keep-lfts -d 'Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop, updn, dor)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s n -l maxsmps -d 'How many SMPs may be on their way' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s t -l timeout -d 'Milliseconds that an answer is waited for' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l retries -d 'How often an SMP without answer is repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the ports have'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l quasi-ftree-indexing -d 'Starts numbering the tree at its first root (ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s z -l connect-roots -d 'Lets root switches reach each other (updn, ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l port-profile-switch-nodes -d 'Counts routes to switches in link load equalisation'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l port-shifting -d 'Shifts the search for the least used port from LID to LID'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l guid-routing-order-no-scatter -d 'Does not draw for the ports of --guid-routing-order'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s o -l once -d 'Ends when the subnet is up'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "sm" -d 'Manages a subnet'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'

@@ -93,6 +93,10 @@ fn statuses(subcommand: &str) -> [(u8, &'static str); 3] {
     let (good, bad) = match subcommand {
         "gen" => ("The file was written.", "Never."),
         "sim" => ("The simulator was asked to end, or the replay is over.", "Never."),
+        "sm" => (
+            "The subnet is up, and all of it.",
+            "The subnet is up, but something does not answer or cannot be reached.",
+        ),
         "ctl" => ("All commands were done.", "A command was refused."),
         _ => (
             "The answer is good.",

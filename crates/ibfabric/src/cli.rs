@@ -78,6 +78,13 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric sim tree.net --random-faults 10 --seed 7 --record run.txt --pcap run.pcapng",
             ),
         ],
+        "sm" => &[
+            (
+                "Bring a simulated fabric up, and end:",
+                "ibfabric sm --sim tree.net --engine updn --once",
+            ),
+            ("Manage the fabric of an ibsim that runs:", "ibfabric sm --ibsim=lab"),
+        ],
         "ctl" => &[
             ("Pull a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
             ("What was refused, lost and answered:", "ibfabric sim ctl stats --format json"),

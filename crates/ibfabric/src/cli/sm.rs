@@ -31,6 +31,18 @@ pub struct SmArgs {
     /// Assigns all LIDs anew, whatever the ports have.
     #[arg(short = 'r', long, alias = "reassign_lids")]
     pub reassign_lids: bool,
+    /// Who may talk to whom, as OpenSM's partition file has it; all ports are full members of the
+    /// default partition without it.
+    #[arg(short = 'P', long, value_name = "FILE")]
+    pub pconfig: Option<PathBuf>,
+    /// The priority among managers, 0 to 15: the higher one wins, then the lower port GUID.
+    #[arg(short = 'p', long, value_name = "N", default_value_t = 0,
+        value_parser = clap::value_parser!(u8).range(0..=15))]
+    pub priority: u8,
+    /// Seconds between light sweeps; 0 for none.
+    #[arg(short = 's', long, value_name = "S", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub sweep: u32,
     /// Options of single engines.
     #[command(flatten)]
     pub engines: EngineArgs,
@@ -58,8 +70,8 @@ pub struct SmArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct PlaceArgs {
-    /// A fabric that is simulated inside this process.
-    #[arg(long, value_name = "FABRIC")]
+    /// A fabric that is simulated inside this process, in virtual time; nobody else can reach it.
+    #[arg(long, value_name = "FABRIC", requires = "once")]
     pub sim: Option<PathBuf>,
     /// A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name
     /// the one that the environment names, as Debian's libumad2sim does it.

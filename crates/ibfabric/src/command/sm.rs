@@ -8,7 +8,7 @@ use ib_link::MadLink;
 use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_routing::LidOptions;
 use ib_sim::{ClientOptions, Options, Sim, SimLink};
-use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager, SweepReport};
+use ib_sm::{Partitions, RoutingConfig, SmConfig, SmEvent, SubnetManager, SweepReport};
 use serde::Serialize;
 
 use crate::cli::sm::SmArgs;
@@ -46,7 +46,7 @@ struct Times {
 
 pub(crate) fn run(args: SmArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let args = Arc::new(args);
-    let config = config(&args);
+    let config = config(&args)?;
     if let Some(path) = &args.place.sim {
         let fabric = input::fabric_file(path)?;
         let mut sim = Sim::new(&fabric, Options::default());
@@ -66,10 +66,12 @@ pub(crate) fn run(args: SmArgs, out: &mut Output) -> Result<Verdict, Failure> {
     drive(&args, config, &mut link, out)
 }
 
-fn config(args: &Arc<SmArgs>) -> SmConfig {
+fn config(args: &Arc<SmArgs>) -> Result<SmConfig, Failure> {
     let for_options = Arc::clone(args);
     let mut config = SmConfig {
         max_smps: args.maxsmps as usize,
+        sm_priority: args.priority,
+        sweep_interval: (args.sweep > 0).then(|| Duration::from_secs(args.sweep.into())),
         routing: RoutingConfig {
             engines: args.engine.clone(),
             options: Some(Arc::new(move |subnet| {
@@ -85,7 +87,11 @@ fn config(args: &Arc<SmArgs>) -> SmConfig {
     };
     config.timing.timeout = Duration::from_millis(args.timeout.into());
     config.timing.retries = args.retries;
-    config
+    if let Some(path) = &args.pconfig {
+        let partitions = Partitions::read(&path.display().to_string(), &input::bytes(path)?);
+        config.partitions = partitions.map_err(Failure::unusable)?;
+    }
+    Ok(config)
 }
 
 /// Lets a manager work on a link.
