@@ -203,7 +203,7 @@ fn a_capture_on_standard_output_is_one_and_its_end_is_not_the_simulator_s() {
     let mut said = String::new();
     let mut errors = BufReader::new(child.stderr.take().expect("piped"));
     errors.read_line(&mut said).expect("a line");
-    assert_eq!(said, "ibfabric: READY\n");
+    assert_eq!(said, "READY\n");
     let client = Client::attach(&socket, 1).expect("it may attach");
     client.send(&node_info(1, &[1]), 0xffff);
     client.receive();

@@ -59,7 +59,8 @@ pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<Strin
         "attached" => attached(serving),
         "x" => match rest.parse() {
             Ok(number) if serving.drop_client(number) => Reply::good("", Value::Null),
-            _ => Reply::bad(format!("found {rest:?}, expected the number of a client")),
+            Ok(number) => Reply::bad(format!("no client has number {number}: see Attached")),
+            Err(_) => Reply::bad(format!("found {rest:?}, expected the number of a client")),
         },
         "addresses" => addresses(serving, rest),
         "counters" => with_port(&serving.sim, rest, counters),
@@ -312,6 +313,9 @@ fn route(sim: &Sim, rest: &str) -> Reply {
     let data = json!({"ports": list, "arrives": end.is_none(), "why": end.map(|e| e.to_string())});
     match end {
         None => Reply::good(text, data),
-        Some(why) => Reply { ok: false, text: format!("{text}{why}"), data },
+        Some(why) => {
+            let way = text.lines().collect::<Vec<_>>().join(", ");
+            Reply { ok: false, text: format!("{why}, after {way}"), data }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The loop that joins the simulated fabric to the sockets of its clients.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::time::Instant as WallClock;
 
@@ -87,7 +87,8 @@ impl Serving {
         self.server.watch(signals.as_fd(), SIGNALS).map_err(failed)?;
         self.server.watch(self.console.as_fd(), CONSOLE).map_err(failed)?;
         if self.capture.as_ref().is_some_and(Capture::is_on_stdout) {
-            say!("READY");
+            // A line of its own, as it is on standard output: scripts wait for it.
+            let _ = writeln!(io::stderr(), "READY");
         } else {
             writeln!(output, "READY")?;
             output.flush()?;
