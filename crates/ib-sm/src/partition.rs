@@ -124,7 +124,7 @@ impl Partitions {
     /// manager is a full one.
     ///
     /// # Errors
-    /// As [`parse`].
+    /// As [`parse()`].
     pub fn read(file_name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
         let mut all = parse(file_name, bytes)?;
         let default = PKey::DEFAULT.partition();
