@@ -25,10 +25,9 @@ use crate::fault::Fault;
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::MulticastTables;
 use crate::plan::{Plan, PlanError, PlanJob};
-use crate::qos::QosTables;
 use crate::sa::subnet::Subnet;
 use crate::sa::{Administration, Known};
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
 mod peers;
 mod report;
@@ -60,7 +59,7 @@ pub struct SubnetManager {
     found: Found,
     tables: Tables,
     multicast: MulticastTables,
-    qos: QosTables,
+    written: WrittenTables,
     /// The members of each group, by multicast LID.
     groups: BTreeMap<u16, Vec<Guid>>,
     /// Whether members have come or gone since the tables were written.
@@ -153,7 +152,7 @@ impl SubnetManager {
             found: Found::default(),
             tables: Tables::new(),
             multicast: MulticastTables::default(),
-            qos: QosTables::new(),
+            written: WrittenTables::new(),
             groups: BTreeMap::new(),
             regroup: false,
             subnet: None,
@@ -227,6 +226,7 @@ impl SubnetManager {
         let known = Known {
             subnet: self.subnet.as_deref().filter(|_| self.state == SmState::MASTER),
             tables: &self.tables,
+            written: &self.written,
             manager: self.info(),
         };
         if self.administration.handle(now, incoming, known) {
@@ -317,9 +317,9 @@ impl SubnetManager {
 
     /// Splits what the manager is doing from what it goes by.
     const fn split(&mut self) -> (&mut Stage, Context<'_>) {
-        let Self { config, found, tables, multicast, qos, groups, fresh, stage, .. } = self;
+        let Self { config, found, tables, multicast, written, groups, fresh, stage, .. } = self;
         let reregister = *fresh && !config.no_clients_rereg;
-        (stage, Context { config, found, tables, multicast, qos, groups, reregister })
+        (stage, Context { config, found, tables, multicast, written, groups, reregister })
     }
 
     fn become_state(&mut self, state: SmState) {

@@ -11,8 +11,7 @@ use super::{SmEvent, Stage, SubnetManager};
 use crate::election::{self, Told};
 use crate::found::Place;
 use crate::multicast::MulticastTables;
-use crate::qos::QosTables;
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
 impl SubnetManager {
     /// Takes a datagram that answers nothing. Returns true when it was for a subnet manager.
@@ -79,7 +78,7 @@ impl SubnetManager {
                 // The other master may have written anything.
                 self.tables = Tables::new();
                 self.multicast = MulticastTables::default();
-                self.qos = QosTables::new();
+                self.written = WrittenTables::new();
                 self.cache = None;
                 self.fresh = true;
                 self.become_state(SmState::MASTER);
@@ -101,7 +100,7 @@ impl SubnetManager {
     fn search(&mut self, now: Instant) {
         self.become_state(SmState::DISCOVERING);
         self.tables = Tables::new();
-        self.qos = QosTables::new();
+        self.written = WrittenTables::new();
         self.cache = None;
         self.fresh = true;
         self.explore(now);

@@ -101,8 +101,8 @@ impl SubnetManager {
         // Somebody else may write to what is out of sight.
         self.tables.retain(|&guid, _| self.found.find(guid).is_some());
         self.multicast.retain(|guid| self.found.find(guid).is_some());
-        // A port whose link has just come up may have been reset with all that it was told of lanes.
-        self.qos.retain(|&(guid, port), _| {
+        // A port whose link has just come up may have been reset with all that it was told.
+        self.written.retain(|&(guid, port), _| {
             let place = self.found.find(guid).map(|node| node.at(port));
             let info = place.and_then(|place| self.found.port(place).info.as_ref());
             info.is_some_and(|info| info.port_state != PortState::INIT)
