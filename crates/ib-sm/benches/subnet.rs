@@ -21,7 +21,18 @@ struct Managed<'s> {
 impl Managed<'_> {
     /// Runs until the subnet is up.
     fn run(&mut self) -> Box<SweepReport> {
-        loop {
+        self.run_to(ib_types::Instant::NEVER).expect("the subnet comes up")
+    }
+
+    /// Runs for two seconds of the fabric's time, in which all that is known is followed up.
+    fn settle(&mut self) {
+        let end = self.link.now() + Duration::from_secs(2);
+        while self.run_to(end).is_some() {}
+    }
+
+    /// Runs until the subnet is up, or to a moment.
+    fn run_to(&mut self, end: ib_types::Instant) -> Option<Box<SweepReport>> {
+        while self.link.now() < end {
             while let Some(datagram) = self.manager.poll_transmit(self.link.now()) {
                 self.link.send(&datagram).expect("the link lives");
             }
@@ -31,16 +42,17 @@ impl Managed<'_> {
             }
             while let Some(event) = self.manager.poll_event() {
                 if let SmEvent::SubnetUp(report) = event {
-                    return report;
+                    return Some(report);
                 }
             }
             let until = self.manager.poll_timeout().expect("it looks again");
-            self.link.wait(until).expect("the link lives");
+            self.link.wait(until.min(end)).expect("the link lives");
             while let Some(incoming) = self.link.receive().expect("the link lives") {
                 self.manager.handle(self.link.now(), &incoming);
             }
             self.manager.handle_timeout(self.link.now());
         }
+        None
     }
 
     fn command(&mut self, text: &str) {
@@ -60,6 +72,7 @@ fn with_tree(run: impl FnOnce(&mut Managed<'_>)) {
     let manager = SubnetManager::new(SmConfig::default(), guid, link.now());
     let mut managed = Managed { link, manager };
     managed.run();
+    managed.settle();
     run(&mut managed);
 }
 
@@ -77,8 +90,9 @@ fn failure(c: &mut Criterion) {
                     let report = managed.run();
                     spent += start.elapsed();
                     assert!(report.written.lft_blocks > 0, "{:?}", report.written);
+                    managed.settle();
                     managed.command(&format!("relink \"leaf-{leaf:03}\"[{port}]"));
-                    managed.run();
+                    managed.settle();
                 }
                 spent
             });

@@ -76,6 +76,7 @@ impl SubnetManager {
         while let Some(completion) = self.requester.poll_event() {
             let Completion { transaction_id, attempts, result, .. } = completion;
             let Some(asked) = self.asked.remove(&transaction_id) else { continue };
+            self.pace.smp_ended();
             if let Asked::Work(Work::Clear { node, .. } | Work::Lft { node, .. }) = asked
                 && (attempts > 1 || result.is_err())
             {

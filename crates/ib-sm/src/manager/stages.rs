@@ -255,6 +255,6 @@ impl SubnetManager {
         if let Some(groups) = self.administration.take_group_changes() {
             (self.groups, self.regroup) = (groups, true);
         }
-        self.subnet = Some(Box::new(subnet));
+        self.subnet = Some(Arc::new(subnet));
     }
 }
