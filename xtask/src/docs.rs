@@ -59,6 +59,8 @@ fn page(
         "ctl" => {
             section(&mut out, "COMMANDS");
             verbatim(&mut out, ibfabric::cli::sim::CONSOLE);
+            out.extend(format!(".PP\n{}", escaped(ibfabric::cli::sim::CONSOLE_NAMES)).bytes());
+            out.push(b'\n');
         }
         _ => {}
     }

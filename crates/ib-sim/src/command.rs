@@ -33,6 +33,7 @@ use crate::sim::Sim;
 
 mod check;
 mod display;
+mod in_force;
 mod outage;
 mod parse;
 mod run;

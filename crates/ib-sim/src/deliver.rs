@@ -94,15 +94,14 @@ impl Sim {
 
     /// Returns true when a fault swallows a packet that enters a port.
     pub(crate) fn loses_arrival(&mut self, port: PortId) -> bool {
-        let parts = self.ports[port.index()].faults.as_ref().map_or(0, |faults| faults.entering);
-        happens(&mut self.rng, parts)
+        let faults = self.ports[port.index()].faults.as_deref();
+        faults.is_some_and(|faults| happens(&mut self.rng, faults.entering()))
     }
 
     /// Returns true when a fault swallows a request that the port's agent should answer.
     fn loses_request(&mut self, port: PortId, id: AttributeId) -> bool {
-        let Some(faults) = &self.ports[port.index()].faults else { return false };
-        let applies = faults.unanswered_attribute.is_none_or(|only| only == id);
-        applies && happens(&mut self.rng, faults.unanswered)
+        let faults = self.ports[port.index()].faults.as_deref();
+        faults.is_some_and(|faults| happens(&mut self.rng, faults.unanswered(id)))
     }
 
     /// Turns a packet round: the answer takes the same ends.
