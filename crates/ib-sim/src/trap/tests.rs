@@ -91,6 +91,37 @@ fn a_trap_is_repeated_until_it_is_repressed_and_less_often_after_a_while() {
 }
 
 #[test]
+#[should_panic(expected = "a fabric cannot run until a moment that never comes")]
+fn a_run_that_would_not_end_is_refused() {
+    let (mut sim, _) = made();
+    run(&mut sim, "Unlink s2[4]");
+    sim.run_until(ib_types::Instant::NEVER);
+}
+
+#[test]
+fn traps_without_an_end_let_a_client_that_waits_for_nothing_else_come_back() {
+    let mut sim = lab::ready(&lab::row(2), Options::default());
+    // Their manager is at h1, where nobody is.
+    run(&mut sim, "Unlink s2[4]");
+    let far = ib_types::Instant::from_nanos(u64::MAX - 1_000_000_000_000);
+    sim.repeat(sim.steps(), far);
+    let other = sim.end_port(lab::node(&sim, "h1")).unwrap();
+    let mut link =
+        crate::SimLink::attach(&mut sim, other, crate::ClientOptions::default()).unwrap();
+    ib_link::MadLink::wait(&mut link, ib_types::Instant::NEVER).unwrap();
+    assert!(link.sim().now() >= far);
+}
+
+#[test]
+fn no_trap_tells_the_key_of_its_port() {
+    let (mut sim, manager) = made();
+    run(&mut sim, "MKey s2 0x55 2");
+    run(&mut sim, "Unlink s2[4]");
+    let came = traps(&mut sim, manager);
+    assert_eq!((came.len(), came[0].1.mad.m_key()), (1, 0));
+}
+
+#[test]
 fn a_trap_waits_as_long_as_the_subnet_timeout_says_and_a_second_at_least() {
     let nanos = |sent, timeout| pause(sent, timeout).as_nanos();
     for timeout in 0..=17 {
@@ -177,7 +208,7 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
         let NoticeDetails::SwitchKey(details) = came[0].0.details() else { panic!("{came:?}") };
         assert_eq!((details.switch_lid, details.p_key), (lid(&sim, "s1"), PKey(0x8777)));
         assert_eq!(details.port, sim.place(at).1);
-        assert_eq!(details.valid, 0x033f, "all but the GIDs, which only a GRH has");
+        assert_eq!(details.valid.0, 0xfc00, "all but the GIDs, which only a GRH has");
         let counters = sim.counters(at);
         let expected = if inbound { (1, 0) } else { (0, 1) };
         assert_eq!((counters.rcv_constraint_errors, counters.xmit_constraint_errors), expected);

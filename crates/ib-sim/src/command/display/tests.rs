@@ -77,7 +77,12 @@ fn port() -> impl Strategy<Value = Target> {
 }
 
 fn probability() -> impl Strategy<Value = f64> {
-    prop_oneof![Just(0.0), Just(1.0), (0..1000u32).prop_map(|part| f64::from(part) / 1000.0), 0.0..1.0]
+    prop_oneof![
+        Just(0.0),
+        Just(1.0),
+        (0..1000u32).prop_map(|part| f64::from(part) / 1000.0),
+        0.0..1.0
+    ]
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
