@@ -156,6 +156,7 @@ fn describe_notice(notice: &Notice, expected: &mut Expected) {
             number("infiniband.trap.lidaddr1", details.lid1.into());
             number("infiniband.trap.lidaddr2", details.lid2.into());
             number("infiniband.trap.pkey", details.p_key.0.into());
+            number("infiniband.trap.portno", details.port.into());
             number("infiniband.trap.sl", details.sl.into());
             number("infiniband.trap.qp1", details.qp1.get().into());
             number("infiniband.trap.qp2", details.qp2.get().into());
@@ -171,7 +172,6 @@ fn describe_notice(notice: &Notice, expected: &mut Expected) {
             };
             expected.insert("infiniband.trap.datavalid", from(0));
             expected.insert("infiniband.trap.swlidaddr", from(48));
-            number("infiniband.trap.portno", details.port.into());
         }
         _ => {}
     }

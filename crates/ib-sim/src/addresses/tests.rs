@@ -197,3 +197,18 @@ fn ports_of_one_guid_have_addresses_of_their_own() {
         assert_eq!(addresses.iter().map(|(_, list)| list.len()).sum::<usize>(), 6);
     }
 }
+
+#[test]
+fn a_name_with_quotes_and_blanks_is_read_as_the_console_writes_it() {
+    use ib_topology::{Fabric, NodeSpec};
+    let mut fabric = Fabric::new();
+    let name = "the \"big\" one";
+    let spec = NodeSpec::new(NodeKind::ChannelAdapter, name, Guid(0x1000), 1);
+    fabric.add_node(spec).unwrap();
+    let sim = Sim::new(&fabric, crate::Options::default());
+    let target = Target { node: name.to_owned(), port: Some(1) };
+    let mut addresses = Addresses::derive(&sim);
+    addresses.override_from(&sim, "file", &format!("{target} 192.168.7.1\n")).unwrap();
+    let at = sim.target_port(&target).unwrap();
+    assert_eq!(addresses.of(at), ["192.168.7.1".parse::<IpAddr>().unwrap()]);
+}

@@ -121,7 +121,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 }
 
 /// Returns where the quote stands that closes a name; two of them stand for one of the name itself.
-fn closing(quoted: &str) -> Option<usize> {
+pub(crate) fn closing(quoted: &str) -> Option<usize> {
     let mut at = 0;
     loop {
         let quote = at + quoted[at..].find('"')?;
