@@ -82,6 +82,7 @@ pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::er
         .map_err(|_| format!("a payload of {} bytes: expected a MAD", packet.payload().len()))?;
     let mad = Mad(*bytes);
     let mut expected = seen(packet);
+    expected.insert("_ws.malformed", String::new());
     let mut number = |name, value: u64| {
         expected.insert(name, value.to_string());
     };
@@ -106,7 +107,6 @@ pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::er
     {
         describe_notice(&notice, &mut expected);
     }
-    expected.insert("_ws.malformed", String::new());
     Ok(expected)
 }
 
@@ -152,26 +152,10 @@ fn describe_notice(notice: &Notice, expected: &mut Expected) {
             expected.insert("infiniband.trap.gidaddr1", details.gid1.to_string());
             expected.insert("infiniband.trap.gidaddr2", details.gid2.to_string());
         }
-        NoticeDetails::SwitchKey(details) => {
-            number("infiniband.trap.lidaddr1", details.lid1.into());
-            number("infiniband.trap.lidaddr2", details.lid2.into());
-            number("infiniband.trap.pkey", details.p_key.0.into());
-            number("infiniband.trap.portno", details.port.into());
-            number("infiniband.trap.sl", details.sl.into());
-            number("infiniband.trap.qp1", details.qp1.get().into());
-            number("infiniband.trap.qp2", details.qp2.get().into());
-            expected.insert("infiniband.trap.gidaddr1", details.gid1.to_string());
-            expected.insert("infiniband.trap.gidaddr2", details.gid2.to_string());
-            // tshark 4.0 takes these two for IPv6 addresses, and shows 16 bytes from where they start.
-            // What the second one shows goes on behind the notice, where there are zeros.
-            let from = |start: usize| {
-                let bytes = notice.data[start..].iter().copied().chain(std::iter::repeat(0));
-                let mut address = [0; 16];
-                address.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-                std::net::Ipv6Addr::from(address).to_string()
-            };
-            expected.insert("infiniband.trap.datavalid", from(0));
-            expected.insert("infiniband.trap.swlidaddr", from(48));
+        NoticeDetails::SwitchKey(_) => {
+            // tshark 4.0 takes the first of the details for an IPv6 address, finds two bytes there, and
+            // reads no further.
+            expected.remove("_ws.malformed");
         }
         _ => {}
     }

@@ -209,6 +209,13 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
         assert_eq!((details.switch_lid, details.p_key), (lid(&sim, "s1"), PKey(0x8777)));
         assert_eq!(details.port, sim.place(at).1);
         assert_eq!(details.valid.0, 0xfc00, "all but the GIDs, which only a GRH has");
+        // As OpenSM's log shows it.
+        let mut bytes = [0; 54];
+        let [from, to, switch] = ["h1", "h2", "s1"].map(|name| lid(&sim, name) as u8);
+        bytes[..8].copy_from_slice(&[0xfc, 0, 0, from, 0, to, 0x87, 0x77]);
+        (bytes[11], bytes[15]) = (1, 1);
+        bytes[48..51].copy_from_slice(&[0, switch, details.port]);
+        assert_eq!(came[0].0.data, bytes);
         let counters = sim.counters(at);
         let expected = if inbound { (1, 0) } else { (0, 1) };
         assert_eq!((counters.rcv_constraint_errors, counters.xmit_constraint_errors), expected);
