@@ -413,6 +413,15 @@ fn flaps_that_overlap_hold_a_link_down_until_the_last_lets_go() {
         assert_eq!(state(&sim, "s1.2") > PortState::DOWN, half >= 8, "{half}");
     }
     assert_eq!(sim.counters(port(&sim, "s1.2")).link_downed, 1);
+    // Two at one end are two.
+    let start = sim.now();
+    for command in ["Flap s1[2] 2ms 9ms 1", "Flap s1[2] 3ms 9ms 1"] {
+        sim.run(&command.parse().unwrap()).unwrap();
+    }
+    for (micros, up) in [(1_900, false), (2_100, false), (2_900, false), (3_100, true)] {
+        sim.run_until(start + Duration::from_micros(micros));
+        assert_eq!(state(&sim, "s1.2") > PortState::DOWN, up, "{micros}");
+    }
 }
 
 #[test]

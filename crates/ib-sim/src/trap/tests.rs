@@ -255,6 +255,27 @@ fn a_flood_of_violations_leaves_room_for_other_traps_and_its_last_one_is_told() 
 }
 
 #[test]
+fn each_port_of_a_node_has_a_trap_of_a_number_under_way() {
+    let nodes = [("h1", 1), ("h2", 2), ("s1", 3)];
+    let fabric = lab::fabric(&nodes, &["h1.1 s1.1", "h2.1 s1.2", "h2.2 s1.3"]);
+    let mut sim = lab::ready(&fabric, Options::default());
+    let manager = lab::manager(&mut sim, "h1");
+    sim.settle(sim.now());
+    for (_, datagram) in traps(&mut sim, manager) {
+        repress(&mut sim, manager, &datagram);
+    }
+    let ends = ["h2.1", "h2.2"].map(|name| port(&sim, name));
+    for at in ends {
+        let options = crate::ClientOptions { is_sm: true, ..crate::ClientOptions::default() };
+        sim.attach(at, options).unwrap();
+    }
+    sim.settle(sim.now());
+    let came = traps(&mut sim, manager);
+    let issuers: Vec<u16> = came.iter().map(|(notice, _)| notice.issuer_lid).collect();
+    assert_eq!(issuers, ends.map(|at| sim.port_info(at).lid));
+}
+
+#[test]
 fn capabilities_that_change_again_are_told_as_they_are_in_the_end() {
     let (mut sim, manager) = made();
     let other = lab::manager(&mut sim, "h2");
