@@ -125,6 +125,11 @@ impl Sim {
         let payload = MadPayload {
             destination_qpn: payload.source_qpn,
             source_qpn: payload.destination_qpn,
+            p_key: if packet.is_smp() {
+                payload.p_key
+            } else {
+                self.port(end).own_key(payload.p_key)
+            },
             length: 256,
             ..*payload
         };

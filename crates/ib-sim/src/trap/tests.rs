@@ -223,6 +223,57 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
     }
 }
 
+/// Gives a port a P_Key table of one key.
+fn set_key(sim: &mut Sim, name: &str, key: PKey) {
+    use crate::port::Tables;
+    let at = port(sim, name);
+    let node = sim.node(sim.place(at).0);
+    let (kind, ports) = (node.kind, node.ports);
+    let state = sim.port_mut(at);
+    let number = state.number;
+    let tables = state.tables.get_or_insert_with(|| Box::new(Tables::new(kind, number, ports)));
+    tables.p_keys[0] = key;
+}
+
+#[test]
+fn a_limited_member_talks_through_a_switch_that_enforces_partitions_to_full_members_alone() {
+    let (full, limited) = (PKey(0x8123), PKey(0x0123));
+    for (other, heard) in [(full, true), (limited, false)] {
+        let (mut sim, manager) = made();
+        // The tables of a switch's ports are those of the adapters behind them.
+        for (end, at, key) in [("h1.1", "s1.3", limited), ("h2.1", "s2.4", other)] {
+            set_key(&mut sim, end, key);
+            set_key(&mut sim, at, key);
+            let at = port(&sim, at);
+            let info = &mut sim.port_mut(at).info;
+            info.partition_enforcement_inbound = true;
+            info.partition_enforcement_outbound = true;
+        }
+        let h2 = lab::manager(&mut sim, "h2");
+        sim.settle(sim.now());
+        traps(&mut sim, manager);
+        let remote = Remote { p_key: limited, ..Remote::gsi(lid(&sim, "h2")) };
+        let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
+        let came = lab::ask(&mut sim, manager, remote, mad);
+        let Some(Incoming::Received(answer)) = came.filter(|_| heard) else {
+            assert!(!heard);
+            assert_eq!(sim.counters(port(&sim, "s2.4")).xmit_constraint_errors, 1);
+            continue;
+        };
+        assert_eq!(answer.mad.method(), Method::GET_RESP);
+        assert_eq!(answer.remote.p_key, limited, "the port's own key of the partition");
+        // A program is told of its own port's key, too, and answers with that.
+        let mad = Mad::new(ib_wire::mad::MgmtClass::SUBN_ADM, Method::GET, TransactionId(3));
+        sim.submit(manager, &Datagram::new(remote, mad));
+        sim.settle(sim.now());
+        let asked = std::iter::from_fn(|| sim.receive(h2)).find_map(|incoming| match incoming {
+            Incoming::Received(asked) if asked.mad.class() == mad.class() => Some(asked),
+            _ => None,
+        });
+        assert_eq!(asked.map(|asked| asked.remote.p_key), Some(full));
+    }
+}
+
 #[test]
 fn a_flood_of_violations_leaves_room_for_other_traps_and_its_last_one_is_told() {
     let (mut sim, manager) = made();

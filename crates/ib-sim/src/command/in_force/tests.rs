@@ -35,6 +35,8 @@ fn nothing_is_in_force_at_first_and_when_all_is_mended() {
         assert_eq!(all(&sim), [told]);
         run(&mut sim, mended);
         assert_eq!(all(&sim), [""; 0], "{told}, {mended}");
+        let faulty = lab::all_ports(&sim).find(|&port| sim.port(port).faults.is_some());
+        assert_eq!(faulty, None, "{told}, {mended}");
     }
 }
 
