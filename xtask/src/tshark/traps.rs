@@ -71,8 +71,8 @@ fn trap(packet: &Packet<'_>) -> Option<(Mad, Notice)> {
     Some((mad, notice))
 }
 
-/// Returns the packet of trap 257 as one of trap 258. The fabric sends none, since what checks Q_Keys
-/// are the queue pairs of adapters, but whoever sends one writes it with the same types.
+/// Returns the packet of trap 257 as one of trap 258. The fabric sends none, since what checks a Q_Key
+/// is a queue pair of an adapter, but whoever sends one writes it with the same types.
 fn with_q_key(bytes: &[u8]) -> Option<Vec<u8>> {
     const CHECKSUMS: usize = 6;
     let (mut mad, mut notice) = trap(&Packet::parse(bytes).ok()?)?;
