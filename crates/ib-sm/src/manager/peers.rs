@@ -46,6 +46,7 @@ impl SubnetManager {
         let notice: Notice = datagram.mad.attribute().expect("the attribute was looked at");
         let mut mad = datagram.mad;
         mad.set_method(Method::TRAP_REPRESS);
+        mad.set_m_key(self.config.m_key);
         self.answers.push_back(datagram.reply(mad));
         if let Some(subnet) = &self.subnet {
             let issuer = subnet.by_lid(notice.issuer_lid).map(|place| subnet.gid(place));

@@ -346,7 +346,8 @@ fn who_subscribes_is_told_of_ports_that_go_and_come() {
 
 #[test]
 fn a_trap_that_was_taken_is_not_repeated() {
-    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
+    let config = SmConfig { m_key: 0x1234, m_key_protection_level: 2, ..SmConfig::default() };
+    let mut lab = up("torus 3x3 hosts=1", config);
     let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
     lab.command(&format!("power \"{name}\" off"));
     lab.run_for(20 * SECOND);
