@@ -75,6 +75,8 @@ pub struct SubnetManager {
     fresh: bool,
     /// Whether the subnet has to be explored again.
     stale: bool,
+    /// Whether an exploration that met faults was repeated before anything was decided by it.
+    looked_twice: bool,
     /// The nodes that have told of changes, by GUID: if these are few, only they are asked again.
     changed: BTreeSet<Guid>,
     /// Whether it has to be soon: something was not done, or a better manager is just coming.
@@ -167,6 +169,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
+            looked_twice: false,
             changed: BTreeSet::new(),
             unsettled: false,
             doubtful: BTreeSet::new(),

@@ -121,9 +121,12 @@ impl SubnetManager {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
         let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
         let Explored { found, faults, same_shape, failed } = discovery.finish();
-        if failed {
+        // Who does not manage yet and could not see everything may have missed who does.
+        let blind = self.state != SmState::MASTER && !faults.is_empty();
+        if failed || blind && !std::mem::replace(&mut self.looked_twice, true) {
             return self.explore(now);
         }
+        self.looked_twice = false;
         self.found = found;
         // Somebody else may write to what is out of sight.
         self.tables.retain(|&guid, _| self.found.find(guid).is_some());
