@@ -29,6 +29,6 @@ mod tables;
 pub use config::SmConfig;
 pub use configuration::Written;
 pub use fault::Fault;
-pub use manager::{SmEvent, SubnetManager, SweepReport};
+pub use manager::{PortStatus, SmEvent, SubnetManager, SweepReport};
 pub use partition::Partitions;
 pub use plan::{Plan, PlanError, PlanJob, RoutingConfig};

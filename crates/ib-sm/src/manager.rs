@@ -32,7 +32,7 @@ mod peers;
 mod report;
 
 use report::Sweep;
-pub use report::{SmEvent, SweepReport};
+pub use report::{PortStatus, SmEvent, SweepReport};
 
 /// The manager of a subnet.
 ///
