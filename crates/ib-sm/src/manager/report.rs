@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ib_mad::RequesterCounters;
 use ib_routing::LidOptions;
+use ib_topology::Fabric;
 use ib_types::{Guid, Instant, NodeKind};
 use ib_wire::mad::sm::{MulticastForwardingBlock, Notice, PortInfo, SmInfo, SmState};
 
@@ -13,7 +14,7 @@ use super::{Stage, SubnetManager};
 use crate::configuration::Written;
 use crate::fault::{Fault, PortName};
 use crate::partition::Partitions;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanJob};
 
 /// What a manager has to say.
 #[derive(Clone, Debug)]
@@ -21,14 +22,31 @@ use crate::plan::Plan;
 pub enum SmEvent {
     /// Something is wrong.
     Fault(Fault),
-    /// There is no plan, and nothing was written.
+    /// There is no plan, or none that may be written; nothing was.
     NoPlan(String),
+    /// The plan is written, but something about it is dangerous.
+    Warning(String),
     /// The subnet is up.
     SubnetUp(Box<SweepReport>),
     /// The manager has another state.
     State(SmState),
     /// A port has told of something.
     Trap(Box<Notice>),
+}
+
+/// How often a manager has done what since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SmCounters {
+    /// Heavy sweeps that have brought the subnet up.
+    pub sweeps: u64,
+    /// Looks for changes: light sweeps.
+    pub looks: u64,
+    /// How often routes were computed.
+    pub routings: u64,
+    /// How often the cached routes served instead.
+    pub cached: u64,
+    /// Traps that were taken.
+    pub traps: u64,
 }
 
 /// What came of a sweep.
@@ -52,6 +70,8 @@ pub struct SweepReport {
     pub retries: u64,
     /// The number of faults that were met.
     pub faults: usize,
+    /// Whether the plan is one that was cached.
+    pub cached: bool,
 }
 
 /// The times and counts of the sweep under way.
@@ -61,6 +81,7 @@ pub(super) struct Sweep {
     pub(super) discovered: Instant,
     pub(super) planned: Instant,
     pub(super) faults: usize,
+    pub(super) cached: bool,
     sent: u64,
     retries: u64,
 }
@@ -89,6 +110,7 @@ impl Sweep {
             smps: counters.sent - self.sent,
             retries: counters.retries - self.retries,
             faults: self.faults,
+            cached: self.cached,
         }
     }
 }
@@ -123,7 +145,7 @@ impl SubnetManager {
 
     /// Returns what the manager's requester has seen since it was made.
     #[must_use]
-    pub const fn counters(&self) -> RequesterCounters {
+    pub const fn traffic(&self) -> RequesterCounters {
         self.requester.counters()
     }
 
@@ -131,6 +153,14 @@ impl SubnetManager {
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.requester.outstanding()
+    }
+
+    /// Returns the subnet as it was found last, with the LIDs that ports had then.
+    #[must_use]
+    pub fn fabric(&self) -> Option<Fabric> {
+        self.found.own?;
+        let job = PlanJob::new(&self.found, &self.config.routing, BTreeMap::new());
+        Some(job.fabric().clone())
     }
 
     /// Returns the other managers that were found last: the GUID and the name of the port, and what
