@@ -14,7 +14,7 @@ use super::{Stage, SubnetManager};
 use crate::configuration::Written;
 use crate::fault::{Fault, PortName};
 use crate::partition::Partitions;
-use crate::plan::{Plan, PlanJob};
+use crate::plan::{Guard, Plan, PlanJob};
 
 /// What a manager has to say.
 #[derive(Clone, Debug)]
@@ -159,7 +159,9 @@ impl SubnetManager {
     #[must_use]
     pub fn fabric(&self) -> Option<Fabric> {
         self.found.own?;
-        let job = PlanJob::new(&self.found, &self.config.routing, BTreeMap::new());
+        let tables = BTreeMap::new();
+        let job =
+            PlanJob::new(&self.found, &self.config.routing, tables, Guard::default());
         Some(job.fabric().clone())
     }
 
