@@ -17,6 +17,7 @@ use crate::output::Output;
 mod capture;
 mod control;
 mod ctl;
+mod manager;
 mod query;
 mod record;
 mod serve;

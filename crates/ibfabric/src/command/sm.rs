@@ -16,6 +16,10 @@
 use std::ffi::OsString;
 use std::io::Write as _;
 
+use ib_net::alarm::Alarm;
+use ib_routing::EngineList;
+use ib_types::{Guid, Instant};
+
 use crate::cli::opensm;
 use crate::cli::sm::{SmAction, SmArgs};
 use crate::failure::{Failure, Verdict};
@@ -39,6 +43,7 @@ mod request;
 mod settings;
 mod shared;
 
+pub(crate) use daemon::{Daemon, News};
 use request::{Asked, Request};
 
 /// Runs `ibfabric sm`.
@@ -58,6 +63,21 @@ pub(crate) fn run_as_opensm(
         Failure::Unusable(format!("{error}\n`opensm --help` names the options"))
     })?;
     answer(Request::from_opensm(&given)?, out)
+}
+
+/// Makes a manager for a fabric in this process that lives in real time; `sm ctl` asks it by a name.
+pub(crate) fn hosted(
+    engines: &EngineList,
+    guid: Guid,
+    now: Instant,
+    alarm: &Alarm,
+    name: &str,
+) -> Result<Daemon, Failure> {
+    let request = Request::for_fabric(engines, name);
+    let shared = shared::Shared::new(alarm.bell());
+    drive::serve(&request, &shared)?;
+    let config = request.settings.config()?;
+    Daemon::new(&request, config, guid, now, Some(alarm.bell()), shared)
 }
 
 fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {

@@ -3,24 +3,31 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use ib_routing::dump::lists;
 use ib_topology::Fabric;
 use ib_types::Guid;
 
-use super::files;
+use super::files::{self, Job};
+use super::shared::lock;
 
 /// The first and the last LID of ports, by GUID.
 pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
 
-/// The files of a directory.
+/// What is kept in a directory.
 pub(super) struct Cache {
-    /// `None` when nothing is kept.
-    directory: Option<PathBuf>,
     /// The LIDs of all ports that were ever seen.
     pub(super) lids: Lids,
-    /// What the files hold, by name.
-    written: BTreeMap<&'static str, String>,
+    /// `None` when nothing is kept.
+    store: Option<Arc<Store>>,
+}
+
+/// The files.
+struct Store {
+    directory: PathBuf,
+    /// What they hold, by name.
+    written: Mutex<BTreeMap<&'static str, String>>,
 }
 
 const LIDS: &str = "guid2lid";
@@ -31,16 +38,17 @@ impl Cache {
     /// Opens a directory, which is made when it is missing, and reads the LIDs there. What cannot be
     /// used is said by `warn`, and the manager goes on without it.
     pub(super) fn open(directory: Option<&Path>, warn: &mut dyn FnMut(String)) -> Self {
-        let mut cache = Self {
-            directory: directory.map(Path::to_owned),
-            lids: Lids::new(),
-            written: BTreeMap::new(),
-        };
+        let mut cache = Self { lids: Lids::new(), store: None };
         let Some(directory) = directory else { return cache };
         let shown = directory.display();
-        if let Err(error) = std::fs::create_dir_all(directory).and_then(|()| probe(directory)) {
-            warn(format!("cannot keep LIDs in {shown}: {error}; they are not kept"));
-            cache.directory = None;
+        match std::fs::create_dir_all(directory).and_then(|()| probe(directory)) {
+            Ok(()) => {
+                let (directory, written) = (directory.to_owned(), Mutex::default());
+                cache.store = Some(Arc::new(Store { directory, written }));
+            }
+            Err(error) => {
+                warn(format!("cannot keep LIDs in {shown}: {error}; they are not kept"));
+            }
         }
         let path = directory.join(LIDS);
         match std::fs::read(&path) {
@@ -54,44 +62,53 @@ impl Cache {
         cache
     }
 
-    /// Keeps what has become of a sweep: LIDs by port, the key of all ports, and the links.
+    /// Takes note of what has become of a sweep: LIDs by port, the key of all ports, and the links.
     ///
-    /// Returns what could not be written, a sentence each; a file that has not changed is left alone.
-    pub(super) fn keep(&mut self, lids: &Lids, m_key: u64, fabric: &Fabric) -> Vec<String> {
-        self.lids.extend(lids);
-        let Some(directory) = self.directory.clone() else { return Vec::new() };
+    /// Returns the job that writes it; a file that would not change is left alone.
+    pub(super) fn keep(&mut self, now: Lids, m_key: u64, fabric: &Arc<Fabric>) -> Option<Job> {
+        self.lids.extend(&now);
+        let (store, fabric) = (Arc::clone(self.store.as_ref()?), Arc::clone(fabric));
+        let all = self.lids.clone();
+        Some(Box::new(move || store.write(&all, &now, m_key, &fabric)))
+    }
+}
+
+impl Store {
+    /// Writes the files that change; returns what could not be written, a sentence each.
+    fn write(&self, all: &Lids, now: &Lids, m_key: u64, fabric: &Fabric) -> Vec<String> {
         let mut texts = [(LIDS, String::new()), (KEYS, String::new()), (NEIGHBORS, String::new())];
-        for (guid, (first, last)) in &self.lids {
+        for (guid, (first, last)) in all {
             writeln!(texts[0].1, "{guid} {first:#06x} {last:#06x}\n").expect("memory");
         }
-        for guid in lids.keys() {
+        for guid in now.keys() {
             writeln!(texts[1].1, "{guid} {m_key:#018x}\n").expect("memory");
         }
-        for (one, other) in fabric.links() {
-            let end = |port| {
-                let port = fabric.port(port);
-                let node = fabric.node(port.node);
-                // The ports of a switch have the GUID of its port 0.
-                let guid = match node.kind.is_switch() {
-                    true => fabric.port_id(port.node, 0).map_or(node.guid, |id| fabric.port(id).guid),
-                    false => port.guid,
-                };
-                (guid, port.number)
+        let end = |port| {
+            let port = fabric.port(port);
+            let node = fabric.node(port.node);
+            // The ports of a switch have the GUID of its port 0.
+            let guid = if node.kind.is_switch() {
+                fabric.port_id(port.node, 0).map_or(node.guid, |id| fabric.port(id).guid)
+            } else {
+                port.guid
             };
-            for ((guid, port), (peer, peer_port)) in
-                [(end(one), end(other)), (end(other), end(one))]
+            (guid, port.number)
+        };
+        for (one, other) in fabric.links() {
+            for ((guid, port), (peer, peer_port)) in [(end(one), end(other)), (end(other), end(one))]
             {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n").expect("memory");
             }
         }
         let mut failed = Vec::new();
+        let mut written = lock(&self.written);
         for (name, text) in texts {
-            if self.written.get(name) == Some(&text) {
+            if written.get(name) == Some(&text) {
                 continue;
             }
-            let path = directory.join(name);
+            let path = self.directory.join(name);
             match files::replace(&path, text.as_bytes()) {
-                Ok(()) => drop(self.written.insert(name, text)),
+                Ok(()) => drop(written.insert(name, text)),
                 Err(error) => failed.push(format!("cannot write {}: {error}", path.display())),
             }
         }

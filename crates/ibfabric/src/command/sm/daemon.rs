@@ -2,7 +2,7 @@
 //! shown to those who ask. It owns no link: whoever has one drives it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,8 @@ use ib_wire::mad::sm::{SmInfo, SmState};
 
 use super::cache::{Cache, Lids};
 use super::console::state_word;
-use super::dump::{Dump, Dumper};
+use super::dump::{self, Dump};
+use super::files::{Kind, Writer};
 use super::log::{ERROR, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 use super::perf::Perf;
 use super::planner::Planner;
@@ -44,7 +45,8 @@ pub(crate) struct Daemon {
     names: BTreeMap<Guid, String>,
     log: Log,
     cache: Cache,
-    dumper: Option<Dumper>,
+    writer: Writer,
+    dumps: Option<PathBuf>,
     /// Whether all dumps are written.
     dumps_all: bool,
     planner: Planner,
@@ -71,13 +73,9 @@ impl Daemon {
         if !lids.reassign {
             lids.guid2lid = cache.lids.clone();
         }
-        let dumper = match &settings.dump_files_dir {
-            None => None,
-            Some(directory) => {
-                let dumper = Dumper::start(directory, request.as_opensm);
-                Some(dumper.map_err(Failure::unusable)?)
-            }
-        };
+        let dumps = settings.dump_files_dir.as_deref();
+        let dumps = dumps.map(|directory| dump::directory(directory, request.has_usual_dumps));
+        let writer = Writer::start().map_err(Failure::unusable)?;
         let timing = config.timing;
         let requested = config.routing.engines.to_string();
         let state = shared.state();
@@ -106,7 +104,8 @@ impl Daemon {
             names,
             log,
             cache,
-            dumper,
+            writer,
+            dumps,
             dumps_all,
             planner,
             perf,
@@ -152,6 +151,9 @@ impl Daemon {
     ) -> Result<Vec<News>, Failure> {
         if self.shared.take_sweep() {
             self.reload(now);
+        }
+        for text in self.writer.failed() {
+            self.complain(&text);
         }
         let mut news = Vec::new();
         loop {
@@ -211,7 +213,9 @@ impl Daemon {
 
     /// Says that the manager ends, and writes what is not written yet.
     pub(crate) fn end(&mut self) {
-        self.dumper = None;
+        for text in self.writer.finish() {
+            self.log.line(ERROR, &text);
+        }
         self.log.line(SYSTEM, "Exiting SM");
     }
 
@@ -289,13 +293,12 @@ impl Daemon {
             .collect();
         let fabric = self.manager.fabric().map(|mut fabric| {
             fabric.rename(&self.names);
-            fabric
+            Arc::new(fabric)
         });
-        if let Some(fabric) = &fabric {
-            let failed = self.cache.keep(&lids, self.settings.config.m_key, fabric);
-            for text in failed {
-                self.log.line(ERROR, &text);
-            }
+        if let Some(fabric) = &fabric
+            && let Some(job) = self.cache.keep(lids, self.settings.config.m_key, fabric)
+        {
+            self.writer.write(Kind::Cache, job);
         }
         // Only the first sweep assigns all anew; a port that comes back has the LIDs it had.
         self.lids.reassign = false;
@@ -326,16 +329,18 @@ impl Daemon {
             state.last = Some(last);
             state.no_plan = None;
         });
-        if let (Some(dumper), Some(fabric)) = (&self.dumper, fabric) {
+        if let (Some(directory), Some(fabric)) = (self.dumps.clone(), fabric) {
             let switch = |&guid: &Guid| (guid, self.manager.multicast_ports(guid));
-            dumper.write(Dump {
-                fabric: Arc::new(fabric),
+            let dump = Dump {
+                fabric,
                 own_port: self.manager.guid(),
                 plan: Arc::clone(plan),
                 lids: self.lids.clone(),
                 multicast: plan.switches.iter().map(switch).collect(),
                 all: self.dumps_all,
-            });
+            };
+            let job = move || dump.write(&directory).err().into_iter().collect();
+            self.writer.write(Kind::Dumps, Box::new(job));
         }
     }
 }

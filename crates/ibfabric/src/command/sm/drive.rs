@@ -1,6 +1,7 @@
 //! The loop that joins a manager to its port.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant as WallClock;
 
 use ib_link::{LinkError, MadLink};
@@ -175,12 +176,12 @@ impl<'r, 's> Driver<'r, 's> {
 }
 
 /// Opens what others ask the manager by.
-fn serve(request: &Request, shared: &std::sync::Arc<Shared>) -> Result<(), Failure> {
+pub(super) fn serve(request: &Request, shared: &Arc<Shared>) -> Result<(), Failure> {
     let name = request.socket.as_deref().unwrap_or(SOCKET);
     let bound = ConsoleServer::bind(name);
     match bound {
         Ok(server) => {
-            let shared = std::sync::Arc::clone(shared);
+            let shared = Arc::clone(shared);
             let served = server.serve(move |line| console::answer(&shared, line));
             served.map_err(Failure::unusable)?;
         }
@@ -197,7 +198,7 @@ fn serve(request: &Request, shared: &std::sync::Arc<Shared>) -> Result<(), Failu
             Failure::Unusable(format!("cannot serve metrics on port {port} of localhost: {error}"))
         };
         let server = PageServer::bind(port).map_err(failed)?;
-        let shared = std::sync::Arc::clone(shared);
+        let shared = Arc::clone(shared);
         server.serve(move || metrics::page(&shared.state())).map_err(failed)?;
     }
     Ok(())

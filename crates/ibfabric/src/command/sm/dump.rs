@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
 
 use ib_routing::{LidOptions, Subnet, SubnetOptions, dump};
 use ib_sm::Plan;
@@ -27,54 +25,14 @@ pub(super) struct Dump {
     pub(super) all: bool,
 }
 
-/// Writes dumps in a thread of its own, the newest one.
-pub(super) struct Dumper {
-    jobs: Option<Sender<Dump>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Dumper {
-    /// Starts the thread. Without the right to write the directory the current one serves, if
-    /// nobody named it.
-    pub(super) fn start(directory: &Path, is_default: bool) -> std::io::Result<Self> {
-        let mut directory = directory.to_owned();
-        if is_default && !is_writable(&directory) {
-            let shown = directory.display();
-            say!("cannot write to {shown}; dump files go to the current directory");
-            directory = PathBuf::from(".");
-        }
-        let (jobs, received) = channel::<Dump>();
-        let write = move || {
-            while let Ok(mut job) = received.recv() {
-                while let Ok(newer) = received.try_recv() {
-                    job = newer;
-                }
-                if let Err(error) = job.write(&directory) {
-                    say!("{error}");
-                }
-            }
-        };
-        let thread = std::thread::Builder::new().name("dumps".to_owned()).spawn(write)?;
-        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+/// Returns the directory for dumps. Without the right to write the usual one, which nobody named, the
+/// current one serves.
+pub(super) fn directory(wanted: &Path, is_usual: bool) -> PathBuf {
+    if is_usual && !is_writable(wanted) {
+        say!("cannot write to {}; dump files go to the current directory", wanted.display());
+        return PathBuf::from(".");
     }
-
-    /// Has a dump written.
-    pub(super) fn write(&self, dump: Dump) {
-        if let Some(jobs) = &self.jobs {
-            // The thread ends with this.
-            let _ = jobs.send(dump);
-        }
-    }
-}
-
-impl Drop for Dumper {
-    /// Waits until everything is written.
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    wanted.to_owned()
 }
 
 fn is_writable(directory: &Path) -> bool {
@@ -84,7 +42,11 @@ fn is_writable(directory: &Path) -> bool {
 }
 
 impl Dump {
-    fn write(&self, directory: &Path) -> Result<(), String> {
+    /// Writes the files.
+    ///
+    /// # Errors
+    /// Fails with what could not be written, and why.
+    pub(super) fn write(&self, directory: &Path) -> Result<(), String> {
         // The LIDs are those of the plan, whatever the ports had before.
         let guid2lid = self.plan.end_ports.iter().map(|(&guid, &(first, count))| {
             let first = first.get();

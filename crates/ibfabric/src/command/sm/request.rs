@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use ib_routing::EngineList;
+
 use super::conf;
 use super::log::{ERROR, INFO, VERBOSE};
 use super::settings::Settings;
@@ -36,6 +38,8 @@ pub(super) struct Request {
     /// Whether it does as OpenSM: what it says on standard output, and where its files are when
     /// nobody says.
     pub(super) as_opensm: bool,
+    /// Whether the directory of dumps is OpenSM's, which nobody named.
+    pub(super) has_usual_dumps: bool,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) pid_file: Option<PathBuf>,
     /// The name of its console; `None` for the usual one, if that is free.
@@ -101,6 +105,7 @@ impl Request {
             format: args.format,
             standby: args.standby,
             as_opensm: false,
+            has_usual_dumps: false,
             cache_dir: args.cache_dir,
             pid_file: args.pidfile,
             socket: args.socket,
@@ -111,6 +116,26 @@ impl Request {
             request.use_usual_files();
         }
         Ok(Asked::Manage(Box::new(request)))
+    }
+
+    /// Makes the request that keeps a fabric in this process up.
+    pub(super) fn for_fabric(engines: &EngineList, socket: &str) -> Self {
+        let mut settings = Settings::default();
+        settings.config.routing.engines = engines.clone();
+        Self {
+            place: Place::AnyUmad,
+            settings,
+            once: false,
+            format: Format::Text,
+            standby: true,
+            as_opensm: false,
+            has_usual_dumps: false,
+            cache_dir: None,
+            pid_file: None,
+            socket: Some(socket.to_owned()),
+            metrics_port: None,
+            perf_interval: None,
+        }
     }
 
     /// Makes a request of OpenSM's command line.
@@ -137,6 +162,7 @@ impl Request {
             format: Format::Text,
             standby: true,
             as_opensm: true,
+            has_usual_dumps: false,
             cache_dir: None,
             pid_file: None,
             socket: None,
@@ -213,6 +239,7 @@ impl Request {
         if settings.dump_files_dir.is_none() {
             settings.dump_files_dir = from("OSM_TMP_DIR", usual::DUMPS);
         }
+        self.has_usual_dumps = settings.dump_files_dir.as_deref() == Some(Path::new(usual::DUMPS));
         if self.cache_dir.is_none() {
             self.cache_dir = from("OSM_CACHE_DIR", usual::CACHE);
         }
