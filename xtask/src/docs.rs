@@ -40,7 +40,11 @@ fn page(
     name: &str,
     names: &[&str],
 ) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    let subcommand = command.get_name();
+    let subcommand = match name {
+        "ibfabric-sm-ctl" => "sm-ctl",
+        name if name.starts_with("ibfabric-sm-ctl-") => "sm-ctl question",
+        _ => command.get_name(),
+    };
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
     let mut out = Vec::new();
     man.render_title(&mut out)?;
@@ -81,6 +85,7 @@ fn page(
     others.extend(["opensm", "ibnetdiscover"].map(|other| format!("\\fB{other}\\fR(8)")));
     let more = match subcommand {
         "sim" | "ctl" => "docs/simulator.md",
+        "sm" | "sm-ctl" | "sm-ctl question" => "docs/sm.md",
         _ => "docs/fabric-files.md for the file formats",
     };
     others.push(format!("the project's {}", escaped(more)));
@@ -94,9 +99,10 @@ fn statuses(subcommand: &str) -> [(u8, &'static str); 3] {
         "gen" => ("The file was written.", "Never."),
         "sim" => ("The simulator was asked to end, or the replay is over.", "Never."),
         "sm" => (
-            "The subnet is up, and all of it.",
-            "The subnet is up, but something does not answer or cannot be reached.",
+            "The manager was told to end; or, with --once, the subnet is up, and all of it.",
+            "With --once: the subnet is up, but something does not answer or cannot be reached.",
         ),
+        "sm-ctl" | "sm-ctl question" => ("The manager has answered.", "The manager has no answer."),
         "ctl" => ("All commands were done.", "A command was refused."),
         _ => (
             "The answer is good.",

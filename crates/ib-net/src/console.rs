@@ -143,7 +143,10 @@ impl ConsoleServer {
     ///
     /// # Errors
     /// Fails when the system makes no further thread.
-    pub fn serve(mut self, mut answer: impl FnMut(&str) -> String + Send + 'static) -> io::Result<()> {
+    pub fn serve(
+        mut self,
+        mut answer: impl FnMut(&str) -> String + Send + 'static,
+    ) -> io::Result<()> {
         let serve = move || {
             loop {
                 self.round(&mut answer);

@@ -85,6 +85,14 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric sm --sim tree.net --engine updn --once",
             ),
             ("Manage the fabric of an ibsim that runs:", "ibfabric sm --ibsim=lab"),
+            (
+                "Manage what is behind a real port, with metrics for Prometheus:",
+                "ibfabric sm --umad mlx5_0:1 --engine ftree,updn --metrics-port 9683 --perf-interval 60",
+            ),
+        ],
+        "sm-ctl" => &[
+            ("What is wrong, if anything:", "ibfabric sm ctl status"),
+            ("The table of a switch:", "ibfabric sm ctl routes 0x0002c90000200000"),
         ],
         "ctl" => &[
             ("Pull a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),

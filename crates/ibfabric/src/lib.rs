@@ -43,7 +43,10 @@ pub fn main() -> ExitCode {
 }
 
 /// Returns the exit status that a result means.
-fn end(result: Result<failure::Verdict, failure::Failure>, output: &mut output::Output) -> ExitCode {
+fn end(
+    result: Result<failure::Verdict, failure::Failure>,
+    output: &mut output::Output,
+) -> ExitCode {
     // A reader that leaves early does not change what was found.
     let result = result.and_then(|verdict| match output.flush() {
         Ok(()) | Err(failure::Failure::OutputClosed) => Ok(verdict),

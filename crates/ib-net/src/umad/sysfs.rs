@@ -85,7 +85,9 @@ impl UmadDevice {
             |source| UmadError::Io { doing: "reading", path: CLASS_MAD.to_owned(), source };
         for entry in std::fs::read_dir(CLASS_MAD).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            let Some(name) = name.to_str().filter(|name| name.starts_with("issm")) else { continue };
+            let Some(name) = name.to_str().filter(|name| name.starts_with("issm")) else {
+                continue;
+            };
             let directory = format!("{CLASS_MAD}/{name}");
             if read(&format!("{directory}/ibdev"))? == self.name
                 && number_in(&format!("{directory}/port"))? == u32::from(self.port)

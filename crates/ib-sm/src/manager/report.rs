@@ -160,8 +160,7 @@ impl SubnetManager {
     pub fn fabric(&self) -> Option<Fabric> {
         self.found.own?;
         let tables = BTreeMap::new();
-        let job =
-            PlanJob::new(&self.found, &self.config.routing, tables, Guard::default());
+        let job = PlanJob::new(&self.found, &self.config.routing, tables, Guard::default());
         Some(job.fabric().clone())
     }
 
@@ -211,7 +210,8 @@ impl SubnetManager {
         let mut ports: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
         for (block, position) in self.multicast.blocks(switch) {
             let masks = self.multicast.block(switch, (block, position)).expect("it is known");
-            let first = MulticastForwardingBlock::FIRST_LID + block * MulticastForwardingBlock::LIDS;
+            let first =
+                MulticastForwardingBlock::FIRST_LID + block * MulticastForwardingBlock::LIDS;
             for (lid, mask) in (first..).zip(masks) {
                 let set = (0..16u8).filter(|bit| mask >> bit & 1 != 0);
                 ports.entry(lid).or_default().extend(set.map(|bit| position * 16 + bit));

@@ -51,7 +51,8 @@ const ENGINE: &str = "it belongs to a routing engine that is not here: the engin
                       ftree, lash, dor and file";
 const SA_FILE: &str = "subnet administration is not loaded from files: clients register again";
 const CONGESTION: &str = "congestion control is not configured";
-const PERFMGR: &str = "counters are collected with --perf-interval S and served with --metrics-port N";
+const PERFMGR: &str =
+    "counters are collected with --perf-interval S and served with --metrics-port N";
 const QOS_POLICY: &str = "service levels come from the routing engine and the partitions";
 
 const KNOWN: &[Known] = {
@@ -283,7 +284,9 @@ pub(crate) fn help() -> String {
             Meaning::Socket => "the name of the socket of `ibfabric sm ctl`".to_owned(),
             Meaning::MetricsPort => "serve metrics on this port of the loopback device".to_owned(),
             Meaning::PerfInterval => "seconds between two collections of counters".to_owned(),
-            Meaning::Ibsim => "manage the fabric of a simulator, by the name of its sockets".to_owned(),
+            Meaning::Ibsim => {
+                "manage the fabric of a simulator, by the name of its sockets".to_owned()
+            }
             Meaning::Granted => "is so anyway".to_owned(),
             Meaning::Refused(why) => format!("refused: {why}"),
         };

@@ -32,7 +32,7 @@ pub enum SmAction {
 #[derive(Debug, Args)]
 pub struct CtlArgs {
     /// The name of the manager's socket.
-    #[arg(long, value_name = "NAME", default_value = "sm")]
+    #[arg(long, value_name = "NAME", default_value = "sm", global = true)]
     pub socket: String,
     /// How the answer is printed.
     #[arg(long, value_enum, default_value_t, global = true)]

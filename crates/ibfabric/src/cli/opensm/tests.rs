@@ -14,9 +14,14 @@ fn of(line: &str) -> Vec<(&'static str, String)> {
 #[test]
 fn long_and_short_options_have_their_arguments() {
     let engine = ("routing_engine", "ftree,updn".to_owned());
-    for line in ["-R ftree,updn", "-Rftree,updn", "--routing_engine ftree,updn",
-        "--routing_engine=ftree,updn", "-routing_engine ftree,updn", "--rout ftree,updn"]
-    {
+    for line in [
+        "-R ftree,updn",
+        "-Rftree,updn",
+        "--routing_engine ftree,updn",
+        "--routing_engine=ftree,updn",
+        "-routing_engine ftree,updn",
+        "--rout ftree,updn",
+    ] {
         assert_eq!(of(line), [engine.clone()], "{line}");
     }
     assert_eq!(of("-D 0x43 -d2"), [("D", "0x43".to_owned()), ("debug", "2".to_owned())]);

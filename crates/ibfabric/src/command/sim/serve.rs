@@ -87,13 +87,12 @@ impl Serving {
         };
         if let Some(engines) = &args.sm {
             let port = this.sim.first_end_port();
-            let port = port
-                .ok_or_else(|| Failure::Unusable("--sm: no port to manage from".to_owned()))?;
+            let port =
+                port.ok_or_else(|| Failure::Unusable("--sm: no port to manage from".to_owned()))?;
             let client = this.sim.attach(port, manager::OPTIONS).map_err(Failure::unusable)?;
             this.record(|recorder| recorder.attach(client, port, manager::OPTIONS))?;
             let now = this.now();
-            this.manager =
-                Some(Manager::start(&this.sim, (client, port), engines, &base, now)?);
+            this.manager = Some(Manager::start(&this.sim, (client, port), engines, &base, now)?);
         }
         Ok(this)
     }

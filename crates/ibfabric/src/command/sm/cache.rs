@@ -95,7 +95,8 @@ impl Store {
             (guid, port.number)
         };
         for (one, other) in fabric.links() {
-            for ((guid, port), (peer, peer_port)) in [(end(one), end(other)), (end(other), end(one))]
+            for ((guid, port), (peer, peer_port)) in
+                [(end(one), end(other)), (end(other), end(one))]
             {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n").expect("memory");
             }

@@ -58,10 +58,8 @@ pub(super) fn state_word(state: SmState) -> &'static str {
 fn status(state: &State) -> Answer {
     let Some(info) = &state.info else { return ("the manager starts\n".to_owned(), Value::Null) };
     let word = state_word(info.state);
-    let mut text = format!(
-        "{word}, priority {}, at port {}; {}\n",
-        info.priority, info.guid, state.activity
-    );
+    let mut text =
+        format!("{word}, priority {}, at port {}; {}\n", info.priority, info.guid, state.activity);
     let mut up = Value::Null;
     if let Some(last) = &state.last {
         let Last { report, at } = &**last;

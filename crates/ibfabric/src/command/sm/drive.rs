@@ -7,9 +7,9 @@ use std::time::Instant as WallClock;
 use ib_link::{LinkError, MadLink};
 use ib_net::alarm::{Alarm, AlarmedLink};
 use ib_net::console::ConsoleServer;
+use ib_net::daemon as background;
 use ib_net::page::PageServer;
 use ib_net::signals::{Order, Orders};
-use ib_net::daemon as background;
 use ib_sim::{Options, Sim};
 use ib_sm::SmConfig;
 use ib_types::Instant;
@@ -40,7 +40,8 @@ pub(super) fn run(request: &Request, out: &mut Output) -> Result<Verdict, Failur
     if let Place::Sim(path) = &request.place {
         let fabric = input::fabric_file(path)?;
         let mut sim = Sim::new(&fabric, Options::default());
-        return Port::of_sim(&mut sim).and_then(|port| Driver::new(request, config, port)?.run(out));
+        return Port::of_sim(&mut sim)
+            .and_then(|port| Driver::new(request, config, port)?.run(out));
     }
     let port = Port::open(&request.place, &request.settings)?;
     Driver::new(request, config, port)?.run(out)

@@ -52,7 +52,8 @@ impl Dump {
             let first = first.get();
             (guid, (first, first + count - 1))
         });
-        let lids = LidOptions { guid2lid: guid2lid.collect(), reassign: false, ..self.lids.clone() };
+        let lids =
+            LidOptions { guid2lid: guid2lid.collect(), reassign: false, ..self.lids.clone() };
         let options = SubnetOptions { sm_port: Some(self.own_port), lids };
         let subnet = Subnet::discover(&self.fabric, &options)
             .map_err(|error| format!("no dump files: {error}"))?;

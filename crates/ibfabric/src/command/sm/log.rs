@@ -40,7 +40,11 @@ enum Target {
     Messages,
     Stdout,
     Stderr,
-    File { path: PathBuf, file: File, size: u64 },
+    File {
+        path: PathBuf,
+        file: File,
+        size: u64,
+    },
 }
 
 /// How a log is opened.

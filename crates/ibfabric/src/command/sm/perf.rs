@@ -80,13 +80,12 @@ impl Perf {
     pub(super) fn set_ports(&mut self, now: Instant, ports: &[PortStatus]) {
         let has_link = |port: &&PortStatus| {
             let info = port.info.as_ref();
-            port.lid != 0 && port.number > 0 && info.is_some_and(|i| i.port_state.0 > PortState::DOWN.0)
+            port.lid != 0
+                && port.number > 0
+                && info.is_some_and(|i| i.port_state.0 > PortState::DOWN.0)
         };
-        let target = |port: &PortStatus| Target {
-            node: port.node_guid,
-            port: port.number,
-            lid: port.lid,
-        };
+        let target =
+            |port: &PortStatus| Target { node: port.node_guid, port: port.number, lid: port.lid };
         self.targets = ports.iter().filter(has_link).map(target).collect();
         self.targets.sort_unstable();
         let known: BTreeSet<(Guid, u8)> = self.targets.iter().map(|t| (t.node, t.port)).collect();

@@ -83,14 +83,19 @@ impl Request {
         };
         let is_real = matches!(place, None | Some(Place::Umad { .. } | Place::AnyUmad));
         let mut settings = Settings::default();
-        read_config(args.config.as_deref(), is_real && args.create_config.is_none(), &mut settings)?;
+        read_config(
+            args.config.as_deref(),
+            is_real && args.create_config.is_none(),
+            &mut settings,
+        )?;
         args.apply(&mut settings)?;
         if let Some(path) = args.create_config {
             return Ok(Asked::Create(path, Box::new(settings)));
         }
         let place = place.or((settings.guid != 0).then_some(Place::AnyUmad));
         let place = place.ok_or_else(|| {
-            let message = "nobody said where the subnet is: expected --umad, --guid, --ibsim or --sim";
+            let message =
+                "nobody said where the subnet is: expected --umad, --guid, --ibsim or --sim";
             Failure::Unusable(message.to_owned())
         })?;
         if matches!(place, Place::Sim(_)) && !args.once {
@@ -295,7 +300,9 @@ fn umad(text: &str) -> Result<Place, Failure> {
         Some((name, port)) => {
             let port = port.parse().ok().filter(|&port: &u8| port > 0);
             let port = port.ok_or_else(|| {
-                Failure::Unusable(format!("--umad {text}: expected DEV or DEV:PORT, such as mlx5_0:1"))
+                Failure::Unusable(format!(
+                    "--umad {text}: expected DEV or DEV:PORT, such as mlx5_0:1"
+                ))
             })?;
             (name, Some(port))
         }

@@ -286,9 +286,7 @@ impl Field<'_> {
             }
             .to_owned(),
             Self::HighLimit(value) => value.0.map_or(-1, i32::from).to_string(),
-            Self::Turns(value) | Self::Levels(value) => {
-                value.as_deref().unwrap_or(NULL).to_owned()
-            }
+            Self::Turns(value) | Self::Levels(value) => value.as_deref().unwrap_or(NULL).to_owned(),
         }
     }
 }

@@ -2,15 +2,8 @@ use super::*;
 
 #[test]
 fn a_line_begins_as_opensm_begins_it() {
-    let at = LocalTime {
-        year: 2026,
-        month: 11,
-        day: 5,
-        hour: 9,
-        minute: 4,
-        second: 0,
-        microsecond: 42,
-    };
+    let at =
+        LocalTime { year: 2026, month: 11, day: 5, hour: 9, minute: 4, second: 0, microsecond: 42 };
     let text = prefix(at, INFO);
     let (time, rest) = text.split_once(" [").expect("a thread");
     assert_eq!(time, "Nov 05 09:04:00 000042");

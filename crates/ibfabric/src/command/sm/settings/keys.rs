@@ -21,8 +21,8 @@ macro_rules! keys {
 }
 
 use Field::{
-    Byte, Code, Enforce, Engines, File, HighLimit, Levels, Long, Number, Option, Short,
-    Switch, Turns,
+    Byte, Code, Enforce, Engines, File, HighLimit, Levels, Long, Number, Option, Short, Switch,
+    Turns,
 };
 
 /// A day in seconds.
