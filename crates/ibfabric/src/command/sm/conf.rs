@@ -11,15 +11,23 @@ use crate::input;
 /// Where OpenSM looks for the file when it is told of none.
 pub(super) const DEFAULT: &str = "/etc/opensm/opensm.conf";
 
+/// Where OpenSM looks for partitions when it is told of no file.
+pub(super) const PARTITIONS: &str = "/etc/opensm/partitions.conf";
+
 /// Reads a file into settings. What it says that means nothing here is named, all in one line.
 ///
 /// # Errors
 /// Fails when the file cannot be read, and on the first value that is none of its key.
 pub(super) fn read(path: &Path, settings: &mut Settings) -> Result<(), Failure> {
+    let usual = Path::new(PARTITIONS);
     let text = input::bytes(path)?;
     let ignored = apply(&path.display().to_string(), &text, settings)?;
     if !ignored.is_empty() {
         say!("{}: ignored, as there is no such thing here: {}", path.display(), ignored.join(", "));
+    }
+    // OpenSM's own file names it whether it is there or not.
+    if settings.partition_config_file.as_deref().is_some_and(|p| p == usual && !p.exists()) {
+        settings.partition_config_file = None;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use ib_routing::{NO_PATH, SwitchId};
+use ib_sm::PortStatus;
 use ib_types::Guid;
 use ib_wire::mad::sm::SmState;
 use serde::Serialize;
@@ -210,11 +211,11 @@ fn table(state: &State, wanted: &str) -> Result<Answer, String> {
     let (guid, lid, name) = rows[row];
     let plan = &last.report.plan;
     let table = plan.routing.lfts.table(SwitchId(row as u16));
-    let owners: BTreeMap<u16, (Guid, &str)> = state
+    let owners: BTreeMap<u16, (Guid, &PortStatus)> = state
         .ports
         .iter()
         .filter(|port| (port.number == 0) == port.kind.is_switch())
-        .map(|port| (port.lid, (port.guid, port.description.as_str())))
+        .map(|port| (port.lid, (port.guid, port)))
         .collect();
     let max = plan.max_lid;
     let mut text = format!("Unicast lids [0-{max}] of switch Lid {lid} guid {guid} ('{name}'):\n");
@@ -225,8 +226,8 @@ fn table(state: &State, wanted: &str) -> Result<Answer, String> {
             plan.end_ports.get(guid).is_some_and(|&(_, count)| lid - **first < count)
         });
         match owner {
-            Some((_, (guid, name))) => {
-                writeln!(text, "{lid:#06x} {port:03} # portguid {guid}: '{name}'")
+            Some((_, (guid, PortStatus { kind, description, .. }))) => {
+                writeln!(text, "{lid:#06x} {port:03} # {kind} portguid {guid}: '{description}'")
             }
             None => writeln!(text, "{lid:#06x} {port:03}"),
         }

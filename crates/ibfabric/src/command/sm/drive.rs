@@ -155,14 +155,19 @@ impl<'r, 's> Driver<'r, 's> {
                     let started = started.take();
                     report::print(&sweep, requested, started, request.format, out)?;
                 }
-                Ok(request.once.then(|| report::verdict(&sweep)))
+                // OpenSM has done what it could, too, whatever did not answer.
+                let verdict = || match request.as_opensm {
+                    true => Verdict::Good,
+                    false => report::verdict(&sweep),
+                };
+                Ok(request.once.then(verdict))
             }
             News::NoPlan(why) if request.once => Err(Failure::Unusable(why)),
             News::NoPlan(_) => {
                 tell("STATUS=The subnet cannot be routed");
                 Ok(None)
             }
-            News::Standby(other) if port.is_real() && !request.standby => {
+            News::Standby(other) if (port.is_real() || request.once) && !request.standby => {
                 Err(Failure::Unusable(format!(
                     "this subnet has a manager: {other}; with --standby this one waits until that \
                      one fails"

@@ -183,12 +183,16 @@ fn families(state: &State) -> Vec<Family> {
     let by_state = by_state.into_iter();
     let by_state = by_state.map(|(name, n)| (vec![("state", name.to_owned())], n)).collect();
     add("ports", "gauge", "Ports by state, as the last heavy sweep left them", by_state);
-    let counts = lock(&state.counts);
-    add("perf_rounds_total", "counter", "Collections of counters", one(counts.rounds as f64));
-    let failures = one(counts.failures as f64);
-    add("perf_failures_total", "counter", "Queries for counters without an answer", failures);
-    add("perf_seconds", "gauge", "How long the last collection took", one(counts.seconds));
-    families.extend(ports(&state.ports, &counts.ports));
+    // Whoever collects waits for a copy, not for a page.
+    let (counts, rounds, failures, seconds) = {
+        let counts = lock(&state.counts);
+        (counts.ports.clone(), counts.rounds, counts.failures, counts.seconds)
+    };
+    add("perf_rounds_total", "counter", "Collections of counters", one(rounds as f64));
+    let help = "Queries for counters without an answer";
+    add("perf_failures_total", "counter", help, one(failures as f64));
+    add("perf_seconds", "gauge", "How long the last collection took", one(seconds));
+    families.extend(ports(&state.ports, &counts));
     families
 }
 

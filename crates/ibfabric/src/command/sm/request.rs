@@ -63,7 +63,6 @@ mod usual {
     pub(super) const LOG: &str = "/var/log/opensm.log";
     pub(super) const DUMPS: &str = "/var/log";
     pub(super) const CACHE: &str = "/var/cache/opensm";
-    pub(super) const PARTITIONS: &str = "/etc/opensm/partitions.conf";
 }
 
 impl Request {
@@ -248,7 +247,7 @@ impl Request {
         if self.cache_dir.is_none() {
             self.cache_dir = from("OSM_CACHE_DIR", usual::CACHE);
         }
-        let partitions = Path::new(usual::PARTITIONS);
+        let partitions = Path::new(conf::PARTITIONS);
         if settings.partition_config_file.is_none() && partitions.exists() {
             settings.partition_config_file = Some(partitions.to_owned());
         }
