@@ -260,6 +260,12 @@ impl Responder {
         [self.inbound.next_deadline(), self.outbound.next_deadline()].into_iter().flatten().min()
     }
 
+    /// Returns the number of requests that wait for [`Responder::poll_event`].
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
     /// Returns the number of responses in segments that are under way.
     #[must_use]
     pub fn outstanding(&self) -> usize {

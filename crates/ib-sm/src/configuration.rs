@@ -27,10 +27,10 @@ use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::{self, Entries, MulticastTables};
 use crate::plan::Plan;
-use crate::qos::QosTables;
-use crate::tables::{SwitchTable, Tables};
+use crate::tables::{SwitchTable, Tables, WrittenTables};
 
 mod detour;
+mod enforce;
 mod lanes;
 mod settings;
 
@@ -49,6 +49,8 @@ pub(crate) enum Work {
     Lft { node: NodeIndex, block: u16 },
     /// A block of a port's P_Keys.
     PKeys { place: Place, block: u16 },
+    /// A block of the P_Keys that a switch lets pass at a port.
+    Enforced { place: Place, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Mft { node: NodeIndex, block: u16, position: u8 },
     /// The lanes of what comes in by a port and leaves by another; of other nodes than switches the
@@ -109,7 +111,7 @@ pub(crate) struct Context<'a> {
     pub(crate) found: &'a mut Found,
     pub(crate) tables: &'a mut Tables,
     pub(crate) multicast: &'a mut MulticastTables,
-    pub(crate) qos: &'a mut QosTables,
+    pub(crate) written: &'a mut WrittenTables,
     /// The members of each group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
     /// Whether clients shall register again.
@@ -122,8 +124,8 @@ impl Configuration {
         let found = &*context.found;
         let mut rows = BTreeMap::new();
         for (row, guid) in plan.switches.iter().enumerate() {
-            let node = found.find(*guid).expect("the plan is one of these switches");
-            rows.insert(node, SwitchId(row as u16));
+            // Routes that were cached may be those of switches that have gone.
+            rows.extend(found.find(*guid).map(|node| (node, SwitchId(row as u16))));
         }
         let mut this = Self {
             plan,
@@ -141,6 +143,7 @@ impl Configuration {
         this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
         let mut first = this.port_work(context);
         first.extend(this.p_key_work(context));
+        first.extend(enforce::work(context));
         first.extend(lanes::work(context));
         let detours = this.clear_work();
         let mut tables = this.table_work(context);
@@ -242,6 +245,11 @@ impl Configuration {
                 let read = mad.attribute::<PKeyTable>().expect("what was written");
                 context.found.port_mut(place).p_keys[usize::from(block)] = read.keys;
             }
+            Work::Enforced { place, block } => {
+                self.written.p_key_blocks += 1;
+                let read = mad.attribute::<PKeyTable>().expect("what was written");
+                lanes::tables_of(place, context).p_keys.insert(block, read.keys);
+            }
             Work::SlToVl { place, input } => {
                 self.written.sl_to_vl_tables += 1;
                 lanes::tables_of(place, context)
@@ -299,7 +307,9 @@ impl Configuration {
                 context.tables.entry(guid).or_default().forget(block.into());
                 (node_name(node), AttributeId::LINEAR_FORWARDING)
             }
-            Work::PKeys { place, .. } => (found.name(place), AttributeId::P_KEY_TABLE),
+            Work::PKeys { place, .. } | Work::Enforced { place, .. } => {
+                (found.name(place), AttributeId::P_KEY_TABLE)
+            }
             Work::SlToVl { place, .. } => (found.name(place), AttributeId::SL_TO_VL),
             Work::Arbitration { place, .. } => (found.name(place), AttributeId::VL_ARBITRATION),
             Work::Mft { node, block, position } => {
@@ -347,6 +357,12 @@ impl Configuration {
                 let tables = settings::p_keys(place, context)?;
                 let table = PKeyTable { keys: *tables.get(usize::from(block))? };
                 Some(set(found.route(place), block.into(), &table))
+            }
+            Work::Enforced { place, block } => {
+                let table =
+                    PKeyTable { keys: *enforce::keys(place, context)?.get(usize::from(block))? };
+                let modifier = u32::from(place.port) << 16 | u32::from(block);
+                Some(set(found.route(place), modifier, &table))
             }
             Work::SlToVl { place, input } => {
                 let modifier = lanes::modifier(place, input, found);

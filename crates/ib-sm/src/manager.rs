@@ -5,6 +5,7 @@
 //! | `manager` | what goes in and comes out |
 //! | `stages` | the stages of a sweep, and what leads from one to the next |
 //! | `requests` | what is asked and told, and how it ends |
+//! | `pace` | how much of the time administration has |
 //! | `peers` | what other managers and the ports of the subnet say unasked |
 //! | `report` | what is said of a sweep |
 
@@ -25,16 +26,17 @@ use crate::fault::Fault;
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::MulticastTables;
 use crate::plan::{Plan, PlanError, PlanJob};
-use crate::qos::QosTables;
 use crate::sa::subnet::Subnet;
 use crate::sa::{Administration, Known};
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
+mod pace;
 mod peers;
 mod report;
 mod requests;
 mod stages;
 
+use pace::Pace;
 use report::Sweep;
 pub use report::{PortStatus, SmCounters, SmEvent, SweepReport};
 
@@ -60,19 +62,21 @@ pub struct SubnetManager {
     found: Found,
     tables: Tables,
     multicast: MulticastTables,
-    qos: QosTables,
+    written: WrittenTables,
     /// The members of each group, by multicast LID.
     groups: BTreeMap<u16, Vec<Guid>>,
     /// Whether members have come or gone since the tables were written.
     regroup: bool,
     /// The subnet as it was when it was up last.
-    subnet: Option<Box<Subnet>>,
+    subnet: Option<Arc<Subnet>>,
     administration: Administration,
     sweep: Sweep,
     /// Whether clients shall register again: nobody has brought the subnet up before.
     fresh: bool,
     /// Whether the subnet has to be explored again.
     stale: bool,
+    /// The nodes that have told of changes, by GUID: if these are few, only they are asked again.
+    changed: BTreeSet<Guid>,
     /// Whether it has to be soon: something was not done, or a better manager is just coming.
     unsettled: bool,
     /// The switches whose tables are read again with the next look, by node GUID.
@@ -91,6 +95,8 @@ pub struct SubnetManager {
     /// The routes that serve as long as only hosts and leaf switches come and go.
     cache: Option<UnicastCache>,
     counters: SmCounters,
+    /// How much of the time requests to administration have while there is a sweep.
+    pace: Pace,
     events: VecDeque<SmEvent>,
 }
 
@@ -153,7 +159,7 @@ impl SubnetManager {
             found: Found::default(),
             tables: Tables::new(),
             multicast: MulticastTables::default(),
-            qos: QosTables::new(),
+            written: WrittenTables::new(),
             groups: BTreeMap::new(),
             regroup: false,
             subnet: None,
@@ -161,6 +167,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
+            changed: BTreeSet::new(),
             unsettled: false,
             doubtful: BTreeSet::new(),
             looks: 0,
@@ -171,6 +178,7 @@ impl SubnetManager {
             failed_in_a_row: 0,
             cache: None,
             counters: SmCounters::default(),
+            pace: Pace::default(),
             events: VecDeque::new(),
         };
         this.explore(now);
@@ -224,16 +232,8 @@ impl SubnetManager {
             self.collect(now);
             return true;
         }
-        let known = Known {
-            subnet: self.subnet.as_deref().filter(|_| self.state == SmState::MASTER),
-            tables: &self.tables,
-            manager: self.info(),
-        };
-        if self.administration.handle(now, incoming, known) {
-            if let Some(groups) = self.administration.take_group_changes() {
-                (self.groups, self.regroup) = (groups, true);
-                self.advance(now);
-            }
+        if self.administration.handle(now, incoming) {
+            self.serve_requests(now);
             return true;
         }
         match incoming {
@@ -247,6 +247,8 @@ impl SubnetManager {
         self.requester.handle_timeout(now);
         self.administration.handle_timeout(now);
         self.collect(now);
+        self.pace.handle_timeout(now);
+        self.serve_requests(now);
         if let Stage::Idle { next: Some(at) } = self.stage
             && at <= now
         {
@@ -257,15 +259,51 @@ impl SubnetManager {
 
     /// Returns the next datagram to be sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
-        let answer = self.answers.pop_front();
-        if let Some(answer) = answer.or_else(|| self.administration.poll_transmit(now)) {
+        if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
         self.fill(now);
         while self.advance(now) {
             self.fill(now);
         }
-        self.requester.poll_transmit(now)
+        let request = self.requester.poll_transmit(now);
+        if request.is_some() || self.is_busy() && !self.pace.may_send() {
+            return request;
+        }
+        let datagram = self.administration.poll_transmit(now);
+        if datagram.is_some() && self.is_busy() {
+            self.pace.sent();
+        }
+        datagram
+    }
+
+    /// Returns true while the subnet is explored or written: requests to administration have to wait
+    /// for a part of their time then.
+    fn is_busy(&self) -> bool {
+        self.requester.outstanding() > 0
+    }
+
+    /// Answers requests to administration, as far as it is their turn.
+    fn serve_requests(&mut self, now: Instant) {
+        if !self.administration.has_work() {
+            return;
+        }
+        let busy = self.is_busy();
+        let known = Known {
+            subnet: self.subnet.as_ref().filter(|_| self.state == SmState::MASTER),
+            tables: &self.tables,
+            written: &self.written,
+            manager: self.info(),
+        };
+        let credit = self.pace.credit(busy);
+        self.administration.work(now, known, credit);
+        if busy {
+            self.pace.ask(now);
+        }
+        if let Some(groups) = self.administration.take_group_changes() {
+            (self.groups, self.regroup) = (groups, true);
+            self.advance(now);
+        }
     }
 
     /// Returns the next job, to be run anywhere; [`SubnetManager::handle_plan`] takes its result.
@@ -312,14 +350,18 @@ impl SubnetManager {
             _ => None,
         };
         let administration = self.administration.poll_timeout();
+        let waiting = self.administration.has_work().then(|| {
+            if self.is_busy() { self.pace.poll_timeout() } else { Some(Instant::from_nanos(0)) }
+        });
+        let administration = [administration, waiting.flatten()].into_iter().flatten().min();
         [self.requester.poll_timeout(), administration, own].into_iter().flatten().min()
     }
 
     /// Splits what the manager is doing from what it goes by.
     const fn split(&mut self) -> (&mut Stage, Context<'_>) {
-        let Self { config, found, tables, multicast, qos, groups, fresh, stage, .. } = self;
+        let Self { config, found, tables, multicast, written, groups, fresh, stage, .. } = self;
         let reregister = *fresh && !config.no_clients_rereg;
-        (stage, Context { config, found, tables, multicast, qos, groups, reregister })
+        (stage, Context { config, found, tables, multicast, written, groups, reregister })
     }
 
     fn become_state(&mut self, state: SmState) {

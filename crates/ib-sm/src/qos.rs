@@ -1,9 +1,7 @@
 //! Service levels on virtual lanes, and turns of the lanes: what `-Q` writes; IBTA volume 1, chapters
 //! 7.6 and 14.2.5.8 and 14.2.5.9. Names and defaults are those of OpenSM's `qos_` keys.
 
-use std::collections::BTreeMap;
-
-use ib_types::{Guid, NodeKind, ServiceLevel, VirtualLane};
+use ib_types::{NodeKind, VirtualLane};
 use ib_wire::mad::sm::{SlToVl, VlArbitration, VlArbitrationEntry, VlCap};
 
 /// The most turns that a table can have.
@@ -165,26 +163,6 @@ fn within(lane: VirtualLane, lanes: VlCap) -> VirtualLane {
     };
     if lane.get() == 15 { lane } else { VirtualLane::new(lane.get() & mask).unwrap_or_default() }
 }
-
-/// SL `n` on lane `n` as far as there are lanes: what ports do that nobody has told otherwise.
-pub(crate) fn unwritten(lanes: VlCap) -> SlToVl {
-    let lanes = lanes.lanes().unwrap_or(1);
-    let lane = |level: ServiceLevel| VirtualLane::new(level.get() % lanes).unwrap_or_default();
-    let level = |at| ServiceLevel::new(at as u8).unwrap_or_default();
-    SlToVl { lanes: std::array::from_fn(|at| lane(level(at))) }
-}
-
-/// What was written to a port.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PortTables {
-    /// By the port that packets come in by; 0 of other nodes than switches.
-    pub(crate) sl_to_vl: BTreeMap<u8, SlToVl>,
-    /// By block, from 1 on.
-    pub(crate) arbitration: BTreeMap<u8, VlArbitration>,
-}
-
-/// What was written to all ports, by node GUID and number.
-pub(crate) type QosTables = BTreeMap<(Guid, u8), PortTables>;
 
 #[cfg(test)]
 mod tests;

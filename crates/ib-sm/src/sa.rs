@@ -10,7 +10,8 @@
 //! | `services` | services that ports offer |
 //! | `subscriptions` | who is told of what happens |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use ib_link::{Datagram, Incoming};
 use ib_mad::{Message, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
@@ -20,13 +21,14 @@ use ib_wire::mad::sa::{
     GuidInfoRecord, InformInfo, InformInfoRecord, LifeTimeCode, LinearForwardingRecord, LinkRecord,
     MCMemberRecord, MultiPathRecord, NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord,
     Record, SaHeader, ServiceRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, TraceRecord,
+    VlArbitrationRecord,
 };
 use ib_wire::mad::sm::notice::{GidDetails, NoticeType};
 use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::config::SmConfig;
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
 mod groups;
 mod path;
@@ -36,6 +38,7 @@ pub(crate) mod subnet;
 mod subscriptions;
 
 use groups::Groups;
+use path::PathQuery;
 use records::Query;
 use services::Services;
 use subnet::Subnet;
@@ -46,6 +49,15 @@ const VERSION: u8 = 2;
 
 /// What tells the transactions of reports from those of the subnet manager.
 const REPORTER: u16 = 2;
+
+/// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
+const COST: u32 = 5;
+
+/// How many pairs of ports a request has looked at before the next one has its turn.
+const TURN: usize = 32;
+
+/// How many requests for many paths have their turns; the next ones wait.
+const MOST_QUERIES: usize = 64;
 
 /// How many reports may be under way.
 const REPORTS: usize = 16;
@@ -64,8 +76,9 @@ const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13;
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// The subnet, once it was up.
-    pub(crate) subnet: Option<&'a Subnet>,
+    pub(crate) subnet: Option<&'a Arc<Subnet>>,
     pub(crate) tables: &'a Tables,
+    pub(crate) written: &'a WrittenTables,
     /// What the manager says of itself.
     pub(crate) manager: SmInfo,
 }
@@ -79,6 +92,8 @@ pub(crate) struct Administration {
     services: Services,
     subscriptions: Subscriptions,
     groups: Groups,
+    /// Requests for many paths, in the order in which they have their turns.
+    queries: VecDeque<(Message, PathQuery)>,
 }
 
 /// The records of an answer, one behind the other.
@@ -123,11 +138,12 @@ impl Administration {
             services: Services::default(),
             subscriptions: Subscriptions::default(),
             groups,
+            queries: VecDeque::new(),
         }
     }
 
     /// Takes a datagram. Returns true when it was for administration.
-    pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming, known: Known<'_>) -> bool {
+    pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
         let (Incoming::Received(datagram) | Incoming::Lost(datagram)) = incoming;
         if self.reporter.handle(now, incoming) {
             self.drop_reported();
@@ -136,17 +152,64 @@ impl Administration {
         if datagram.mad.class() != MgmtClass::SUBN_ADM || !self.responder.handle(now, incoming) {
             return false;
         }
-        while let Some(event) = self.responder.poll_event() {
-            if let ResponderEvent::Request(request) = event {
+        true
+    }
+
+    /// Returns true when requests wait.
+    pub(crate) fn has_work(&self) -> bool {
+        self.responder.requests() > 0 || !self.queries.is_empty()
+    }
+
+    /// Answers requests that wait, as far as a credit in microseconds allows.
+    pub(crate) fn work(&mut self, now: Instant, known: Known<'_>, credit: &mut u32) {
+        while *credit > 0 && self.has_work() {
+            if let Some((request, mut query)) = self.queries.pop_front() {
+                let pairs = query.left().min(TURN).min((*credit / COST).max(1) as usize);
+                *credit = credit.saturating_sub(pairs as u32 * COST);
+                match query.step(pairs) {
+                    Ok(()) if query.left() > 0 => self.queries.push_back((request, query)),
+                    Ok(()) => self.tell_paths(&request, &query.finish()),
+                    Err(status) => self.refuse(&request, status),
+                }
+            }
+            if self.queries.len() < MOST_QUERIES
+                && let Some(event) = self.responder.poll_event()
+                && let ResponderEvent::Request(request) = event
+            {
+                *credit = credit.saturating_sub(COST);
                 self.answer(now, &request, known);
             }
         }
-        true
+    }
+
+    /// Answers a request for paths.
+    fn tell_paths(&mut self, request: &Message, paths: &[PathRecord]) {
+        let mut bytes = vec![0; paths.len() * PathRecord::STRIDE];
+        for (path, to) in paths.iter().zip(bytes.chunks_exact_mut(PathRecord::STRIDE)) {
+            path.write(&mut to[..PathRecord::LENGTH]);
+        }
+        let records = Records::of::<PathRecord>(bytes);
+        if request.mad().method() == Method::GET {
+            self.one(request, &records);
+        } else {
+            self.table(request, records);
+        }
+    }
+
+    /// Finds paths at once when there are few, and else bit by bit.
+    fn find_paths(&mut self, request: &Message, query: Result<PathQuery, MadStatus>) {
+        match query {
+            Err(status) => self.refuse(request, status),
+            Ok(mut query) if query.left() <= TURN => match query.step(TURN) {
+                Ok(()) => self.tell_paths(request, &query.finish()),
+                Err(status) => self.refuse(request, status),
+            },
+            Ok(query) => self.queries.push_back((request.clone(), query)),
+        }
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.responder.handle_timeout(now);
-        while self.responder.poll_event().is_some() {}
         self.services.handle_timeout(now);
         self.reporter.handle_timeout(now);
         self.drop_reported();
@@ -241,13 +304,14 @@ impl Administration {
                     return self.refuse(request, MadStatus::SA_REQUEST_INVALID);
                 };
                 let wanted = MultiPathRecord::parse(head);
-                match path::multi_path_records(subnet, mad.component_mask(), &wanted, data) {
-                    Ok(records) => {
-                        let bytes = records.iter().flat_map(Record::to_record).collect();
-                        self.table(request, Records::of::<PathRecord>(bytes));
-                    }
-                    Err(status) => self.refuse(request, status),
-                }
+                let query = PathQuery::multi(subnet, mad.component_mask(), &wanted, data);
+                self.find_paths(request, query);
+            }
+            (Method::GET | Method::GET_TABLE, AttributeId::PATH_RECORD) => {
+                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
+                let one = mad.method() == Method::GET;
+                let query = PathQuery::new(subnet, mad.component_mask(), &wanted, one);
+                self.find_paths(request, query);
             }
             (Method::GET | Method::GET_TABLE, _) => match self.read(now, request, subnet, known) {
                 Ok(records) if mad.method() == Method::GET => self.one(request, &records),
@@ -315,7 +379,7 @@ impl Administration {
         &mut self,
         now: Instant,
         request: &Message,
-        subnet: &Subnet,
+        subnet: &Arc<Subnet>,
         known: Known<'_>,
     ) -> Result<Vec<u8>, MadStatus> {
         let mad = request.mad();
@@ -461,14 +525,11 @@ fn read(request: &Message, subnet: &Subnet, known: Known<'_>) -> Result<Records,
             Records::of::<PKeyTableRecord>(records::p_key_records(subnet, &query))
         }
         AttributeId::SL_TO_VL_RECORD => {
-            Records::of::<SlToVlRecord>(records::sl_to_vl_records(subnet, &query))
+            Records::of::<SlToVlRecord>(records::sl_to_vl_records(subnet, known.written, &query))
         }
-        AttributeId::PATH_RECORD => {
-            let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
-            let one = mad.method() == Method::GET;
-            let paths = path::path_records(subnet, query.mask, &wanted, one)?;
-            Records::of::<PathRecord>(paths.iter().flat_map(Record::to_record).collect())
-        }
+        AttributeId::VL_ARBITRATION_RECORD => Records::of::<VlArbitrationRecord>(
+            records::arbitration_records(subnet, known.written, &query),
+        ),
         _ => return Err(MadStatus::BAD_METHOD_ATTRIBUTE),
     })
 }

@@ -5,7 +5,8 @@ use ib_wire::mad::sm::{CapabilityMask, SlToVl, VlArbitration};
 
 use super::{Context, Work, places, settings};
 use crate::found::{Found, Place};
-use crate::qos::{PortQos, PortTables};
+use crate::qos::PortQos;
+use crate::tables::PortTables;
 
 /// Returns the tables that differ from what the ports were told, when ports are told of lanes at all.
 pub(super) fn work(context: &Context<'_>) -> Vec<Work> {
@@ -16,7 +17,7 @@ pub(super) fn work(context: &Context<'_>) -> Vec<Work> {
     let nothing = PortTables::default();
     for place in places(context.found) {
         let node = context.found.node(place.node);
-        let known = context.qos.get(&(node.info.node_guid, place.port)).unwrap_or(&nothing);
+        let known = context.written.get(&(node.info.node_guid, place.port)).unwrap_or(&nothing);
         if let Some(wanted) = sl_to_vl(place, context) {
             let inputs = if node.kind.is_switch() { 0..=node.info.num_ports } else { 0..=0 };
             let inputs = inputs.filter(|input| known.sl_to_vl.get(input) != Some(&wanted));
@@ -57,7 +58,7 @@ pub(super) fn modifier(place: Place, input: u8, found: &Found) -> u32 {
 /// Returns what is known of a port's tables.
 pub(super) fn tables_of<'a>(place: Place, context: &'a mut Context<'_>) -> &'a mut PortTables {
     let guid = context.found.node(place.node).info.node_guid;
-    context.qos.entry((guid, place.port)).or_default()
+    context.written.entry((guid, place.port)).or_default()
 }
 
 fn port_qos<'a>(place: Place, context: &Context<'a>) -> Option<&'a PortQos> {

@@ -3,7 +3,7 @@
 use ib_types::PKey;
 use ib_wire::mad::sm::{CapabilityMask, MtuCode, PhysState, PortInfo, PortState, VlCap};
 
-use super::Context;
+use super::{Context, enforce};
 use crate::found::{Found, Place};
 use crate::plan::Plan;
 use crate::qos::PortQos;
@@ -149,6 +149,10 @@ fn link(info: &mut PortInfo, peer: &PortInfo, place: Place, context: &Context<'_
     info.overrun_errors = config.overrun_errors_threshold;
     if !found.node(place.node).kind.is_switch() {
         return;
+    }
+    if let Some((inbound, outbound)) = enforce::directions(place, context) {
+        info.partition_enforcement_inbound = inbound;
+        info.partition_enforcement_outbound = outbound;
     }
     let peer_place = found.port(place).peer.expect("it has a link");
     let to_switch = found.node(peer_place.node).kind.is_switch();

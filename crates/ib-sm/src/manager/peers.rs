@@ -11,8 +11,7 @@ use super::{SmEvent, Stage, SubnetManager};
 use crate::election::{self, Told};
 use crate::found::Place;
 use crate::multicast::MulticastTables;
-use crate::qos::QosTables;
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
 impl SubnetManager {
     /// Takes a datagram that answers nothing. Returns true when it was for a subnet manager.
@@ -53,7 +52,14 @@ impl SubnetManager {
             self.administration.tell(notice, issuer.unwrap_or(Gid(0)));
         }
         if changes_subnet(&notice) {
-            self.stale = true;
+            let at = self.subnet.as_ref().and_then(|subnet| {
+                let place = subnet.by_lid(notice.issuer_lid)?;
+                Some(subnet.found.node(place.node).info.node_guid)
+            });
+            match at {
+                Some(guid) => _ = self.changed.insert(guid),
+                None => self.stale = true,
+            }
         }
         self.counters.traps += 1;
         self.events.push_back(SmEvent::Trap(Box::new(notice)));
@@ -79,7 +85,7 @@ impl SubnetManager {
                 // The other master may have written anything.
                 self.tables = Tables::new();
                 self.multicast = MulticastTables::default();
-                self.qos = QosTables::new();
+                self.written = WrittenTables::new();
                 self.cache = None;
                 self.fresh = true;
                 self.become_state(SmState::MASTER);
@@ -101,7 +107,7 @@ impl SubnetManager {
     fn search(&mut self, now: Instant) {
         self.become_state(SmState::DISCOVERING);
         self.tables = Tables::new();
-        self.qos = QosTables::new();
+        self.written = WrittenTables::new();
         self.cache = None;
         self.fresh = true;
         self.explore(now);

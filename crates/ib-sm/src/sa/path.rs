@@ -1,5 +1,7 @@
 //! Paths between ports, and the nodes on them.
 
+use std::sync::Arc;
+
 use ib_types::{Gid, Guid, PKey};
 use ib_wire::mad::MadStatus;
 use ib_wire::mad::sa::{
@@ -32,102 +34,145 @@ use component::*;
 /// The most paths that one answer has.
 const MOST_PATHS: usize = 1 << 20;
 
-/// Returns the paths that a request for PathRecords selects; for `one` the best of each pair of ports.
-pub(super) fn path_records(
-    subnet: &Subnet,
-    mask: ComponentMask,
-    wanted: &PathRecord,
-    one: bool,
-) -> Result<Vec<PathRecord>, MadStatus> {
-    if mask.has(RAW_TRAFFIC) && wanted.raw_traffic {
-        return Ok(Vec::new());
-    }
-    let sources = ends(subnet, mask, (SGID, wanted.sgid), (SLID, wanted.slid))?;
-    let destinations = ends(subnet, mask, (DGID, wanted.dgid), (DLID, wanted.dlid))?;
-    let limit = match () {
-        () if one => 1,
-        () if mask.has(NUMB_PATH) => usize::from(wanted.numb_path.max(1)),
-        () => usize::MAX,
-    };
-    between(subnet, mask, wanted, (&sources, &destinations), limit)
-}
+/// The most pairs of ports among which a path to be traced is looked for.
+const MOST_TRACED: usize = 64;
 
-/// Returns the paths that a request for paths between two sets of ports selects.
-pub(super) fn multi_path_records(
-    subnet: &Subnet,
+/// Paths between two sets of ports, found a few pairs at a time so that nobody else has to wait.
+#[derive(Debug)]
+pub(super) struct PathQuery {
+    subnet: Arc<Subnet>,
     mask: ComponentMask,
-    wanted: &MultiPathRecord,
-    data: &[u8],
-) -> Result<Vec<PathRecord>, MadStatus> {
-    /// Bits of the component mask of a MultiPathRecord and those of a PathRecord that mean the same.
-    const SAME: [(u8, u8); 9] = [
-        (6, NUMB_PATH),
-        (7, P_KEY),
-        (9, SL),
-        (10, MTU_SELECTOR),
-        (11, MTU),
-        (12, RATE_SELECTOR),
-        (13, RATE),
-        (14, LIFE_TIME_SELECTOR),
-        (15, LIFE_TIME),
-    ];
-    if mask.has(0) && wanted.raw_traffic {
-        return Ok(Vec::new());
-    }
-    let (sources, destinations) = wanted.gids(data).ok_or(MadStatus::SA_REQUEST_INVALID)?;
-    if sources.is_empty() || destinations.is_empty() {
-        return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
-    }
-    let port = |gid: Gid| {
-        let local = gid.prefix() == subnet.prefix;
-        subnet.by_guid(gid.guid()).filter(|_| local).ok_or(MadStatus::SA_INVALID_GID)
-    };
-    let ports = |gids: Vec<Gid>| gids.into_iter().map(port).collect::<Result<Vec<Place>, _>>();
-    let (sources, destinations) = (ports(sources)?, ports(destinations)?);
-    let given = SAME.iter().filter(|(bit, _)| mask.has(*bit)).map(|&(_, bit)| bit);
-    let mask = ComponentMask::of(&given.collect::<Vec<u8>>());
-    let path = PathRecord {
-        numb_path: wanted.numb_path,
-        p_key: wanted.p_key,
-        sl: wanted.sl,
-        mtu_selector: wanted.mtu_selector,
-        mtu: wanted.mtu,
-        rate_selector: wanted.rate_selector,
-        rate: wanted.rate,
-        life_time_selector: wanted.life_time_selector,
-        life_time: wanted.life_time,
-        ..PathRecord::zeroed()
-    };
-    let limit = if mask.has(NUMB_PATH) { usize::from(wanted.numb_path.max(1)) } else { 1 };
-    between(subnet, mask, &path, (&sources, &destinations), limit)
-}
-
-fn between(
-    subnet: &Subnet,
-    mask: ComponentMask,
-    wanted: &PathRecord,
-    (sources, destinations): (&[Place], &[Place]),
+    wanted: PathRecord,
+    sources: Vec<Place>,
+    destinations: Vec<Place>,
+    /// How many paths of each pair of ports.
     limit: usize,
-) -> Result<Vec<PathRecord>, MadStatus> {
-    let mut records = Vec::new();
-    for &from in sources {
-        for &to in destinations {
-            pair(subnet, mask, wanted, (from, to), limit, &mut records);
-            if records.len() > MOST_PATHS {
+    /// The next pair, counted by source and then by destination.
+    next: usize,
+    records: Vec<PathRecord>,
+}
+
+impl PathQuery {
+    /// Starts to find the paths that a request for PathRecords selects; for `one` the best of each pair
+    /// of ports.
+    pub(super) fn new(
+        subnet: &Arc<Subnet>,
+        mask: ComponentMask,
+        wanted: &PathRecord,
+        one: bool,
+    ) -> Result<Self, MadStatus> {
+        let raw = mask.has(RAW_TRAFFIC) && wanted.raw_traffic;
+        let of = |gid, lid| if raw { Ok(Vec::new()) } else { ends(subnet, mask, gid, lid) };
+        let sources = of((SGID, wanted.sgid), (SLID, wanted.slid))?;
+        let destinations = of((DGID, wanted.dgid), (DLID, wanted.dlid))?;
+        let limit = match () {
+            () if one => 1,
+            () if mask.has(NUMB_PATH) => usize::from(wanted.numb_path.max(1)),
+            () => usize::MAX,
+        };
+        Ok(Self::between(subnet, (mask, *wanted), (sources, destinations), limit))
+    }
+
+    /// Starts to find the paths that a request for paths between two sets of ports selects.
+    pub(super) fn multi(
+        subnet: &Arc<Subnet>,
+        mask: ComponentMask,
+        wanted: &MultiPathRecord,
+        data: &[u8],
+    ) -> Result<Self, MadStatus> {
+        /// Bits of the component mask of a MultiPathRecord and those of a PathRecord that mean the same.
+        const SAME: [(u8, u8); 9] = [
+            (6, NUMB_PATH),
+            (7, P_KEY),
+            (9, SL),
+            (10, MTU_SELECTOR),
+            (11, MTU),
+            (12, RATE_SELECTOR),
+            (13, RATE),
+            (14, LIFE_TIME_SELECTOR),
+            (15, LIFE_TIME),
+        ];
+        if mask.has(0) && wanted.raw_traffic {
+            let nobody = (Vec::new(), Vec::new());
+            return Ok(Self::between(subnet, (mask, PathRecord::zeroed()), nobody, 1));
+        }
+        let (sources, destinations) = wanted.gids(data).ok_or(MadStatus::SA_REQUEST_INVALID)?;
+        if sources.is_empty() || destinations.is_empty() {
+            return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
+        }
+        let port = |gid: Gid| {
+            let local = gid.prefix() == subnet.prefix;
+            subnet.by_guid(gid.guid()).filter(|_| local).ok_or(MadStatus::SA_INVALID_GID)
+        };
+        let ports = |gids: Vec<Gid>| gids.into_iter().map(port).collect::<Result<Vec<Place>, _>>();
+        let (sources, destinations) = (ports(sources)?, ports(destinations)?);
+        let given = SAME.iter().filter(|(bit, _)| mask.has(*bit)).map(|&(_, bit)| bit);
+        let mask = ComponentMask::of(&given.collect::<Vec<u8>>());
+        let path = PathRecord {
+            numb_path: wanted.numb_path,
+            p_key: wanted.p_key,
+            sl: wanted.sl,
+            mtu_selector: wanted.mtu_selector,
+            mtu: wanted.mtu,
+            rate_selector: wanted.rate_selector,
+            rate: wanted.rate,
+            life_time_selector: wanted.life_time_selector,
+            life_time: wanted.life_time,
+            ..PathRecord::zeroed()
+        };
+        let limit = if mask.has(NUMB_PATH) { usize::from(wanted.numb_path.max(1)) } else { 1 };
+        Ok(Self::between(subnet, (mask, path), (sources, destinations), limit))
+    }
+
+    fn between(
+        subnet: &Arc<Subnet>,
+        (mask, wanted): (ComponentMask, PathRecord),
+        (sources, destinations): (Vec<Place>, Vec<Place>),
+        limit: usize,
+    ) -> Self {
+        let subnet = Arc::clone(subnet);
+        Self { subnet, mask, wanted, sources, destinations, limit, next: 0, records: Vec::new() }
+    }
+
+    /// Returns the number of pairs that are left.
+    pub(super) const fn left(&self) -> usize {
+        self.sources.len() * self.destinations.len() - self.next
+    }
+
+    /// Looks at a few pairs.
+    pub(super) fn step(&mut self, pairs: usize) -> Result<(), MadStatus> {
+        for _ in 0..pairs.min(self.left()) {
+            let (from, to) =
+                (self.next / self.destinations.len(), self.next % self.destinations.len());
+            let between = (self.sources[from], self.destinations[to]);
+            let Self { subnet, mask, wanted, limit, records, .. } = self;
+            pair(subnet, *mask, wanted, between, *limit, records);
+            self.next += 1;
+            if self.records.len() > MOST_PATHS {
                 return Err(MadStatus::SA_NO_RESOURCES);
             }
         }
+        Ok(())
     }
-    Ok(records)
+
+    /// Returns the paths.
+    pub(super) fn finish(self) -> Vec<PathRecord> {
+        self.records
+    }
 }
 
 /// Returns the nodes on the path that a request selects; there must be one such path.
 pub(super) fn trace_records(
-    subnet: &Subnet,
+    subnet: &Arc<Subnet>,
     mask: ComponentMask,
     wanted: &PathRecord,
 ) -> Result<Vec<TraceRecord>, MadStatus> {
-    let paths = path_records(subnet, mask, wanted, true)?;
+    let mut query = PathQuery::new(subnet, mask, wanted, true)?;
+    if query.left() > MOST_TRACED {
+        return Err(MadStatus::SA_TOO_MANY_RECORDS);
+    }
+    query.step(MOST_TRACED)?;
+    let paths = query.finish();
     let path = match &paths[..] {
         [] => return Err(MadStatus::SA_NO_RECORDS),
         [path] => path,

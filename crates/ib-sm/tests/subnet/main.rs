@@ -1,6 +1,8 @@
 //! Subnet managers on simulated fabrics, in virtual time.
 
 mod campaign;
+mod features;
+mod hostile;
 mod lab;
 
 use std::time::Duration;
