@@ -42,7 +42,6 @@ fn page(
 ) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let subcommand = match name {
         "ibfabric-sm-ctl" => "sm-ctl",
-        name if name.starts_with("ibfabric-sm-ctl-") => "sm-ctl question",
         _ => command.get_name(),
     };
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
@@ -85,7 +84,7 @@ fn page(
     others.extend(["opensm", "ibnetdiscover"].map(|other| format!("\\fB{other}\\fR(8)")));
     let more = match subcommand {
         "sim" | "ctl" => "docs/simulator.md",
-        "sm" | "sm-ctl" | "sm-ctl question" => "docs/sm.md",
+        "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/sm.md",
         _ => "docs/fabric-files.md for the file formats",
     };
     others.push(format!("the project's {}", escaped(more)));
@@ -102,7 +101,9 @@ fn statuses(subcommand: &str) -> [(u8, &'static str); 3] {
             "The manager was told to end; or, with --once, the subnet is up, and all of it.",
             "With --once: the subnet is up, but something does not answer or cannot be reached.",
         ),
-        "sm-ctl" | "sm-ctl question" => ("The manager has answered.", "The manager has no answer."),
+        "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => {
+            ("The manager has answered.", "The manager has no answer.")
+        }
         "ctl" => ("All commands were done.", "A command was refused."),
         _ => (
             "The answer is good.",

@@ -92,8 +92,15 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         ],
         "sm-ctl" => &[
             ("What is wrong, if anything:", "ibfabric sm ctl status"),
+            ("What --metrics-port would serve:", "ibfabric sm ctl metrics"),
+        ],
+        "status" => &[("As one object, for scripts:", "ibfabric sm ctl status --format json")],
+        "sweep" => &[("After the partitions were changed:", "ibfabric sm ctl sweep")],
+        "routes" => &[
+            ("How the routes came about:", "ibfabric sm ctl routes"),
             ("The table of a switch:", "ibfabric sm ctl routes 0x0002c90000200000"),
         ],
+        "metrics" => &[("As numbers with labels:", "ibfabric sm ctl metrics --format json")],
         "ctl" => &[
             ("Pull a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
             ("What was refused, lost and answered:", "ibfabric sim ctl stats --format json"),

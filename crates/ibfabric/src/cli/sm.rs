@@ -46,15 +46,19 @@ pub struct CtlArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Question {
     /// What the manager is and does, and what is wrong with the subnet.
+    #[command(after_long_help = super::examples_text("status"))]
     Status,
     /// Starts to explore the whole subnet again, and reads the partitions again.
+    #[command(after_long_help = super::examples_text("sweep"))]
     Sweep,
     /// The routes: how they came about, and the switches; or the table of one switch.
+    #[command(after_long_help = super::examples_text("routes"))]
     Routes {
         /// The switch, by node GUID or LID.
         switch: Option<String>,
     },
     /// What --metrics-port serves.
+    #[command(after_long_help = super::examples_text("metrics"))]
     Metrics,
 }
 

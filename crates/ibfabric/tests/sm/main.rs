@@ -143,7 +143,7 @@ fn the_service_manager_is_told() {
     let mut command = lab.command(&[]);
     command.env("NOTIFY_SOCKET", lab.path("notify"));
     let mut daemon = Daemon::of(&lab, command);
-    let mut hear = || {
+    let hear = || {
         let mut bytes = [0; 128];
         let length = socket.recv(&mut bytes).expect("told");
         String::from_utf8_lossy(&bytes[..length]).into_owned()

@@ -140,6 +140,8 @@ fn families(state: &State) -> Vec<Family> {
     add("sweeps_total", "counter", "Heavy sweeps that ended", one(counters.sweeps as f64));
     add("light_sweeps_total", "counter", "Light sweeps", one(counters.looks as f64));
     add("routings_total", "counter", "Computations of routes", one(counters.routings as f64));
+    let help = "Explorations that only asked nodes which had told of changes";
+    add("followed_total", "counter", help, one(counters.followed as f64));
     let cached = one(counters.cached as f64);
     add("cached_routings_total", "counter", "Cached routes that served", cached);
     add("traps_total", "counter", "Traps that were taken", one(counters.traps as f64));
