@@ -72,7 +72,7 @@ impl Orders {
     }
 
     /// Returns the next order that was given since it was asked last.
-    pub fn next(&mut self) -> Option<Order> {
+    pub fn take(&mut self) -> Option<Order> {
         let given = self.0.iter().find(|(_, given)| given.swap(false, Ordering::SeqCst));
         given.map(|&(order, _)| order)
     }

@@ -206,7 +206,7 @@ pub struct PlaceArgs {
     /// The node of the simulator to manage from; its first without it, or `SIM_HOST`.
     #[arg(long, value_name = "NODE", requires = "ibsim")]
     pub node: Option<String>,
-    /// A port of an adapter of this machine, such as mlx5_0:1; without a name the first that has a
+    /// A port of an adapter of this machine, such as `mlx5_0:1`; without a name the first that has a
     /// link.
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "",
         group = "place")]

@@ -28,7 +28,7 @@ impl Outbox {
     /// Adds a request at the end; a response to a directed route as ibsim takes it, see [`for_ibsim`].
     pub fn push(&mut self, request: &Request) {
         let mad = for_ibsim(Mad(request.mad)).0;
-        self.kept.push_back(Request { mad, ..request.clone() }.to_bytes());
+        self.kept.push_back(Request { mad, ..*request }.to_bytes());
     }
 
     /// Returns true when nothing waits.

@@ -97,7 +97,7 @@ impl<'r, 's> Driver<'r, 's> {
         let Self { port, daemon, alarm, orders, .. } = self;
         // In this order: who rings after it ends the next wait.
         alarm.silence();
-        while let Some(order) = orders.next() {
+        while let Some(order) = orders.take() {
             match order {
                 Order::End => return Ok(Some(Verdict::Good)),
                 Order::Reload => daemon.reload(port.now()),

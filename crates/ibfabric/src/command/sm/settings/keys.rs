@@ -113,7 +113,7 @@ keys! {
     "port_shifting" "Whether the search for the least used port moves on from LID to LID."
         s => Switch(&mut s.engines.port_shifting);
     "scatter_ports" "The seed to draw among least used ports by; 0 draws nothing."
-        s => Option(&mut s.engines.scatter_ports, u32::MAX as u64);
+        s => Option(&mut s.engines.scatter_ports, u32::MAX.into());
     "guid_routing_order_no_scatter" "Whether nothing is drawn for the ports to be routed first."
         s => Switch(&mut s.engines.guid_routing_order_no_scatter);
     "sm_priority" "The priority among managers, 0 to 15."
