@@ -22,7 +22,7 @@ fn long_and_short_options_have_their_arguments() {
         "-routing_engine ftree,updn",
         "--rout ftree,updn",
     ] {
-        assert_eq!(of(line), [engine.clone()], "{line}");
+        assert_eq!(of(line), std::slice::from_ref(&engine), "{line}");
     }
     assert_eq!(of("-D 0x43 -d2"), [("D", "0x43".to_owned()), ("debug", "2".to_owned())]);
     assert_eq!(of("-vvo"), ["verbose", "verbose", "once"].map(|name| (name, String::new())));
