@@ -25,7 +25,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Adds a request at the end; a response to a directed route as ibsim takes it, see [`for_ibsim`].
+    /// Adds a request at the end; a response on a directed route as ibsim takes it.
     pub fn push(&mut self, request: &Request) {
         let mad = for_ibsim(Mad(request.mad)).0;
         self.kept.push_back(Request { mad, ..*request }.to_bytes());
