@@ -751,13 +751,17 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sim__subcmd__ctl)
-            opts="-h --socket --format --help"
+            opts="-h --socket --port --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

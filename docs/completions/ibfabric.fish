@@ -101,7 +101,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l strict -d 'D
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l metrics -d 'Adds effective bisection bandwidth and the contention of the shift pattern'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l socket -d 'The name of the sockets: what clients find in `IBSIM_SOCKNAME`' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. The console is then that of `sim ctl --socket N`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. Its console is that of `sim ctl --port N`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Has a subnet manager at the first host, which keeps the subnet up with these engines, or with minhop; READY comes when it is up. `sm ctl --socket NAME-sm` asks it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l seed -d 'The seed of everything random' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'Commands and the moments at which they are run: lines of `at TIME COMMAND`' -r -F
@@ -121,7 +121,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l socket -d 'The name of the simulator\'s sockets; its number if it listens on UDP ports' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l socket -d 'The name of the simulator\'s sockets. Without it and --port the environment decides as for clients: `IBSIM_SERVER_PORT` (7070) where `IBSIM_SERVER_NAME` is set, else `IBSIM_SOCKNAME` (sim)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l port -d 'The UDP port that the simulator was started with' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -l format -d 'How the answer is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -62,6 +62,8 @@ fn page(
         "ctl" => {
             section(&mut out, "COMMANDS");
             verbatim(&mut out, ibfabric::cli::sim::CONSOLE);
+            out.extend(format!(".PP\n{}", escaped(ibfabric::cli::sim::CONSOLE_NAMES)).bytes());
+            out.push(b'\n');
         }
         _ => {}
     }
@@ -89,6 +91,10 @@ fn page(
     };
     others.push(format!("the project's {}", escaped(more)));
     out.extend(format!("{}\n", others.join(", ")).bytes());
+    let text = String::from_utf8_lossy(&out).replace("\\fR", "");
+    if text.contains(&format!("{}(1)", escaped(name))) {
+        return Err(format!("the page of {name} refers its reader to itself").into());
+    }
     Ok(out)
 }
 

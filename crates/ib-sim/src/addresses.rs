@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ib_topology::PortId;
 use ib_types::{Guid, NodeKind};
 
-use crate::command::Target;
+use crate::command::{Target, closing};
 use crate::script::ScriptError;
 use crate::sim::Sim;
 
@@ -158,7 +158,7 @@ fn read_line(sim: &Sim, line: &str) -> Result<Listed, Wrong> {
     let column = |at: usize| line[..at].chars().count() + 1;
     let start = line.len() - line.trim_start().len();
     let rest = &line[start..];
-    let quote = rest.strip_prefix('"').and_then(|rest| rest.find('"')).map_or(0, |end| end + 2);
+    let quote = rest.strip_prefix('"').and_then(closing).map_or(0, |end| end + 2);
     let end = rest[quote..].find(char::is_whitespace).map_or(rest.len(), |end| quote + end);
     let word = &rest[..end];
     let port = if word.starts_with("0x") {

@@ -304,7 +304,10 @@ impl Sim {
                 qpn: payload.source_qpn,
                 q_key: if payload.source_qpn.get() == 0 { QKey(0) } else { payload.q_key },
                 sl: flight.packet.sl,
-                p_key: payload.p_key,
+                p_key: match payload.destination_qpn.get() {
+                    0 => payload.p_key,
+                    _ => self.port(port).own_key(payload.p_key),
+                },
                 path_bits,
                 grh: flight.packet.grh,
             },

@@ -1,8 +1,8 @@
 //! What a console or a script can tell a fabric to do.
 //!
 //! ibsim's commands keep their names and meaning; those below the line are new. A port is written
-//! `"name"[number]`, a node `"name"`; the quotes can be left out where the name has no blank. Words
-//! are read without regard to case.
+//! `"name"[number]`, a node `"name"`; the quotes can be left out where the name has no blank, and a
+//! quote that is part of a quoted name stands twice. Words are read without regard to case.
 //!
 //! | command | effect |
 //! |---|---|
@@ -33,12 +33,14 @@ use crate::sim::Sim;
 
 mod check;
 mod display;
+mod in_force;
 mod outage;
 mod parse;
 mod run;
 
 pub(crate) use display::Time;
 pub use parse::ParseCommandError;
+pub(crate) use parse::closing;
 pub use parse::duration as parse_duration;
 
 /// A node, or one of its ports, by name.

@@ -4,7 +4,7 @@
 use ib_link::Datagram;
 use ib_topology::{NodeId, PortId};
 use ib_types::{NodeKind, PKey};
-use ib_wire::mad::sm::notice::{KeyDetails, NoticeType, SwitchKeyDetails};
+use ib_wire::mad::sm::notice::{KeyDetails, NoticeType, SwitchKeyDetails, SwitchKeyFields};
 use ib_wire::mad::sm::{NoticeDetails, TrapNumber};
 use ib_wire::mad::smp::{self, PERMISSIVE_LID};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass};
@@ -94,15 +94,14 @@ impl Sim {
 
     /// Returns true when a fault swallows a packet that enters a port.
     pub(crate) fn loses_arrival(&mut self, port: PortId) -> bool {
-        let parts = self.ports[port.index()].faults.as_ref().map_or(0, |faults| faults.entering);
-        happens(&mut self.rng, parts)
+        let faults = self.ports[port.index()].faults.as_deref();
+        faults.is_some_and(|faults| happens(&mut self.rng, faults.entering()))
     }
 
     /// Returns true when a fault swallows a request that the port's agent should answer.
     fn loses_request(&mut self, port: PortId, id: AttributeId) -> bool {
-        let Some(faults) = &self.ports[port.index()].faults else { return false };
-        let applies = faults.unanswered_attribute.is_none_or(|only| only == id);
-        applies && happens(&mut self.rng, faults.unanswered)
+        let faults = self.ports[port.index()].faults.as_deref();
+        faults.is_some_and(|faults| happens(&mut self.rng, faults.unanswered(id)))
     }
 
     /// Turns a packet round: the answer takes the same ends.
@@ -126,6 +125,11 @@ impl Sim {
         let payload = MadPayload {
             destination_qpn: payload.source_qpn,
             source_qpn: payload.destination_qpn,
+            p_key: if packet.is_smp() {
+                payload.p_key
+            } else {
+                self.port(end).own_key(payload.p_key)
+            },
             length: 256,
             ..*payload
         };
@@ -196,15 +200,12 @@ impl Sim {
         let (p_key, number) = (packet.p_key(), self.port(port).number);
         let (destination, source) = packet.queue_pairs();
         let mut details = SwitchKeyDetails::zeroed();
-        // A bit for each of the following fields, the first one's being the lowest: LIDs, P_Key, SL,
-        // queue pairs, GIDs, the switch's LID and port. Only a datagram tells the queue pair that it
-        // comes from, and only a GRH has GIDs.
-        details.valid = 0b11_0010_1111;
-        if packet.mad().is_some() {
-            details.valid |= 0b01_0000;
-        }
+        // Only a datagram tells the queue pair that it comes from, and only a GRH has GIDs.
+        type Fields = SwitchKeyFields;
+        details.valid = Fields::LID1 | Fields::LID2 | Fields::P_KEY | Fields::SL | Fields::QP2;
+        details.valid = details.valid.with(Fields::QP1, packet.mad().is_some());
         if let Some(grh) = packet.grh {
-            details.valid |= 0b1100_0000;
+            details.valid = details.valid | Fields::GID1 | Fields::GID2;
             (details.gid1, details.gid2) = (grh.source, grh.destination);
         }
         (details.lid1, details.lid2) = (packet.slid, packet.dlid);

@@ -116,9 +116,10 @@ impl<E> EventQueue<E> {
         self.first.as_ref().or_else(|| self.heap.peek()).map(|entry| entry.at)
     }
 
-    /// Takes the next event when it is due by a moment.
+    /// Takes the next event when it is due by a moment. What is due at [`Instant::NEVER`] never is.
     pub(crate) fn pop_by(&mut self, moment: Instant) -> Option<(Instant, E)> {
-        if self.next_at()? > moment {
+        let at = self.next_at()?;
+        if at > moment || at == Instant::NEVER {
             return None;
         }
         self.first.take().or_else(|| self.heap.pop()).map(|entry| (entry.at, entry.event))

@@ -187,7 +187,7 @@ impl Sim {
         }
         if number != 0
             && self.port(arrival).info.partition_enforcement_inbound
-            && !self.port(arrival).admits(p_key)
+            && !self.port(arrival).lets_in(p_key)
         {
             self.port_mut(arrival).counters.rcv_constraint_errors += 1;
             return self.refuse_partition(node, arrival, key);

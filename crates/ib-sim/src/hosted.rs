@@ -35,7 +35,7 @@ impl Sim {
                 qpn: payload.source_qpn,
                 q_key: payload.q_key,
                 sl: flight.packet.sl,
-                p_key: payload.p_key,
+                p_key: self.port(port).own_key(payload.p_key),
                 path_bits: (flight.packet.dlid.wrapping_sub(self.port(port).info.lid) & 0x7f) as u8,
                 grh: flight.packet.grh,
             },

@@ -328,11 +328,14 @@ pub(crate) fn check_phys_states(sim: &Sim) {
     }
 }
 
-/// Lets everything happen by a moment and checks after each step.
+/// Lets everything happen by a moment and checks after each step; all that there is by
+/// [`Instant::NEVER`](ib_types::Instant::NEVER).
 pub(crate) fn run_checked(sim: &mut Sim, until: ib_types::Instant) {
     while sim.run_step(until) {
         check(sim);
     }
-    sim.run_until(until);
+    if until < ib_types::Instant::NEVER {
+        sim.run_until(until);
+    }
     check(sim);
 }

@@ -302,6 +302,28 @@ impl Port {
         }
     }
 
+    /// Returns true when the table has the partition of a packet, whatever the membership.
+    ///
+    /// The table of a switch's port is that of the adapter behind it, whose limited members send limited
+    /// keys. Whether two members may talk shows at the port of the other one.
+    pub(crate) fn lets_in(&self, key: PKey) -> bool {
+        let has = |own: PKey| own.partition() != 0 && own.partition() == key.partition();
+        match &self.tables {
+            Some(tables) => tables.p_keys.iter().any(|&own| has(own)),
+            None => has(PKey::DEFAULT),
+        }
+    }
+
+    /// Returns the port's own key for the partition of a packet that it admits: with that one it answers.
+    pub(crate) fn own_key(&self, key: PKey) -> PKey {
+        match &self.tables {
+            Some(tables) => {
+                tables.p_keys.iter().copied().find(|own| own.matches(key)).unwrap_or(key)
+            }
+            None => PKey::DEFAULT,
+        }
+    }
+
     /// Returns the lane of a service level for packets that arrived by a port.
     #[inline]
     pub(crate) fn lane(&self, arrival: u8, level: ib_types::ServiceLevel) -> u8 {

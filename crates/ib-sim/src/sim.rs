@@ -221,14 +221,21 @@ impl Sim {
     }
 
     /// Lets everything happen that happens by a moment, which is the time afterwards.
+    ///
+    /// # Panics
+    /// Panics when the moment is [`Instant::NEVER`]. There may be something to come for ever, such as a
+    /// trap that is repeated because nobody represses it, and then such a run would not end. With
+    /// [`Sim::settle`] a fabric runs until no packet is on its way.
     pub fn run_until(&mut self, moment: Instant) {
+        assert!(moment < Instant::NEVER, "a fabric cannot run until a moment that never comes");
         while let Some((at, event)) = self.queue.pop_by(moment) {
             self.step(at, event);
         }
         self.now = self.now.max(moment);
     }
 
-    /// Lets the next thing happen that happens by a moment; returns false when there is none.
+    /// Lets the next thing happen that happens by a moment; returns false when there is none. By
+    /// [`Instant::NEVER`] that may be true for ever: see [`Sim::run_until`].
     pub fn run_step(&mut self, moment: Instant) -> bool {
         match self.queue.pop_by(moment) {
             Some((at, event)) => {

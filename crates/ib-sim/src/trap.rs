@@ -6,7 +6,12 @@
 //!
 //! A trap is repeated at the pace of the port's `SubnetTimeOut`, as IBTA volume 1, chapter 14.2.5.6
 //! has it, but not more often than once a second, and than once a minute when nobody has answered
-//! for a while.
+//! for a while. Nothing ends it but a TrapRepress, so that there is something to come for ever where
+//! nobody represses.
+//!
+//! The M_Key of a trap is zero, as rule o14-1 of that chapter has it: with its port's own key it would
+//! tell whoever sees it what guards the port. A TrapRepress needs the key as a Set does. Managers know
+//! it, and do not take it from the trap: OpenSM writes the one that it knows of the port.
 
 use std::time::Duration;
 
@@ -127,9 +132,8 @@ impl Sim {
             (ib_wire::mad::AttributeId::NOTICE, 0),
         );
         let info = &self.port(port).info;
-        let (dlid, key) = (info.master_sm_lid, info.m_key);
+        let dlid = info.master_sm_lid;
         let level = ib_types::ServiceLevel::new(info.master_sm_sl).unwrap_or_default();
-        mad.set_m_key(key);
         mad.set_attribute(&notice);
         self.log(Entry::Trap { port, number: notice.trap, count: sent });
         let packet = self.management_packet(port, dlid, level, mad);

@@ -16,6 +16,8 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 struct Managed<'s> {
     link: SimLink<'s>,
     manager: SubnetManager,
+    /// Whether what administration sends goes nowhere.
+    deaf: bool,
 }
 
 impl Managed<'_> {
@@ -34,7 +36,9 @@ impl Managed<'_> {
     fn run_to(&mut self, end: ib_types::Instant) -> Option<Box<SweepReport>> {
         while self.link.now() < end {
             while let Some(datagram) = self.manager.poll_transmit(self.link.now()) {
-                self.link.send(&datagram).expect("the link lives");
+                if !(self.deaf && datagram.mad.class() == MgmtClass::SUBN_ADM) {
+                    self.link.send(&datagram).expect("the link lives");
+                }
             }
             if let Some(job) = self.manager.poll_job() {
                 self.manager.handle_plan(self.link.now(), job.run());
@@ -55,6 +59,14 @@ impl Managed<'_> {
         None
     }
 
+    /// Returns the port GUIDs of all hosts.
+    fn guids(&mut self) -> Vec<Guid> {
+        let sim = self.link.sim();
+        let nodes: Vec<_> = sim.node_ids().filter(|&node| !sim.is_switch(node)).collect();
+        let ports = nodes.into_iter().filter_map(|node| sim.end_port(node));
+        ports.map(|port| sim.link_port(port).port_guid).collect()
+    }
+
     fn command(&mut self, text: &str) {
         self.link.sim().run(&text.parse().expect("a command")).expect("it can be done");
     }
@@ -70,7 +82,7 @@ fn with_tree(run: impl FnOnce(&mut Managed<'_>)) {
     let mut link = SimLink::attach(&mut sim, port, options).expect("a client");
     let guid = link.port().expect("a port").port_guid;
     let manager = SubnetManager::new(SmConfig::default(), guid, link.now());
-    let mut managed = Managed { link, manager };
+    let mut managed = Managed { link, manager, deaf: false };
     managed.run();
     managed.settle();
     run(&mut managed);
@@ -100,16 +112,55 @@ fn failure(c: &mut Criterion) {
     });
 }
 
+/// A sweep with nothing to do, and one while a thousand hosts ask for the paths to all others. What
+/// administration sends is not carried anywhere: the manager's own time is what counts.
+fn sweeps(c: &mut Criterion) {
+    with_tree(|managed| {
+        managed.deaf = true;
+        let guids = managed.guids();
+        let mut group = c.benchmark_group("3,456 hosts");
+        group.sample_size(10);
+        for (name, hosts) in [("a sweep", 0), ("a sweep while 1,000 hosts ask for all paths", 1000)]
+        {
+            group.bench_function(name, |b| {
+                b.iter_custom(|count| {
+                    let mut spent = Duration::ZERO;
+                    for number in 0..count {
+                        let now = managed.link.now();
+                        for (host, &guid) in guids.iter().take(hosts).enumerate() {
+                            let wanted = PathRecord {
+                                sgid: Gid::new(0xfe80 << 48, guid),
+                                numb_path: 1,
+                                ..PathRecord::zeroed()
+                            };
+                            let method = Method::GET_TABLE;
+                            let id = TransactionId(number << 32 | host as u64);
+                            let mut mad = Mad::new(MgmtClass::SUBN_ADM, method, id);
+                            mad.set_attribute(&wanted);
+                            let component_mask = ComponentMask::of(&[3, 12]);
+                            mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
+                            let from = Remote::gsi(2 + host as u16);
+                            let asked = Datagram::new(from, mad);
+                            managed.manager.handle(now, &Incoming::Received(asked));
+                        }
+                        let start = Instant::now();
+                        managed.manager.sweep(now);
+                        managed.run();
+                        spent += start.elapsed();
+                        managed.settle();
+                    }
+                    spent
+                });
+            });
+        }
+    });
+}
+
 fn paths(c: &mut Criterion) {
     with_tree(|managed| {
         let now = managed.link.now();
         let port = managed.link.port().expect("a port");
-        let guids: Vec<Guid> = {
-            let sim = managed.link.sim();
-            let nodes: Vec<_> = sim.node_ids().filter(|&node| !sim.is_switch(node)).collect();
-            let ports = nodes.into_iter().filter_map(|node| sim.end_port(node));
-            ports.map(|port| sim.link_port(port).port_guid).collect()
-        };
+        let guids = managed.guids();
         let mask = ComponentMask::of(&[2, 3, 12]);
         let mut number = 0_u64;
         let mut ask = || {
@@ -138,5 +189,5 @@ fn paths(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, failure, paths);
+criterion_group!(benches, failure, paths, sweeps);
 criterion_main!(benches);

@@ -12,7 +12,8 @@ use ib_routing::check::{CheckOptions, CheckReport, CreditLoops, Unreachable, che
 use ib_routing::engine::{Outcome, Refusal};
 use ib_routing::subnet::SubnetError;
 use ib_routing::{
-    EngineList, Layers, Lfts, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions,
+    EngineKind, EngineList, Layers, Lfts, LidOptions, Routing, RoutingOptions, Subnet,
+    SubnetOptions,
 };
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
 use ib_types::{Guid, Lid, Lmc, ServiceLevel};
@@ -63,6 +64,8 @@ pub(crate) struct Guard {
     pub(crate) was_loop_free: bool,
     /// Whether ports are told which lane a service level travels on.
     pub(crate) qos: bool,
+    /// Whether the manager sits on a switch without hosts.
+    pub(crate) on_spine: bool,
 }
 
 /// A planned subnet.
@@ -265,6 +268,14 @@ impl PlanJob {
                 if credit.loops == 1 { "loop" } else { "loops" },
                 first_ring(credit, subnet),
             ));
+        }
+        let is_updn = routed.outcome.routing.engine == EngineKind::UpDown;
+        if is_updn && self.guard.on_spine {
+            warnings.push(
+                "the manager sits on a switch without hosts: up/down routing has no ways by LID \
+                 between such switches; run it on a leaf switch or a host"
+                    .to_owned(),
+            );
         }
         let layers = routed.outcome.routing.layers.count();
         if layers > 1 && !self.guard.qos {

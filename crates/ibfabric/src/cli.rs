@@ -136,7 +136,10 @@ impl Cli {
     /// Fails with what clap says of it, which may be the help that was asked for.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
-        let matches = command.try_get_matches_from_mut(words)?;
+        let words: Vec<OsString> = words.into_iter().collect();
+        let matches = command
+            .try_get_matches_from_mut(&words)
+            .map_err(|error| sim::misplaced(&mut command, &words).unwrap_or(error))?;
         sim::check(&mut command, &matches)?;
         Self::from_arg_matches(&matches)
     }

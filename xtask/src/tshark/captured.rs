@@ -82,6 +82,7 @@ pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::er
         .map_err(|_| format!("a payload of {} bytes: expected a MAD", packet.payload().len()))?;
     let mad = Mad(*bytes);
     let mut expected = seen(packet);
+    expected.insert("_ws.malformed", String::new());
     let mut number = |name, value: u64| {
         expected.insert(name, value.to_string());
     };
@@ -106,7 +107,6 @@ pub(super) fn described(packet: &Packet<'_>) -> Result<Expected, Box<dyn std::er
     {
         describe_notice(&notice, &mut expected);
     }
-    expected.insert("_ws.malformed", String::new());
     Ok(expected)
 }
 
@@ -151,6 +151,11 @@ fn describe_notice(notice: &Notice, expected: &mut Expected) {
             number("infiniband.trap.qp2", details.qp2.get().into());
             expected.insert("infiniband.trap.gidaddr1", details.gid1.to_string());
             expected.insert("infiniband.trap.gidaddr2", details.gid2.to_string());
+        }
+        NoticeDetails::SwitchKey(_) => {
+            // tshark 4.0 takes the first of the details for an IPv6 address, finds two bytes there, and
+            // reads no further.
+            expected.remove("_ws.malformed");
         }
         _ => {}
     }

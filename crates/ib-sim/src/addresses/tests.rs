@@ -108,6 +108,21 @@ fn a_wrong_file_changes_nothing_and_is_told_where() {
 }
 
 #[test]
+fn a_port_gives_up_what_it_was_given_when_it_is_given_something_else() {
+    let sim = sim();
+    let mut addresses = Addresses::derive(&sim);
+    let [h1, h2] = ["h1.1", "h2.1"].map(|name| lab::port(&sim, name));
+    let [a, b] = ["192.168.7.1", "192.168.7.2"].map(|text| text.parse::<IpAddr>().unwrap());
+    addresses.override_from(&sim, "file", &format!("h1[1] {a}\nh2[1] {b}\n")).unwrap();
+    for (one, other) in [(b, a), (b, a), (a, b)] {
+        let text = format!("h1[1] {one}\nh2[1] {other}\n");
+        addresses.override_from(&sim, "file", &text).unwrap();
+        assert_eq!((addresses.of(h1), addresses.of(h2)), (&[one][..], &[other][..]));
+        check_unique(&addresses);
+    }
+}
+
+#[test]
 fn addresses_follow_a_new_guid_but_for_those_that_were_given() {
     let mut sim = sim();
     let mut addresses = Addresses::derive(&sim);
@@ -196,4 +211,19 @@ fn ports_of_one_guid_have_addresses_of_their_own() {
         check_unique(&addresses);
         assert_eq!(addresses.iter().map(|(_, list)| list.len()).sum::<usize>(), 6);
     }
+}
+
+#[test]
+fn a_name_with_quotes_and_blanks_is_read_as_the_console_writes_it() {
+    use ib_topology::{Fabric, NodeSpec};
+    let mut fabric = Fabric::new();
+    let name = "the \"big\" one";
+    let spec = NodeSpec::new(NodeKind::ChannelAdapter, name, Guid(0x1000), 1);
+    fabric.add_node(spec).unwrap();
+    let sim = Sim::new(&fabric, Options::default());
+    let target = Target { node: name.to_owned(), port: Some(1) };
+    let mut addresses = Addresses::derive(&sim);
+    addresses.override_from(&sim, "file", &format!("{target} 192.168.7.1\n")).unwrap();
+    let at = sim.target_port(&target).unwrap();
+    assert_eq!(addresses.of(at), ["192.168.7.1".parse::<IpAddr>().unwrap()]);
 }

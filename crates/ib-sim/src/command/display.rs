@@ -7,12 +7,8 @@ use super::{Command, Fault, Ignored, Target};
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A name that has a quote itself can only stand without quotes.
-        if self.node.contains('"') {
-            f.write_str(&self.node)?;
-        } else {
-            write!(f, "\"{}\"", self.node)?;
-        }
+        // A quote that is part of the name stands twice.
+        write!(f, "\"{}\"", self.node.replace('"', "\"\""))?;
         self.port.map_or(Ok(()), |port| write!(f, "[{port}]"))
     }
 }
@@ -95,3 +91,6 @@ impl fmt::Display for Time {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

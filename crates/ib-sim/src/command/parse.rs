@@ -96,21 +96,40 @@ impl FromStr for Command {
 
 const NODE_OR_PORT: &str = "\"node\" or \"node\"[port]";
 
-/// Reads a time such as `250us`, `10ms` or `1.5s`.
+/// Reads a time such as `250us`, `10ms` or `1.5s`, below 10^9 s; what is less than a nanosecond is
+/// rounded.
 #[must_use]
 pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
     let (number, unit) = text.split_at(digits);
-    let nanos = match unit {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
+    let nanos: u64 = match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
         _ => return None,
     };
-    let number: f64 = number.parse().ok()?;
-    let nanos = number * nanos;
-    (nanos.is_finite() && nanos < 1e18).then(|| Duration::from_nanos(nanos.round() as u64))
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && part.is_empty() {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    // Whole numbers are exact; a part of the unit is less than 2^53 nanoseconds.
+    let part: f64 = format!("0.{part}").parse().ok()?;
+    let all = whole.checked_mul(nanos)?.checked_add((part * nanos as f64).round() as u64)?;
+    (all < 1_000_000_000_000_000_000).then(|| Duration::from_nanos(all))
+}
+
+/// Returns where the quote stands that closes a name; two of them stand for one of the name itself.
+pub(crate) fn closing(quoted: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let quote = at + quoted[at..].find('"')?;
+        if !quoted[quote + 1..].starts_with('"') {
+            return Some(quote);
+        }
+        at = quote + 2;
+    }
 }
 
 /// The words of a line, with where the last one stood.
@@ -193,12 +212,12 @@ impl<'a> Words<'a> {
         let rest = &self.text[self.at..];
         let (node, after) = match rest.strip_prefix('"') {
             Some(quoted) => {
-                let end = quoted.find('"').ok_or_else(|| self.wrong("a closing quote"))?;
-                (&quoted[..end], end + 2)
+                let end = closing(quoted).ok_or_else(|| self.wrong("a closing quote"))?;
+                (quoted[..end].replace("\"\"", "\""), end + 2)
             }
             None => {
                 let end = rest.find(|c: char| c.is_whitespace() || c == '[').unwrap_or(rest.len());
-                (&rest[..end], end)
+                (rest[..end].to_owned(), end)
             }
         };
         if node.is_empty() {
@@ -218,7 +237,7 @@ impl<'a> Words<'a> {
         {
             return Err(self.wrong(expected));
         }
-        Ok(Target { node: node.to_owned(), port })
+        Ok(Target { node, port })
     }
 
     fn error(&mut self) -> Result<Command, ParseCommandError> {
@@ -269,6 +288,9 @@ impl<'a> Words<'a> {
     fn fault(&mut self) -> Result<Command, ParseCommandError> {
         const WHAT: &str =
             "loss=P, corrupt=P, duplicate=P, reorder=P, held=TIME, delay=TIME or none";
+        const PROBABILITY: &str = "a probability from 0 to 1";
+        const HELD: &str = "how long packets are held back at most, a time such as 10us";
+        const DELAY: &str = "how much longer every packet takes, a time such as 10us";
         let target = self.target(NODE_OR_PORT)?;
         let mut faults = Vec::new();
         loop {
@@ -281,20 +303,16 @@ impl<'a> Words<'a> {
                 let value: f64 = value.parse().ok()?;
                 (0.0..=1.0).contains(&value).then_some(value)
             };
-            let fault = match name.to_ascii_lowercase().as_str() {
-                "loss" => probability().map(Fault::Loss),
-                "corrupt" => probability().map(Fault::Corruption),
-                "duplicate" => probability().map(Fault::Duplication),
-                "reorder" => probability().map(Fault::Reordering),
-                "held" => duration(value).map(Fault::HeldBack),
-                "delay" => duration(value).map(Fault::Delay),
+            let (fault, expected) = match name.to_ascii_lowercase().as_str() {
+                "loss" => (probability().map(Fault::Loss), PROBABILITY),
+                "corrupt" => (probability().map(Fault::Corruption), PROBABILITY),
+                "duplicate" => (probability().map(Fault::Duplication), PROBABILITY),
+                "reorder" => (probability().map(Fault::Reordering), PROBABILITY),
+                "held" => (duration(value).map(Fault::HeldBack), HELD),
+                "delay" => (duration(value).map(Fault::Delay), DELAY),
                 _ => return Err(self.wrong(WHAT)),
             };
-            faults.push(
-                fault.ok_or_else(|| {
-                    self.wrong("a probability from 0 to 1, or a time such as 10us")
-                })?,
-            );
+            faults.push(fault.ok_or_else(|| self.wrong(expected))?);
             if self.is_over() {
                 break;
             }

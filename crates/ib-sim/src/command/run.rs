@@ -7,7 +7,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use super::check::counter;
 use super::{Command, CommandError, Fault, Ignored, Target};
-use crate::fault::{PortFaults, parts};
+use crate::fault::PortFaults;
 use crate::log::Entry;
 use crate::node::{Lies, Switch};
 use crate::sim::Sim;
@@ -19,7 +19,7 @@ impl Sim {
     /// Fails without doing anything when the command names what is not there, a value is out of
     /// range, or ports do not have the cables that it takes.
     pub fn run(&mut self, command: &Command) -> Result<(), CommandError> {
-        self.log(Entry::Command { text: &format!("{command:?}") });
+        self.log(Entry::Command { text: &command.to_string() });
         self.check(command)?;
         match command {
             Command::Link(one, other) => self.run_link(one, other),
@@ -43,9 +43,8 @@ impl Sim {
                 let ports = self.target_ports_with_management(target)?;
                 for port in ports {
                     let faults = self.port_mut(port).faults.get_or_insert_default();
-                    faults.unanswered = parts(rate / 100.0);
-                    faults.unanswered_attribute = *attribute;
-                    faults.entering = if attribute.is_none() { parts(rate / 100.0) } else { 0 };
+                    faults.unanswered = *rate;
+                    faults.unanswered_attribute = attribute.filter(|_| *rate > 0.0);
                     self.drop_empty_faults(port);
                 }
                 Ok(())
@@ -209,10 +208,10 @@ impl Sim {
         }
         for fault in faults {
             match *fault {
-                Fault::Loss(probability) => own.loss = parts(probability),
-                Fault::Corruption(probability) => own.corruption = parts(probability),
-                Fault::Duplication(probability) => own.duplication = parts(probability),
-                Fault::Reordering(probability) => own.reordering = parts(probability),
+                Fault::Loss(probability) => own.loss = probability,
+                Fault::Corruption(probability) => own.corruption = probability,
+                Fault::Duplication(probability) => own.duplication = probability,
+                Fault::Reordering(probability) => own.reordering = probability,
                 Fault::HeldBack(time) => own.held_back = time,
                 Fault::Delay(time) => own.delay = time,
             }

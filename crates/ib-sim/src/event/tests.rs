@@ -20,6 +20,15 @@ fn events_come_by_time_and_then_in_their_order() {
     assert_eq!(queue.pop_by(Instant::NEVER), None);
 }
 
+#[test]
+fn what_is_due_at_a_moment_that_never_comes_never_happens() {
+    let mut queue = EventQueue::new();
+    queue.push(Instant::NEVER, 'z');
+    queue.push(Instant::from_nanos(u64::MAX - 1), 'a');
+    assert_eq!(queue.pop_by(Instant::NEVER).map(|(_, event)| event), Some('a'));
+    assert_eq!(queue.pop_by(Instant::NEVER), None);
+}
+
 proptest! {
     /// The queue is a list that is sorted by time and keeps the order of what is equal.
     #[test]

@@ -240,6 +240,12 @@ fn each_detail_is_written_by_the_bit_of_its_own() {
     let at = port(&sim, "s1.4");
     let counters = sim.counters(at);
     assert_eq!((counters.rcv_errors, counters.local_physical_errors), (1, 1));
+    // So is what an error rate swallows.
+    sim.run(&"Fault h2[1] none".parse().unwrap()).unwrap();
+    sim.run(&"Error s1[4] 100".parse().unwrap()).unwrap();
+    lab::ask(&mut sim, h2, remote, mad);
+    let counters = sim.counters(at);
+    assert_eq!((counters.rcv_errors, counters.local_physical_errors), (2, 2));
 }
 
 #[test]

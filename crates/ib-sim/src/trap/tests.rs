@@ -91,6 +91,37 @@ fn a_trap_is_repeated_until_it_is_repressed_and_less_often_after_a_while() {
 }
 
 #[test]
+#[should_panic(expected = "a fabric cannot run until a moment that never comes")]
+fn a_run_that_would_not_end_is_refused() {
+    let (mut sim, _) = made();
+    run(&mut sim, "Unlink s2[4]");
+    sim.run_until(ib_types::Instant::NEVER);
+}
+
+#[test]
+fn traps_without_an_end_let_a_client_that_waits_for_nothing_else_come_back() {
+    let mut sim = lab::ready(&lab::row(2), Options::default());
+    // Their manager is at h1, where nobody is.
+    run(&mut sim, "Unlink s2[4]");
+    let far = ib_types::Instant::from_nanos(u64::MAX - 1_000_000_000_000);
+    sim.repeat(sim.steps(), far);
+    let other = sim.end_port(lab::node(&sim, "h1")).unwrap();
+    let mut link =
+        crate::SimLink::attach(&mut sim, other, crate::ClientOptions::default()).unwrap();
+    ib_link::MadLink::wait(&mut link, ib_types::Instant::NEVER).unwrap();
+    assert!(link.sim().now() >= far);
+}
+
+#[test]
+fn no_trap_tells_the_key_of_its_port() {
+    let (mut sim, manager) = made();
+    run(&mut sim, "MKey s2 0x55 2");
+    run(&mut sim, "Unlink s2[4]");
+    let came = traps(&mut sim, manager);
+    assert_eq!((came.len(), came[0].1.mad.m_key()), (1, 0));
+}
+
+#[test]
 fn a_trap_waits_as_long_as_the_subnet_timeout_says_and_a_second_at_least() {
     let nanos = |sent, timeout| pause(sent, timeout).as_nanos();
     for timeout in 0..=17 {
@@ -177,11 +208,69 @@ fn a_switch_that_enforces_partitions_refuses_and_tells() {
         let NoticeDetails::SwitchKey(details) = came[0].0.details() else { panic!("{came:?}") };
         assert_eq!((details.switch_lid, details.p_key), (lid(&sim, "s1"), PKey(0x8777)));
         assert_eq!(details.port, sim.place(at).1);
-        assert_eq!(details.valid, 0x033f, "all but the GIDs, which only a GRH has");
+        assert_eq!(details.valid.0, 0xfc00, "all but the GIDs, which only a GRH has");
+        // As OpenSM's log shows it.
+        let mut bytes = [0; 54];
+        let [from, to, switch] = ["h1", "h2", "s1"].map(|name| lid(&sim, name) as u8);
+        bytes[..8].copy_from_slice(&[0xfc, 0, 0, from, 0, to, 0x87, 0x77]);
+        (bytes[11], bytes[15]) = (1, 1);
+        bytes[48..51].copy_from_slice(&[0, switch, details.port]);
+        assert_eq!(came[0].0.data, bytes);
         let counters = sim.counters(at);
         let expected = if inbound { (1, 0) } else { (0, 1) };
         assert_eq!((counters.rcv_constraint_errors, counters.xmit_constraint_errors), expected);
         lab::check_settled(&sim);
+    }
+}
+
+/// Gives a port a P_Key table of one key.
+fn set_key(sim: &mut Sim, name: &str, key: PKey) {
+    use crate::port::Tables;
+    let at = port(sim, name);
+    let node = sim.node(sim.place(at).0);
+    let (kind, ports) = (node.kind, node.ports);
+    let state = sim.port_mut(at);
+    let number = state.number;
+    let tables = state.tables.get_or_insert_with(|| Box::new(Tables::new(kind, number, ports)));
+    tables.p_keys[0] = key;
+}
+
+#[test]
+fn a_limited_member_talks_through_a_switch_that_enforces_partitions_to_full_members_alone() {
+    let (full, limited) = (PKey(0x8123), PKey(0x0123));
+    for (other, heard) in [(full, true), (limited, false)] {
+        let (mut sim, manager) = made();
+        // The tables of a switch's ports are those of the adapters behind them.
+        for (end, at, key) in [("h1.1", "s1.3", limited), ("h2.1", "s2.4", other)] {
+            set_key(&mut sim, end, key);
+            set_key(&mut sim, at, key);
+            let at = port(&sim, at);
+            let info = &mut sim.port_mut(at).info;
+            info.partition_enforcement_inbound = true;
+            info.partition_enforcement_outbound = true;
+        }
+        let h2 = lab::manager(&mut sim, "h2");
+        sim.settle(sim.now());
+        traps(&mut sim, manager);
+        let remote = Remote { p_key: limited, ..Remote::gsi(lid(&sim, "h2")) };
+        let mad = lab::performance(Method::GET, AttributeId::PORT_COUNTERS);
+        let came = lab::ask(&mut sim, manager, remote, mad);
+        let Some(Incoming::Received(answer)) = came.filter(|_| heard) else {
+            assert!(!heard);
+            assert_eq!(sim.counters(port(&sim, "s2.4")).xmit_constraint_errors, 1);
+            continue;
+        };
+        assert_eq!(answer.mad.method(), Method::GET_RESP);
+        assert_eq!(answer.remote.p_key, limited, "the port's own key of the partition");
+        // A program is told of its own port's key, too, and answers with that.
+        let mad = Mad::new(ib_wire::mad::MgmtClass::SUBN_ADM, Method::GET, TransactionId(3));
+        sim.submit(manager, &Datagram::new(remote, mad));
+        sim.settle(sim.now());
+        let asked = std::iter::from_fn(|| sim.receive(h2)).find_map(|incoming| match incoming {
+            Incoming::Received(asked) if asked.mad.class() == mad.class() => Some(asked),
+            _ => None,
+        });
+        assert_eq!(asked.map(|asked| asked.remote.p_key), Some(full));
     }
 }
 
@@ -214,6 +303,27 @@ fn a_flood_of_violations_leaves_room_for_other_traps_and_its_last_one_is_told() 
     let last = traps(&mut sim, manager);
     assert_eq!(last.len(), 1);
     assert_eq!(key(&last[0].0), 1000 + violations - 1);
+}
+
+#[test]
+fn each_port_of_a_node_has_a_trap_of_a_number_under_way() {
+    let nodes = [("h1", 1), ("h2", 2), ("s1", 3)];
+    let fabric = lab::fabric(&nodes, &["h1.1 s1.1", "h2.1 s1.2", "h2.2 s1.3"]);
+    let mut sim = lab::ready(&fabric, Options::default());
+    let manager = lab::manager(&mut sim, "h1");
+    sim.settle(sim.now());
+    for (_, datagram) in traps(&mut sim, manager) {
+        repress(&mut sim, manager, &datagram);
+    }
+    let ends = ["h2.1", "h2.2"].map(|name| port(&sim, name));
+    for at in ends {
+        let options = crate::ClientOptions { is_sm: true, ..crate::ClientOptions::default() };
+        sim.attach(at, options).unwrap();
+    }
+    sim.settle(sim.now());
+    let came = traps(&mut sim, manager);
+    let issuers: Vec<u16> = came.iter().map(|(notice, _)| notice.issuer_lid).collect();
+    assert_eq!(issuers, ends.map(|at| sim.port_info(at).lid));
 }
 
 #[test]

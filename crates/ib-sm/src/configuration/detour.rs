@@ -19,6 +19,9 @@ use crate::tables::Tables;
 
 const BLOCK: u16 = LinearForwardingBlock::LIDS;
 
+/// How many entries are compared at a time.
+const RUN: usize = 256;
+
 /// Where there is no switch.
 const NOWHERE: u32 = u32::MAX;
 
@@ -30,18 +33,14 @@ pub(super) fn find(
     tables: &Tables,
 ) -> BTreeMap<NodeIndex, Vec<u16>> {
     let switches = Switches::new(rows, found, tables);
-    let longest = switches.old.iter().map(|old| old.len()).max().unwrap_or(0);
     let mut result: BTreeMap<NodeIndex, Vec<u16>> = BTreeMap::new();
     let mut rings = Rings::new(switches.nodes.len());
-    for lid in 0..longest.min(0xc000) as u16 {
+    for lid in switches.changed_lids(plan) {
         let new = |at: usize| plan.routing.lfts.port(switches.rows[at], lid);
         let changed = |at: usize| {
             let old = switches.old_port(at, lid);
             old != NO_PATH && old != new(at)
         };
-        if !(0..switches.nodes.len()).any(changed) {
-            continue;
-        }
         rings
             .find(|at| [switches.next(at, switches.old_port(at, lid)), switches.next(at, new(at))]);
         for (at, node) in switches.nodes.iter().enumerate() {
@@ -96,6 +95,28 @@ impl<'a> Switches<'a> {
             this.first.push(this.peers.len() as u32);
         }
         this
+    }
+
+    /// Returns the LIDs that any switch forwards in another way than before, in rising order.
+    fn changed_lids(&self, plan: &Plan) -> Vec<u16> {
+        let longest = self.old.iter().map(|old| old.len()).max().unwrap_or(0).min(0xc000);
+        let mut changed = vec![false; longest];
+        for (&row, &old) in self.rows.iter().zip(&self.old) {
+            let new = plan.routing.lfts.table(row);
+            // Whole runs of entries are mostly the same.
+            for (first, olds) in (0..).step_by(RUN).zip(old[..old.len().min(longest)].chunks(RUN)) {
+                let end = new.len().min(first + olds.len());
+                if new.get(first..end) == Some(olds) {
+                    continue;
+                }
+                for (lid, &old) in (first..).zip(olds) {
+                    let same = new.get(lid).copied().unwrap_or(NO_PATH) == old;
+                    changed[lid] |= old != NO_PATH && !same;
+                }
+            }
+        }
+        let changed = (0..).zip(changed).filter(|&(_, changed)| changed);
+        changed.map(|(lid, _)| lid).collect()
     }
 
     fn old_port(&self, at: usize, lid: u16) -> u8 {

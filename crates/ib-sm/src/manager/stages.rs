@@ -172,6 +172,12 @@ impl SubnetManager {
             loops_fatal: self.config.refuse_credit_loops,
             was_loop_free: keep && self.was_loop_free,
             qos: self.config.qos.is_some(),
+            on_spine: self.found.own.is_some_and(|own| {
+                let node = self.found.node(own.node);
+                let peers = node.ports.iter().filter_map(|port| port.peer);
+                node.kind.is_switch()
+                    && peers.into_iter().all(|peer| self.found.node(peer.node).kind.is_switch())
+            }),
         };
         let job = PlanJob::new(&self.found, &self.config.routing, existing, guard);
         self.counters.routings += 1;

@@ -75,6 +75,29 @@ fn lash_without_lanes_is_warned_of() {
 }
 
 #[test]
+fn up_down_from_a_spine_is_warned_of() {
+    let config = SmConfig { routing: routed_with("updn,no_fallback"), ..SmConfig::default() };
+    let mut lab = Lab::new("xgft 2,2,4 1,2,2");
+    let switches: Vec<_> = lab.sim.node_ids().filter(|&node| lab.sim.is_switch(node)).collect();
+    let hosts = |lab: &Lab, node| {
+        let ports = (1..=20).filter_map(|number| lab.sim.find_port(node, number));
+        let peers = ports.filter_map(|port| lab.sim.peer(port));
+        peers.filter(|&peer| !lab.sim.is_switch(lab.sim.place(peer).0)).count()
+    };
+    let spine = switches.iter().find(|&&node| hosts(&lab, node) == 0).unwrap();
+    let leaf = switches.iter().find(|&&node| hosts(&lab, node) > 0).unwrap();
+    let mut warnings = Vec::new();
+    for &node in [spine, leaf] {
+        lab.add_at(lab.sim.end_port(node).unwrap(), config.clone());
+        lab.run_while(|lab| lab.stations[0].reports.is_empty());
+        warnings.push(std::mem::take(&mut lab.stations[0].warnings));
+        lab.kill(0);
+    }
+    assert_eq!((warnings[0].len(), warnings[1].len()), (1, 0), "{warnings:?}");
+    assert!(warnings[0][0].contains("leaf"), "{warnings:?}");
+}
+
+#[test]
 fn switches_let_pass_what_their_hosts_may_say() {
     let text = "Default=0x7fff:ALL=full;\nstorage=0x0123:0x1=full,ALL=limited;\n";
     let partitions = Partitions::read("test", text.as_bytes()).unwrap();

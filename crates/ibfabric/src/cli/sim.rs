@@ -1,6 +1,7 @@
 //! The arguments of `sim`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -29,7 +30,8 @@ MKey \"node\"[[port]] KEY [PROTECT]   sets a key that the manager does not know
 Misroute \"node\" PORT PORT | none    sends by the second what the table has for the first
 IgnoreLft \"node\" all | none | BLOCK ...
 Swap \"node\"[port] \"node\"[port]      exchanges two cables
-Dump [\"node\"[[port]]]               what nodes and ports say of themselves
+Dump [\"node\"[[port]]]               what nodes and ports say of themselves, and in force: the
+                                    commands that brought about what is wrong with them
 Route LID LID                       the way of a packet by the tables
 Counters \"node\"[port]               the counters of a port
 Attached                            who is attached
@@ -37,8 +39,19 @@ X CLIENT                            sends a client away
 Addresses [\"node\"[[port]]]          the IP addresses of ports
 Stats                               totals
 Quit                                ends the simulator
-Names need quotes only where they hold blanks. See ibfabric-sim-ctl(1).
 ";
+
+/// How the commands of the console name nodes.
+pub const CONSOLE_NAMES: &str = "\
+Names need quotes only where they hold blanks; a quote that is part of a quoted name stands twice.
+";
+
+/// Returns the command of the console that a word is, whatever its case.
+fn console_command(word: &str) -> Option<&'static str> {
+    let commands = CONSOLE.lines().filter(|line| !line.starts_with(' '));
+    let mut names = commands.filter_map(|line| line.split_whitespace().next());
+    names.find(|name| name.eq_ignore_ascii_case(word))
+}
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
@@ -74,8 +87,8 @@ pub struct ServeArgs {
         value_parser = socket_name)]
     pub socket: String,
     /// Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in
-    /// `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. The console is
-    /// then that of `sim ctl --socket N`.
+    /// `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. Its
+    /// console is that of `sim ctl --port N`.
     #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
     /// Has a subnet manager at the first host, which keeps the subnet up with these engines, or with
@@ -152,10 +165,14 @@ impl From<LevelArg> for LogLevel {
 /// Arguments of `sim ctl`.
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// The name of the simulator's sockets; its number if it listens on UDP ports.
-    #[arg(long, value_name = "NAME", default_value = "sim", env = "IBSIM_SOCKNAME",
-        value_parser = socket_name)]
-    pub socket: String,
+    /// The name of the simulator's sockets. Without it and --port the environment decides as for
+    /// clients: `IBSIM_SERVER_PORT` (7070) where `IBSIM_SERVER_NAME` is set, else `IBSIM_SOCKNAME`
+    /// (sim).
+    #[arg(long, value_name = "NAME", value_parser = socket_name, conflicts_with = "port")]
+    pub socket: Option<String>,
+    /// The UDP port that the simulator was started with.
+    #[arg(long, value_name = "N", value_parser = port)]
+    pub port: Option<u16>,
     /// How the answer is printed.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -178,6 +195,25 @@ pub(super) fn check(command: &mut clap::Command, matches: &ArgMatches) -> Result
             Err(sim.error(ErrorKind::ArgumentConflict, message))
         }
     }
+}
+
+/// Returns what is wrong with words that are none of `sim FABRIC`, because they are for the console.
+pub(super) fn misplaced(command: &mut clap::Command, words: &[OsString]) -> Option<clap::Error> {
+    // Of words with an error in them, as much as can be understood.
+    let matches = command.clone().ignore_errors(true).try_get_matches_from(words).ok()?;
+    let fabric: &PathBuf = matches.subcommand_matches("sim")?.get_one("fabric")?;
+    let message = console_hint(fabric)?;
+    let sim = command.find_subcommand_mut("sim").expect("it was found in the words");
+    Some(sim.error(ErrorKind::UnknownArgument, message))
+}
+
+/// Returns what to say of a file that is not there because its name is a command of the console.
+pub(crate) fn console_hint(fabric: &Path) -> Option<String> {
+    let command = console_command(fabric.to_str()?)?;
+    let found = fabric.display();
+    Some(format!(
+        "{found} is a command for a simulator that runs: expected a fabric, or `ibfabric sim ctl {command} ...`"
+    ))
 }
 
 /// Reads the number of a UDP port with room for clients behind it.

@@ -9,7 +9,7 @@ use ib_topology::{Fabric, LinkRate, NodeSpec};
 
 use self::record::Conditions;
 
-use crate::cli::sim::{ServeArgs, SimAction, SimArgs};
+use crate::cli::sim::{ServeArgs, SimAction, SimArgs, console_hint};
 use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::Output;
@@ -17,6 +17,7 @@ use crate::output::Output;
 mod capture;
 mod control;
 mod ctl;
+mod dump;
 mod manager;
 mod query;
 mod record;
@@ -28,6 +29,11 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
     }
     let args = &args.serve;
     let path = args.fabric.as_deref().expect("clap asks for the fabric");
+    if !path.exists()
+        && let Some(hint) = console_hint(path)
+    {
+        return Err(Failure::Unusable(hint));
+    }
     check_files(path, args)?;
     let fabric = input::fabric_file(path)?;
     let script = args.script.as_deref().map(text).transpose()?;

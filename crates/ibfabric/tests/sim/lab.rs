@@ -24,11 +24,13 @@ pub(crate) struct Simulator {
 impl Simulator {
     /// Starts a simulator of a mesh of 2 by 2 switches, each with a host.
     pub(crate) fn start(options: &[&str]) -> Self {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        let net = place.path().join("net");
-        let gen_words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
-        assert!(Command::new(PROGRAM).args(gen_words).status().expect("it runs").success());
-        Self::serve(place, options)
+        Self::serve(mesh(), options)
+    }
+
+    /// Starts a simulator of the same on a UDP port.
+    pub(crate) fn on_port(port: u16) -> Self {
+        let port = port.to_string();
+        Self::run(mesh(), &["--port", &port], port.clone())
     }
 
     /// Starts a simulator of a fabric.
@@ -43,9 +45,12 @@ impl Simulator {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let socket = format!("ibfabric-test-{}-{number}", std::process::id());
+        Self::run(place, &[&["--socket", &socket], options].concat(), socket.clone())
+    }
+
+    fn run(place: tempfile::TempDir, options: &[&str], socket: String) -> Self {
         let mut child = Command::new(PROGRAM)
             .args(["sim", "net"])
-            .args(["--socket", &socket])
             .args(options)
             .current_dir(place.path())
             .stdout(Stdio::piped())
@@ -86,6 +91,15 @@ impl Simulator {
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.place.path().join(name)).expect("the file is there")
     }
+}
+
+/// Returns a directory with a file `net` of a mesh.
+fn mesh() -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let net = place.path().join("net");
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    place
 }
 
 impl Drop for Simulator {

@@ -1,5 +1,6 @@
 //! `ibfabric sim` from outside: its console, its files and its end.
 
+mod console;
 mod lab;
 mod options;
 mod ports;

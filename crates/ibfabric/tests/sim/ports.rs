@@ -1,11 +1,13 @@
 //! What the port of a client gives to its datagrams: the P_Key, and the LID that they come from.
 
+use std::process::Command;
+
 use ib_net::ibsim::message::{Request, TIMED_OUT};
 use ib_types::PKey;
 use ib_wire::mad::sm::{PKeyTable, PhysState, PortInfo, PortState};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 
-use crate::lab::{Client, Simulator, request};
+use crate::lab::{Client, PROGRAM, Simulator, request};
 
 const PAIR: &str =
     "caguid=0x1000\nCa 1 \"h1\"\n[1] \"h2\"[1]\n\ncaguid=0x2000\nCa 1 \"h2\"\n[1] \"h1\"[1]\n";
@@ -96,7 +98,8 @@ fn a_datagram_is_of_the_partition_that_its_port_is_in() {
 
 #[test]
 fn a_request_comes_from_the_lid_that_it_names() {
-    let mut pair = Pair::with_key(PKey(0x8001), &["--record", "record"]);
+    let options = ["--record", "record", "--log", "log", "--log-level", "hops"];
+    let mut pair = Pair::with_key(PKey(0x8001), &options);
     for (slid, from) in [(0, 4), (4, 4), (5, 5)] {
         let answer = pair.ask(slid);
         assert_eq!((answer.status, answer.slid, answer.dlid), (0, 8, from), "asked from {slid}");
@@ -114,4 +117,10 @@ fn a_request_comes_from_the_lid_that_it_names() {
         .filter_map(|line| line.strip_prefix("mad 0 8 1 1 ")?.split(" 32769 256 ").next())
         .collect();
     assert_eq!(bits, ["0", "0", "1", "1"]);
+    // A replay sends all that as it was sent.
+    let words = ["sim", "net", "--replay", "record", "--log", "again", "--log-level", "hops"];
+    let place = pair.simulator.place.path();
+    let output = Command::new(PROGRAM).args(words).current_dir(place).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(pair.simulator.file("again"), pair.simulator.file("log"));
 }

@@ -132,13 +132,13 @@ fn faults_of_the_link_and_of_requests_are_mended_apart() {
     run(&mut sim, "Fault s1[3] none");
     let at = port(&sim, "s1.3");
     let faults = sim.port(at).faults.clone().expect("the error stays");
-    assert_eq!((faults.loss, faults.delay.as_nanos()), (0, 0));
-    assert_eq!(faults.unanswered, u32::MAX);
+    assert_eq!((faults.loss, faults.delay.as_nanos()), (0.0, 0));
+    assert_eq!(faults.unanswered, 100.0);
     assert_eq!(faults.unanswered_attribute, Some(AttributeId::NODE_INFO));
     run(&mut sim, "Fault s1[3] loss=0.5");
     run(&mut sim, "Error s1[3] 0");
     let faults = sim.port(at).faults.clone().expect("the loss stays");
-    assert_eq!((faults.unanswered, faults.loss), (0, 1 << 31));
+    assert_eq!((faults.unanswered, faults.loss), (0.0, 0.5));
     run(&mut sim, "Fault s1[3] none");
     assert!(sim.port(at).faults.is_none());
 }

@@ -87,6 +87,33 @@ masks! {
     }
 }
 
+masks! {
+    /// Which details of trap 259 mean something: a bit for each that may be missing, that of the first
+    /// one being the highest.
+    ///
+    /// The LID and the port of the switch are always there. Managers of Omni-Path, whose trap 259 is made
+    /// after this one, read the bits in this order, and Linux's adapters of Omni-Path leave the lower
+    /// half to zeros as well; OpenSM and tshark show the number and look at no bit of it.
+    SwitchKeyFields(u16) {
+        /// The GID that the packet went to.
+        GID2 = 8 "GIDADDR2",
+        /// The GID that it came from.
+        GID1 = 9 "GIDADDR1",
+        /// The queue pair that it went to.
+        QP2 = 10 "QP2",
+        /// The queue pair that it came from.
+        QP1 = 11 "QP1",
+        /// The service level.
+        SL = 12 "SL",
+        /// The P_Key.
+        P_KEY = 13 "PKEY",
+        /// The LID that it went to.
+        LID2 = 14 "LIDADDR2",
+        /// The LID that it came from.
+        LID1 = 15 "LIDADDR1",
+    }
+}
+
 crate::layout! {
     /// A notice.
     pub struct Notice: 64 {
@@ -215,7 +242,7 @@ crate::layout! {
     /// Details of trap 259.
     pub struct SwitchKeyDetails: 54 {
         /// Which of the following fields mean something.
-        pub valid: u16 = bits(0, 0, 16),
+        pub valid: SwitchKeyFields = bits(0, 0, 16),
         /// The LID that the packet came from.
         pub lid1: u16 = bits(2, 0, 16),
         /// The LID that it went to.

@@ -7,8 +7,9 @@ use ib_topology::{NodeId, PortId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::dump;
 use super::serve::Serving;
-use crate::cli::sim::CONSOLE;
+use crate::cli::sim::{CONSOLE, CONSOLE_NAMES};
 
 /// The answer to a line.
 #[derive(Debug, Serialize)]
@@ -19,11 +20,11 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    fn good(text: impl Into<String>, data: Value) -> Self {
+    pub(super) fn good(text: impl Into<String>, data: Value) -> Self {
         Self { ok: true, text: text.into(), data }
     }
 
-    fn bad(error: impl std::fmt::Display) -> Self {
+    pub(super) fn bad(error: impl std::fmt::Display) -> Self {
         Self { ok: false, text: error.to_string(), data: Value::Null }
     }
 
@@ -49,7 +50,10 @@ pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<Strin
         return (Reply::bad(format!("found {rest:?}, expected nothing after {word}")), None);
     }
     let reply = match name.as_str() {
-        "help" | "?" => Reply::good(CONSOLE, Value::Null),
+        "help" | "?" => {
+            let text = format!("{CONSOLE}{CONSOLE_NAMES}See ibfabric-sim-ctl(1).\n");
+            Reply::good(text, Value::Null)
+        }
         "start" => Reply::good("the simulator is running already", Value::Null),
         "quit" => {
             serving.ends = true;
@@ -64,7 +68,7 @@ pub(super) fn execute(serving: &mut Serving, line: &str) -> (Reply, Option<Strin
         },
         "addresses" => addresses(serving, rest),
         "counters" => with_port(&serving.sim, rest, counters),
-        "dump" => dump(&serving.sim, rest),
+        "dump" => dump::dump(&serving.sim, rest),
         "route" => route(&serving.sim, rest),
         "verbose" | "wait" => Reply::bad(format!(
             "{word} is ibsim's: use the option --log-level, or a script's `at TIME`"
@@ -196,7 +200,7 @@ fn addresses(serving: &Serving, rest: &str) -> Reply {
 }
 
 /// Returns the node that a target names, if it has the port that the target names.
-fn named_node(sim: &Sim, target: &Target) -> Result<NodeId, CommandError> {
+pub(super) fn named_node(sim: &Sim, target: &Target) -> Result<NodeId, CommandError> {
     if target.port.is_some() {
         return sim.target_port(target).map(|port| sim.place(port).0);
     }
@@ -223,74 +227,6 @@ fn counters(sim: &Sim, port: PortId) -> Reply {
         writeln!(text, "{name} {value}").expect("a string takes everything");
     }
     Reply::good(text, Value::Object(data))
-}
-
-fn dump(sim: &Sim, rest: &str) -> Reply {
-    let (nodes, only): (Vec<_>, _) = if rest.is_empty() {
-        (sim.node_ids().collect(), None)
-    } else {
-        match rest.parse::<Target>() {
-            Ok(target) => match named_node(sim, &target) {
-                Ok(node) => (vec![node], target.port),
-                Err(error) => return Reply::bad(error),
-            },
-            Err(error) => return Reply::bad(error),
-        }
-    };
-    let mut text = String::new();
-    let mut list = Vec::new();
-    for node in nodes {
-        let first = sim.find_port(node, 0).expect("every node has a port 0");
-        let info = sim.node_info(first);
-        writeln!(
-            text,
-            "{} {} \"{}\" {}",
-            info.node_type,
-            info.num_ports,
-            sim.node_name(node),
-            info.node_guid
-        )
-        .expect("a string takes everything");
-        let mut ports = Vec::new();
-        let numbers = u8::from(!sim.is_switch(node))..=info.num_ports;
-        for number in numbers.filter(|&number| only.is_none_or(|only| only == number)) {
-            let port = sim.find_port(node, number).expect("the node has the port");
-            let port_info = sim.port_info(port);
-            let peer = sim.peer(port).map(|peer| {
-                let (other, number) = sim.place(peer);
-                (sim.node_name(other).to_owned(), number)
-            });
-            let to = peer
-                .as_ref()
-                .map_or_else(String::new, |(name, number)| format!(" to \"{name}\"[{number}]"));
-            writeln!(
-                text,
-                "  [{number}] {} {} lid {} lmc {} sm lid {}{to}",
-                port_info.port_state,
-                port_info.phys_state,
-                port_info.lid,
-                port_info.lmc,
-                port_info.master_sm_lid
-            )
-            .expect("a string takes everything");
-            ports.push(json!({
-                "port": number,
-                "state": port_info.port_state.to_string(),
-                "phys_state": port_info.phys_state.to_string(),
-                "lid": port_info.lid,
-                "lmc": port_info.lmc,
-                "sm_lid": port_info.master_sm_lid,
-                "peer": peer.map(|(node, port)| json!({"node": node, "port": port})),
-            }));
-        }
-        list.push(json!({
-            "node": sim.node_name(node),
-            "guid": info.node_guid.to_string(),
-            "type": info.node_type.to_string(),
-            "ports": ports,
-        }));
-    }
-    Reply::good(text, Value::Array(list))
 }
 
 fn route(sim: &Sim, rest: &str) -> Reply {
