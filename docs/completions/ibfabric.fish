@@ -53,18 +53,18 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l sl2vl -d 'Th
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l seed -d 'The seed of the random bisections' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them. minhop without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s a -l root-guids -l root_guid_file -d 'GUIDs of root switches, or of channel adapters on them (updn, ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s u -l cn-guids -l cn_guid_file -d 'Port GUIDs of compute nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s G -l io-guids -l io_guid_file -d 'Port GUIDs of I/O nodes (ftree)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s H -l max-reverse-hops -d 'How many hops a path to an I/O node may lead back up (ftree)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s H -l max-reverse-hops -d 'How many hops a path to an I/O node may lead back up (ftree); none without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s i -l ignore-guids -d 'Ports that link load equalisation does not count: a switch GUID and a port per line, or a port GUID, which stands for the switch port that leads to it' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s X -l guid-routing-order -d 'Port GUIDs to be routed first, in order' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s O -l port-search-ordering -d 'Ports to be tried first, in order: a switch GUID and its ports per line' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s w -l hop-weights -d 'Weights of links in hops: a switch GUID, a port and a weight per line' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s m -l ids-guids -d 'Identifiers that break ties of rank: a switch GUID and a number per line (updn)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scatter-ports -d 'Draws among least used ports by this seed; 0 for none' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lash-start-vl -d 'The lowest virtual lane to use (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l scatter-ports -d 'Draws among least used ports by this seed; 0, and without it, draws nothing' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l lash-start-vl -d 'The lowest virtual lane to use; 0 without it (lash)' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l virtual-lanes -d 'The number of data virtual lanes of every link; 8 without it (lash)' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s U -l lfts -l lfts_file -d 'Forwarding tables to load (file)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s M -l lid-matrix -l lid_matrix_file -d 'Lid matrix to load (file)' -r -F
@@ -102,6 +102,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l metrics -d '
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l socket -d 'The name of the sockets: what clients find in `IBSIM_SOCKNAME`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. Its console is that of `sim ctl --port N`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Has a subnet manager at the first host, which keeps the subnet up with these engines, or with minhop; READY comes when it is up. `sm ctl --socket NAME-sm` asks it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l seed -d 'The seed of everything random' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'Commands and the moments at which they are run: lines of `at TIME COMMAND`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-faults -d 'Makes so many random faults within the time of --random-time, and mends them at its end' -r
@@ -127,41 +128,82 @@ json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l sim -d 'A fabric that is simulated inside this process, in virtual time; nobody else can reach it' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l ibsim -d 'A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name the one that the environment names, as Debian\'s libumad2sim does it' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s l -l lmc -d '2^N LIDs for every channel adapter port' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s P -l pconfig -d 'Who may talk to whom, as OpenSM\'s partition file has it; all ports are full members of the default partition without it' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s p -l priority -d 'The priority among managers, 0 to 15: the higher one wins, then the lower port GUID' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s s -l sweep -d 'Seconds between light sweeps; 0 for none' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s a -l root-guids -l root_guid_file -d 'GUIDs of root switches, or of channel adapters on them (updn, ftree)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s u -l cn-guids -l cn_guid_file -d 'Port GUIDs of compute nodes (ftree)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s G -l io-guids -l io_guid_file -d 'Port GUIDs of I/O nodes (ftree)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s H -l max-reverse-hops -d 'How many hops a path to an I/O node may lead back up (ftree)' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s i -l ignore-guids -d 'Ports that link load equalisation does not count: a switch GUID and a port per line, or a port GUID, which stands for the switch port that leads to it' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s X -l guid-routing-order -d 'Port GUIDs to be routed first, in order' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s O -l port-search-ordering -d 'Ports to be tried first, in order: a switch GUID and its ports per line' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s w -l hop-weights -d 'Weights of links in hops: a switch GUID, a port and a weight per line' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s m -l ids-guids -d 'Identifiers that break ties of rank: a switch GUID and a number per line (updn)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l scatter-ports -d 'Draws among least used ports by this seed; 0 for none' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l lash-start-vl -d 'The lowest virtual lane to use (lash)' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l virtual-lanes -d 'The number of data virtual lanes of every link; 8 without it (lash)' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s U -l lfts -l lfts_file -d 'Forwarding tables to load (file)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s M -l lid-matrix -l lid_matrix_file -d 'Lid matrix to load (file)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l keep-lfts -d 'Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop, updn, dor)' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s n -l maxsmps -d 'How many SMPs may be on their way' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s t -l timeout -d 'Milliseconds that an answer is waited for' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l retries -d 'How often an SMP without answer is repeated' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l sim -d 'A fabric that is simulated inside this process, in virtual time; nobody else can reach it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l ibsim -d 'A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name the one that the environment names, as Debian\'s libumad2sim does it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l node -d 'The node of the simulator to manage from; its first without it, or `SIM_HOST`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'A port of an adapter of this machine, such as `mlx5_0:1`; without a name the first that has a link' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'The GUID of the port to manage from, where --umad names none' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s F -l config -d 'OpenSM\'s configuration file; options prevail over it. On a real port /etc/opensm/opensm.conf without it, if there is one' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s c -l create-config -d 'Writes a configuration file with what the other options say, and ends' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them. minhop without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s a -l root-guids -l root_guid_file -d 'GUIDs of root switches, or of channel adapters on them (updn, ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s u -l cn-guids -l cn_guid_file -d 'Port GUIDs of compute nodes (ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s G -l io-guids -l io_guid_file -d 'Port GUIDs of I/O nodes (ftree)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s H -l max-reverse-hops -d 'How many hops a path to an I/O node may lead back up (ftree); none without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s i -l ignore-guids -d 'Ports that link load equalisation does not count: a switch GUID and a port per line, or a port GUID, which stands for the switch port that leads to it' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s X -l guid-routing-order -d 'Port GUIDs to be routed first, in order' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s O -l port-search-ordering -d 'Ports to be tried first, in order: a switch GUID and its ports per line' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s w -l hop-weights -d 'Weights of links in hops: a switch GUID, a port and a weight per line' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s m -l ids-guids -d 'Identifiers that break ties of rank: a switch GUID and a number per line (updn)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l scatter-ports -d 'Draws among least used ports by this seed; 0, and without it, draws nothing' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l lash-start-vl -d 'The lowest virtual lane to use; 0 without it (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l virtual-lanes -d 'The number of data virtual lanes of every link; 8 without it (lash)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s U -l lfts -l lfts_file -d 'Forwarding tables to load (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s M -l lid-matrix -l lid_matrix_file -d 'Lid matrix to load (file)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l keep-lfts -d 'Forwarding tables whose entries are kept wherever they still are least-hop ports (minhop, updn, dor)' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s l -l lmc -d '2^N LIDs for every channel adapter port; 1 LID without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s P -l pconfig -d 'Who may talk to whom, as OpenSM\'s partition file has it; all ports are full members of the default partition without it. On a real port /etc/opensm/partitions.conf, if there is one' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Z -l part-enforce -d 'Where switches check partitions: both, in, out or off; both without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s p -l priority -d 'The priority among managers, 0 to 15: the higher one wins, then the lower port GUID. 0 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s k -l smkey -d 'The key that the managers of the subnet share; 1 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l subnet-prefix -d 'The upper half of the GIDs; 0xfe80000000000000 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s s -l sweep -d 'Seconds between light sweeps, 0 for none; 10 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s n -l maxsmps -d 'How many SMPs may be on their way, 0 for any number; 64 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s t -l timeout -d 'Milliseconds that an answer is waited for; 200 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l retries -d 'How often an SMP without answer is repeated; 3 times without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s r -l reassign-lids -d 'Assigns all LIDs anew, whatever the ports have'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l quasi-ftree-indexing -d 'Starts numbering the tree at its first root (ftree)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s z -l connect-roots -d 'Lets root switches reach each other (updn, ftree)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l port-profile-switch-nodes -d 'Counts routes to switches in link load equalisation'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l port-shifting -d 'Shifts the search for the least used port from LID to LID'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -l guid-routing-order-no-scatter -d 'Does not draw for the ports of --guid-routing-order'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s o -l once -d 'Ends when the subnet is up'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s f -l log -d 'The log, in OpenSM\'s lines; stdout for standard output. Errors go to standard error without it; on a real port the log is /var/log/opensm.log' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s L -l log-limit -d 'The size in MB at which the log begins anew' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s D -l log-flags -d 'What is logged: 0x01 errors, 0x02 what happens, 0x04 more; 0x40 writes all dumps. 0x03 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l dump-dir -l dump_files_dir -d 'Writes OpenSM\'s dump files into this directory whenever the subnet is up' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l cache-dir -d 'Keeps LIDs, M_Keys and neighbours in this directory, and begins with the LIDs there. On a real port /var/cache/opensm' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s J -l pidfile -d 'Writes the number of the process to a file' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l socket -d 'The name of the socket that `sm ctl` asks; sm without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l perf-interval -d 'Collects the counters of all ports every S seconds, for the metrics' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l standby -d 'Waits, on a real port, when another manager is the master, and takes over when it fails; the manager ends without it'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l quasi-ftree-indexing -d 'Starts numbering the tree at its first root (ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s z -l connect-roots -d 'Lets root switches reach each other (updn, ftree)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l port-profile-switch-nodes -d 'Counts routes to switches in link load equalisation'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l port-shifting -d 'Shifts the search for the least used port from LID to LID'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l guid-routing-order-no-scatter -d 'Does not draw for the ports of --guid-routing-order'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l lmc-esp0 -d 'Gives enhanced switch ports 0 the LMC as well'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s r -l reassign-lids -d 'Assigns all LIDs anew once, whatever the ports and the cache say'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s A -l ucast-cache -d 'Keeps the routes when hosts and leaf switches go and come back'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l refuse-credit-loops -d 'Refuses routes with credit loops also when the subnet is brought up first'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Sets up lanes: service levels on lanes, and the lanes\' turns'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l no-clients-rereg -d 'Does not ask clients to register again when the subnet is taken over'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s o -l once -d 'Ends when the subnet is up'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s I -l inactive -d 'Does nothing until another manager says so'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s e -l erase-log -d 'Empties the log at the start'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Logs more'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s x -l honor-guid2lid -d 'Believes the LIDs of the cache also when another master has failed'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s B -l daemon -d 'Goes on in the background'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -l socket -d 'The name of the manager\'s socket' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -l format -d 'How the answer is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "status" -d 'What the manager is and does, and what is wrong with the subnet'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "sweep" -d 'Starts to explore the whole subnet again, and reads the partitions again'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "routes" -d 'The routes: how they came about, and the switches; or the table of one switch'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "metrics" -d 'What --metrics-port serves'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "gen" -d 'Writes a fabric file'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
@@ -169,3 +211,4 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "sm" -d 'Manages a subnet'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sm" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'

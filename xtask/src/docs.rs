@@ -40,7 +40,10 @@ fn page(
     name: &str,
     names: &[&str],
 ) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-    let subcommand = command.get_name();
+    let subcommand = match name {
+        "ibfabric-sm-ctl" => "sm-ctl",
+        _ => command.get_name(),
+    };
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
     let mut out = Vec::new();
     man.render_title(&mut out)?;
@@ -83,6 +86,7 @@ fn page(
     others.extend(["opensm", "ibnetdiscover"].map(|other| format!("\\fB{other}\\fR(8)")));
     let more = match subcommand {
         "sim" | "ctl" => "docs/simulator.md",
+        "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/sm.md",
         _ => "docs/fabric-files.md for the file formats",
     };
     others.push(format!("the project's {}", escaped(more)));
@@ -100,9 +104,12 @@ fn statuses(subcommand: &str) -> [(u8, &'static str); 3] {
         "gen" => ("The file was written.", "Never."),
         "sim" => ("The simulator was asked to end, or the replay is over.", "Never."),
         "sm" => (
-            "The subnet is up, and all of it.",
-            "The subnet is up, but something does not answer or cannot be reached.",
+            "The manager was told to end; or, with --once, the subnet is up, and all of it.",
+            "With --once: the subnet is up, but something does not answer or cannot be reached.",
         ),
+        "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => {
+            ("The manager has answered.", "The manager has no answer.")
+        }
         "ctl" => ("All commands were done.", "A command was refused."),
         _ => (
             "The answer is good.",

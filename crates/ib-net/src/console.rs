@@ -9,6 +9,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
+use crate::poll;
+
 /// The longest line that is taken.
 const LONGEST: usize = 64 * 1024;
 /// How many consoles may be open at once.
@@ -135,6 +137,59 @@ impl ConsoleServer {
     /// Closes a connection.
     pub fn close(&mut self, key: usize) {
         self.connections.remove(&key);
+    }
+
+    /// Answers in a thread of its own for as long as the process lives.
+    ///
+    /// # Errors
+    /// Fails when the system makes no further thread.
+    pub fn serve(
+        mut self,
+        mut answer: impl FnMut(&str) -> String + Send + 'static,
+    ) -> io::Result<()> {
+        let serve = move || {
+            loop {
+                self.round(&mut answer);
+            }
+        };
+        std::thread::Builder::new().name("console".to_owned()).spawn(serve).map(drop)
+    }
+
+    /// Waits for consoles and answers what they ask.
+    fn round(&mut self, answer: &mut dyn FnMut(&str) -> String) {
+        let mut files = vec![poll::watched(self.listener.as_fd(), false)];
+        let mut keys = Vec::new();
+        for (&key, connection) in &self.connections {
+            keys.push(key);
+            // One that does not take its answer is not read from.
+            let mut file = poll::watched(connection.stream.as_fd(), true);
+            file.events = if connection.unsent.is_empty() { libc::POLLIN } else { libc::POLLOUT };
+            files.push(file);
+        }
+        if poll::wait_any(&mut files, -1).is_err() {
+            // Out of memory for the moment.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            return;
+        }
+        if files[0].revents != 0 {
+            self.accept();
+        }
+        let ready = keys.into_iter().zip(&files[1..]).filter(|(_, file)| file.revents != 0);
+        for (key, _) in ready {
+            loop {
+                match self.next_line(key) {
+                    Asked::Line(line) => {
+                        let line = answer(&line);
+                        self.answer(key, &line);
+                    }
+                    Asked::Nothing => break,
+                    Asked::Ended => {
+                        self.close(key);
+                        break;
+                    }
+                }
+            }
+        }
     }
 }
 

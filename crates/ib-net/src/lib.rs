@@ -3,7 +3,10 @@
 //! | module | holds |
 //! |---|---|
 //! | [`console`] | lines of text over a private Unix socket |
-//! | [`signals`] | being asked to end |
+//! | [`page`] | a page of text for whoever asks with HTTP on this machine |
+//! | [`signals`] | being asked to end, and what else signals tell a daemon |
+//! | [`daemon`] | life in the background, and the service manager |
+//! | [`alarm`] | what ends a wait early |
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
 //! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
 //! | [`clock`] | the time that links tell |
@@ -11,10 +14,13 @@
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
+pub mod alarm;
 mod batch;
 pub mod clock;
 pub mod console;
+pub mod daemon;
 pub mod ibsim;
+pub mod page;
 mod poll;
 pub mod signals;
 mod tick;

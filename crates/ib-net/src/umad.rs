@@ -25,7 +25,7 @@ mod file;
 mod link;
 mod sysfs;
 
-pub use link::{UmadAgent, UmadLink, UmadMessage, UmadOptions, UmadRmpp};
+pub use link::{UmadAgent, UmadDuty, UmadLink, UmadMessage, UmadOptions, UmadRmpp};
 pub use sysfs::UmadDevice;
 
 /// Why a device cannot be used.

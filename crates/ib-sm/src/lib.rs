@@ -33,7 +33,7 @@ mod tables;
 pub use config::{PartEnforce, SmConfig};
 pub use configuration::Written;
 pub use fault::Fault;
-pub use manager::{SmCounters, SmEvent, SubnetManager, SweepReport};
+pub use manager::{PortStatus, SmCounters, SmEvent, SubnetManager, SweepReport};
 pub use partition::Partitions;
 pub use plan::{Plan, PlanError, PlanJob, RoutingConfig};
 pub use qos::{PortQos, QosConfig, QosError};

@@ -38,7 +38,7 @@ mod stages;
 
 use pace::Pace;
 use report::Sweep;
-pub use report::{SmCounters, SmEvent, SweepReport};
+pub use report::{PortStatus, SmCounters, SmEvent, SweepReport};
 
 /// The manager of a subnet.
 ///

@@ -8,6 +8,7 @@ use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 
+pub(crate) mod opensm;
 pub mod sim;
 pub mod sm;
 
@@ -84,7 +85,22 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric sm --sim tree.net --engine updn --once",
             ),
             ("Manage the fabric of an ibsim that runs:", "ibfabric sm --ibsim=lab"),
+            (
+                "Manage what is behind a real port, with metrics for Prometheus:",
+                "ibfabric sm --umad mlx5_0:1 --engine ftree,updn --metrics-port 9683 --perf-interval 60",
+            ),
         ],
+        "sm-ctl" => &[
+            ("What is wrong, if anything:", "ibfabric sm ctl status"),
+            ("What --metrics-port would serve:", "ibfabric sm ctl metrics"),
+        ],
+        "status" => &[("As one object, for scripts:", "ibfabric sm ctl status --format json")],
+        "sweep" => &[("After the partitions were changed:", "ibfabric sm ctl sweep")],
+        "routes" => &[
+            ("How the routes came about:", "ibfabric sm ctl routes"),
+            ("The table of a switch:", "ibfabric sm ctl routes 0x0002c90000200000"),
+        ],
+        "metrics" => &[("As numbers with labels:", "ibfabric sm ctl metrics --format json")],
         "ctl" => &[
             ("Pull a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
             ("What was refused, lost and answered:", "ibfabric sim ctl stats --format json"),
@@ -284,19 +300,9 @@ pub struct RouteArgs {
     /// The fabric and its subnet.
     #[command(flatten)]
     pub subnet: SubnetArgs,
-    /// The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless
-    /// no_fallback is among them.
-    #[arg(
-        short = 'R',
-        long,
-        visible_alias = "routing_engine",
-        value_name = "LIST",
-        default_value = "minhop"
-    )]
-    pub engine: EngineList,
-    /// Options of single engines.
+    /// How it is routed.
     #[command(flatten)]
-    pub engines: EngineArgs,
+    pub routing: RoutingArgs,
     /// Writes OpenSM's dump files into this directory.
     #[arg(long, visible_alias = "dump_files_dir", value_name = "DIR")]
     pub dump_dir: Option<PathBuf>,
@@ -305,8 +311,28 @@ pub struct RouteArgs {
     pub report: Option<PathBuf>,
 }
 
-/// What the engines can be told.
+/// How a subnet is routed.
 #[derive(Debug, Args)]
+pub struct RoutingArgs {
+    /// The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless
+    /// no_fallback is among them. minhop without it.
+    #[arg(short = 'R', long, visible_alias = "routing_engine", value_name = "LIST")]
+    pub engine: Option<EngineList>,
+    /// Options of single engines.
+    #[command(flatten)]
+    pub engines: EngineArgs,
+}
+
+impl RoutingArgs {
+    /// Returns the engines to try.
+    #[must_use]
+    pub fn list(&self) -> EngineList {
+        self.engine.clone().unwrap_or_default()
+    }
+}
+
+/// What the engines can be told.
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Engines")]
 pub struct EngineArgs {
     /// GUIDs of root switches, or of channel adapters on them (updn, ftree).
@@ -318,10 +344,10 @@ pub struct EngineArgs {
     /// Port GUIDs of I/O nodes (ftree).
     #[arg(short = 'G', long, visible_alias = "io_guid_file", value_name = "FILE")]
     pub io_guids: Option<PathBuf>,
-    /// How many hops a path to an I/O node may lead back up (ftree).
-    #[arg(short = 'H', long, alias = "max_reverse_hops", value_name = "N", default_value_t = 0,
+    /// How many hops a path to an I/O node may lead back up (ftree); none without it.
+    #[arg(short = 'H', long, alias = "max_reverse_hops", value_name = "N",
         value_parser = in_range(0, 255))]
-    pub max_reverse_hops: u64,
+    pub max_reverse_hops: Option<u64>,
     /// Starts numbering the tree at its first root (ftree).
     #[arg(long, alias = "quasi_ftree_indexing")]
     pub quasi_ftree_indexing: bool,
@@ -350,17 +376,15 @@ pub struct EngineArgs {
     /// Shifts the search for the least used port from LID to LID.
     #[arg(long)]
     pub port_shifting: bool,
-    /// Draws among least used ports by this seed; 0 for none.
-    #[arg(long, value_name = "SEED", default_value_t = 0,
-        value_parser = in_range(0, u32::MAX.into()))]
-    pub scatter_ports: u64,
+    /// Draws among least used ports by this seed; 0, and without it, draws nothing.
+    #[arg(long, value_name = "SEED", value_parser = in_range(0, u32::MAX.into()))]
+    pub scatter_ports: Option<u64>,
     /// Does not draw for the ports of --guid-routing-order.
     #[arg(long, alias = "guid_routing_order_no_scatter")]
     pub guid_routing_order_no_scatter: bool,
-    /// The lowest virtual lane to use (lash).
-    #[arg(long, alias = "lash_start_vl", value_name = "VL", default_value_t = 0,
-        value_parser = in_range(0, 14))]
-    pub lash_start_vl: u64,
+    /// The lowest virtual lane to use; 0 without it (lash).
+    #[arg(long, alias = "lash_start_vl", value_name = "VL", value_parser = in_range(0, 14))]
+    pub lash_start_vl: Option<u64>,
     /// The number of data virtual lanes of every link; 8 without it (lash).
     #[arg(long, value_name = "N", value_parser = in_range(1, 15))]
     pub virtual_lanes: Option<u64>,

@@ -26,8 +26,12 @@ use std::process::ExitCode;
 /// Runs the program on the process's arguments and returns its exit status.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = cli::Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit());
+    let mut words = std::env::args_os().peekable();
     let mut output = output::Output::stdout();
+    if words.peek().is_some_and(|name| cli::opensm::is_name(name)) {
+        return end(command::sm::run_as_opensm(words.skip(1), &mut output), &mut output);
+    }
+    let cli = cli::Cli::read(words).unwrap_or_else(|error| error.exit());
     let result = match cli.command {
         cli::Command::Gen(args) => command::gen_fabric::run(&args, &mut output),
         cli::Command::Route(args) => command::route::run(&args, &mut output),
@@ -35,6 +39,14 @@ pub fn main() -> ExitCode {
         cli::Command::Sim(args) => command::sim::run(&args, &mut output),
         cli::Command::Sm(args) => command::sm::run(*args, &mut output),
     };
+    end(result, &mut output)
+}
+
+/// Returns the exit status that a result means.
+fn end(
+    result: Result<failure::Verdict, failure::Failure>,
+    output: &mut output::Output,
+) -> ExitCode {
     // A reader that leaves early does not change what was found.
     let result = result.and_then(|verdict| match output.flush() {
         Ok(()) | Err(failure::Failure::OutputClosed) => Ok(verdict),

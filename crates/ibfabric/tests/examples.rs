@@ -9,10 +9,14 @@ use ibfabric::cli::{self, Cli};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Returns the names of all commands below one.
+/// Returns the names of all commands below one. There are two of the name `ctl`.
 fn names(command: &clap::Command) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
-    below.flat_map(|below| [vec![below.get_name().to_owned()], names(below)].concat()).collect()
+    let name = |below: &clap::Command| match (command.get_name(), below.get_name()) {
+        ("sm", "ctl") => "sm-ctl".to_owned(),
+        (_, name) => name.to_owned(),
+    };
+    below.flat_map(|below| [vec![name(below)], names(below)].concat()).collect()
 }
 
 /// Splits a line of a shell into commands and those into words, as far as examples need it.
@@ -43,7 +47,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 #[test]
 fn every_example_is_a_command_line() {
     let names = names(&cli::command());
-    assert!(names.contains(&"ctl".to_owned()));
+    assert!(names.contains(&"ctl".to_owned()) && names.contains(&"sm-ctl".to_owned()));
     for name in names {
         let examples = cli::examples(&name);
         assert!(!examples.is_empty(), "{name} has no examples");

@@ -102,3 +102,17 @@ fn what_is_refused_is_told_and_counted() {
     let answer = writer.join().expect("no panic");
     assert!(answer.contains("too long"), "{answer}");
 }
+
+#[test]
+fn a_thread_answers_several_consoles() {
+    let base = format!("ibfabric-console-thread-{}", std::process::id());
+    let server = ConsoleServer::bind(&base).expect("a free name");
+    server.serve(|line| line.repeat(100_000)).expect("a thread");
+    let mut idle = ConsoleClient::connect(&base).expect("somebody listens");
+    let mut one = ConsoleClient::connect(&base).expect("somebody listens");
+    for line in ["a", "bc"] {
+        assert_eq!(one.ask(line).expect("an answer").len(), 100_000 * line.len());
+    }
+    drop(one);
+    assert_eq!(idle.ask("d").expect("an answer").len(), 100_000);
+}

@@ -2,12 +2,17 @@
 //! with it but `read`, `write`, `ioctl`, `poll` and `close`.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::sysfs::c_path;
+use crate::alarm::Alarm;
 
 /// Numbers from this one on are invented by libumad2sim.
 const INVENTED: i32 = 1024;
+
+/// How long an alarm may ring unheard while an invented file is waited for, in milliseconds.
+const SLICE: i32 = 10;
 
 /// An open file.
 pub(super) struct File(i32);
@@ -51,6 +56,34 @@ impl File {
         match result(unsafe { libc::poll(&raw mut polled, 1, milliseconds) } as isize) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             result => result.map(drop),
+        }
+    }
+
+    /// Waits until the file can be read or an alarm rings, at most so many milliseconds.
+    pub(super) fn wait_alarmed(&self, milliseconds: i32, alarm: &Alarm) -> io::Result<()> {
+        let bell = crate::poll::watched(alarm.as_fd(), false);
+        if !self.is_invented() {
+            let own = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+            return crate::poll::wait_any(&mut [own, bell], milliseconds);
+        }
+        // Whoever invents files cannot wait for another one beside it.
+        let mut left = milliseconds;
+        loop {
+            let mut polled = libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 };
+            // SAFETY: the call reads and writes the one live structure that it is told of.
+            let ready = unsafe { libc::poll(&raw mut polled, 1, left.min(SLICE)) };
+            match result(ready as isize) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(1..) => return Ok(()),
+                Ok(0) => {}
+            }
+            let mut bells = [bell];
+            crate::poll::wait_any(&mut bells, 0)?;
+            left -= SLICE;
+            if left <= 0 || bells[0].revents != 0 {
+                return Ok(());
+            }
         }
     }
 }

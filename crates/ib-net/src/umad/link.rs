@@ -8,7 +8,7 @@ use std::time::Duration;
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink, Remote};
 use ib_types::{Instant, Qpn, ServiceLevel};
 use ib_wire::mad::rmpp::{RmppFlags, RmppType};
-use ib_wire::mad::{MAD_LENGTH, Mad, MgmtClass, TransactionId};
+use ib_wire::mad::{MAD_LENGTH, Mad, Method, MgmtClass, TransactionId};
 
 use super::abi::{
     ENABLE_PKEY, HEADER, REGISTER_AGENT, REGISTER_AGENT2, Registration, SHORT_HEADER, USER_RMPP,
@@ -16,7 +16,9 @@ use super::abi::{
 };
 use super::file::File;
 use super::{UmadDevice, UmadError};
+use crate::alarm::{Alarm, AlarmedLink};
 use crate::clock;
+use crate::ibsim::client::for_ibsim;
 
 /// A class that a link sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,32 @@ impl UmadOptions {
             rmpp: UmadRmpp::User,
             answer_timeout: Duration::from_secs(1),
         }
+    }
+
+    /// Asks for what a subnet manager with subnet administration sends and is sent, and for the
+    /// counters of ports.
+    #[must_use]
+    pub fn manager(answer_timeout: Duration) -> Self {
+        let wants = |class, methods: &[Method]| {
+            let methods = methods.iter().fold(0, |mask, method| mask | 1u128 << method.0);
+            UmadAgent { class, oui: 0x00_1405, methods }
+        };
+        let subnet = [Method::GET, Method::SET, Method::TRAP];
+        let administration = [
+            Method::GET,
+            Method::SET,
+            Method::GET_TABLE,
+            Method::DELETE,
+            Method::GET_TRACE_TABLE,
+            Method::GET_MULTI,
+        ];
+        let agents = vec![
+            wants(MgmtClass::SUBN_DIRECTED_ROUTE, &subnet),
+            wants(MgmtClass::SUBN_LID_ROUTED, &subnet),
+            wants(MgmtClass::SUBN_ADM, &administration),
+            wants(MgmtClass::PERFORMANCE, &[]),
+        ];
+        Self { agents, rmpp: UmadRmpp::User, answer_timeout }
     }
 }
 
@@ -243,7 +271,11 @@ impl UmadLink {
             ..UmadHeader::default()
         };
         let mut bytes = header.to_bytes()[..self.header].to_vec();
-        bytes.extend_from_slice(message);
+        if self.file.is_invented() && message.len() == MAD_LENGTH {
+            bytes.extend_from_slice(&for_ibsim(*mad).0);
+        } else {
+            bytes.extend_from_slice(message);
+        }
         if wants_answer {
             let upper = mad.transaction_id().0 & !0xffff_ffff;
             let waiting = Waiting { upper, again: None, datagram: *datagram, answered: false };
@@ -304,6 +336,30 @@ impl MadLink for UmadLink {
 
     fn now(&self) -> Instant {
         clock::now()
+    }
+}
+
+impl AlarmedLink for UmadLink {
+    fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
+        let waited = self.file.wait_alarmed(clock::milliseconds_until(until), alarm);
+        waited.map_err(|error| self.failed("waiting", error))
+    }
+}
+
+/// The duty of a subnet manager at a port, until it is dropped: the port's capability mask says so
+/// meanwhile.
+pub struct UmadDuty(#[expect(dead_code, reason = "it is held open and nothing else")] File);
+
+impl UmadDuty {
+    /// Takes the duty.
+    ///
+    /// # Errors
+    /// Fails when the device cannot be opened; one that another process holds is
+    /// [`io::ErrorKind::WouldBlock`].
+    pub fn take(device: &UmadDevice) -> Result<Self, UmadError> {
+        let path = device.duty_path()?;
+        let file = File::open(Path::new(&path), libc::O_RDWR | libc::O_NONBLOCK);
+        file.map(Self).map_err(|source| UmadError::Io { doing: "opening", path, source })
     }
 }
 

@@ -67,6 +67,38 @@ impl UmadDevice {
         format!("/dev/infiniband/umad{}", self.number)
     }
 
+    /// Returns true when the port's link is up: somebody can be managed through it.
+    ///
+    /// # Errors
+    /// Fails when the file of its state is missing or says something unexpected.
+    pub fn is_linked(&self) -> Result<bool, UmadError> {
+        // Such as `4: ACTIVE`; 1 is down.
+        let path = format!("{CLASS}/{}/ports/{}/state", self.name, self.port);
+        let text = read(&path)?;
+        let number = text.split(':').next().and_then(|number| number.trim().parse::<u8>().ok());
+        number.map(|state| state > 1).ok_or_else(|| unexpected(&path, &text, "a state"))
+    }
+
+    /// Returns the path of the device by which the duty of a subnet manager is taken.
+    pub(super) fn duty_path(&self) -> Result<String, UmadError> {
+        let failed =
+            |source| UmadError::Io { doing: "reading", path: CLASS_MAD.to_owned(), source };
+        for entry in std::fs::read_dir(CLASS_MAD).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let Some(name) = name.to_str().filter(|name| name.starts_with("issm")) else {
+                continue;
+            };
+            let directory = format!("{CLASS_MAD}/{name}");
+            if read(&format!("{directory}/ibdev"))? == self.name
+                && number_in(&format!("{directory}/port"))? == u32::from(self.port)
+            {
+                return Ok(format!("/dev/infiniband/{name}"));
+            }
+        }
+        // The kernel numbers both alike.
+        Ok(format!("/dev/infiniband/issm{}", self.number))
+    }
+
     /// Reads what is known of the port now.
     ///
     /// # Errors

@@ -1,15 +1,20 @@
 //! What a manager says.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ib_mad::RequesterCounters;
-use ib_types::Instant;
-use ib_wire::mad::sm::{Notice, SmState};
+use ib_routing::LidOptions;
+use ib_topology::Fabric;
+use ib_types::{Guid, Instant, NodeKind};
+use ib_wire::mad::sm::{MulticastForwardingBlock, Notice, PortInfo, SmInfo, SmState};
 
+use super::{Stage, SubnetManager};
 use crate::configuration::Written;
-use crate::fault::Fault;
-use crate::plan::Plan;
+use crate::fault::{Fault, PortName};
+use crate::partition::Partitions;
+use crate::plan::{Guard, Plan, PlanJob};
 
 /// What a manager has to say.
 #[derive(Clone, Debug)]
@@ -109,5 +114,128 @@ impl Sweep {
             faults: self.faults,
             cached: self.cached,
         }
+    }
+}
+
+/// A port as the manager found it last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortStatus {
+    /// The GUID of the node.
+    pub node_guid: Guid,
+    /// The port's GUID; of a switch that of port 0.
+    pub guid: Guid,
+    /// What the node calls itself.
+    pub description: String,
+    /// The kind of the node.
+    pub kind: NodeKind,
+    /// The number of the port on its node.
+    pub number: u8,
+    /// The lowest LID by which the port is addressed: of a switch's port that of port 0; zero while it
+    /// has none.
+    pub lid: u16,
+    /// What it said of itself last, of a port that answers.
+    pub info: Option<PortInfo>,
+}
+
+/// What an owner asks of a manager beside its work, and tells it.
+impl SubnetManager {
+    /// Returns the GUID of the manager's port.
+    #[must_use]
+    pub const fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    /// Returns what the manager's requester has seen since it was made.
+    #[must_use]
+    pub const fn traffic(&self) -> RequesterCounters {
+        self.requester.counters()
+    }
+
+    /// Returns the number of SMPs under way.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.requester.outstanding()
+    }
+
+    /// Returns the subnet as it was found last, with the LIDs that ports had then.
+    #[must_use]
+    pub fn fabric(&self) -> Option<Fabric> {
+        self.found.own?;
+        let tables = BTreeMap::new();
+        let job = PlanJob::new(&self.found, &self.config.routing, tables, Guard::default());
+        Some(job.fabric().clone())
+    }
+
+    /// Returns the other managers that were found last: the GUID and the name of the port, and what
+    /// the manager there says of itself.
+    pub fn managers(&self) -> impl Iterator<Item = (Guid, PortName, &SmInfo)> {
+        let found = &self.found;
+        let named = |place| (found.port(place).guid, found.name(place));
+        found.managers.iter().map(move |(&place, info)| {
+            let (guid, name) = named(place);
+            (guid, name, info)
+        })
+    }
+
+    /// Returns what was wrong when the subnet was explored and written last, a sentence each.
+    pub fn faults(&self) -> impl Iterator<Item = &str> {
+        self.faults.1.iter().map(String::as_str)
+    }
+
+    /// Returns all ports of the subnet as it was brought up last, node by node; nothing before that.
+    #[must_use]
+    pub fn ports(&self) -> Vec<PortStatus> {
+        let Some(subnet) = self.subnet.as_deref() else { return Vec::new() };
+        let mut ports = Vec::new();
+        for (node, found) in subnet.found.nodes() {
+            for (number, port) in (0..=found.info.num_ports).zip(&found.ports) {
+                if number == 0 && !found.kind.is_switch() {
+                    continue;
+                }
+                ports.push(PortStatus {
+                    node_guid: found.info.node_guid,
+                    guid: port.guid,
+                    description: found.description.as_text().into_owned(),
+                    kind: found.kind,
+                    number,
+                    lid: subnet.base_lid(node.at(number)).unwrap_or(0),
+                    info: port.info.as_deref().copied(),
+                });
+            }
+        }
+        ports
+    }
+
+    /// Returns the ports that a switch sends packets to a multicast LID out of, as they were written.
+    #[must_use]
+    pub fn multicast_ports(&self, switch: Guid) -> BTreeMap<u16, Vec<u8>> {
+        let mut ports: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
+        for (block, position) in self.multicast.blocks(switch) {
+            let masks = self.multicast.block(switch, (block, position)).expect("it is known");
+            let first =
+                MulticastForwardingBlock::FIRST_LID + block * MulticastForwardingBlock::LIDS;
+            for (lid, mask) in (first..).zip(masks) {
+                let set = (0..16u8).filter(|bit| mask >> bit & 1 != 0);
+                ports.entry(lid).or_default().extend(set.map(|bit| position * 16 + bit));
+            }
+        }
+        ports.retain(|_, ports| !ports.is_empty());
+        ports
+    }
+
+    /// Has other partitions from the next sweep on. Their broadcast groups stay those of the start.
+    pub fn set_partitions(&mut self, partitions: Partitions) {
+        self.config.partitions = partitions;
+    }
+
+    /// Has LIDs assigned in another way from the next sweep on.
+    pub fn set_lids(&mut self, lids: LidOptions) {
+        self.config.routing.lids = lids;
+    }
+
+    /// Makes a manager that has not begun yet do nothing until another one tells it to.
+    pub fn deactivate(&mut self) {
+        self.become_state(SmState::NOT_ACTIVE);
+        self.stage = Stage::NotActive;
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Subcommand, ValueEnum};
+use ib_routing::EngineList;
 use ib_sim::LogLevel;
 
 use crate::output::Format;
@@ -90,6 +91,11 @@ pub struct ServeArgs {
     /// console is that of `sim ctl --port N`.
     #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
+    /// Has a subnet manager at the first host, which keeps the subnet up with these engines, or with
+    /// minhop; READY comes when it is up. `sm ctl --socket NAME-sm` asks it.
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true,
+        default_missing_value = "minhop", conflicts_with = "replay")]
+    pub sm: Option<EngineList>,
     /// The seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

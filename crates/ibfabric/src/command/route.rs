@@ -53,7 +53,7 @@ struct Times {
 
 pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure> {
     set_threads(&args.subnet)?;
-    let (subnet, engines) = (&args.subnet, &args.engines);
+    let (subnet, engines) = (&args.subnet, &args.routing.engines);
     input::one_standard_input([
         Some(&subnet.fabric),
         subnet.guid2lid.as_ref(),
@@ -71,18 +71,19 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         engines.lid_matrix.as_ref(),
         engines.keep_lfts.as_ref(),
     ])?;
+    let list = args.routing.list();
     let progress = Progress::start("reading the fabric");
     let mut ms = Times::default();
 
     let start = Instant::now();
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
-    let options = input::routing_options(&subnet, &args.engines)?;
+    let options = input::routing_options(&subnet, &args.routing.engines)?;
     ms.load = milliseconds(start);
 
     progress.next("routing");
     let start = Instant::now();
-    let Outcome { routing, refusals } = match args.engine.route(&subnet, &options) {
+    let Outcome { routing, refusals } = match list.route(&subnet, &options) {
         Ok(outcome) => outcome,
         Err(error) => {
             drop(progress);
@@ -97,10 +98,10 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         say!("routed with {} instead", routing.engine);
     }
 
-    let mut engines = args.engine.engines().to_vec();
+    let mut engines = list.engines().to_vec();
     engines.push(routing.engine);
     engines.dedup();
-    for option in input::unused_options(&args.engines, &engines) {
+    for option in input::unused_options(&args.routing.engines, &engines) {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
         say!("{option} changes nothing with {}", names.join(" and "));
     }
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let strict = args.subnet.strict;
     let summary = Summary::new(&subnet, &routing.layers, &report, metrics.as_ref(), strict);
     if let Some(path) = &args.report {
-        let requested = args.engine.to_string();
+        let requested = args.routing.list().to_string();
         let name = args.subnet.fabric.display().to_string();
         let choice = report::Choice { fabric: &name, requested: &requested, refusals: &refusals };
         let page = report::page(&subnet, &routing, &report, &summary, choice);
@@ -134,7 +135,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     match args.subnet.format {
         Format::Json => out.json(&Report {
             engine: routing.engine.name(),
-            requested: args.engine.to_string(),
+            requested: args.routing.list().to_string(),
             fallback: !refusals.is_empty(),
             summary,
             refusals: refused(&refusals),
@@ -184,7 +185,7 @@ fn print_engine(
     if refusals.is_empty() {
         writeln!(out)?;
     } else {
-        writeln!(out, " (requested: {})", args.engine)?;
+        writeln!(out, " (requested: {})", args.routing.list())?;
     }
     Ok(())
 }
@@ -204,7 +205,7 @@ fn no_engine(args: &RouteArgs, error: &NoEngine, out: &mut Output) -> Result<Ver
     if args.subnet.format == Format::Json {
         out.json(&serde_json::json!({
             "engine": null,
-            "requested": args.engine.to_string(),
+            "requested": args.routing.list().to_string(),
             "refusals": refused(&error.refusals),
         }))?;
     }

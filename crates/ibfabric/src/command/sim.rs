@@ -18,6 +18,7 @@ mod capture;
 mod control;
 mod ctl;
 mod dump;
+mod manager;
 mod query;
 mod record;
 mod serve;

@@ -1,6 +1,7 @@
 //! A port of a simulated fabric as a link.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink, Remote, UpperBits};
 use ib_types::{Instant, QKey, Qpn, ServiceLevel};
@@ -9,6 +10,7 @@ use ib_wire::mad::sm::{NodeInfo, PortInfo};
 use ib_wire::mad::smp::PERMISSIVE_LID;
 
 use super::{Attach, Client, ClientError, Inbox, Outbox};
+use crate::alarm::{Alarm, AlarmedLink};
 use crate::clock;
 use crate::ibsim::message::{Control, Request, TIMED_OUT, kind};
 
@@ -158,5 +160,15 @@ impl MadLink for IbsimLink {
 
     fn now(&self) -> Instant {
         clock::now()
+    }
+}
+
+impl AlarmedLink for IbsimLink {
+    fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
+        self.outbox.flush(&self.client).map_err(|error| self.failed("sending", error))?;
+        let data = crate::poll::watched(self.client.data(), !self.outbox.is_empty());
+        let mut files = [data, crate::poll::watched(alarm.as_fd(), false)];
+        crate::poll::wait_any(&mut files, clock::milliseconds_until(until))
+            .map_err(|error| self.failed("waiting", error))
     }
 }

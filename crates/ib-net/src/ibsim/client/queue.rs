@@ -3,9 +3,20 @@
 use std::collections::VecDeque;
 use std::io;
 
+use ib_wire::mad::{Mad, MgmtClass};
+
 use super::Client;
 use crate::batch::Batch;
 use crate::ibsim::message::Request;
+
+/// Returns a datagram as ibsim takes it: a response that goes back on a directed route has its hop
+/// pointer at 0, where the request's was. One that stands where adapters have it is lost.
+pub(crate) fn for_ibsim(mut mad: Mad) -> Mad {
+    if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE && mad.method().is_response() {
+        mad.set_hop_pointer(0);
+    }
+    mad
+}
 
 /// Requests that wait until the server takes them, in order.
 #[derive(Default)]
@@ -14,9 +25,10 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Adds a request at the end.
+    /// Adds a request at the end; a response on a directed route as ibsim takes it.
     pub fn push(&mut self, request: &Request) {
-        self.kept.push_back(request.to_bytes());
+        let mad = for_ibsim(Mad(request.mad)).0;
+        self.kept.push_back(Request { mad, ..*request }.to_bytes());
     }
 
     /// Returns true when nothing waits.
@@ -87,3 +99,6 @@ impl Default for Inbox {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

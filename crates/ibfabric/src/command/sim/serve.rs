@@ -17,6 +17,7 @@ use ib_wire::mad::Mad;
 use ib_wire::mad::smp::PERMISSIVE_LID;
 
 use super::capture::Capture;
+use super::manager::{self, Manager};
 use super::record::{Conditions, Log, Recorder};
 use super::{control, query};
 use crate::cli::sim::ServeArgs;
@@ -29,6 +30,8 @@ const INPUTS: usize = 256;
 /// The keys of watched files: the signals, the console's listener, and its connections behind.
 const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
+/// The key of the manager's alarm; there are never so many connections.
+const MANAGER: usize = usize::MAX / 4;
 
 /// A fabric with its sockets.
 pub(super) struct Serving {
@@ -43,6 +46,8 @@ pub(super) struct Serving {
     recorder: Option<Recorder>,
     log: Option<Log>,
     capture: Option<Capture>,
+    manager: Option<Manager>,
+    is_ready: bool,
     pub(super) ends: bool,
 }
 
@@ -61,7 +66,7 @@ impl Serving {
         let console = ConsoleServer::bind(&base).map_err(|error| {
             Failure::Unusable(format!("cannot listen on @{base}:console: {error}"))
         })?;
-        Ok(Self {
+        let mut this = Self {
             sim,
             addresses,
             server,
@@ -76,8 +81,20 @@ impl Serving {
                 .transpose()?,
             log: args.log.as_deref().map(Log::create).transpose()?,
             capture: args.pcap.as_deref().map(Capture::create).transpose()?,
+            manager: None,
+            is_ready: false,
             ends: false,
-        })
+        };
+        if let Some(engines) = &args.sm {
+            let port = this.sim.first_end_port();
+            let port =
+                port.ok_or_else(|| Failure::Unusable("--sm: no port to manage from".to_owned()))?;
+            let client = this.sim.attach(port, manager::OPTIONS).map_err(Failure::unusable)?;
+            this.record(|recorder| recorder.attach(client, port, manager::OPTIONS))?;
+            let now = this.now();
+            this.manager = Some(Manager::start(&this.sim, (client, port), engines, &base, now)?);
+        }
+        Ok(this)
     }
 
     /// Serves until the process is asked to end.
@@ -86,17 +103,18 @@ impl Serving {
         let signals = Termination::catch().map_err(failed)?;
         self.server.watch(signals.as_fd(), SIGNALS).map_err(failed)?;
         self.server.watch(self.console.as_fd(), CONSOLE).map_err(failed)?;
-        if self.capture.as_ref().is_some_and(Capture::is_on_stdout) {
-            // A line of its own, as it is on standard output: scripts wait for it.
-            let _ = writeln!(io::stderr(), "READY");
-        } else {
-            writeln!(output, "READY")?;
-            output.flush()?;
+        if let Some(manager) = &self.manager {
+            self.server.watch(manager.alarm.as_fd(), MANAGER).map_err(failed)?;
+            self.round()?;
         }
+        self.get_ready(output)?;
         while !self.ends {
-            let limit = self.sim.due().map(|at| at.since(self.now()));
+            let due = self.manager.as_ref().and_then(Manager::due);
+            let due = [self.sim.due(), due].into_iter().flatten().min();
+            let limit = due.map(|at| at.since(self.now()));
             self.server.wait(limit).map_err(failed)?;
             self.round()?;
+            self.get_ready(output)?;
         }
         let now = self.now();
         self.sim.keep_up(now);
@@ -108,6 +126,22 @@ impl Serving {
             recorder.finish(&self.sim)?;
         }
         Ok(Verdict::Good)
+    }
+
+    /// Says once that clients may come: at once, or when the manager has brought the subnet up.
+    fn get_ready(&mut self, output: &mut Output) -> Result<(), Failure> {
+        if self.is_ready || self.manager.as_ref().is_some_and(|manager| !manager.was_up) {
+            return Ok(());
+        }
+        self.is_ready = true;
+        if self.capture.as_ref().is_some_and(Capture::is_on_stdout) {
+            // A line of its own, as it is on standard output: scripts wait for it.
+            let _ = writeln!(io::stderr(), "READY");
+        } else {
+            writeln!(output, "READY")?;
+            output.flush()?;
+        }
+        Ok(())
     }
 
     fn now(&self) -> Instant {
@@ -122,6 +156,9 @@ impl Serving {
         for _ in 0..INPUTS {
             let Some(input) = self.server.next() else { break };
             self.take(input, now)?;
+        }
+        if let Some(manager) = &mut self.manager {
+            manager.work(&mut self.sim, self.recorder.as_mut(), now)?;
         }
         while let Some(client) = self.sim.next_woken() {
             self.hand_out(client);
@@ -156,6 +193,8 @@ impl Serving {
                 }
             }
             Input::Ready(SIGNALS) => self.ends = true,
+            // The manager works in every round.
+            Input::Ready(MANAGER) => {}
             Input::Ready(CONSOLE) => {
                 for key in self.console.accept() {
                     let watched = self

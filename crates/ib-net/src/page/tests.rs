@@ -1,0 +1,36 @@
+use super::*;
+
+/// Asks a server of the page `up 1` and returns its whole answer.
+fn ask(request: &str) -> String {
+    let server = PageServer::bind(0).expect("a free port");
+    let address = server.address().expect("an address");
+    assert!(address.ip().is_loopback());
+    server.serve(|| "up 1\n".to_owned()).expect("a thread");
+    let mut stream = TcpStream::connect(address).expect("connected");
+    stream.write_all(request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    answer
+}
+
+#[test]
+fn the_page_is_served() {
+    let answer = ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\r\nContent-Length: 5\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\nup 1\n"), "{answer}");
+}
+
+#[test]
+fn head_has_no_page() {
+    let answer = ask("HEAD /metrics?all HTTP/1.0\r\n\r\n");
+    assert!(answer.contains("Content-Length: 5"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}
+
+#[test]
+fn nothing_else_is_there() {
+    assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(ask("\r\n\r\n").starts_with("HTTP/1.1 405 "));
+}

@@ -1,0 +1,300 @@
+//! OpenSM's command line, for a program that is called `opensm`.
+//!
+//! Options are read as `getopt_long_only(3)` reads them: a long option may begin with one hyphen and be
+//! cut short as long as no other one begins so, and short options may stand together.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// What an option does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Its argument is the value of a key of the configuration file.
+    Key(&'static str),
+    /// A key becomes TRUE.
+    On(&'static str),
+    /// A key gets a value.
+    Is(&'static str, &'static str),
+    Config,
+    CreateConfig,
+    Once,
+    Verbose,
+    Everything,
+    Debug,
+    Console,
+    Help,
+    Version,
+    PidFile,
+    CacheDir,
+    Socket,
+    MetricsPort,
+    PerfInterval,
+    Ibsim,
+    /// What it asks for is so anyway.
+    Granted,
+    /// There is no such thing here, and why.
+    Refused(&'static str),
+}
+
+/// An option: its short name or a blank, its long name, whether it has an argument, what it does.
+struct Known(char, &'static str, bool, Meaning);
+
+/// An option of a command line, by its long name, with its argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) name: &'static str,
+    pub(crate) meaning: Meaning,
+    pub(crate) value: OsString,
+}
+
+const ENGINE: &str = "it belongs to a routing engine that is not here: the engines are minhop, updn, \
+                      ftree, lash, dor and file";
+const SA_FILE: &str = "subnet administration is not loaded from files: clients register again";
+const CONGESTION: &str = "congestion control is not configured";
+const PERFMGR: &str =
+    "counters are collected with --perf-interval S and served with --metrics-port N";
+const QOS_POLICY: &str = "service levels come from the routing engine and the partitions";
+
+const KNOWN: &[Known] = {
+    use Meaning::{
+        CacheDir, Config, Console, CreateConfig, Debug, Everything, Granted, Help, Ibsim, Is, Key,
+        MetricsPort, On, Once, PerfInterval, PidFile, Refused, Socket, Verbose, Version,
+    };
+    &[
+        Known(' ', "version", false, Version),
+        Known('F', "config", true, Config),
+        Known('c', "create-config", true, CreateConfig),
+        Known('d', "debug", true, Debug),
+        Known('g', "guid", true, Key("guid")),
+        Known('i', "ignore_guids", true, Key("port_prof_ignore_file")),
+        Known('w', "hop_weights_file", true, Key("hop_weights_file")),
+        Known('O', "dimn_ports_file", true, Key("port_search_ordering_file")),
+        Known('O', "port_search_ordering_file", true, Key("port_search_ordering_file")),
+        Known('l', "lmc", true, Key("lmc")),
+        Known('s', "sweep", true, Key("sweep_interval")),
+        Known('t', "timeout", true, Key("transaction_timeout")),
+        Known('v', "verbose", false, Verbose),
+        Known('D', "D", true, Key("log_flags")),
+        Known('f', "log_file", true, Key("log_file")),
+        Known('L', "log_limit", true, Key("log_max_size")),
+        Known('e', "erase_log_file", false, Is("accum_log_file", "FALSE")),
+        Known('P', "Pconfig", true, Key("partition_config_file")),
+        Known('N', "no_part_enforce", false, Is("part_enforce", "off")),
+        Known('Z', "part_enforce", true, Key("part_enforce")),
+        Known('W', "allow_both_pkeys", false, Granted),
+        Known('Q', "qos", false, On("qos")),
+        Known('Y', "qos_policy_file", true, Refused(QOS_POLICY)),
+        Known(' ', "congestion_control", false, Refused(CONGESTION)),
+        Known(' ', "cc_key", true, Refused(CONGESTION)),
+        Known('n', "maxsmps", true, Key("max_wire_smps")),
+        Known('q', "console", true, Console),
+        Known('C', "console-port", true, Refused("`ibfabric sm ctl` asks a running manager")),
+        Known('V', "V", false, Everything),
+        Known('h', "help", false, Help),
+        Known('?', "help", false, Help),
+        Known('o', "once", false, Once),
+        Known('r', "reassign_lids", false, On("reassign_lids")),
+        Known('p', "priority", true, Key("sm_priority")),
+        Known('k', "smkey", true, Key("sm_key")),
+        Known('R', "routing_engine", true, Key("routing_engine")),
+        Known('A', "ucast_cache", false, On("use_ucast_cache")),
+        Known('z', "connect_roots", false, On("connect_roots")),
+        Known('M', "lid_matrix_file", true, Key("lid_matrix_dump_file")),
+        Known('U', "lfts_file", true, Key("lfts_file")),
+        Known('S', "sadb_file", true, Refused(SA_FILE)),
+        Known('a', "root_guid_file", true, Key("root_guid_file")),
+        Known('u', "cn_guid_file", true, Key("cn_guid_file")),
+        Known('G', "io_guid_file", true, Key("io_guid_file")),
+        Known(' ', "port-shifting", false, On("port_shifting")),
+        Known(' ', "scatter-ports", true, Key("scatter_ports")),
+        Known('H', "max_reverse_hops", true, Key("max_reverse_hops")),
+        Known('X', "guid_routing_order_file", true, Key("guid_routing_order_file")),
+        Known('m', "ids_guid_file", true, Key("ids_guid_file")),
+        // A manager that meets a fault says so and goes on.
+        Known('y', "stay_on_fatal", false, Granted),
+        Known('x', "honor_guid2lid", false, On("honor_guid2lid_file")),
+        Known('B', "daemon", false, On("daemon")),
+        Known('I', "inactive", false, On("sm_inactive")),
+        Known(' ', "perfmgr", false, Refused(PERFMGR)),
+        Known(' ', "perfmgr_sweep_time_s", true, Refused(PERFMGR)),
+        Known(' ', "prefix_routes_file", true, Refused("paths lead to no other subnet")),
+        Known(
+            ' ',
+            "consolidate_ipv6_snm_req",
+            false,
+            Refused("every multicast group has a LID of its own"),
+        ),
+        Known(' ', "do_mesh_analysis", false, Refused("lash takes meshes as they are")),
+        Known(' ', "lash_start_vl", true, Key("lash_start_vl")),
+        Known(' ', "sm_sl", true, Key("sm_sl")),
+        Known(' ', "nue_max_num_vls", true, Refused(ENGINE)),
+        Known(' ', "retries", true, Key("transaction_retries")),
+        Known(' ', "torus_config", true, Refused(ENGINE)),
+        Known(' ', "guid_routing_order_no_scatter", false, On("guid_routing_order_no_scatter")),
+        Known(' ', "log_prefix", true, Refused("nothing is written to the system's log")),
+        Known(' ', "subnet_prefix", true, Key("subnet_prefix")),
+        Known(' ', "dump_files_dir", true, Key("dump_files_dir")),
+        Known('J', "pidfile", true, PidFile),
+        // Ours.
+        Known(' ', "cache-dir", true, CacheDir),
+        Known(' ', "socket", true, Socket),
+        Known(' ', "metrics-port", true, MetricsPort),
+        Known(' ', "perf-interval", true, PerfInterval),
+        Known(' ', "ibsim", true, Ibsim),
+    ]
+};
+
+/// Returns true when a program is called by OpenSM's name.
+pub(crate) fn is_name(program: &OsStr) -> bool {
+    std::path::Path::new(program).file_name() == Some(OsStr::new("opensm"))
+}
+
+/// Reads a command line without the program's name.
+///
+/// # Errors
+/// Fails with a sentence about the first word that is no option, or lacks its argument.
+pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Vec<Given>, String> {
+    let mut words = words.into_iter();
+    let mut given = Vec::new();
+    while let Some(word) = words.next() {
+        let bytes = word.as_bytes();
+        let shown = word.to_string_lossy();
+        match bytes {
+            b"--" => match words.next() {
+                None => break,
+                Some(word) => return Err(stray(&word)),
+            },
+            [b'-', b'-', name @ ..] => match long(name, &shown)? {
+                None => return Err(format!("{shown}: there is no such option")),
+                Some(found) => given.push(with_value(found, name, &shown, &mut words)?),
+            },
+            [b'-', first, rest @ ..] => {
+                let is_short = short(*first).is_some();
+                if (!rest.is_empty() || !is_short)
+                    && let Some(found) = long(&bytes[1..], &shown)?
+                {
+                    given.push(with_value(found, &bytes[1..], &shown, &mut words)?);
+                } else if is_short {
+                    cluster(&bytes[1..], &mut words, &mut given)?;
+                } else {
+                    return Err(format!("{shown}: there is no such option"));
+                }
+            }
+            _ => return Err(stray(&word)),
+        }
+    }
+    Ok(given)
+}
+
+fn stray(word: &OsStr) -> String {
+    format!("found `{}`, expected an option", word.to_string_lossy())
+}
+
+fn short(letter: u8) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.0 != ' ' && known.0 as u32 == u32::from(letter))
+}
+
+/// Finds a long option by its name or the beginning of it; what is behind a `=` does not count.
+fn long(word: &[u8], shown: &str) -> Result<Option<&'static Known>, String> {
+    let name = word.split(|&byte| byte == b'=').next().unwrap_or_default();
+    if let Some(exact) = KNOWN.iter().find(|known| known.1.as_bytes() == name) {
+        return Ok(Some(exact));
+    }
+    let begins = |known: &&Known| known.1.as_bytes().starts_with(name);
+    let mut matches: Vec<&Known> = KNOWN.iter().filter(begins).collect();
+    matches.dedup_by_key(|known| known.1);
+    match matches[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(only)),
+        _ => {
+            let names: Vec<&str> = matches.iter().map(|known| known.1).collect();
+            Err(format!("{shown}: which of --{}?", names.join(", --")))
+        }
+    }
+}
+
+/// Takes the argument of a long option from behind its `=` or from the next word.
+fn with_value(
+    known: &Known,
+    word: &[u8],
+    shown: &str,
+    words: &mut dyn Iterator<Item = OsString>,
+) -> Result<Given, String> {
+    let behind = word.iter().position(|&byte| byte == b'=').map(|at| word[at + 1..].to_vec());
+    let value = match (known.2, behind) {
+        (true, Some(value)) => OsString::from_vec(value),
+        (true, None) => words.next().ok_or_else(|| format!("{shown}: expected an argument"))?,
+        (false, None) => OsString::new(),
+        (false, Some(_)) => return Err(format!("{shown}: the option has no argument")),
+    };
+    Ok(Given { name: known.1, meaning: known.3, value })
+}
+
+/// Reads short options that stand together; the last one may have its argument behind it.
+fn cluster(
+    letters: &[u8],
+    words: &mut dyn Iterator<Item = OsString>,
+    given: &mut Vec<Given>,
+) -> Result<(), String> {
+    for (at, &letter) in letters.iter().enumerate() {
+        let known = short(letter)
+            .ok_or_else(|| format!("-{}: there is no such option", char::from(letter)))?;
+        let mut value = OsString::new();
+        if known.2 {
+            let rest = &letters[at + 1..];
+            value = match rest {
+                [] => words.next().ok_or_else(|| format!("-{}: expected an argument", known.0))?,
+                _ => OsString::from_vec(rest.to_vec()),
+            };
+        }
+        given.push(Given { name: known.1, meaning: known.3, value });
+        if known.2 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what `--help` prints.
+pub(crate) fn help() -> String {
+    let mut text = "ibfabric under OpenSM's name: a subnet manager with OpenSM's command line.\n\
+                    Usage: opensm [OPTIONS]\n\n"
+        .to_owned();
+    for Known(short, long, has_value, meaning) in KNOWN {
+        if *short == '?' {
+            continue;
+        }
+        let letter = if *short == ' ' { "    ".to_owned() } else { format!("-{short}, ") };
+        let value = if *has_value { " <value>" } else { "" };
+        let about = match meaning {
+            Meaning::Key(key) => format!("the key {key} of the configuration file"),
+            Meaning::On(key) => format!("{key} TRUE"),
+            Meaning::Is(key, value) => format!("{key} {value}"),
+            Meaning::Config => "the configuration file".to_owned(),
+            Meaning::CreateConfig => "write a configuration file, and end".to_owned(),
+            Meaning::Once => "end when the subnet is up".to_owned(),
+            Meaning::Verbose => "log more; may be repeated".to_owned(),
+            Meaning::Everything => "log everything".to_owned(),
+            Meaning::Debug => "1 or 2: both are so anyway".to_owned(),
+            Meaning::Console => "off".to_owned(),
+            Meaning::Help => "this text".to_owned(),
+            Meaning::Version => "the version".to_owned(),
+            Meaning::PidFile => "write the number of the process to a file".to_owned(),
+            Meaning::CacheDir => "the directory of guid2lid and its like".to_owned(),
+            Meaning::Socket => "the name of the socket of `ibfabric sm ctl`".to_owned(),
+            Meaning::MetricsPort => "serve metrics on this port of the loopback device".to_owned(),
+            Meaning::PerfInterval => "seconds between two collections of counters".to_owned(),
+            Meaning::Ibsim => {
+                "manage the fabric of a simulator, by the name of its sockets".to_owned()
+            }
+            Meaning::Granted => "is so anyway".to_owned(),
+            Meaning::Refused(why) => format!("refused: {why}"),
+        };
+        text.push_str(&format!("  {:<44} {about}\n", format!("{letter}--{long}{value}")));
+    }
+    text.push_str("\nSee ibfabric-sm(1).\n");
+    text
+}
+
+#[cfg(test)]
+mod tests;

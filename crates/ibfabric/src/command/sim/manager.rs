@@ -1,0 +1,87 @@
+//! `ibfabric sim --sm`: a subnet manager at the first host, which keeps the fabric up.
+
+use ib_net::alarm::Alarm;
+use ib_sim::{ClientId, ClientOptions, Sim};
+use ib_topology::PortId;
+use ib_types::Instant;
+
+use super::record::Recorder;
+use crate::command::sm::{Daemon, News, hosted};
+use crate::failure::{Failure, say};
+
+/// A manager in the process of its fabric.
+pub(super) struct Manager {
+    daemon: Daemon,
+    pub(super) client: ClientId,
+    pub(super) alarm: Alarm,
+    /// Whether the subnet was up.
+    pub(super) was_up: bool,
+}
+
+/// What the manager's port has of the simulator.
+pub(super) const OPTIONS: ClientOptions =
+    ClientOptions { is_sm: true, queue_pair: 0, told_of_losses: true };
+
+impl Manager {
+    /// Starts a manager with a list of engines at a client's port.
+    pub(super) fn start(
+        sim: &Sim,
+        (client, port): (ClientId, PortId),
+        engines: &ib_routing::EngineList,
+        name: &str,
+        now: Instant,
+    ) -> Result<Self, Failure> {
+        let alarm = Alarm::new().map_err(Failure::unusable)?;
+        let guid = sim.link_port(port).port_guid;
+        let daemon = hosted(engines, guid, now, &alarm, &format!("{name}-sm"))?;
+        Ok(Self { daemon, client, alarm, was_up: false })
+    }
+
+    /// Returns when it has something to do.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.daemon.poll_timeout()
+    }
+
+    /// Takes what has come for it and sends what it has to say, until neither is left.
+    pub(super) fn work(
+        &mut self,
+        sim: &mut Sim,
+        mut recorder: Option<&mut Recorder>,
+        now: Instant,
+    ) -> Result<(), Failure> {
+        self.alarm.silence();
+        self.daemon.handle_timeout(now);
+        loop {
+            let mut sent = false;
+            let news = self.daemon.work(now, &mut |datagram| {
+                sent = true;
+                if let Some(recorder) = &mut recorder {
+                    recorder.mark(sim);
+                }
+                sim.submit(self.client, datagram);
+                // One after the other they find the caches warm and the queues empty.
+                sim.keep_up(now);
+                recorder.as_mut().map_or(Ok(()), |recorder| recorder.submit(self.client, datagram))
+            })?;
+            for news in news {
+                match news {
+                    News::Up(_) => self.was_up = true,
+                    News::NoPlan(why) if !self.was_up => return Err(Failure::Unusable(why)),
+                    News::NoPlan(_) => {}
+                    News::Standby(other) => {
+                        say!("the fabric has another subnet manager: {other}");
+                        self.was_up = true;
+                    }
+                }
+            }
+            let mut received = false;
+            while let Some(incoming) = sim.receive(self.client) {
+                received = true;
+                self.daemon.handle(now, &incoming);
+            }
+            if !sent && !received {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What outlives the manager: the LIDs, M_Keys and neighbours of ports, in OpenSM's files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use ib_routing::dump::lists;
+use ib_topology::Fabric;
+use ib_types::Guid;
+
+use super::files::{self, Job};
+use super::shared::lock;
+
+/// The first and the last LID of ports, by GUID.
+pub(super) type Lids = BTreeMap<Guid, (u16, u16)>;
+
+/// What is kept in a directory.
+pub(super) struct Cache {
+    /// The LIDs of all ports that were ever seen.
+    pub(super) lids: Lids,
+    /// `None` when nothing is kept.
+    store: Option<Arc<Store>>,
+}
+
+/// The files.
+struct Store {
+    directory: PathBuf,
+    /// What they hold, by name.
+    written: Mutex<BTreeMap<&'static str, String>>,
+}
+
+const LIDS: &str = "guid2lid";
+const KEYS: &str = "guid2mkey";
+const NEIGHBORS: &str = "neighbors";
+
+impl Cache {
+    /// Opens a directory, which is made when it is missing, and reads the LIDs there. What cannot be
+    /// used is said by `warn`, and the manager goes on without it.
+    pub(super) fn open(directory: Option<&Path>, warn: &mut dyn FnMut(String)) -> Self {
+        let mut cache = Self { lids: Lids::new(), store: None };
+        let Some(directory) = directory else { return cache };
+        let shown = directory.display();
+        match std::fs::create_dir_all(directory).and_then(|()| probe(directory)) {
+            Ok(()) => {
+                let (directory, written) = (directory.to_owned(), Mutex::default());
+                cache.store = Some(Arc::new(Store { directory, written }));
+            }
+            Err(error) => {
+                warn(format!("cannot keep LIDs in {shown}: {error}; they are not kept"));
+            }
+        }
+        let path = directory.join(LIDS);
+        match std::fs::read(&path) {
+            Ok(bytes) => match lists::read_guid2lid(&path.display().to_string(), &bytes) {
+                Ok(lids) => cache.lids = lids,
+                Err(error) => warn(format!("{error}; the LIDs of the cache are not used")),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => warn(format!("cannot read {}: {error}", path.display())),
+        }
+        cache
+    }
+
+    /// Takes note of what has become of a sweep: LIDs by port, the key of all ports, and the links.
+    ///
+    /// Returns the job that writes it; a file that would not change is left alone.
+    pub(super) fn keep(&mut self, now: Lids, m_key: u64, fabric: &Arc<Fabric>) -> Option<Job> {
+        self.lids.extend(&now);
+        let (store, fabric) = (Arc::clone(self.store.as_ref()?), Arc::clone(fabric));
+        let all = self.lids.clone();
+        Some(Box::new(move || store.write(&all, &now, m_key, &fabric)))
+    }
+}
+
+impl Store {
+    /// Writes the files that change; returns what could not be written, a sentence each.
+    fn write(&self, all: &Lids, now: &Lids, m_key: u64, fabric: &Fabric) -> Vec<String> {
+        let mut texts = [(LIDS, String::new()), (KEYS, String::new()), (NEIGHBORS, String::new())];
+        for (guid, (first, last)) in all {
+            writeln!(texts[0].1, "{guid} {first:#06x} {last:#06x}\n").expect("memory");
+        }
+        for guid in now.keys() {
+            writeln!(texts[1].1, "{guid} {m_key:#018x}\n").expect("memory");
+        }
+        let end = |port| {
+            let port = fabric.port(port);
+            let node = fabric.node(port.node);
+            // The ports of a switch have the GUID of its port 0.
+            let guid = if node.kind.is_switch() {
+                fabric.port_id(port.node, 0).map_or(node.guid, |id| fabric.port(id).guid)
+            } else {
+                port.guid
+            };
+            (guid, port.number)
+        };
+        for (one, other) in fabric.links() {
+            for ((guid, port), (peer, peer_port)) in
+                [(end(one), end(other)), (end(other), end(one))]
+            {
+                writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n").expect("memory");
+            }
+        }
+        let mut failed = Vec::new();
+        let mut written = lock(&self.written);
+        for (name, text) in texts {
+            if written.get(name) == Some(&text) {
+                continue;
+            }
+            let path = self.directory.join(name);
+            match files::replace(&path, text.as_bytes()) {
+                Ok(()) => drop(written.insert(name, text)),
+                Err(error) => failed.push(format!("cannot write {}: {error}", path.display())),
+            }
+        }
+        failed
+    }
+}
+
+/// Finds out whether files can be made in a directory.
+fn probe(directory: &Path) -> std::io::Result<()> {
+    let path = directory.join(format!(".{}.tmp", std::process::id()));
+    std::fs::File::create(&path)?;
+    std::fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+use ib_topology::generate::{Kind, Options, generate};
+
+use super::*;
+
+fn open(directory: &Path) -> (Cache, Vec<String>) {
+    let mut said = Vec::new();
+    let cache = Cache::open(Some(directory), &mut |text| said.push(text));
+    (cache, said)
+}
+
+#[test]
+fn lids_outlive_their_manager() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let directory = place.path().join("cache/deep");
+    let kind = Kind::parse("mesh", &["2x1"]).expect("a kind");
+    let fabric = Arc::new(generate(&kind, &Options::default()).expect("a fabric"));
+    let (mut cache, said) = open(&directory);
+    assert!(said.is_empty() && cache.lids.is_empty(), "{said:?}");
+    let first = Lids::from([(Guid(1), (4, 7)), (Guid(2), (8, 11))]);
+    let mut keep = |lids| cache.keep(lids, 0x12, &fabric).expect("there is a directory")();
+    assert!(keep(first.clone()).is_empty());
+    // A port that has gone keeps its LIDs.
+    assert!(keep(Lids::from([(Guid(2), (8, 11))])).is_empty());
+    let (again, said) = open(&directory);
+    assert!(said.is_empty(), "{said:?}");
+    assert_eq!(again.lids, first);
+    let text = |name| std::fs::read_to_string(directory.join(name)).expect("text");
+    assert_eq!(text("guid2mkey"), "0x0000000000000002 0x0000000000000012\n\n");
+    assert_eq!(text("neighbors").matches(":").count(), 4 * fabric.link_count());
+    assert_eq!(std::fs::read_dir(&directory).expect("a directory").count(), 3, "nothing else");
+}
+
+#[test]
+fn a_cache_that_cannot_be_used_is_said_once() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(place.path().join("guid2lid"), "0x1 0x1\n").expect("written");
+    let (cache, said) = open(place.path());
+    assert!(cache.lids.is_empty());
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("guid2lid:1:"), "{said:?}");
+    let file = place.path().join("file");
+    std::fs::write(&file, "").expect("written");
+    let (mut cache, said) = open(&file.join("below"));
+    assert!(said[0].contains("they are not kept"), "{said:?}");
+    assert!(cache.keep(Lids::new(), 0, &Arc::new(Fabric::new())).is_none());
+}

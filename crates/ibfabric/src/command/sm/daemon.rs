@@ -1,0 +1,365 @@
+//! A manager with everything around it that outlives a sweep: log, files, plans, counters, and what is
+//! shown to those who ask. It owns no link: whoever has one drives it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use ib_link::{Datagram, Incoming};
+use ib_net::alarm::Bell;
+use ib_routing::LidOptions;
+use ib_sm::{PortStatus, SmConfig, SmEvent, SubnetManager, SweepReport};
+use ib_topology::name_map;
+use ib_types::{Guid, Instant};
+use ib_wire::mad::sm::{SmInfo, SmState};
+
+use super::cache::{Cache, Lids};
+use super::console::state_word;
+use super::dump::{self, Dump};
+use super::files::{Kind, Writer};
+use super::log::{ERROR, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
+use super::perf::Perf;
+use super::planner::Planner;
+use super::request::Request;
+use super::settings::Settings;
+use super::shared::{Last, Shared};
+use crate::failure::Failure;
+use crate::input;
+
+/// What its driver should know.
+pub(crate) enum News {
+    /// The subnet is up.
+    Up(Box<SweepReport>),
+    /// It cannot be brought up as it is.
+    NoPlan(String),
+    /// Another manager is the master: this one.
+    Standby(String),
+}
+
+/// A manager with everything around it.
+pub(crate) struct Daemon {
+    manager: SubnetManager,
+    settings: Settings,
+    lids: LidOptions,
+    names: BTreeMap<Guid, String>,
+    log: Log,
+    cache: Cache,
+    writer: Writer,
+    dumps: Option<PathBuf>,
+    /// Whether all dumps are written.
+    dumps_all: bool,
+    planner: Planner,
+    perf: Option<Perf>,
+    shared: Arc<Shared>,
+}
+
+impl Daemon {
+    /// Makes a manager at the port with a GUID, which starts at once. Without a bell it plans while
+    /// everything else waits.
+    pub(super) fn new(
+        request: &Request,
+        config: SmConfig,
+        guid: Guid,
+        now: Instant,
+        bell: Option<Bell>,
+        shared: Arc<Shared>,
+    ) -> Result<Self, Failure> {
+        let settings = request.settings.clone();
+        let mut log = open_log(request)?;
+        let names = names(settings.node_name_map.as_deref())?;
+        let mut lids = config.routing.lids.clone();
+        let cache = Cache::open(request.cache_dir.as_deref(), &mut |text| log.line(ERROR, &text));
+        if !lids.reassign {
+            lids.guid2lid = cache.lids.clone();
+        }
+        let dumps = settings.dump_files_dir.as_deref();
+        let dumps = dumps.map(|directory| dump::directory(directory, request.has_usual_dumps));
+        let writer = Writer::start().map_err(Failure::unusable)?;
+        let timing = config.timing;
+        let requested = config.routing.engines.to_string();
+        let state = shared.state();
+        let perf = request.perf_interval.map(|seconds| {
+            Perf::new(Duration::from_secs(seconds.into()), timing, Arc::clone(&state.counts))
+        });
+        log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION")));
+        let mut manager = SubnetManager::new(config, guid, now);
+        manager.set_lids(lids.clone());
+        if settings.inactive {
+            manager.deactivate();
+        } else {
+            log.line(SYSTEM, "Entering DISCOVERING state");
+        }
+        log.line(INFO, &format!("Managing from port GUID {guid}"));
+        shared.update(|state| {
+            state.requested = requested;
+            state.info = Some(manager.info());
+        });
+        let planner = Planner::new(bell);
+        let dumps_all = !request.as_opensm || log.has(ROUTING);
+        Ok(Self {
+            manager,
+            settings,
+            lids,
+            names,
+            log,
+            cache,
+            writer,
+            dumps,
+            dumps_all,
+            planner,
+            perf,
+            shared,
+        })
+    }
+
+    /// Takes what came out of the link.
+    pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) {
+        let counted = self.perf.as_mut().is_some_and(|perf| perf.handle(now, incoming));
+        if !counted {
+            self.manager.handle(now, incoming);
+        }
+    }
+
+    /// Does what is due by now.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.manager.handle_timeout(now);
+        if let Some(perf) = &mut self.perf {
+            perf.handle_timeout(now);
+        }
+    }
+
+    /// Returns when there is something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let perf = self.perf.as_ref().and_then(|perf| perf.poll_timeout(self.is_idle()));
+        [self.manager.poll_timeout(), perf].into_iter().flatten().min()
+    }
+
+    /// Returns true when counters may be collected.
+    fn is_idle(&self) -> bool {
+        self.manager.activity() == "idle" && self.manager.info().state == SmState::MASTER
+    }
+
+    /// Sends what there is to be sent, has plans made, writes files, and returns what there is to say.
+    ///
+    /// # Errors
+    /// Fails when `send` does.
+    pub(crate) fn work(
+        &mut self,
+        now: Instant,
+        send: &mut dyn FnMut(&Datagram) -> Result<(), Failure>,
+    ) -> Result<Vec<News>, Failure> {
+        if self.shared.take_sweep() {
+            self.reload(now);
+        }
+        for text in self.writer.failed() {
+            self.complain(&text);
+        }
+        let mut news = Vec::new();
+        loop {
+            if let Some(plan) = self.planner.take() {
+                self.manager.handle_plan(now, plan);
+            }
+            while let Some(datagram) = self.manager.poll_transmit(now) {
+                send(&datagram)?;
+            }
+            // The state comes first: LIDs of the cache may count no more.
+            while let Some(event) = self.manager.poll_event() {
+                self.take_event(now, event, &mut news);
+            }
+            match self.manager.poll_job() {
+                Some(job) => self.planner.start(job),
+                None => break,
+            }
+        }
+        let idle = self.is_idle();
+        if let Some(perf) = &mut self.perf {
+            while let Some(datagram) = perf.poll_transmit(now, idle) {
+                send(&datagram)?;
+            }
+        }
+        self.show();
+        Ok(news)
+    }
+
+    /// Shows what changes all the time.
+    fn show(&self) {
+        let Self { manager, .. } = self;
+        self.shared.update(|state| {
+            state.info = Some(manager.info());
+            state.activity = manager.activity();
+            state.traffic = manager.traffic();
+            state.counters = *manager.counters();
+        });
+    }
+
+    /// Reads the partitions again and explores the whole subnet.
+    pub(crate) fn reload(&mut self, now: Instant) {
+        match self.settings.partitions() {
+            Ok(partitions) => self.manager.set_partitions(partitions),
+            Err(error) => {
+                let error = error.into_message();
+                self.log.line(ERROR, &format!("{error}; the partitions stay as they were"));
+            }
+        }
+        self.log.line(INFO, "A heavy sweep was asked for");
+        self.manager.sweep(now);
+    }
+
+    /// Opens the log again.
+    pub(crate) fn reopen_log(&mut self) {
+        self.log.reopen();
+    }
+
+    /// Says that the manager ends, and writes what is not written yet.
+    pub(crate) fn end(&mut self) {
+        for text in self.writer.finish() {
+            self.log.line(ERROR, &text);
+        }
+        self.log.line(SYSTEM, "Exiting SM");
+    }
+
+    /// Logs an error.
+    pub(crate) fn complain(&mut self, text: &str) {
+        self.log.line(ERROR, text);
+        self.shared.update(|state| state.fault_count += 1);
+    }
+
+    fn take_event(&mut self, now: Instant, event: SmEvent, news: &mut Vec<News>) {
+        match event {
+            SmEvent::Fault(fault) => self.complain(&fault.to_string()),
+            SmEvent::Warning(text) => self.complain(&text),
+            SmEvent::NoPlan(why) => {
+                self.complain(&why);
+                self.shared.update(|state| state.no_plan = Some(why.clone()));
+                news.push(News::NoPlan(why));
+            }
+            SmEvent::State(state) => {
+                let word = state_word(state).to_uppercase();
+                self.log.line(SYSTEM, &format!("Entering {word} state"));
+                self.show_others();
+                if state == SmState::STANDBY {
+                    // The other master may assign other LIDs meanwhile.
+                    if !self.settings.honor_guid2lid {
+                        self.cache.lids.clear();
+                        self.lids.guid2lid.clear();
+                        self.manager.set_lids(self.lids.clone());
+                    }
+                    news.push(News::Standby(self.best_other()));
+                }
+            }
+            SmEvent::SubnetUp(report) => {
+                self.up(now, &report);
+                news.push(News::Up(report));
+            }
+            SmEvent::Trap(notice) => {
+                let text = format!("Trap {} from LID {}", notice.trap.0, notice.issuer_lid);
+                self.log.line(VERBOSE, &text);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the manager that this one stands back for, in words.
+    fn best_other(&self) -> String {
+        let others = self.manager.managers();
+        let other = others.max_by_key(|(guid, _, info)| {
+            (info.state == SmState::MASTER, info.priority, std::cmp::Reverse(*guid))
+        });
+        match other {
+            Some((guid, name, SmInfo { priority, state, .. })) => {
+                let state = state_word(*state);
+                format!("{guid} ('{}'), {state}, priority {priority}", name.description)
+            }
+            None => "one that told us so".to_owned(),
+        }
+    }
+
+    fn show_others(&self) {
+        let named = |(guid, name, info): (Guid, ib_sm::fault::PortName, &SmInfo)| {
+            (name.description, guid, *info)
+        };
+        let managers = Arc::new(self.manager.managers().map(named).collect());
+        self.shared.update(|state| state.managers = managers);
+    }
+
+    /// Keeps, shows and dumps a subnet that was just brought up.
+    fn up(&mut self, now: Instant, report: &SweepReport) {
+        let plan = &report.plan;
+        let lids: Lids = plan
+            .end_ports
+            .iter()
+            .map(|(&guid, &(first, count))| (guid, (first.get(), first.get() + count - 1)))
+            .collect();
+        let fabric = self.manager.fabric().map(|mut fabric| {
+            fabric.rename(&self.names);
+            Arc::new(fabric)
+        });
+        if let Some(fabric) = &fabric
+            && let Some(job) = self.cache.keep(lids, self.settings.config.m_key, fabric)
+        {
+            self.writer.write(Kind::Cache, job);
+        }
+        // Only the first sweep assigns all anew; a port that comes back has the LIDs it had.
+        self.lids.reassign = false;
+        self.lids.guid2lid = self.cache.lids.clone();
+        self.manager.set_lids(self.lids.clone());
+        let engine = plan.routing.engine.name();
+        self.log.line(INFO, &format!("ucast: {engine} tables configured on all switches"));
+        for note in &plan.notes {
+            self.log.line(VERBOSE, note);
+        }
+        let without = if self.settings.sweep_interval == 0 { " (sweep disabled)" } else { "" };
+        self.log.line(INFO, &format!("SUBNET UP{without}"));
+        let mut ports = self.manager.ports();
+        for PortStatus { node_guid, description, .. } in &mut ports {
+            if let Some(name) = self.names.get(node_guid) {
+                description.clone_from(name);
+            }
+        }
+        if let Some(perf) = &mut self.perf {
+            perf.set_ports(now, &ports);
+        }
+        self.show_others();
+        let faults = Arc::new(self.manager.faults().map(str::to_owned).collect());
+        let last = Arc::new(Last { report: report.clone(), at: SystemTime::now() });
+        let ports = Arc::new(ports);
+        self.shared.update(|state| {
+            (state.faults, state.ports) = (faults, ports);
+            state.last = Some(last);
+            state.no_plan = None;
+        });
+        if let (Some(directory), Some(fabric)) = (self.dumps.clone(), fabric) {
+            let switch = |&guid: &Guid| (guid, self.manager.multicast_ports(guid));
+            let dump = Dump {
+                fabric,
+                own_port: self.manager.guid(),
+                plan: Arc::clone(plan),
+                lids: self.lids.clone(),
+                multicast: plan.switches.iter().map(switch).collect(),
+                all: self.dumps_all,
+            };
+            let job = move || dump.write(&directory).err().into_iter().collect();
+            self.writer.write(Kind::Dumps, Box::new(job));
+        }
+    }
+}
+
+fn open_log(request: &Request) -> Result<Log, Failure> {
+    let settings = &request.settings;
+    let log = Log::open(&LogOptions {
+        flags: settings.log_flags,
+        limit: settings.log_max_size,
+        file: settings.log_file.as_deref(),
+        is_default: request.has_usual_log(),
+        erases: !settings.accum_log_file,
+        echoes: request.as_opensm,
+    });
+    log.map_err(Failure::Unusable)
+}
+
+/// Reads names for node GUIDs.
+fn names(path: Option<&Path>) -> Result<BTreeMap<Guid, String>, Failure> {
+    let Some(path) = path else { return Ok(BTreeMap::new()) };
+    name_map::parse(&path.display().to_string(), &input::bytes(path)?).map_err(Failure::unusable)
+}

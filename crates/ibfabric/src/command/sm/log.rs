@@ -1,0 +1,151 @@
+//! The log, in the lines that OpenSM writes: time, thread, level, text.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use ib_net::clock::LocalTime;
+
+use crate::failure::say;
+
+/// Something is wrong.
+pub(super) const ERROR: u8 = 0x01;
+/// Something has happened.
+pub(super) const INFO: u8 = 0x02;
+/// What is of less interest.
+pub(super) const VERBOSE: u8 = 0x04;
+/// The dumps are written.
+pub(super) const ROUTING: u8 = 0x40;
+/// What is always logged.
+pub(super) const SYSTEM: u8 = 0x80;
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The word for standard output in place of a file.
+const STDOUT: &str = "stdout";
+
+/// A log.
+pub(super) struct Log {
+    flags: u8,
+    /// The size in bytes at which the file begins anew; 0 for none.
+    limit: u64,
+    target: Target,
+    /// Whether what is always logged is also said on standard output, as OpenSM does.
+    echoes: bool,
+}
+
+enum Target {
+    /// Errors only, as every command says them.
+    Messages,
+    Stdout,
+    Stderr,
+    File {
+        path: PathBuf,
+        file: File,
+        size: u64,
+    },
+}
+
+/// How a log is opened.
+pub(super) struct LogOptions<'o> {
+    pub(super) flags: u8,
+    /// In MB; 0 for none.
+    pub(super) limit: u32,
+    /// `None` for errors on standard error only.
+    pub(super) file: Option<&'o Path>,
+    /// Whether the file is one that nobody named: it gives way when it cannot be opened.
+    pub(super) is_default: bool,
+    pub(super) erases: bool,
+    pub(super) echoes: bool,
+}
+
+impl Log {
+    /// Opens a log.
+    ///
+    /// # Errors
+    /// Fails when a file that was named cannot be opened.
+    pub(super) fn open(options: &LogOptions<'_>) -> Result<Self, String> {
+        let target = match options.file {
+            None => Target::Messages,
+            Some(path) if path == Path::new(STDOUT) => Target::Stdout,
+            Some(path) => match open(path, options.erases) {
+                Ok((file, size)) => Target::File { path: path.to_owned(), file, size },
+                Err(error) if options.is_default => {
+                    say!("cannot log to {}: {error}; logging here instead", path.display());
+                    Target::Stderr
+                }
+                Err(error) => return Err(format!("cannot log to {}: {error}", path.display())),
+            },
+        };
+        let limit = u64::from(options.limit) << 20;
+        Ok(Self { flags: options.flags, limit, target, echoes: options.echoes })
+    }
+
+    /// Returns true when a level is logged.
+    pub(super) const fn has(&self, level: u8) -> bool {
+        self.flags & level != 0
+    }
+
+    /// Opens the file again: the old one was renamed.
+    pub(super) fn reopen(&mut self) {
+        if let Target::File { path, file, size } = &mut self.target {
+            match open(path, false) {
+                Ok(new) => (*file, *size) = new,
+                Err(error) => say!("cannot log to {} again: {error}", path.display()),
+            }
+        }
+    }
+
+    /// Logs a line of a level, if that is wanted.
+    pub(super) fn line(&mut self, level: u8, text: &str) {
+        if self.flags == 0 || (level != SYSTEM && !self.has(level)) {
+            return;
+        }
+        if level == SYSTEM && self.echoes && !matches!(self.target, Target::Stdout) {
+            // Whoever does not listen misses nothing that is not in the log.
+            let _ = write!(io::stdout(), "{text}\n\n");
+        }
+        let line = || format!("{} -> {text}\n", prefix(LocalTime::now(), level));
+        // A log that cannot be written has nowhere to say so; the fabric matters more.
+        match &mut self.target {
+            Target::Messages if level == ERROR => say!("{text}"),
+            Target::Messages => {}
+            Target::Stdout => drop(io::stdout().write_all(line().as_bytes())),
+            Target::Stderr => drop(io::stderr().write_all(line().as_bytes())),
+            Target::File { file, size, .. } => {
+                let line = line();
+                if self.limit > 0 && *size + line.len() as u64 > self.limit {
+                    *size = if file.set_len(0).is_ok() { 0 } else { *size };
+                }
+                if file.write_all(line.as_bytes()).is_ok() {
+                    *size += line.len() as u64;
+                }
+            }
+        }
+    }
+}
+
+/// Opens a file to be appended to; returns its size, too.
+fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    if erases {
+        file.set_len(0)?;
+    }
+    let size = file.metadata()?.len();
+    Ok((file, size))
+}
+
+/// Returns what stands before a text: `Nov 21 15:55:51 586460 [0001F2A3] 0x02`.
+fn prefix(at: LocalTime, level: u8) -> String {
+    let LocalTime { month, day, hour, minute, second, microsecond, .. } = at;
+    let month = MONTHS[usize::from(month.clamp(1, 12)) - 1];
+    let process = std::process::id();
+    format!(
+        "{month} {day:02} {hour:02}:{minute:02}:{second:02} {microsecond:06} [{process:08X}] \
+         {level:#04x}"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+use super::*;
+
+#[test]
+fn a_line_begins_as_opensm_begins_it() {
+    let at =
+        LocalTime { year: 2026, month: 11, day: 5, hour: 9, minute: 4, second: 0, microsecond: 42 };
+    let text = prefix(at, INFO);
+    let (time, rest) = text.split_once(" [").expect("a thread");
+    assert_eq!(time, "Nov 05 09:04:00 000042");
+    assert!(rest.ends_with("] 0x02"), "{rest}");
+}
+
+fn logged(flags: u8, limit: u32, lines: &[(u8, &str)]) -> String {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let path = place.path().join("log");
+    let file = Some(path.as_path());
+    let options =
+        LogOptions { flags, limit, file, is_default: false, erases: false, echoes: false };
+    let mut log = Log::open(&options).expect("it can be opened");
+    for &(level, text) in lines {
+        log.line(level, text);
+    }
+    std::fs::read_to_string(&path).expect("text")
+}
+
+#[test]
+fn levels_are_chosen_by_flags() {
+    let lines = [(ERROR, "one"), (INFO, "two"), (VERBOSE, "three"), (SYSTEM, "four")];
+    let texts = |flags| {
+        let text = logged(flags, 0, &lines);
+        let texts = text.lines().filter_map(|line| line.split_once(" -> "));
+        texts.map(|(_, text)| text.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(0x03), ["one", "two", "four"]);
+    assert_eq!(texts(0x04), ["three", "four"]);
+    assert_eq!(texts(0), [""; 0]);
+}
+
+#[test]
+fn a_log_begins_anew_at_its_limit() {
+    let long = "x".repeat(400 << 10);
+    let text = logged(0x03, 1, &[(INFO, &long), (INFO, &long), (INFO, &long), (INFO, "end")]);
+    assert_eq!(text.lines().count(), 2, "the third line begins a new file");
+    assert!(text.ends_with(" -> end\n"));
+}
+
+#[test]
+fn a_log_is_opened_again_after_it_was_renamed() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (path, old) = (place.path().join("log"), place.path().join("log.1"));
+    std::fs::write(&path, "before\n").expect("written");
+    let file = Some(path.as_path());
+    let mut options =
+        LogOptions { flags: 3, limit: 0, file, is_default: false, erases: false, echoes: false };
+    let mut log = Log::open(&options).expect("it can be opened");
+    log.line(INFO, "one");
+    std::fs::rename(&path, &old).expect("renamed");
+    log.line(INFO, "two");
+    log.reopen();
+    log.line(INFO, "three");
+    let count = |path| std::fs::read_to_string(path).expect("text").lines().count();
+    assert_eq!((count(&old), count(&path)), (3, 1));
+    options.erases = true;
+    drop(Log::open(&options));
+    assert_eq!(count(&path), 0);
+}

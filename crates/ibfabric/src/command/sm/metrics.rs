@@ -1,0 +1,238 @@
+//! Metrics in the text format of Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ib_sm::PortStatus;
+use ib_types::Guid;
+use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
+use ib_wire::mad::sm::{PortState, SmState};
+
+use super::shared::{PortCounts, State, lock};
+
+/// A counter of a port: name, what it counts, where it stands in either set of counters.
+struct Counter {
+    name: &'static str,
+    help: &'static str,
+    narrow: Option<fn(&PortCounters) -> u64>,
+    wide: Option<fn(&PortCountersExtended) -> u64>,
+}
+
+macro_rules! counters {
+    ($($name:literal $help:literal $narrow:expr, $wide:expr;)*) => {
+        const COUNTERS: &[Counter] = &[
+            $(Counter { name: $name, help: $help, narrow: $narrow, wide: $wide },)*
+        ];
+    };
+}
+
+/// How many bytes the unit of the counters of data is.
+const WORD: u64 = 4;
+
+// The names are those of infiniband_exporter, behind `infiniband_port_` and before `_total`.
+counters! {
+    "transmit_data_bytes" "Bytes sent"
+        Some(|c| u64::from(c.xmit_data) * WORD), Some(|c| c.xmit_data.wrapping_mul(WORD));
+    "receive_data_bytes" "Bytes received"
+        Some(|c| u64::from(c.rcv_data) * WORD), Some(|c| c.rcv_data.wrapping_mul(WORD));
+    "transmit_packets" "Packets sent"
+        Some(|c| c.xmit_packets.into()), Some(|c| c.xmit_packets);
+    "receive_packets" "Packets received"
+        Some(|c| c.rcv_packets.into()), Some(|c| c.rcv_packets);
+    "unicast_transmit_packets" "Unicast packets sent" None, Some(|c| c.unicast_xmit_packets);
+    "unicast_receive_packets" "Unicast packets received" None, Some(|c| c.unicast_rcv_packets);
+    "multicast_transmit_packets" "Multicast packets sent" None, Some(|c| c.multicast_xmit_packets);
+    "multicast_receive_packets" "Multicast packets received" None,
+        Some(|c| c.multicast_rcv_packets);
+    "symbol_error" "Symbol errors" Some(|c| c.symbol_errors.into()), None;
+    "link_error_recovery" "Recoveries of the link" Some(|c| c.link_error_recoveries.into()), None;
+    "link_downed" "Failed recoveries of the link" Some(|c| c.link_downed.into()), None;
+    "receive_errors" "Packets with errors" Some(|c| c.rcv_errors.into()), None;
+    "receive_remote_physical_errors" "Packets marked bad on the other side"
+        Some(|c| c.rcv_remote_physical_errors.into()), None;
+    "receive_switch_relay_errors" "Packets that the switch could not relay"
+        Some(|c| c.rcv_switch_relay_errors.into()), None;
+    "transmit_discards" "Packets dropped on their way out"
+        Some(|c| c.xmit_discards.into()), None;
+    "transmit_constraint_errors" "Packets that were not allowed out"
+        Some(|c| c.xmit_constraint_errors.into()), None;
+    "receive_constraint_errors" "Packets that were not allowed in"
+        Some(|c| c.rcv_constraint_errors.into()), None;
+    "local_link_integrity_errors" "Local errors beyond their threshold"
+        Some(|c| c.local_link_integrity_errors.into()), None;
+    "excessive_buffer_overrun_errors" "Overruns beyond their threshold"
+        Some(|c| c.excessive_buffer_overrun_errors.into()), None;
+    "vl15_dropped" "SMPs dropped for want of buffers" Some(|c| c.vl15_dropped.into()), None;
+    "qp1_dropped" "GMPs dropped for want of buffers" Some(|c| c.qp1_dropped.into()), None;
+    "transmit_wait" "Ticks in which data waited for credits"
+        Some(|c| c.xmit_wait.into()), None;
+}
+
+/// A value with its labels.
+pub(super) struct Sample {
+    pub(super) name: String,
+    pub(super) labels: Vec<(&'static str, String)>,
+    pub(super) value: f64,
+}
+
+/// A metric with its samples.
+struct Family {
+    name: String,
+    help: &'static str,
+    kind: &'static str,
+    samples: Vec<Sample>,
+}
+
+/// Returns the page of metrics.
+pub(super) fn page(state: &State) -> String {
+    let mut text = String::new();
+    for Family { name, help, kind, samples } in families(state) {
+        writeln!(text, "# HELP {name} {help}.\n# TYPE {name} {kind}").expect("memory");
+        for Sample { name, labels, value } in samples {
+            text.push_str(&name);
+            for (at, (label, value)) in labels.iter().enumerate() {
+                text.push(if at == 0 { '{' } else { ',' });
+                write!(text, "{label}=\"{}\"", escaped(value)).expect("memory");
+            }
+            let end = if labels.is_empty() { "" } else { "}" };
+            writeln!(text, "{end} {value}").expect("memory");
+        }
+    }
+    text
+}
+
+/// Returns all values, for those who read JSON.
+pub(super) fn samples(state: &State) -> Vec<Sample> {
+    families(state).into_iter().flat_map(|family| family.samples).collect()
+}
+
+/// Escapes the value of a label.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn families(state: &State) -> Vec<Family> {
+    let mut families = Vec::new();
+    let mut add = |name: &str, kind: &'static str, help, samples: Vec<(Labels, f64)>| {
+        let name = format!("ibfabric_sm_{name}");
+        let sample = |(labels, value)| Sample { name: name.clone(), labels, value };
+        let samples = samples.into_iter().map(sample).collect();
+        families.push(Family { name, help, kind, samples });
+    };
+    type Labels = Vec<(&'static str, String)>;
+    let one = |value: f64| vec![(Labels::new(), value)];
+    let states = [
+        ("discovering", SmState::DISCOVERING),
+        ("master", SmState::MASTER),
+        ("standby", SmState::STANDBY),
+        ("not_active", SmState::NOT_ACTIVE),
+    ];
+    let own = state.info.as_ref().map(|info| info.state);
+    let in_state = |(name, code): (&str, SmState)| {
+        (vec![("state", name.to_owned())], f64::from(own == Some(code)))
+    };
+    let all = states.into_iter().map(in_state).collect();
+    add("state", "gauge", "Whether the manager is in this state", all);
+    let (traffic, counters) = (&state.traffic, &state.counters);
+    add("smps_total", "counter", "SMPs sent", one(traffic.sent as f64));
+    add("smp_retries_total", "counter", "SMPs sent again", one(traffic.retries as f64));
+    add("smps_lost_total", "counter", "SMPs that the link lost", one(traffic.lost as f64));
+    add("sweeps_total", "counter", "Heavy sweeps that ended", one(counters.sweeps as f64));
+    add("light_sweeps_total", "counter", "Light sweeps", one(counters.looks as f64));
+    add("routings_total", "counter", "Computations of routes", one(counters.routings as f64));
+    let help = "Explorations that only asked nodes which had told of changes";
+    add("followed_total", "counter", help, one(counters.followed as f64));
+    let cached = one(counters.cached as f64);
+    add("cached_routings_total", "counter", "Cached routes that served", cached);
+    add("traps_total", "counter", "Traps that were taken", one(counters.traps as f64));
+    add("faults_total", "counter", "Faults since the start", one(state.fault_count as f64));
+    add("faults", "gauge", "Faults that the last sweep met", one(state.faults.len() as f64));
+    add("managers", "gauge", "Other managers", one(state.managers.len() as f64));
+    let no_plan = one(f64::from(state.no_plan.is_some()));
+    add("no_plan", "gauge", "Whether the subnet as it is now cannot be routed", no_plan);
+    if let Some(last) = &state.last {
+        let report = &last.report;
+        let steps = [
+            ("discover", report.discover),
+            ("plan", report.plan_time),
+            ("program", report.program),
+        ];
+        let step = |(name, time): (&str, std::time::Duration)| {
+            (vec![("step", name.to_owned())], time.as_secs_f64())
+        };
+        let steps = steps.into_iter().map(step).collect();
+        add("sweep_seconds", "gauge", "How long the steps of the last heavy sweep took", steps);
+        let at = last.at.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let help = "When the subnet was brought up last, in seconds since 1970";
+        add("subnet_up_timestamp_seconds", "gauge", help, one(at.as_secs_f64()));
+        add("sweep_smps", "gauge", "SMPs of the last heavy sweep", one(report.smps as f64));
+        let retries = one(report.retries as f64);
+        add("sweep_retries", "gauge", "SMPs sent again in the last heavy sweep", retries);
+        add("nodes", "gauge", "Nodes", one(report.nodes as f64));
+        add("switches", "gauge", "Switches", one(report.plan.switches.len() as f64));
+        let unreachable = one(report.plan.report.reach.unreachable as f64);
+        add("unreachable", "gauge", "Routes that lead nowhere", unreachable);
+        let loops = one(report.plan.report.credit.loops as f64);
+        add("credit_loops", "gauge", "Credit loops", loops);
+        let engine = vec![("engine", report.plan.routing.engine.name().to_owned())];
+        add("engine", "gauge", "The routing engine that served", vec![(engine, 1.0)]);
+    }
+    let mut by_state: BTreeMap<&str, f64> = BTreeMap::new();
+    for port in state.ports.iter().filter(|port| port.number > 0) {
+        let name = port.info.as_ref().map_or("unknown", |info| state_name(info.port_state));
+        *by_state.entry(name).or_default() += 1.0;
+    }
+    let by_state = by_state.into_iter();
+    let by_state = by_state.map(|(name, n)| (vec![("state", name.to_owned())], n)).collect();
+    add("ports", "gauge", "Ports by state, as the last heavy sweep left them", by_state);
+    // Whoever collects waits for a copy, not for a page.
+    let (counts, rounds, failures, seconds) = {
+        let counts = lock(&state.counts);
+        (counts.ports.clone(), counts.rounds, counts.failures, counts.seconds)
+    };
+    add("perf_rounds_total", "counter", "Collections of counters", one(rounds as f64));
+    let help = "Queries for counters without an answer";
+    add("perf_failures_total", "counter", help, one(failures as f64));
+    add("perf_seconds", "gauge", "How long the last collection took", one(seconds));
+    families.extend(ports(&state.ports, &counts));
+    families
+}
+
+/// Returns the name of a port's state.
+pub(super) fn state_name(state: PortState) -> &'static str {
+    match state {
+        PortState::DOWN => "down",
+        PortState::INIT => "init",
+        PortState::ARMED => "armed",
+        PortState::ACTIVE => "active",
+        _ => "unknown",
+    }
+}
+
+/// Returns the counters of ports.
+fn ports(ports: &[PortStatus], counts: &BTreeMap<(Guid, u8), PortCounts>) -> Vec<Family> {
+    let mut families = Vec::new();
+    for counter in COUNTERS {
+        let name = format!("infiniband_port_{}_total", counter.name);
+        let mut samples = Vec::new();
+        for port in ports {
+            let Some(found) = counts.get(&(port.node_guid, port.number)) else { continue };
+            let wide = counter.wide.and_then(|read| found.wide.as_ref().map(read));
+            let narrow = || counter.narrow.and_then(|read| found.narrow.as_ref().map(read));
+            let Some(value) = wide.or_else(narrow) else { continue };
+            let labels = vec![
+                ("guid", port.node_guid.to_string()),
+                ("port", port.number.to_string()),
+                ("node", port.description.clone()),
+            ];
+            samples.push(Sample { name: name.clone(), labels, value: value as f64 });
+        }
+        if !samples.is_empty() {
+            families.push(Family { name, help: counter.help, kind: "counter", samples });
+        }
+    }
+    families
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! The port that a subnet is managed from.
+
+use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
+use ib_net::alarm::{Alarm, AlarmedLink};
+use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
+use ib_net::umad::{UmadDevice, UmadDuty, UmadError, UmadLink, UmadOptions};
+use ib_sim::{ClientOptions, Sim, SimLink};
+use ib_types::{Guid, Instant};
+
+use super::request::Place;
+use super::settings::Settings;
+use crate::failure::Failure;
+
+/// A port.
+pub(super) enum Port<'s> {
+    /// Of a fabric in this process, in virtual time.
+    Sim(SimLink<'s>),
+    /// Of a simulator in another process.
+    Ibsim(Box<IbsimLink>),
+    /// Of an adapter, with the duty of a subnet manager.
+    Umad(Box<UmadLink>, #[expect(dead_code, reason = "it is held")] UmadDuty),
+}
+
+impl<'s> Port<'s> {
+    /// Opens a port of a fabric in this process.
+    pub(super) fn of_sim(sim: &'s mut Sim) -> Result<Self, Failure> {
+        let port = sim.first_end_port();
+        let port = port.ok_or_else(|| Failure::Unusable("no port to manage from".to_owned()))?;
+        let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
+        SimLink::attach(sim, port, options).map(Self::Sim).map_err(Failure::unusable)
+    }
+
+    /// Opens a port that is outside of this process.
+    ///
+    /// # Errors
+    /// Fails when there is none, or somebody else has it.
+    pub(super) fn open(place: &Place, settings: &Settings) -> Result<Self, Failure> {
+        let device = match place {
+            Place::Sim(_) => unreachable!("a fabric in this process is opened otherwise"),
+            Place::Ibsim { name, node } => {
+                let attach = Attach::from_environment().map_err(Failure::unusable)?;
+                let server = match name.as_str() {
+                    "" => attach.server.clone(),
+                    name => ServerAddress::Name(name.to_owned()),
+                };
+                let node = node.clone().or_else(|| attach.node.clone());
+                let attach = Attach { server, is_sm: true, node, ..attach };
+                let link = IbsimLink::attach(&attach).map_err(Failure::unusable)?;
+                return Ok(Self::Ibsim(Box::new(link)));
+            }
+            Place::Umad { name, port } => UmadDevice::find(name, *port).map_err(without_ports)?,
+            Place::AnyUmad => choose(Guid(settings.guid))?,
+        };
+        let patience = std::time::Duration::from_millis(settings.transaction_timeout.into());
+        let link = UmadLink::open(&device, &UmadOptions::manager(patience));
+        let link = link.map_err(Failure::unusable)?;
+        let duty = UmadDuty::take(&device).map_err(|error| match &error {
+            UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::WouldBlock => {
+                let UmadDevice { name, port, .. } = &device;
+                let message = format!("another subnet manager of this machine has {name}:{port}");
+                Failure::Unusable(message)
+            }
+            _ => Failure::unusable(error),
+        })?;
+        Ok(Self::Umad(Box::new(link), duty))
+    }
+}
+
+/// Chooses the port with a GUID; without one the first whose link is up, or else the first.
+fn choose(guid: Guid) -> Result<UmadDevice, Failure> {
+    let devices = UmadDevice::list().map_err(without_ports)?;
+    if guid.is_zero() {
+        let linked = devices.iter().find(|device| device.is_linked().unwrap_or(false));
+        return linked.or(devices.first()).cloned().ok_or_else(|| {
+            Failure::Unusable("there is no InfiniBand port in this machine".to_owned())
+        });
+    }
+    let mut known = Vec::new();
+    for device in devices {
+        let port = device.link_port().map_err(Failure::unusable)?;
+        if port.port_guid == guid {
+            return Ok(device);
+        }
+        known.push(format!("{} ({}:{})", port.port_guid, device.name, device.port));
+    }
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Err(Failure::Unusable(format!("found no port with GUID {guid}, there is: {known}")))
+}
+
+/// Returns the ports of this machine, a line each.
+pub(super) fn list() -> Result<String, Failure> {
+    let mut text = String::new();
+    for device in UmadDevice::list().map_err(without_ports)? {
+        let port = device.link_port().map_err(Failure::unusable)?;
+        let linked = if device.is_linked().unwrap_or(false) { "linked" } else { "no link" };
+        text += &format!("{} {}:{} {linked}\n", port.port_guid, device.name, device.port);
+    }
+    Ok(text)
+}
+
+/// Says what an error means to somebody who has no InfiniBand.
+fn without_ports(error: UmadError) -> Failure {
+    match &error {
+        UmadError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Failure::Unusable(format!(
+                "there is no InfiniBand port in this machine ({error}); a simulated fabric is \
+                 managed with --ibsim or --sim"
+            ))
+        }
+        _ => Failure::unusable(error),
+    }
+}
+
+impl Port<'_> {
+    fn link(&mut self) -> &mut dyn MadLink {
+        match self {
+            Self::Sim(link) => link,
+            Self::Ibsim(link) => &mut **link,
+            Self::Umad(link, _) => &mut **link,
+        }
+    }
+
+    /// Returns true when the port's time stands still while nobody waits.
+    pub(super) const fn is_virtual(&self) -> bool {
+        matches!(self, Self::Sim(_))
+    }
+
+    /// Returns true for a port of an adapter, behind which others may depend on the subnet.
+    pub(super) const fn is_real(&self) -> bool {
+        matches!(self, Self::Umad(..))
+    }
+}
+
+impl MadLink for Port<'_> {
+    fn port(&mut self) -> Result<LinkPort, LinkError> {
+        self.link().port()
+    }
+
+    fn send(&mut self, datagram: &Datagram) -> Result<(), LinkError> {
+        self.link().send(datagram)
+    }
+
+    fn receive(&mut self) -> Result<Option<Incoming>, LinkError> {
+        self.link().receive()
+    }
+
+    fn wait(&mut self, until: Instant) -> Result<(), LinkError> {
+        self.link().wait(until)
+    }
+
+    fn now(&self) -> Instant {
+        match self {
+            Self::Sim(link) => link.now(),
+            Self::Ibsim(link) => link.now(),
+            Self::Umad(link, _) => link.now(),
+        }
+    }
+}
+
+impl AlarmedLink for Port<'_> {
+    /// Nobody rings for a fabric in virtual time.
+    fn wait_alarmed(&mut self, until: Instant, alarm: &Alarm) -> Result<(), LinkError> {
+        match self {
+            Self::Sim(link) => link.wait(until),
+            Self::Ibsim(link) => link.wait_alarmed(until, alarm),
+            Self::Umad(link, _) => link.wait_alarmed(until, alarm),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What is printed when a subnet is up.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use ib_sm::SweepReport;
+use serde::Serialize;
+
+use crate::failure::{Failure, Verdict};
+use crate::output::{Format, Output};
+
+/// The result; the names are JSON keys.
+#[derive(Serialize)]
+struct Report {
+    engine: &'static str,
+    requested: String,
+    nodes: usize,
+    switches: usize,
+    lids: usize,
+    max_lid: u16,
+    unreachable: u64,
+    credit_loops: usize,
+    smps: u64,
+    retries: u64,
+    faults: usize,
+    lft_blocks: u64,
+    cached: bool,
+    ms: Times,
+}
+
+/// How long each step took, in milliseconds.
+#[derive(Clone, Copy, Serialize)]
+struct Times {
+    discover: f64,
+    route: f64,
+    check: f64,
+    program: f64,
+    up: f64,
+}
+
+/// Returns what a sweep means for the exit status.
+pub(super) fn verdict(sweep: &SweepReport) -> Verdict {
+    Verdict::good_if(sweep.plan.report.reach.unreachable == 0 && sweep.faults == 0)
+}
+
+/// Prints what came of a sweep of a manager that was started at a moment.
+pub(super) fn print(
+    sweep: &SweepReport,
+    requested: String,
+    started: Option<Instant>,
+    format: Format,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let plan = &sweep.plan;
+    let total = sweep.discover + sweep.plan_time + sweep.program;
+    let up = started.map_or(total, |started| started.elapsed());
+    let ms = Times {
+        discover: milliseconds(sweep.discover),
+        route: milliseconds(plan.route_time),
+        check: milliseconds(plan.check_time),
+        program: milliseconds(sweep.program),
+        up: milliseconds(up),
+    };
+    let report = Report {
+        engine: plan.routing.engine.name(),
+        requested,
+        nodes: sweep.nodes,
+        switches: plan.switches.len(),
+        lids: plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum(),
+        max_lid: plan.max_lid,
+        unreachable: plan.report.reach.unreachable,
+        credit_loops: plan.report.credit.loops,
+        smps: sweep.smps,
+        retries: sweep.retries,
+        faults: sweep.faults,
+        lft_blocks: sweep.written.lft_blocks,
+        cached: sweep.cached,
+        ms,
+    };
+    match format {
+        Format::Json => out.json(&report)?,
+        Format::Text => writeln!(
+            out,
+            "SUBNET UP: {} nodes, {} switches, {} LIDs, routed with {} in {:.0} ms{}; {} SMPs, {} \
+             retries, {} faults; up in {:.0} ms",
+            report.nodes,
+            report.switches,
+            report.lids,
+            report.engine,
+            ms.route,
+            if report.cached { " (cached)" } else { "" },
+            report.smps,
+            report.retries,
+            report.faults,
+            ms.up
+        )?,
+    }
+    out.flush()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

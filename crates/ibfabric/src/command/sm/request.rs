@@ -1,0 +1,386 @@
+//! What a manager is asked to do, whichever command line asks.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use ib_routing::EngineList;
+
+use super::conf;
+use super::log::{ERROR, INFO, VERBOSE};
+use super::settings::Settings;
+use crate::cli::opensm::{Given, Meaning};
+use crate::cli::sm::ServeArgs;
+use crate::failure::{Failure, say};
+use crate::output::Format;
+
+/// Where a subnet is.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// Simulated in this process.
+    Sim(PathBuf),
+    /// Behind the sockets of a simulator; without a name where the environment says.
+    Ibsim { name: String, node: Option<String> },
+    /// Behind a port of an adapter; without a number its first.
+    Umad { name: String, port: Option<u8> },
+    /// Behind the port that the settings name, or any.
+    AnyUmad,
+}
+
+/// What a manager is asked to do.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) place: Place,
+    pub(super) settings: Settings,
+    pub(super) once: bool,
+    pub(super) format: Format,
+    /// Whether it waits, on a real port, while another manager is the master.
+    pub(super) standby: bool,
+    /// Whether it does as OpenSM: what it says on standard output, and where its files are when
+    /// nobody says.
+    pub(super) as_opensm: bool,
+    /// Whether the directory of dumps is OpenSM's, which nobody named.
+    pub(super) has_usual_dumps: bool,
+    pub(super) cache_dir: Option<PathBuf>,
+    pub(super) pid_file: Option<PathBuf>,
+    /// The name of its console; `None` for the usual one, if that is free.
+    pub(super) socket: Option<String>,
+    pub(super) metrics_port: Option<u16>,
+    /// Seconds between two collections of counters.
+    pub(super) perf_interval: Option<u32>,
+}
+
+/// What a command line comes to.
+pub(super) enum Asked {
+    Manage(Box<Request>),
+    /// To print a text.
+    Print(String),
+    /// To write a configuration file.
+    Create(PathBuf, Box<Settings>),
+}
+
+/// Where OpenSM keeps its files.
+mod usual {
+    pub(super) const LOG: &str = "/var/log/opensm.log";
+    pub(super) const DUMPS: &str = "/var/log";
+    pub(super) const CACHE: &str = "/var/cache/opensm";
+}
+
+impl Request {
+    /// Makes a request of the options of `ibfabric sm`.
+    ///
+    /// # Errors
+    /// Fails when an option's value is none, or when there is nothing to manage.
+    pub(super) fn from_args(args: ServeArgs) -> Result<Asked, Failure> {
+        let place = match &args.place {
+            place if place.sim.is_some() => place.sim.clone().map(Place::Sim),
+            place if place.ibsim.is_some() => {
+                let name = place.ibsim.clone().unwrap_or_default();
+                Some(Place::Ibsim { name, node: place.node.clone() })
+            }
+            place if place.umad.is_some() => place.umad.as_deref().map(umad).transpose()?,
+            _ => None,
+        };
+        let is_real = matches!(place, None | Some(Place::Umad { .. } | Place::AnyUmad));
+        let mut settings = Settings::default();
+        read_config(
+            args.config.as_deref(),
+            is_real && args.create_config.is_none(),
+            &mut settings,
+        )?;
+        args.apply(&mut settings)?;
+        if let Some(path) = args.create_config {
+            return Ok(Asked::Create(path, Box::new(settings)));
+        }
+        let place = place.or((settings.guid != 0).then_some(Place::AnyUmad));
+        let place = place.ok_or_else(|| {
+            let message =
+                "nobody said where the subnet is: expected --umad, --guid, --ibsim or --sim";
+            Failure::Unusable(message.to_owned())
+        })?;
+        if matches!(place, Place::Sim(_)) && !args.once {
+            let message = "--sim: nobody else can reach a fabric in this process, and it ends with \
+                           --once; `ibfabric sim --sm` keeps one up";
+            return Err(Failure::Unusable(message.to_owned()));
+        }
+        let mut request = Self {
+            place,
+            settings,
+            once: args.once,
+            format: args.format,
+            standby: args.standby,
+            as_opensm: false,
+            has_usual_dumps: false,
+            cache_dir: args.cache_dir,
+            pid_file: args.pidfile,
+            socket: args.socket,
+            metrics_port: args.metrics_port,
+            perf_interval: args.perf_interval,
+        };
+        if is_real {
+            request.use_usual_files();
+        }
+        Ok(Asked::Manage(Box::new(request)))
+    }
+
+    /// Makes the request that keeps a fabric in this process up.
+    pub(super) fn for_fabric(engines: &EngineList, socket: &str) -> Self {
+        let mut settings = Settings::default();
+        settings.config.routing.engines = engines.clone();
+        Self {
+            place: Place::AnyUmad,
+            settings,
+            once: false,
+            format: Format::Text,
+            standby: true,
+            as_opensm: false,
+            has_usual_dumps: false,
+            cache_dir: None,
+            pid_file: None,
+            socket: Some(socket.to_owned()),
+            metrics_port: None,
+            perf_interval: None,
+        }
+    }
+
+    /// Makes a request of OpenSM's command line.
+    ///
+    /// # Errors
+    /// Fails when an option's value is none, or it asks for what there is not.
+    pub(super) fn from_opensm(given: &[Given]) -> Result<Asked, Failure> {
+        let mut settings = Settings::default();
+        let last = |meaning| given.iter().rev().find(|given| given.meaning == meaning);
+        if last(Meaning::Help).is_some() {
+            return Ok(Asked::Print(crate::cli::opensm::help()));
+        }
+        if last(Meaning::Version).is_some() {
+            let version = env!("CARGO_PKG_VERSION");
+            return Ok(Asked::Print(format!("ibfabric {version}, under OpenSM's name\n")));
+        }
+        let config = last(Meaning::Config).map(|given| PathBuf::from(&given.value));
+        let create = last(Meaning::CreateConfig).map(|given| PathBuf::from(&given.value));
+        read_config(config.as_deref(), true, &mut settings)?;
+        let mut request = Self {
+            place: Place::AnyUmad,
+            settings,
+            once: false,
+            format: Format::Text,
+            standby: true,
+            as_opensm: true,
+            has_usual_dumps: false,
+            cache_dir: None,
+            pid_file: None,
+            socket: None,
+            metrics_port: None,
+            perf_interval: None,
+        };
+        for given in given {
+            request.take(given)?;
+        }
+        if let Some(path) = create {
+            return Ok(Asked::Create(path, Box::new(request.settings)));
+        }
+        if given.iter().any(|g| g.meaning == Meaning::Key("guid")) && request.settings.guid == 0 {
+            let ports = super::place::list()?;
+            return Err(Failure::Unusable(format!("-g 0: which of these ports?\n{ports}")));
+        }
+        request.use_usual_files();
+        Ok(Asked::Manage(Box::new(request)))
+    }
+
+    /// Does what an option of OpenSM's asks for.
+    fn take(&mut self, given: &Given) -> Result<(), Failure> {
+        let Given { name, meaning, value } = given;
+        let wrong = |what: String| Failure::Unusable(format!("--{name}: {what}"));
+        let settings = &mut self.settings;
+        match *meaning {
+            Meaning::Key(key) => set(settings, key, value).map_err(wrong)?,
+            Meaning::On(key) => settings.set(key, "TRUE").map_err(wrong)?,
+            Meaning::Is(key, value) => settings.set(key, value).map_err(wrong)?,
+            Meaning::Once => self.once = true,
+            Meaning::Verbose => settings.log_flags = settings.log_flags << 1 | ERROR,
+            Meaning::Everything => settings.log_flags = 0xff,
+            Meaning::Debug => match value.to_str() {
+                // One thread does it all, and every line of the log is written at once.
+                Some("1" | "2") => {}
+                Some("0") => return Err(wrong("other managers cannot be ignored here".to_owned())),
+                Some("3") => return Err(wrong("multicast cannot be switched off".to_owned())),
+                _ => {
+                    let value = value.to_string_lossy();
+                    return Err(wrong(format!("found `{value}`, expected 1 or 2")));
+                }
+            },
+            Meaning::Console if value == "off" => {}
+            Meaning::Console => {
+                let message = "there is none: `ibfabric sm ctl` asks a running manager";
+                return Err(wrong(message.to_owned()));
+            }
+            Meaning::PidFile => self.pid_file = Some(value.into()),
+            Meaning::CacheDir => self.cache_dir = Some(value.into()),
+            Meaning::Socket => self.socket = Some(value.to_string_lossy().into_owned()),
+            Meaning::MetricsPort => self.metrics_port = Some(parsed(value).map_err(wrong)?),
+            Meaning::PerfInterval => self.perf_interval = Some(parsed(value).map_err(wrong)?),
+            Meaning::Ibsim => {
+                let name = value.to_string_lossy().into_owned();
+                self.place = Place::Ibsim { name, node: None };
+            }
+            Meaning::Refused(why) => return Err(wrong(format!("is not supported: {why}"))),
+            Meaning::Granted
+            | Meaning::Config
+            | Meaning::CreateConfig
+            | Meaning::Help
+            | Meaning::Version => {}
+        }
+        Ok(())
+    }
+
+    /// Has the files that nobody named where OpenSM has them.
+    fn use_usual_files(&mut self) {
+        let settings = &mut self.settings;
+        let from = |variable: &str, usual: &str| {
+            let named = std::env::var_os(variable).filter(|value| !value.is_empty());
+            Some(PathBuf::from(named.unwrap_or_else(|| OsString::from(usual))))
+        };
+        if settings.dump_files_dir.is_none() {
+            settings.dump_files_dir = from("OSM_TMP_DIR", usual::DUMPS);
+        }
+        self.has_usual_dumps = settings.dump_files_dir.as_deref() == Some(Path::new(usual::DUMPS));
+        if self.cache_dir.is_none() {
+            self.cache_dir = from("OSM_CACHE_DIR", usual::CACHE);
+        }
+        let partitions = Path::new(conf::PARTITIONS);
+        if settings.partition_config_file.is_none() && partitions.exists() {
+            settings.partition_config_file = Some(partitions.to_owned());
+        }
+        if settings.log_file.is_none() {
+            settings.log_file = Some(usual::LOG.into());
+        }
+    }
+
+    /// Returns true when the log is the one that nobody named.
+    pub(super) fn has_usual_log(&self) -> bool {
+        self.settings.log_file.as_deref() == Some(Path::new(usual::LOG))
+    }
+}
+
+/// Reads the configuration file that was named, or the usual one where there is one.
+fn read_config(named: Option<&Path>, usual: bool, settings: &mut Settings) -> Result<(), Failure> {
+    match named {
+        Some(path) => conf::read(path, settings),
+        None if usual && Path::new(conf::DEFAULT).exists() => {
+            say!("reading {}", conf::DEFAULT);
+            conf::read(Path::new(conf::DEFAULT), settings)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Sets a key to an argument, which may be a path of any bytes.
+fn set(settings: &mut Settings, key: &str, value: &OsStr) -> Result<(), String> {
+    use super::settings::{Field, KEYS};
+    let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
+    match (key.field)(settings) {
+        Field::File(path) => {
+            *path = Some(value.into());
+            Ok(())
+        }
+        field => field.read(value.to_str().ok_or("found bytes that are not UTF-8")?),
+    }
+}
+
+fn parsed<T: TryFrom<u64>>(value: &OsStr) -> Result<T, String> {
+    let number = value.to_str().and_then(crate::input::number);
+    number.ok_or_else(|| format!("found `{}`, expected a number", value.to_string_lossy()))
+}
+
+/// Reads `DEV[:PORT]`.
+fn umad(text: &str) -> Result<Place, Failure> {
+    let (name, port) = match text.split_once(':') {
+        None => (text, None),
+        Some((name, port)) => {
+            let port = port.parse().ok().filter(|&port: &u8| port > 0);
+            let port = port.ok_or_else(|| {
+                Failure::Unusable(format!(
+                    "--umad {text}: expected DEV or DEV:PORT, such as mlx5_0:1"
+                ))
+            })?;
+            (name, Some(port))
+        }
+    };
+    Ok(match name {
+        "" => Place::AnyUmad,
+        _ => Place::Umad { name: name.to_owned(), port },
+    })
+}
+
+impl ServeArgs {
+    /// Sets what the options say.
+    fn apply(&self, settings: &mut Settings) -> Result<(), Failure> {
+        let engines = &self.routing.engines;
+        if let Some(list) = &self.routing.engine {
+            settings.config.routing.engines = list.clone();
+        }
+        let own = &mut settings.engines;
+        macro_rules! prefer {
+            ($($field:ident)*) => { $(
+                if engines.$field.is_some() { own.$field.clone_from(&engines.$field); }
+            )* };
+        }
+        prefer!(root_guids cn_guids io_guids max_reverse_hops ignore_guids guid_routing_order
+            port_search_ordering hop_weights ids_guids scatter_ports lash_start_vl virtual_lanes
+            lfts lid_matrix keep_lfts);
+        macro_rules! also {
+            ($($field:ident)*) => { $( own.$field |= engines.$field; )* };
+        }
+        also!(quasi_ftree_indexing connect_roots port_profile_switch_nodes port_shifting
+            guid_routing_order_no_scatter);
+        let texts = [
+            ("guid", self.guid.map(|guid| guid.to_string())),
+            ("lmc", self.lmc.map(|lmc| lmc.get().to_string())),
+            ("sm_priority", self.priority.map(|value| value.to_string())),
+            ("sweep_interval", self.sweep.map(|value| value.to_string())),
+            ("max_wire_smps", self.maxsmps.map(|value| value.to_string())),
+            ("transaction_timeout", self.timeout.map(|value| value.to_string())),
+            ("transaction_retries", self.retries.map(|value| value.to_string())),
+            ("sm_key", self.smkey.clone()),
+            ("subnet_prefix", self.subnet_prefix.clone()),
+            ("part_enforce", self.part_enforce.clone()),
+            ("log_flags", self.log_flags.clone()),
+            ("log_max_size", self.log_limit.map(|value| value.to_string())),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                let set = settings.set(key, &text);
+                set.map_err(|what| Failure::Unusable(format!("{key}: {what}")))?;
+            }
+        }
+        let flags = [
+            (self.reassign_lids, "reassign_lids"),
+            (self.lmc_esp0, "lmc_esp0"),
+            (self.ucast_cache, "use_ucast_cache"),
+            (self.qos, "qos"),
+            (self.honor_guid2lid, "honor_guid2lid_file"),
+            (self.daemon, "daemon"),
+            (self.inactive, "sm_inactive"),
+            (self.no_clients_rereg, "no_clients_rereg"),
+        ];
+        for (_, key) in flags.into_iter().filter(|&(given, _)| given) {
+            settings.set(key, "TRUE").expect("the key is a switch");
+        }
+        settings.config.refuse_credit_loops |= self.refuse_credit_loops;
+        settings.accum_log_file &= !self.erase_log;
+        let files = [
+            (&self.pconfig, &mut settings.partition_config_file),
+            (&self.log, &mut settings.log_file),
+            (&self.dump_dir, &mut settings.dump_files_dir),
+        ];
+        for (given, file) in files {
+            if given.is_some() {
+                file.clone_from(given);
+            }
+        }
+        if self.verbose > 0 {
+            settings.log_flags |= INFO | VERBOSE;
+        }
+        Ok(())
+    }
+}

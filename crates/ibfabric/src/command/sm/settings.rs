@@ -1,0 +1,298 @@
+//! How a subnet is managed, under the names of OpenSM's configuration file.
+//!
+//! Every way to set something - the file, the options of `ibfabric sm`, OpenSM's command line - ends in
+//! a [`Field`] of [`Settings`], which reads and shows values in one notation.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_routing::EngineList;
+use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, SmConfig};
+use ib_types::Lmc;
+
+use crate::cli::EngineArgs;
+use crate::failure::Failure;
+use crate::input::{self, number};
+
+mod keys;
+
+pub(super) use keys::{IGNORED, KEYS};
+
+/// The log's errors and its few important messages.
+pub(super) const LOG_DEFAULT: u8 = 0x03;
+
+/// Everything that can be set of a manager, beside where its subnet is.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// What goes to the manager as it is; `partitions`, `qos` and the times come from below.
+    pub(super) config: SmConfig,
+    /// The options of the engines.
+    pub(super) engines: EngineArgs,
+    /// The GUID of the port to manage from; zero for any.
+    pub(super) guid: u64,
+    pub(super) lmc: u8,
+    pub(super) sm_sl: u8,
+    pub(super) sweep_interval: u32,
+    pub(super) transaction_timeout: u32,
+    pub(super) transaction_retries: u32,
+    pub(super) sminfo_polling_timeout: u32,
+    pub(super) max_wire_smps: u32,
+    pub(super) partition_config_file: Option<PathBuf>,
+    pub(super) honor_guid2lid: bool,
+    pub(super) daemon: bool,
+    pub(super) inactive: bool,
+    pub(super) log_flags: u8,
+    pub(super) log_file: Option<PathBuf>,
+    /// In MB; 0 for no limit.
+    pub(super) log_max_size: u32,
+    pub(super) accum_log_file: bool,
+    pub(super) dump_files_dir: Option<PathBuf>,
+    pub(super) node_name_map: Option<PathBuf>,
+    pub(super) qos: bool,
+    /// Of all ports, then of adapters, ports 0 of switches, other ports of switches, and routers.
+    pub(super) lanes: [Lanes; 5],
+}
+
+/// What the `qos_` keys say of a kind of port.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lanes {
+    pub(super) max_vls: u8,
+    pub(super) high_limit: HighLimit,
+    pub(super) vlarb_high: Option<String>,
+    pub(super) vlarb_low: Option<String>,
+    pub(super) sl2vl: Option<String>,
+}
+
+/// How much the high-priority table may send in a row; `None` for what the more general key says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct HighLimit(Option<u8>);
+
+impl Default for Settings {
+    /// OpenSM's defaults, but for 64 SMPs on their way.
+    fn default() -> Self {
+        Self {
+            config: SmConfig::default(),
+            engines: EngineArgs::default(),
+            guid: 0,
+            lmc: 0,
+            sm_sl: 0,
+            sweep_interval: 10,
+            transaction_timeout: 200,
+            transaction_retries: 3,
+            sminfo_polling_timeout: 10_000,
+            max_wire_smps: 64,
+            partition_config_file: None,
+            honor_guid2lid: false,
+            daemon: false,
+            inactive: false,
+            log_flags: LOG_DEFAULT,
+            log_file: None,
+            log_max_size: 0,
+            accum_log_file: true,
+            dump_files_dir: None,
+            node_name_map: None,
+            qos: false,
+            lanes: Default::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Sets the value of a key.
+    ///
+    /// # Errors
+    /// Fails with what was found and expected.
+    ///
+    /// # Panics
+    /// Panics when there is no such key.
+    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let key = KEYS.iter().find(|known| known.name == key).expect("a key of the table");
+        (key.field)(self).read(value)
+    }
+
+    /// Reads the partitions that the settings name.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read or holds something else.
+    pub(super) fn partitions(&self) -> Result<Partitions, Failure> {
+        let Some(path) = &self.partition_config_file else { return Ok(Partitions::default()) };
+        let partitions = Partitions::read(&path.display().to_string(), &input::bytes(path)?);
+        partitions.map_err(Failure::unusable)
+    }
+
+    /// Returns what the manager is told.
+    ///
+    /// # Errors
+    /// Fails when a file that is named cannot be used.
+    pub(super) fn config(&self) -> Result<SmConfig, Failure> {
+        let mut config = self.config.clone();
+        config.partitions = self.partitions()?;
+        config.max_smps = match self.max_wire_smps {
+            // OpenSM's word for as many as there are.
+            0 => 1 << 16,
+            window => window as usize,
+        };
+        config.sweep_interval =
+            (self.sweep_interval > 0).then(|| Duration::from_secs(self.sweep_interval.into()));
+        config.sminfo_polling_timeout = Duration::from_millis(self.sminfo_polling_timeout.into());
+        config.timing.timeout = Duration::from_millis(self.transaction_timeout.into());
+        config.timing.retries = self.transaction_retries;
+        config.routing.lids.lmc = Lmc::new(self.lmc).expect("the field admits an LMC");
+        config.qos = self.qos.then(|| self.qos_config());
+        let engines = self.engines.clone();
+        config.routing.options = Some(Arc::new(move |subnet| {
+            input::routing_options(subnet, &engines).map_err(Failure::into_message)
+        }));
+        Ok(config)
+    }
+
+    fn qos_config(&self) -> QosConfig {
+        let [all, ca, switch0, switch_external, router] = &self.lanes;
+        let of = |own: &Lanes| {
+            let mut qos = PortQos::default();
+            let turns = |text: &str| PortQos::turns(text).expect("it was read before");
+            for lanes in [all, own] {
+                if lanes.max_vls > 0 {
+                    qos.max_vls = lanes.max_vls;
+                }
+                if let Some(limit) = lanes.high_limit.0 {
+                    qos.high_limit = limit;
+                }
+                if let Some(text) = &lanes.vlarb_high {
+                    qos.vlarb_high = turns(text);
+                }
+                if let Some(text) = &lanes.vlarb_low {
+                    qos.vlarb_low = turns(text);
+                }
+                if let Some(text) = &lanes.sl2vl {
+                    qos.sl2vl = PortQos::lanes(text).expect("it was read before");
+                }
+            }
+            qos
+        };
+        QosConfig {
+            ca: of(ca),
+            router: of(router),
+            switch0: of(switch0),
+            switch_external: of(switch_external),
+        }
+    }
+}
+
+/// A value that a key sets, in the notation of OpenSM's file.
+pub(super) enum Field<'s> {
+    /// `TRUE` or `FALSE`.
+    Switch(&'s mut bool),
+    Byte(&'s mut u8, std::ops::RangeInclusive<u8>),
+    /// A byte that is shown in hexadecimal digits.
+    Code(&'s mut u8, u8),
+    Short(&'s mut u16),
+    Number(&'s mut u32, std::ops::RangeInclusive<u32>),
+    /// A number of an engine's options.
+    Option(&'s mut Option<u64>, u64),
+    /// 64 bits in hexadecimal digits.
+    Long(&'s mut u64),
+    File(&'s mut Option<PathBuf>),
+    Engines(&'s mut EngineList),
+    Enforce(&'s mut PartEnforce),
+    HighLimit(&'s mut HighLimit),
+    Turns(&'s mut Option<String>),
+    Levels(&'s mut Option<String>),
+}
+
+/// What OpenSM writes for no value.
+const NULL: &str = "(null)";
+
+impl Field<'_> {
+    /// Takes a value.
+    ///
+    /// # Errors
+    /// Fails with what was found and expected.
+    pub(super) fn read(self, text: &str) -> Result<(), String> {
+        let found = |expected: &str| format!("found `{text}`, expected {expected}");
+        let range = |low: u64, high: u64| {
+            let value = number::<u64>(text).filter(|value| (low..=high).contains(value));
+            value.ok_or_else(|| found(&format!("a number of {low} to {high}")))
+        };
+        let given = (text != NULL).then(|| text.to_owned());
+        match self {
+            Self::Switch(value) => *value = switch(text).ok_or_else(|| found("TRUE or FALSE"))?,
+            Self::Byte(value, admitted) => {
+                *value = range((*admitted.start()).into(), (*admitted.end()).into())? as u8;
+            }
+            Self::Code(value, most) => *value = range(0, most.into())? as u8,
+            Self::Short(value) => *value = range(0, u16::MAX.into())? as u16,
+            Self::Number(value, admitted) => {
+                *value = range((*admitted.start()).into(), (*admitted.end()).into())? as u32;
+            }
+            Self::Option(value, most) => *value = Some(range(0, most)?),
+            Self::Long(value) => *value = number(text).ok_or_else(|| found("a 64-bit number"))?,
+            Self::File(value) => *value = given.map(PathBuf::from),
+            Self::Engines(value) => {
+                *value = match given {
+                    None => EngineList::default(),
+                    Some(text) => text.parse().map_err(|error| format!("{error}"))?,
+                };
+            }
+            Self::Enforce(value) => {
+                *value = match text {
+                    "both" => PartEnforce::Both,
+                    "in" => PartEnforce::In,
+                    "out" => PartEnforce::Out,
+                    "off" => PartEnforce::Off,
+                    _ => return Err(found("both, in, out or off")),
+                };
+            }
+            Self::HighLimit(value) => {
+                *value = match text {
+                    "-1" => HighLimit(None),
+                    _ => HighLimit(Some(range(0, 255).map_err(|_| found("-1 to 255"))? as u8)),
+                };
+            }
+            Self::Turns(value) => {
+                given.as_deref().map(PortQos::turns).transpose().map_err(|e| e.to_string())?;
+                *value = given;
+            }
+            Self::Levels(value) => {
+                given.as_deref().map(PortQos::lanes).transpose().map_err(|e| e.to_string())?;
+                *value = given;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the value as it is read.
+    pub(super) fn show(&self) -> String {
+        let truth = |value: bool| if value { "TRUE" } else { "FALSE" }.to_owned();
+        match self {
+            Self::Switch(value) => truth(**value),
+            Self::Byte(value, _) => value.to_string(),
+            Self::Code(value, _) => format!("{value:#04x}"),
+            Self::Short(value) => value.to_string(),
+            Self::Number(value, _) => value.to_string(),
+            Self::Option(value, _) => value.unwrap_or(0).to_string(),
+            Self::Long(value) => format!("{value:#018x}"),
+            Self::File(value) => match value {
+                Some(path) => path.display().to_string(),
+                None => NULL.to_owned(),
+            },
+            Self::Engines(value) => value.to_string(),
+            Self::Enforce(value) => match value {
+                PartEnforce::Both => "both",
+                PartEnforce::In => "in",
+                PartEnforce::Out => "out",
+                PartEnforce::Off => "off",
+            }
+            .to_owned(),
+            Self::HighLimit(value) => value.0.map_or(-1, i32::from).to_string(),
+            Self::Turns(value) | Self::Levels(value) => value.as_deref().unwrap_or(NULL).to_owned(),
+        }
+    }
+}
+
+/// Reads TRUE or FALSE, in any case.
+fn switch(text: &str) -> Option<bool> {
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    if is("TRUE") { Some(true) } else { is("FALSE").then_some(false) }
+}

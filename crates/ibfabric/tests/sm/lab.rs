@@ -1,0 +1,189 @@
+//! What the tests have in common: a simulator, and a manager of its fabric.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
+
+/// How long something may take on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Ends a process when a test ends.
+pub(crate) struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A simulator of a mesh of 2 by 2 switches, each with a host, and a directory.
+pub(crate) struct Lab {
+    pub(crate) simulator: Killed,
+    pub(crate) socket: String,
+    pub(crate) place: tempfile::TempDir,
+}
+
+impl Lab {
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let place = tempfile::tempdir().expect("a temporary directory");
+        mesh(place.path());
+        Self::again(place, options)
+    }
+
+    /// Starts a simulator of the fabric of a directory.
+    pub(crate) fn again(place: tempfile::TempDir, options: &[&str]) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let socket = format!("ibfabric-sm-test-{}-{number}", std::process::id());
+        let child = Command::new(PROGRAM)
+            .args(["sim", "net", "--socket", &socket])
+            .args(options)
+            .current_dir(place.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut simulator = Killed(child);
+        let mut line = String::new();
+        let output = simulator.0.stdout.take().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert_eq!(line, "READY\n");
+        Self { simulator, socket, place }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// Gives the simulator a command.
+    pub(crate) fn tell(&self, command: &str) {
+        let mut words = Command::new(PROGRAM);
+        words.args(["sim", "ctl", "--socket", &self.socket, command]);
+        assert!(words.status().expect("it runs").success(), "{command}");
+    }
+
+    /// Asks the manager of `--sm`.
+    pub(crate) fn ask_manager(&self, question: &[&str]) -> Value {
+        ask(&format!("{}-sm", self.socket), question)
+    }
+
+    /// Returns the command that starts a manager.
+    pub(crate) fn command(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command
+            .arg("sm")
+            .arg(format!("--ibsim={}", self.socket))
+            .args(["--socket", &self.console()])
+            .args(options)
+            .current_dir(self.place.path())
+            .env_remove("NOTIFY_SOCKET")
+            .stdout(Stdio::null());
+        command
+    }
+
+    fn console(&self) -> String {
+        format!("{}-daemon", self.socket)
+    }
+}
+
+/// A manager that runs.
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
+    console: String,
+}
+
+impl Daemon {
+    pub(crate) fn start(lab: &Lab, options: &[&str]) -> Self {
+        Self::of(lab, lab.command(options))
+    }
+
+    pub(crate) fn of(lab: &Lab, mut command: Command) -> Self {
+        Self { child: command.spawn().expect("it runs"), console: lab.console() }
+    }
+
+    /// Waits until the subnet was brought up so often.
+    pub(crate) fn is_up(&self, sweeps: u64) {
+        wait_for("the subnet", || {
+            let output = self.ctl(&["status", "--format", "json"]);
+            let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            status["sweeps"].as_u64() >= Some(sweeps) && status["activity"] == "idle"
+        });
+    }
+
+    pub(crate) fn ctl(&self, question: &[&str]) -> Output {
+        let mut command = Command::new(PROGRAM);
+        command.args(["sm", "ctl", "--socket", &self.console]).args(question);
+        command.output().expect("it runs")
+    }
+
+    pub(crate) fn ask(&self, question: &[&str]) -> Value {
+        ask(&self.console, question)
+    }
+
+    /// Tells it to end, which it does well.
+    pub(crate) fn end(&mut self) {
+        signal(&self.child, "TERM");
+        let status = self.child.wait().expect("it ends");
+        assert_eq!(status.code(), Some(0));
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ask(console: &str, question: &[&str]) -> Value {
+    let mut command = Command::new(PROGRAM);
+    command.args(["sm", "ctl", "--socket", console, "--format", "json"]).args(question);
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Writes the fabric of a lab.
+pub(crate) fn mesh(directory: &Path) {
+    let net = directory.join("net");
+    let words = ["gen", "mesh", "2x2", "-o", net.to_str().expect("UTF-8")];
+    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+}
+
+/// Sends a signal by its name.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let mut command = Command::new("kill");
+    command.args([format!("-{name}"), child.id().to_string()]);
+    assert!(command.status().expect("it runs").success());
+}
+
+/// Waits until something is so.
+pub(crate) fn wait_for(what: &str, so: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < end, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Returns a TCP port that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Returns the page of metrics; nothing while nobody serves it.
+pub(crate) fn page(port: u16) -> String {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
+    let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
+    let mut answer = String::new();
+    let read = asked.and_then(|()| stream.read_to_string(&mut answer));
+    if read.is_ok() { answer } else { String::new() }
+}

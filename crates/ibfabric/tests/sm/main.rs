@@ -1,0 +1,232 @@
+//! The daemon around the subnet manager, run as its users run it.
+
+mod lab;
+mod opensm;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use std::time::Duration;
+
+use lab::{Daemon, Lab, PROGRAM, signal, wait_for};
+
+/// A file that OpenSM's users have beside the log.
+fn file(lab: &Lab, name: &str) -> String {
+    fs::read_to_string(lab.path(name)).unwrap_or_default()
+}
+
+#[test]
+fn a_subnet_is_managed_until_the_daemon_is_told_to_end() {
+    let lab = Lab::start(&[]);
+    let mut daemon = Daemon::start(&lab, &["--log", "log", "--dump-dir", "d", "--cache-dir", "c"]);
+    daemon.is_up(1);
+    let status = daemon.ask(&["status"]);
+    assert_eq!(status["state"], "master");
+    assert_eq!((&status["up"]["nodes"], &status["up"]["unreachable"]), (&8.into(), &0.into()));
+    // A heavy sweep by a signal, and one by the console.
+    signal(&daemon.child, "HUP");
+    daemon.is_up(2);
+    daemon.ask(&["sweep"]);
+    daemon.is_up(3);
+    // The log is renamed and opened again.
+    fs::rename(lab.path("log"), lab.path("log.1")).expect("renamed");
+    signal(&daemon.child, "USR1");
+    wait_for("a new log", || lab.path("log").exists());
+    daemon.end();
+    let (old, new) = (file(&lab, "log.1"), file(&lab, "log"));
+    assert_eq!(old.matches(" 0x02 -> SUBNET UP\n").count(), 3, "{old}");
+    assert!(old.contains("Entering MASTER state") && !old.contains("Exiting SM"), "{old}");
+    assert!(new.ends_with(" 0x80 -> Exiting SM\n"), "{new}");
+    for name in ["lfts.dump", "lid-matrix.dump", "subnet.lst"] {
+        assert!(!file(&lab, &format!("d/opensm-{name}")).is_empty(), "{name}");
+    }
+    assert_eq!(file(&lab, "c/guid2lid").matches("0x").count(), 3 * 8);
+}
+
+#[test]
+fn routes_are_shown_as_opensm_dumps_them() {
+    let lab = Lab::start(&[]);
+    let mut daemon = Daemon::start(&lab, &["--dump-dir", "d", "--engine", "updn,minhop"]);
+    daemon.is_up(1);
+    let routes = daemon.ask(&["routes"]);
+    assert_eq!(routes["requested"], "updn,minhop");
+    let switches = routes["switches"].as_array().expect("a list").clone();
+    assert_eq!(switches.len(), 4);
+    let mut dump = String::new();
+    for switch in &switches {
+        let guid = switch["guid"].as_str().expect("text");
+        let output = daemon.ctl(&["routes", guid]);
+        let text = String::from_utf8(output.stdout).expect("text");
+        dump += &text;
+        dump += &format!("{} lids dumped\n", text.lines().count() - 1);
+    }
+    daemon.end();
+    assert_eq!(file(&lab, "d/opensm-lfts.dump"), dump);
+}
+
+#[test]
+fn lids_survive_a_daemon_that_is_killed() {
+    let lab = Lab::start(&[]);
+    let mut daemon = Daemon::start(&lab, &["--cache-dir", "c"]);
+    daemon.is_up(1);
+    wait_for("the cache", || !file(&lab, "c/neighbors").is_empty());
+    daemon.child.kill().expect("killed");
+    daemon.child.wait().expect("ended");
+    let before = file(&lab, "c/guid2lid");
+    // Another fabric of the same ports, which know nothing, and another range that is kept.
+    let moved = before.replacen("0x0001 0x0001", "0x0100 0x0100", 1);
+    assert_ne!(before, moved);
+    drop(lab.simulator);
+    fs::write(lab.place.path().join("c/guid2lid"), &moved).expect("written");
+    let lab = Lab::again(lab.place, &[]);
+    let mut daemon = Daemon::start(&lab, &["--cache-dir", "c"]);
+    daemon.is_up(1);
+    daemon.end();
+    assert_eq!(file(&lab, "c/guid2lid"), moved);
+    // Unless they are to be assigned anew, once.
+    let mut daemon = Daemon::start(&lab, &["--cache-dir", "c", "--reassign-lids"]);
+    daemon.is_up(1);
+    daemon.end();
+    assert_eq!(file(&lab, "c/guid2lid"), before);
+}
+
+#[test]
+fn metrics_tell_of_sweeps_and_of_the_counters_of_ports() {
+    let lab = Lab::start(&[]);
+    let port = lab::free_port();
+    let number = port.to_string();
+    let options = ["--metrics-port", number.as_str(), "--perf-interval", "1"];
+    let mut daemon = Daemon::start(&lab, &options);
+    daemon.is_up(1);
+    lab.tell("performanceset \"S-0002c90000200000\"[1] PortCounters.SymbolErrorCounter=7");
+    let line = "infiniband_port_symbol_error_total{guid=\"0x0002c90000200000\",port=\"1\",\
+                node=\"sw-x0y0\"} 7\n";
+    wait_for("the counters", || lab::page(port).contains(line));
+    let page = lab::page(port);
+    for line in ["ibfabric_sm_state{state=\"master\"} 1\n", "ibfabric_sm_sweeps_total 1\n"] {
+        assert!(page.contains(line), "{line} in {page}");
+    }
+    assert!(page.contains("\nibfabric_sm_ports{state=\"active\"} 16\n"), "{page}");
+    daemon.end();
+}
+
+#[test]
+fn a_cable_that_is_pulled_is_routed_around() {
+    let lab = Lab::start(&["--sm"]);
+    let status = || lab.ask_manager(&["status"]);
+    assert_eq!(status()["up"]["unreachable"], 0, "the fabric is up when it is ready");
+    let before = status()["sweeps"].as_u64();
+    lab.tell("unlink \"S-0002c90000200000\"[1]");
+    wait_for("a sweep", || status()["sweeps"].as_u64() > before);
+    assert_eq!((&status()["up"]["unreachable"], &status()["up"]["nodes"]), (&0.into(), &8.into()));
+}
+
+#[test]
+fn a_fabric_that_cannot_be_routed_is_not_ready() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    lab::mesh(place.path());
+    let socket = format!("ibfabric-sm-unroutable-{}", std::process::id());
+    let output = Command::new(PROGRAM)
+        .args(["sim", "net", "--sm=updn,no_fallback", "--socket", &socket])
+        .current_dir(place.path())
+        .output()
+        .expect("it runs");
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no root switch"), "{output:?}");
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let lab = Lab::start(&[]);
+    let socket = UnixDatagram::bind(lab.path("notify")).expect("bound");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    let mut command = lab.command(&[]);
+    command.env("NOTIFY_SOCKET", lab.path("notify"));
+    let mut daemon = Daemon::of(&lab, command);
+    let hear = || {
+        let mut bytes = [0; 128];
+        let length = socket.recv(&mut bytes).expect("told");
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    assert_eq!(hear(), "READY=1\nSTATUS=The subnet is up");
+    daemon.end();
+    assert_eq!(hear(), "STOPPING=1");
+}
+
+#[test]
+fn the_program_is_opensm_by_its_name() {
+    let lab = Lab::start(&[]);
+    let opensm = lab.path("opensm");
+    symlink(PROGRAM, &opensm).expect("linked");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(&opensm);
+        command.args(words).current_dir(lab.place.path());
+        command.env("OSM_TMP_DIR", lab.path("t")).env("OSM_CACHE_DIR", lab.path("c"));
+        fs::create_dir_all(lab.path("t")).expect("made");
+        let output = command.output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nperfmgr TRUE\n").expect("written");
+    let ibsim = format!("--ibsim={}", lab.socket);
+    let (status, output, errors) = run(&["-F", "conf", "-once", "-Rminhop", "-D0x43", &ibsim]);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(output.contains(" 0x02 -> SUBNET UP\n"), "{output}");
+    assert!(errors.contains("ignored, as there is no such thing here: perfmgr\n"), "{errors}");
+    assert!(file(&lab, "c/guid2lid").contains(" 0x0002 0x0003\n"));
+    for name in ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"] {
+        assert!(lab.path("t").join(name).exists(), "{name}");
+    }
+    // Options prevail over the file; without the flag only the links are dumped.
+    fs::remove_dir_all(lab.path("t")).expect("removed");
+    let (status, ..) = run(&["-F", "conf", "-o", "-l", "0", "-r", "-f", "log", &ibsim]);
+    assert_eq!(status, Some(0));
+    assert!(!file(&lab, "c/guid2lid").contains("0x0003 0x0004"));
+    let names: Vec<_> = fs::read_dir(lab.path("t")).expect("a directory").collect();
+    assert_eq!(names.len(), 1);
+    // What cannot be had is refused by name.
+    for (words, expected) in [
+        (&["-Y", "policy"][..], "--qos_policy_file: is not supported: "),
+        (&["--perfmgr"], "--perfmgr: is not supported: "),
+        (&["-l", "9"], "--lmc: found `9`, expected a number of 0 to 7"),
+        (&["-foo=", "--lo"], "--lo: which of --log_file, --log_limit, --log_prefix?"),
+        (&["-F", "none"], "cannot read none: "),
+    ] {
+        let (status, output, errors) = run(words);
+        assert_eq!((status, output.as_str()), (Some(2), ""), "{words:?}");
+        assert!(errors.contains(expected), "{words:?}: {errors}");
+    }
+    fs::write(lab.path("conf"), "\nlmc 1\nsweep_interval never\n").expect("written");
+    let (status, _, errors) = run(&["-F", "conf", "-o"]);
+    assert_eq!(status, Some(2));
+    let expected = "conf:3: sweep_interval: found `never`, expected a number of 0 to 86400\n";
+    assert_eq!(errors, format!("ibfabric: {expected}"));
+    // A file that is written can be read.
+    assert_eq!(run(&["-c", "new", "-p", "3"]).0, Some(0));
+    assert!(file(&lab, "new").contains("\nsm_priority 3\n"));
+    assert_eq!(run(&["-F", "new", "-o", "-f", "log", "--dump_files_dir", "t", &ibsim]).0, Some(0));
+}
+
+#[test]
+fn partitions_are_read_again() {
+    let lab = Lab::start(&[]);
+    fs::write(lab.path("p"), "Default=0x7fff : ALL=full ;\n").expect("written");
+    let mut daemon = Daemon::start(&lab, &["--pconfig", "p", "--log", "log"]);
+    daemon.is_up(1);
+    let smps = |daemon: &Daemon| daemon.ask(&["status"])["up"]["smps"].as_u64().expect("a number");
+    daemon.ask(&["sweep"]);
+    daemon.is_up(2);
+    let unchanged = smps(&daemon);
+    let text = "Default=0x7fff : ALL=full ;\nmore=0x10 : ALL=full ;\n";
+    fs::write(lab.path("p"), text).expect("written");
+    daemon.ask(&["sweep"]);
+    daemon.is_up(3);
+    assert!(smps(&daemon) > unchanged, "tables of keys are written");
+    fs::write(lab.path("p"), "Default=nonsense\n").expect("written");
+    daemon.ask(&["sweep"]);
+    daemon.is_up(4);
+    daemon.end();
+    let log = file(&lab, "log");
+    assert!(log.contains("; the partitions stay as they were\n") && log.contains("p:1:"), "{log}");
+}
