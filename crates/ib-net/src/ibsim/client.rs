@@ -184,6 +184,11 @@ impl Client {
         connected.map_err(failed("connecting the data socket"))?;
         let port_guid = client.ask_port_guid();
         client.port_guid = port_guid.map_err(failed("asking the port for its NodeInfo"))?;
+        if attach.is_sm {
+            // With the wish alone ibsim hands over what a manager gets, but tells nobody: neither the
+            // port's capability mask nor trap 144 says that there is a manager.
+            client.set_is_sm(true)?;
+        }
         Ok(client)
     }
 

@@ -52,8 +52,8 @@ pub enum What {
     Flows(Plan, bool),
     /// The subnet passes from manager to manager.
     Handover(Play),
-    /// A guarded port is left alone.
-    Guarded(Plan),
+    /// A port that a key guards at this level is left alone.
+    Guarded(Plan, u8),
     /// A long answer arrives whole.
     Records(Plan),
 }
@@ -94,7 +94,7 @@ impl What {
             Self::Up(plan, _)
             | Self::Answers(plan)
             | Self::Flows(plan, _)
-            | Self::Guarded(plan)
+            | Self::Guarded(plan, _)
             | Self::Records(plan) => *plan,
             Self::Handover(_) => MEETING,
         }
@@ -130,7 +130,7 @@ impl Case {
                 format!("osmtest | {plan} | {library} | {on}")
             }
             What::Handover(play) => format!("handover | {} | {on}", play.name()),
-            What::Guarded(_) => format!("guarded port | {plan} | {on}"),
+            What::Guarded(_, level) => format!("guarded port, level {level} | {plan} | {on}"),
             What::Records(_) => format!("long answer | {plan} | {on}"),
         };
         if let Some(wrong) = self.wrong {
@@ -200,9 +200,7 @@ impl Case {
                 }
                 handover::run(&mut scene, plan, play)?;
             }
-            What::Guarded(_) => {
-                guarded::run(&mut scene, plan, self.wrong != Some(Wrong::Unguarded))?;
-            }
+            What::Guarded(_, level) => guarded::run(&mut scene, plan, level)?,
             What::Records(_) => records::run(&mut scene, &whole)?,
             What::Answers(_) | What::Flows(..) => unreachable!("they have two scenes"),
         }
@@ -227,7 +225,7 @@ pub fn cases(all: bool) -> Vec<Case> {
     let mut add = |what: What| {
         for on_ibsim in [true, false] {
             // ibsim 0.10 does not know all speeds, and has no M_Keys.
-            let fits = what.plan().fits_ibsim() && !matches!(what, What::Guarded(_));
+            let fits = what.plan().fits_ibsim() && !matches!(what, What::Guarded(..));
             if fits || !on_ibsim {
                 list.push(Case { what, on_ibsim, wrong: None });
             }
@@ -247,7 +245,8 @@ pub fn cases(all: bool) -> Vec<Case> {
     add(What::Flows(FABRICS[0], true));
     add(What::Flows(Plan { flood: false, ..FABRICS[0] }, false));
     add(What::Flows(FABRICS[8], true));
-    add(What::Guarded(FABRICS[0]));
+    add(What::Guarded(FABRICS[0], 1));
+    add(What::Guarded(FABRICS[0], guarded::READ));
     add(What::Records(CROWD));
     list
 }
@@ -270,7 +269,7 @@ pub fn wrong_cases() -> Vec<Case> {
     ] {
         list.push(Case { what, on_ibsim: true, wrong: Some(wrong) });
     }
-    let what = What::Guarded(small);
+    let what = What::Guarded(small, 0);
     list.push(Case { what, on_ibsim: false, wrong: Some(Wrong::Unguarded) });
     list
 }

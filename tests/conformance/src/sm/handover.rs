@@ -112,6 +112,7 @@ impl Running {
 struct Place {
     node: String,
     lid: u16,
+    /// The GUID of its port, as `sminfo` shows it.
     guid: String,
 }
 
@@ -134,7 +135,7 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, play: Play) -> Result<(), StageErr
     let place = |who: Who| {
         let (node, guid) = node(who);
         let lid = lids.get(&ib_types::Guid(*guid)).copied().unwrap_or_default();
-        Place { node: node.clone(), lid, guid: format!("{guid:#018x}") }
+        Place { node: node.clone(), lid, guid: format!("{guid:#x}") }
     };
     let [mine, others] = [place(one), place(one.other())];
     // A client on a node of neither, so that no manager is asked by itself.
@@ -158,7 +159,12 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, play: Play) -> Result<(), StageErr
     for (who, manager) in [(one, &mut earlier), (one.other(), &mut later)] {
         scene.check(manager.is_alive(), || format!("{} has ended", who.name()));
     }
-    told(scene, standby, if standby == one { &earlier } else { &later });
+    if let Running::OpenSm(manager) = if standby == one { &earlier } else { &later } {
+        let log = manager.log();
+        scene.check(log.contains("Entering STANDBY state"), || {
+            "OpenSM's log does not say that it stands by".to_owned()
+        });
+    }
 
     // The master is killed: the one that stood by takes the subnet.
     let rest = if stays {
@@ -247,17 +253,6 @@ fn is(
         format!("{} at LID {} is not {state} after {limit:?}: sminfo says {last}", who.name(), at.lid)
     });
     Ok(good)
-}
-
-/// Checks that OpenSM's log says that it stands by.
-fn told(scene: &mut Scene<'_>, standby: Who, manager: &Running) {
-    let _ = standby;
-    if let Running::OpenSm(manager) = manager {
-        let log = manager.log();
-        scene.check(log.contains("Entering STANDBY state"), || {
-            "OpenSM's log does not say that it stands by".to_owned()
-        });
-    }
 }
 
 /// Returns the names and the GUIDs of the ports of the first and the last adapter, the lower one first.

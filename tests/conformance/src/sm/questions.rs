@@ -54,7 +54,7 @@ pub fn all(actors: &Actors) -> Vec<Question> {
         lines.extend(about_switch(switch));
     }
     lines.extend(about_paths(actors));
-    lines.extend(about_groups(manager));
+    lines.extend(about_groups());
     lines.extend([
         "saquery NR 49151".to_owned(),
         "saquery PIR 49151".to_owned(),
@@ -152,7 +152,7 @@ fn about_paths(actors: &Actors) -> Vec<String> {
         format!("saquery PR --sgid {from}"),
         format!("saquery PR --dgid {to}"),
         format!("saquery PR --sgid {from} --dlid {}", manager.lid),
-        format!("saquery PR --dgid fe80::1:2:3:4"),
+        "saquery PR --dgid fe80::1:2:3:4".to_owned(),
         format!("saquery PR --dgid fec0::{:x}", last.guid.0 & 0xffff),
     ];
     for more in [
@@ -204,8 +204,7 @@ fn about_paths(actors: &Actors) -> Vec<String> {
 }
 
 /// The group that every manager makes for the default partition, and others that nobody has.
-fn about_groups(manager: &Host) -> Vec<String> {
-    let _ = manager;
+fn about_groups() -> Vec<String> {
     [
         "--mlid 0xC000",
         "--mlid 0xC123",

@@ -216,7 +216,7 @@ impl<'a> Scene<'a> {
         self.checked.check(good, fault);
     }
 
-    /// Asks again and again until it is so, or for too long; says whether it became so.
+    /// Asks every second until it is so, or for too long; says whether it became so.
     ///
     /// # Errors
     /// Fails when `look` does.
@@ -233,7 +233,7 @@ impl<'a> Scene<'a> {
             if Instant::now() > end {
                 return Ok(false);
             }
-            std::thread::sleep(Duration::from_millis(250));
+            std::thread::sleep(Duration::from_secs(1));
         }
     }
 
