@@ -8,6 +8,7 @@ use ib_wire::mad::sm::VlCap;
 
 use crate::partition::Partitions;
 use crate::plan::RoutingConfig;
+use crate::qos::QosConfig;
 
 /// How a subnet is managed.
 #[derive(Clone, Debug)]
@@ -52,10 +53,41 @@ pub struct SmConfig {
     pub sminfo_polling_timeout: Duration,
     /// After how many questions without an answer the master has failed.
     pub sminfo_polling_retries: u32,
+    /// What ports are told of service levels and lanes; `None` leaves them as they are.
+    pub qos: Option<QosConfig>,
+    /// Where switches check the partitions of what their hosts send and receive.
+    pub part_enforce: PartEnforce,
+    /// Whether routes are kept when hosts and leaf switches go and come back (unicast cache).
+    pub use_ucast_cache: bool,
+    /// Whether routes with credit loops are refused even when the subnet is brought up first.
+    pub refuse_credit_loops: bool,
+    /// Whether clients are not asked to register again when a manager takes the subnet over.
+    pub no_clients_rereg: bool,
     /// Who may talk to whom.
     pub partitions: Partitions,
     /// LIDs and routes.
     pub routing: RoutingConfig,
+}
+
+/// Where switches check the partitions of what their hosts send and receive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PartEnforce {
+    /// What hosts send and what they receive.
+    #[default]
+    Both,
+    /// What hosts send: what comes into the switch.
+    In,
+    /// What hosts receive: what leaves the switch.
+    Out,
+    /// Nothing.
+    Off,
+}
+
+impl PartEnforce {
+    /// Returns whether packets are checked that come in, and those that leave.
+    pub(crate) const fn directions(self) -> (bool, bool) {
+        (matches!(self, Self::Both | Self::In), matches!(self, Self::Both | Self::Out))
+    }
 }
 
 impl Default for SmConfig {
@@ -86,6 +118,11 @@ impl Default for SmConfig {
             sweep_interval: Some(Duration::from_secs(10)),
             sminfo_polling_timeout: Duration::from_secs(10),
             sminfo_polling_retries: 4,
+            qos: None,
+            part_enforce: PartEnforce::Both,
+            use_ucast_cache: false,
+            refuse_credit_loops: false,
+            no_clients_rereg: false,
             partitions: Partitions::default(),
             routing: RoutingConfig::default(),
         }

@@ -27,9 +27,11 @@ use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::{self, Entries, MulticastTables};
 use crate::plan::Plan;
-use crate::tables::{SwitchTable, Tables};
+use crate::tables::{SwitchTable, Tables, WrittenTables};
 
 mod detour;
+mod enforce;
+mod lanes;
 mod settings;
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
@@ -47,8 +49,15 @@ pub(crate) enum Work {
     Lft { node: NodeIndex, block: u16 },
     /// A block of a port's P_Keys.
     PKeys { place: Place, block: u16 },
+    /// A block of the P_Keys that a switch lets pass at a port.
+    Enforced { place: Place, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Mft { node: NodeIndex, block: u16, position: u8 },
+    /// The lanes of what comes in by a port and leaves by another; of other nodes than switches the
+    /// first one is 0.
+    SlToVl { place: Place, input: u8 },
+    /// A block of the lanes' turns at a port.
+    Arbitration { place: Place, block: u8 },
     /// A port goes into service.
     Activate(Place),
 }
@@ -66,6 +75,10 @@ pub struct Written {
     pub lft_blocks: u64,
     /// Blocks of multicast forwarding tables.
     pub mft_blocks: u64,
+    /// Tables of lanes by service level.
+    pub sl_to_vl_tables: u64,
+    /// Blocks of the lanes' turns.
+    pub arbitration_blocks: u64,
     /// Entries of forwarding tables that have changed in the end.
     pub lft_entries: u64,
     /// Entries that were "no path" for a while so that no ring was closed.
@@ -98,6 +111,7 @@ pub(crate) struct Context<'a> {
     pub(crate) found: &'a mut Found,
     pub(crate) tables: &'a mut Tables,
     pub(crate) multicast: &'a mut MulticastTables,
+    pub(crate) written: &'a mut WrittenTables,
     /// The members of each group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
     /// Whether clients shall register again.
@@ -110,8 +124,8 @@ impl Configuration {
         let found = &*context.found;
         let mut rows = BTreeMap::new();
         for (row, guid) in plan.switches.iter().enumerate() {
-            let node = found.find(*guid).expect("the plan is one of these switches");
-            rows.insert(node, SwitchId(row as u16));
+            // Routes that were cached may be those of switches that have gone.
+            rows.extend(found.find(*guid).map(|node| (node, SwitchId(row as u16))));
         }
         let mut this = Self {
             plan,
@@ -129,6 +143,8 @@ impl Configuration {
         this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
         let mut first = this.port_work(context);
         first.extend(this.p_key_work(context));
+        first.extend(enforce::work(context));
+        first.extend(lanes::work(context));
         let detours = this.clear_work();
         let mut tables = this.table_work(context);
         tables.extend(this.multicast_work(context));
@@ -229,6 +245,22 @@ impl Configuration {
                 let read = mad.attribute::<PKeyTable>().expect("what was written");
                 context.found.port_mut(place).p_keys[usize::from(block)] = read.keys;
             }
+            Work::Enforced { place, block } => {
+                self.written.p_key_blocks += 1;
+                let read = mad.attribute::<PKeyTable>().expect("what was written");
+                lanes::tables_of(place, context).p_keys.insert(block, read.keys);
+            }
+            Work::SlToVl { place, input } => {
+                self.written.sl_to_vl_tables += 1;
+                lanes::tables_of(place, context)
+                    .sl_to_vl
+                    .extend(mad.attribute().map(|it| (input, it)));
+            }
+            Work::Arbitration { place, block } => {
+                self.written.arbitration_blocks += 1;
+                let read = mad.attribute().map(|it| (block, it));
+                lanes::tables_of(place, context).arbitration.extend(read);
+            }
             Work::Mft { node, block, position } => {
                 self.written.mft_blocks += 1;
                 let guid = context.found.node(node).info.node_guid;
@@ -275,7 +307,11 @@ impl Configuration {
                 context.tables.entry(guid).or_default().forget(block.into());
                 (node_name(node), AttributeId::LINEAR_FORWARDING)
             }
-            Work::PKeys { place, .. } => (found.name(place), AttributeId::P_KEY_TABLE),
+            Work::PKeys { place, .. } | Work::Enforced { place, .. } => {
+                (found.name(place), AttributeId::P_KEY_TABLE)
+            }
+            Work::SlToVl { place, .. } => (found.name(place), AttributeId::SL_TO_VL),
+            Work::Arbitration { place, .. } => (found.name(place), AttributeId::VL_ARBITRATION),
             Work::Mft { node, block, position } => {
                 let guid = found.node(node).info.node_guid;
                 context.multicast.forget(guid, (block, position));
@@ -321,6 +357,23 @@ impl Configuration {
                 let tables = settings::p_keys(place, context)?;
                 let table = PKeyTable { keys: *tables.get(usize::from(block))? };
                 Some(set(found.route(place), block.into(), &table))
+            }
+            Work::Enforced { place, block } => {
+                let table =
+                    PKeyTable { keys: *enforce::keys(place, context)?.get(usize::from(block))? };
+                let modifier = u32::from(place.port) << 16 | u32::from(block);
+                Some(set(found.route(place), modifier, &table))
+            }
+            Work::SlToVl { place, input } => {
+                let modifier = lanes::modifier(place, input, found);
+                Some(set(found.route(place), modifier, &lanes::sl_to_vl(place, context)?))
+            }
+            Work::Arbitration { place, block } => {
+                let mut blocks = lanes::arbitration(place, context)?.into_iter();
+                let (_, wanted) = blocks.find(|&(number, _)| number == block)?;
+                let port = if found.node(place.node).kind.is_switch() { place.port } else { 0 };
+                let modifier = u32::from(block) << 16 | u32::from(port);
+                Some(set(found.route(place), modifier, &wanted))
             }
             Work::Mft { node, block, position } => {
                 let masks = multicast::block(self.trees.get(&node), (block, position));

@@ -7,12 +7,15 @@
 //! | `discovery`, `found` | the exploration by directed routes, and what it has found |
 //! | [`partition`] | [`Partitions`]: who may talk to whom |
 //! | [`plan`] | [`PlanJob`]: LIDs and routes of what was found |
+//! | `cache` | routes that are kept while hosts and leaf switches come and go |
 //! | `election` | which of several managers manages |
 //! | `multicast` | the tree of each multicast group |
 //! | `configuration`, `tables` | what has to be written, in which order |
+//! | [`qos`] | [`QosConfig`]: service levels on lanes, and the lanes' turns |
 //! | `sa` | subnet administration: what ports ask about the subnet |
 //! | [`fault`] | what is wrong |
 
+mod cache;
 pub mod config;
 mod configuration;
 mod discovery;
@@ -23,12 +26,14 @@ pub mod manager;
 mod multicast;
 pub mod partition;
 pub mod plan;
+pub mod qos;
 mod sa;
 mod tables;
 
-pub use config::SmConfig;
+pub use config::{PartEnforce, SmConfig};
 pub use configuration::Written;
 pub use fault::Fault;
-pub use manager::{SmEvent, SubnetManager, SweepReport};
+pub use manager::{SmCounters, SmEvent, SubnetManager, SweepReport};
 pub use partition::Partitions;
 pub use plan::{Plan, PlanError, PlanJob, RoutingConfig};
+pub use qos::{PortQos, QosConfig, QosError};

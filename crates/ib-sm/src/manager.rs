@@ -2,37 +2,40 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `manager` | the stages of a sweep, and what leads from one to the next |
+//! | `manager` | what goes in and comes out |
+//! | `stages` | the stages of a sweep, and what leads from one to the next |
+//! | `requests` | what is asked and told, and how it ends |
 //! | `peers` | what other managers and the ports of the subnet say unasked |
 //! | `report` | what is said of a sweep |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use ib_link::{Datagram, Incoming, Remote};
-use ib_mad::{Completion, Failure, Message, OnLoss, Request, Requester, RequesterConfig};
-use ib_types::{Gid, Guid, Instant};
-use ib_wire::mad::sm::{LinearForwardingBlock, SmInfo, SmState, SwitchInfo, TrapNumber};
-use ib_wire::mad::smp;
-use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
+use ib_link::{Datagram, Incoming};
+use ib_mad::{Requester, RequesterConfig};
+use ib_types::{Guid, Instant};
+use ib_wire::mad::TransactionId;
+use ib_wire::mad::sm::{SmInfo, SmState};
 
+use crate::cache::UnicastCache;
 use crate::config::SmConfig;
-use crate::configuration::{self, Configuration, Context, Work};
+use crate::configuration::{Configuration, Context, Work};
 use crate::discovery::{Discovery, Probe};
-use crate::election::{self, Outcome};
-use crate::fault::{Fault, PortName};
+use crate::fault::Fault;
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::MulticastTables;
 use crate::plan::{Plan, PlanError, PlanJob};
 use crate::sa::subnet::Subnet;
-use crate::sa::{self, Administration, Known};
-use crate::tables::{SwitchTable, Tables};
+use crate::sa::{Administration, Known};
+use crate::tables::{Tables, WrittenTables};
 
 mod peers;
 mod report;
+mod requests;
+mod stages;
 
 use report::Sweep;
-pub use report::{SmEvent, SweepReport};
+pub use report::{SmCounters, SmEvent, SweepReport};
 
 /// The manager of a subnet.
 ///
@@ -56,6 +59,7 @@ pub struct SubnetManager {
     found: Found,
     tables: Tables,
     multicast: MulticastTables,
+    written: WrittenTables,
     /// The members of each group, by multicast LID.
     groups: BTreeMap<u16, Vec<Guid>>,
     /// Whether members have come or gone since the tables were written.
@@ -76,6 +80,16 @@ pub struct SubnetManager {
     looks: u32,
     /// What was wrong with the subnet when it was explored and written last, and what is wrong now.
     faults: (BTreeSet<String>, BTreeSet<String>),
+    /// Why there is no plan, once it was said; and the warnings that were given last.
+    refusal: Option<String>,
+    warned: BTreeSet<String>,
+    /// Whether the routes in use are free of credit loops.
+    was_loop_free: bool,
+    /// How many sweeps in a row have left something unwritten.
+    failed_in_a_row: u32,
+    /// The routes that serve as long as only hosts and leaf switches come and go.
+    cache: Option<UnicastCache>,
+    counters: SmCounters,
     events: VecDeque<SmEvent>,
 }
 
@@ -138,6 +152,7 @@ impl SubnetManager {
             found: Found::default(),
             tables: Tables::new(),
             multicast: MulticastTables::default(),
+            written: WrittenTables::new(),
             groups: BTreeMap::new(),
             regroup: false,
             subnet: None,
@@ -149,6 +164,12 @@ impl SubnetManager {
             doubtful: BTreeSet::new(),
             looks: 0,
             faults: Default::default(),
+            refusal: None,
+            warned: BTreeSet::new(),
+            was_loop_free: false,
+            failed_in_a_row: 0,
+            cache: None,
+            counters: SmCounters::default(),
             events: VecDeque::new(),
         };
         this.explore(now);
@@ -183,6 +204,12 @@ impl SubnetManager {
         }
     }
 
+    /// Returns how often the manager has done what.
+    #[must_use]
+    pub const fn counters(&self) -> &SmCounters {
+        &self.counters
+    }
+
     /// Explores the whole subnet again, as soon as what is under way is done.
     pub fn sweep(&mut self, now: Instant) {
         self.stale = true;
@@ -199,6 +226,7 @@ impl SubnetManager {
         let known = Known {
             subnet: self.subnet.as_deref().filter(|_| self.state == SmState::MASTER),
             tables: &self.tables,
+            written: &self.written,
             manager: self.info(),
         };
         if self.administration.handle(now, incoming, known) {
@@ -240,21 +268,6 @@ impl SubnetManager {
         self.requester.poll_transmit(now)
     }
 
-    /// Starts as many requests as may be under way.
-    fn fill(&mut self, now: Instant) {
-        while self.requester.outstanding() < self.config.max_smps.max(1)
-            && let Some((asked, mut mad)) = self.next_request(now)
-        {
-            mad.set_m_key(self.config.m_key);
-            let request = Request {
-                on_loss: OnLoss::Retry,
-                ..Request::new(Remote::directed(), mad).with_timing(self.config.timing)
-            };
-            let transaction = self.requester.start(request).expect("Get and Set are answered");
-            self.asked.insert(transaction, asked);
-        }
-    }
-
     /// Returns the next job, to be run anywhere; [`SubnetManager::handle_plan`] takes its result.
     pub fn poll_job(&mut self) -> Option<Box<PlanJob>> {
         match &mut self.stage {
@@ -268,18 +281,18 @@ impl SubnetManager {
         if !matches!(self.stage, Stage::Planning(None)) {
             return;
         }
-        self.sweep.planned = now;
         match plan {
             Ok(plan) => {
-                let Self { config, found, tables, multicast, groups, .. } = self;
-                let reregister = self.fresh;
-                let context = Context { config, found, tables, multicast, groups, reregister };
-                self.regroup = false;
-                let configuration = Configuration::new(Arc::new(plan), &context);
-                self.stage = Stage::Configuring(Box::new(configuration));
+                self.warn(&plan.warnings);
+                self.configure(now, Arc::new(plan));
             }
             Err(error) => {
-                self.events.push_back(SmEvent::NoPlan(error.to_string()));
+                self.sweep.planned = now;
+                let text = error.to_string();
+                if self.refusal.as_ref() != Some(&text) {
+                    self.refusal = Some(text.clone());
+                    self.events.push_back(SmEvent::NoPlan(text));
+                }
                 self.rest(now);
             }
         }
@@ -302,52 +315,11 @@ impl SubnetManager {
         [self.requester.poll_timeout(), administration, own].into_iter().flatten().min()
     }
 
-    /// Starts to explore the subnet, whatever was under way.
-    fn explore(&mut self, now: Instant) {
-        for (transaction, asked) in std::mem::take(&mut self.asked) {
-            self.requester.cancel(transaction);
-            if let Asked::Work(Work::Clear { node, block } | Work::Lft { node, block }) = asked {
-                let guid = self.found.node(node).info.node_guid;
-                self.tables.entry(guid).or_default().forget(block.into());
-            }
-        }
-        self.stale = false;
-        self.faults.0 = std::mem::take(&mut self.faults.1);
-        self.sweep = Sweep::start(now, &self.requester.counters());
-        self.stage = Stage::Discovering(Box::new(Discovery::new()));
-    }
-
-    /// Starts to look whether ports have changed; a manager that has no subnet, or not all of it,
-    /// explores.
-    fn look(&mut self) {
-        let mut left = Vec::new();
-        self.looks = self.looks.wrapping_add(1);
-        for (node, known) in self.found.nodes().filter(|(_, node)| node.kind.is_switch()) {
-            left.push(Asked::Change(node));
-            let table = self.tables.get(&known.info.node_guid);
-            let blocks = table.map_or(0, SwitchTable::blocks) as u16;
-            let audit = |block| Asked::Audit { node, block };
-            if self.doubtful.contains(&known.info.node_guid) {
-                left.extend((0..blocks).map(audit));
-            } else if blocks > 0 {
-                left.push(audit((self.looks % u32::from(blocks)) as u16));
-            }
-        }
-        self.doubtful.clear();
-        let unsure = std::mem::take(&mut self.unsettled)
-            || self.state != SmState::MASTER
-            || left.is_empty()
-            || self.sweep.faults > 0;
-        self.stale |= unsure;
-        self.stage = Stage::Looking { left, waiting: 0 };
-    }
-
-    /// Waits for the next look at the subnet.
-    fn rest(&mut self, now: Instant) {
-        let next = self.config.sweep_interval.map(|wait| now + wait);
-        let soon = now + self.config.timing.timeout * (self.config.timing.retries + 1);
-        let next = if self.unsettled { Some(next.map_or(soon, |at| at.min(soon))) } else { next };
-        self.stage = Stage::Idle { next };
+    /// Splits what the manager is doing from what it goes by.
+    const fn split(&mut self) -> (&mut Stage, Context<'_>) {
+        let Self { config, found, tables, multicast, written, groups, fresh, stage, .. } = self;
+        let reregister = *fresh && !config.no_clients_rereg;
+        (stage, Context { config, found, tables, multicast, written, groups, reregister })
     }
 
     fn become_state(&mut self, state: SmState) {
@@ -357,227 +329,11 @@ impl SubnetManager {
         }
     }
 
-    fn next_request(&mut self, now: Instant) -> Option<(Asked, Mad)> {
-        let own = self.info();
-        let Self { config, found, tables, multicast, groups, fresh, .. } = self;
-        match &mut self.stage {
-            Stage::Discovering(discovery) => {
-                discovery.next().map(|(probe, mad)| (Asked::Probe(probe), mad))
-            }
-            Stage::Configuring(configuration) | Stage::Grouping(configuration) => {
-                let reregister = *fresh;
-                let context = Context { config, found, tables, multicast, groups, reregister };
-                configuration.next(&context).map(|(work, mad)| (Asked::Work(work), mad))
-            }
-            Stage::Looking { left, waiting } => {
-                let asked = left.pop()?;
-                *waiting += 1;
-                let (id, modifier, node) = match asked {
-                    Asked::Change(node) => (AttributeId::SWITCH_INFO, 0, node),
-                    Asked::Audit { node, block } => {
-                        (AttributeId::LINEAR_FORWARDING, u32::from(block), node)
-                    }
-                    _ => unreachable!("nothing else is looked at"),
-                };
-                let route = &found.node(node).route;
-                let what = (id, modifier);
-                let mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
-                Some((asked, mad))
-            }
-            Stage::HandingOver { to, told } if !*told => {
-                *told = true;
-                let what = (AttributeId::SM_INFO, SmInfo::HANDOVER);
-                let route = found.route(*to);
-                let mut mad = smp::directed_request(Method::SET, TransactionId(0), what, route);
-                mad.set_attribute(&own);
-                Some((Asked::HandOver(*to), mad))
-            }
-            Stage::Standby { master, next, waiting, .. } if !*waiting && *next <= now => {
-                *waiting = true;
-                let (what, route) = ((AttributeId::SM_INFO, 0), found.route(*master));
-                let mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
-                Some((Asked::Master(*master), mad))
-            }
-            _ => None,
-        }
-    }
-
-    /// Passes on how requests ended.
-    fn collect(&mut self, now: Instant) {
-        while let Some(completion) = self.requester.poll_event() {
-            let Completion { transaction_id, attempts, result, .. } = completion;
-            let Some(asked) = self.asked.remove(&transaction_id) else { continue };
-            if let Asked::Work(Work::Clear { node, .. } | Work::Lft { node, .. }) = asked
-                && (attempts > 1 || result.is_err())
-            {
-                // A copy may still be on its way and undo what is written after it.
-                self.doubtful.insert(self.found.node(node).info.node_guid);
-            }
-            self.ended(now, asked, result);
-        }
-        self.advance(now);
-    }
-
-    fn ended(&mut self, now: Instant, asked: Asked, result: Result<Message, Failure>) {
-        let Self { config, found, tables, multicast, groups, fresh, .. } = self;
-        match (&mut self.stage, asked) {
-            (Stage::Discovering(discovery), Asked::Probe(probe)) => {
-                discovery.handle(probe, result, tables);
-            }
-            (
-                Stage::Configuring(configuration) | Stage::Grouping(configuration),
-                Asked::Work(work),
-            ) => {
-                let reregister = *fresh;
-                let mut context = Context { config, found, tables, multicast, groups, reregister };
-                configuration.handle(work, result, &mut context);
-            }
-            (Stage::Looking { waiting, .. }, Asked::Change(node)) => {
-                *waiting -= 1;
-                let info = result.ok().and_then(|answer| answer.mad().attribute::<SwitchInfo>());
-                let known = found.node(node).switch.map(|switch| switch.linear_fdb_top);
-                self.stale |= info.is_none_or(|info| {
-                    info.port_state_change || known != Some(info.linear_fdb_top)
-                });
-            }
-            (Stage::Looking { waiting, .. }, Asked::Audit { node, block }) => {
-                *waiting -= 1;
-                let read = result.ok().and_then(|answer| answer.mad().attribute());
-                let Some(LinearForwardingBlock { ports }) = read else {
-                    self.stale = true;
-                    return;
-                };
-                let table = tables.entry(found.node(node).info.node_guid).or_default();
-                if table.block(block.into()).is_some_and(|known| *known != ports) {
-                    table.set(block.into(), &ports);
-                    self.stale = true;
-                    let at = PortName { port: None, ..found.name(node.at(0)) };
-                    self.report(vec![Fault::TableChanged { at, block }]);
-                }
-            }
-            (Stage::Standby { .. }, Asked::Master(place)) => self.heard(now, place, result),
-            (Stage::HandingOver { .. }, Asked::HandOver(place)) => self.handed(now, place, &result),
-            // What was asked before the manager was told to do something else.
-            _ => {}
-        }
-    }
-
-    /// Goes on to the next stage when this one is over; returns whether it is.
-    fn advance(&mut self, now: Instant) -> bool {
-        match &self.stage {
-            Stage::Discovering(discovery) if discovery.is_done() => self.explored(now),
-            Stage::Configuring(configuration) if configuration.is_done() => self.up(now),
-            Stage::Looking { waiting: 0, left } if self.stale || left.is_empty() => {
-                if self.stale {
-                    self.explore(now);
-                } else {
-                    self.rest(now);
-                }
-            }
-            Stage::Idle { .. } if self.stale => self.explore(now),
-            Stage::Idle { .. } if self.regroup => self.group(),
-            Stage::Grouping(configuration) if configuration.is_done() => self.grouped(now),
-            _ => return false,
-        }
-        true
-    }
-
-    /// The subnet is explored: decides who manages it.
-    fn explored(&mut self, now: Instant) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
-        let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
-        let (found, faults) = discovery.finish();
-        self.found = found;
-        // Somebody else may write to what is out of sight.
-        self.tables.retain(|&guid, _| self.found.find(guid).is_some());
-        self.multicast.retain(|guid| self.found.find(guid).is_some());
-        self.sweep.discovered = now;
-        self.report(faults);
-        if self.found.own.is_none() {
-            self.events.push_back(SmEvent::NoPlan("the own port does not answer".to_owned()));
-            return self.rest(now);
-        }
-        match election::decide(&self.info(), &self.found) {
-            Outcome::Master => {
-                self.become_state(SmState::MASTER);
-                self.unsettled = election::better_is_coming(&self.info(), &self.found);
-                self.plan();
-            }
-            Outcome::Standby(master) => self.stand_by(now, master),
-            Outcome::HandOver(to) => self.stage = Stage::HandingOver { to, told: false },
-        }
-    }
-
-    fn plan(&mut self) {
-        // A manager that has just come keeps nothing that its engines would not make again.
-        let keep = !self.fresh && !self.config.routing.lids.reassign;
-        let existing = if keep { configuration::existing(&self.tables) } else { BTreeMap::new() };
-        let job = PlanJob::new(&self.found, &self.config.routing, existing);
-        self.stage = Stage::Planning(Some(Box::new(job)));
-    }
-
-    /// Starts to write multicast tables, because members of groups have come or gone.
-    fn group(&mut self) {
-        self.regroup = false;
-        let Some(subnet) = self.subnet.as_ref().filter(|_| self.state == SmState::MASTER) else {
-            return;
-        };
-        let plan = Arc::clone(&subnet.plan);
-        let Self { config, found, tables, multicast, groups, fresh, .. } = self;
-        let context = Context { config, found, tables, multicast, groups, reregister: *fresh };
-        self.stage = Stage::Grouping(Box::new(Configuration::for_groups(plan, &context)));
-    }
-
-    fn grouped(&mut self, now: Instant) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
-        let Stage::Grouping(configuration) = stage else { unreachable!("just seen") };
-        let (_, _, faults, incomplete) = configuration.finish();
-        self.report(faults);
-        self.stale |= incomplete;
-        self.rest(now);
-    }
-
-    fn up(&mut self, now: Instant) {
-        let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
-        let Stage::Configuring(configuration) = stage else { unreachable!("just seen") };
-        let (plan, written, faults, incomplete) = configuration.finish();
-        self.report(faults);
-        let nodes = self.found.nodes().len();
-        let counters = self.requester.counters();
-        let subnet = Subnet::new(self.found.clone(), Arc::clone(&plan), &self.config);
-        self.serve(subnet);
-        let report = self.sweep.report(now, plan, written, nodes, &counters);
-        self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
-        self.fresh = false;
-        // Whoever did not answer may be gone: what was found is not true any more.
-        self.unsettled |= incomplete;
-        self.rest(now);
-    }
-
-    /// Answers by a new state of the subnet from now on, and tells which ports have come and gone.
-    fn serve(&mut self, subnet: Subnet) {
-        let own = subnet.found.own.expect("the own port was found");
-        let lid = subnet.base_lid(own).unwrap_or(0);
-        let manager = (lid, Gid::new(subnet.prefix, self.guid));
-        let last = self.subnet.take();
-        let has = |subnet: &Subnet, guid| subnet.by_guid(guid).is_some();
-        if let Some(last) = &last {
-            for place in last.end_ports().filter(|&at| !has(&subnet, last.found.port(at).guid)) {
-                let gid = last.gid(place);
-                let notice = sa::gid_notice(TrapNumber::GID_OUT_OF_SERVICE, lid, gid);
-                self.administration.tell(notice, manager.1);
-                self.administration.forget(gid, manager);
-            }
-            for place in subnet.end_ports().filter(|&at| !has(last, subnet.found.port(at).guid)) {
-                let gid = subnet.gid(place);
-                let notice = sa::gid_notice(TrapNumber::GID_IN_SERVICE, lid, gid);
-                self.administration.tell(notice, manager.1);
-            }
-        }
-        if let Some(groups) = self.administration.take_group_changes() {
-            (self.groups, self.regroup) = (groups, true);
-        }
-        self.subnet = Some(Box::new(subnet));
+    /// Tells of what is to be said of a plan, unless the last one gave the same reason.
+    fn warn(&mut self, warnings: &[String]) {
+        let new = warnings.iter().filter(|warning| !self.warned.contains(*warning));
+        self.events.extend(new.cloned().map(SmEvent::Warning));
+        self.warned = warnings.iter().cloned().collect();
     }
 
     /// Tells of faults that the last sweep did not meet.

@@ -3,17 +3,19 @@
 //! Planning takes long on large subnets, so it is a job of its own: it owns what it needs and can be
 //! run by another thread while the manager goes on answering.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_routing::check::{CheckReport, check};
+use ib_routing::check::{CheckOptions, CheckReport, CreditLoops, Unreachable, check, check_with};
 use ib_routing::engine::{Outcome, Refusal};
 use ib_routing::subnet::SubnetError;
-use ib_routing::{EngineList, Lfts, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions};
+use ib_routing::{
+    EngineList, Layers, Lfts, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions,
+};
 use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
-use ib_types::{Guid, Lid, Lmc};
+use ib_types::{Guid, Lid, Lmc, ServiceLevel};
 use ib_wire::mad::sm::PortInfo;
 
 use crate::found::Found;
@@ -49,6 +51,18 @@ pub struct PlanJob {
     config: RoutingConfig,
     /// The tables as they are, by the GUID of the switch.
     existing: BTreeMap<Guid, Vec<u8>>,
+    guard: Guard,
+}
+
+/// What a plan must not do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Guard {
+    /// Whether credit loops are refused in any case.
+    pub(crate) loops_fatal: bool,
+    /// Whether the routes in use have no credit loops.
+    pub(crate) was_loop_free: bool,
+    /// Whether ports are told which lane a service level travels on.
+    pub(crate) qos: bool,
 }
 
 /// A planned subnet.
@@ -66,6 +80,8 @@ pub struct Plan {
     pub refusals: Vec<Refusal>,
     /// What is to be said of the tables.
     pub report: CheckReport,
+    /// What is dangerous about the plan, one sentence each.
+    pub warnings: Vec<String>,
     /// What the assignment of LIDs had to overrule, one sentence each.
     pub notes: Vec<String>,
     /// How long the routes took.
@@ -73,6 +89,9 @@ pub struct Plan {
     /// How long their check took.
     pub check_time: Duration,
 }
+
+/// How many pairs that are not reached are looked at.
+const MOST_MISSED: usize = 1 << 20;
 
 /// Routes, what is to be said of them, and how long both took.
 struct Routed {
@@ -95,6 +114,30 @@ pub enum PlanError {
     /// No engine can route it.
     #[error(transparent)]
     Engine(#[from] ib_routing::engine::NoEngine),
+    /// Packets can wait for each other for ever.
+    #[error(
+        "refused: the new routes have {loops} credit {}, {why}; the first one: {first}",
+        if *.loops == 1 { "loop" } else { "loops" }
+    )]
+    CreditLoops {
+        /// How many there are.
+        loops: usize,
+        /// Why they are not taken.
+        why: &'static str,
+        /// The channels of one of them.
+        first: String,
+    },
+    /// Ports are reached now and would not be any more.
+    #[error(
+        "refused: the new routes lose {count} {} that the old ones reach: {first}",
+        if *.count == 1 { "LID" } else { "LIDs" }
+    )]
+    Lost {
+        /// How many LIDs.
+        count: usize,
+        /// What happens to the packets to the first ones.
+        first: String,
+    },
 }
 
 impl PlanJob {
@@ -103,10 +146,11 @@ impl PlanJob {
         found: &Found,
         config: &RoutingConfig,
         existing: BTreeMap<Guid, Vec<u8>>,
+        guard: Guard,
     ) -> Self {
         let own = found.own.expect("the own port was found");
         let (own_port, config) = (found.port(own).guid, config.clone());
-        Self { fabric: fabric(found), own_port, config, existing }
+        Self { fabric: fabric(found), own_port, config, existing, guard }
     }
 
     /// Returns the subnet as a graph.
@@ -143,6 +187,8 @@ impl PlanJob {
                 routed.check_time += check_time;
             }
         }
+        self.judge(&subnet, &routed)?;
+        let warnings = self.warnings(&subnet, &routed);
         let Routed { outcome: Outcome { routing, refusals }, report, route_time, check_time } =
             routed;
         Ok(Plan {
@@ -153,6 +199,7 @@ impl PlanJob {
                 .collect(),
             switches: subnet.switches().iter().map(|switch| switch.guid).collect(),
             max_lid: subnet.max_lid(),
+            warnings,
             notes: subnet.lid_notes().to_vec(),
             routing,
             refusals,
@@ -171,6 +218,64 @@ impl PlanJob {
         Ok(Routed { outcome, report, route_time, check_time: start.elapsed() })
     }
 
+    /// Refuses routes that are worse than those in use.
+    fn judge(&self, subnet: &Subnet<'_>, routed: &Routed) -> Result<(), PlanError> {
+        let credit = &routed.report.credit;
+        let why = match self.guard {
+            Guard { loops_fatal: true, .. } => "and such routes are refused",
+            Guard { was_loop_free: true, .. } => "and those in use have none",
+            _ => "",
+        };
+        if credit.loops > 0 && !why.is_empty() {
+            let first = first_ring(credit, subnet);
+            return Err(PlanError::CreditLoops { loops: credit.loops, why, first });
+        }
+        if routed.report.reach.unreachable == 0 || self.existing.is_empty() {
+            return Ok(());
+        }
+        let missed = |lfts: &Lfts| {
+            let layers = Layers::uniform(ServiceLevel::default());
+            let options = CheckOptions { samples: MOST_MISSED, ..CheckOptions::default() };
+            check_with(subnet, lfts, &layers, &options).reach.first
+        };
+        let is_host = |missed: &Unreachable| {
+            let owner = subnet.lid_owner(missed.lid);
+            owner.is_some_and(|owner| !subnet.end_port_node(owner).kind.is_switch())
+        };
+        let old = missed(&self.existing_tables(subnet));
+        let old: BTreeSet<u16> = old.iter().filter(|it| is_host(it)).map(|it| it.lid).collect();
+        let new = missed(&routed.outcome.routing.lfts);
+        let lost: BTreeMap<u16, Unreachable> = new
+            .into_iter()
+            .filter(|it| is_host(it) && !old.contains(&it.lid))
+            .map(|it| (it.lid, it))
+            .collect();
+        let Some(first) = lost.values().next() else { return Ok(()) };
+        Err(PlanError::Lost { count: lost.len(), first: first.describe(subnet) })
+    }
+
+    /// Returns what is dangerous about routes.
+    fn warnings(&self, subnet: &Subnet<'_>, routed: &Routed) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let credit = &routed.report.credit;
+        if credit.loops > 0 {
+            warnings.push(format!(
+                "the routes have {} credit {}: the fabric can deadlock under load; the first one: {}",
+                credit.loops,
+                if credit.loops == 1 { "loop" } else { "loops" },
+                first_ring(credit, subnet),
+            ));
+        }
+        let layers = routed.outcome.routing.layers.count();
+        if layers > 1 && !self.guard.qos {
+            warnings.push(format!(
+                "the routes use {layers} service levels, but no port is told their lanes: deadlocks \
+                 are avoided only where SL n travels on VL n (-Q writes that)"
+            ));
+        }
+        warnings
+    }
+
     fn existing_tables(&self, subnet: &Subnet<'_>) -> Lfts {
         let mut tables = Lfts::new(subnet);
         for id in subnet.switch_ids() {
@@ -182,6 +287,11 @@ impl PlanJob {
         }
         tables
     }
+}
+
+/// Returns the channels of the first ring that was found.
+fn first_ring(credit: &CreditLoops, subnet: &Subnet<'_>) -> String {
+    credit.first.first().map(|ring| ring.describe(subnet).join(", ")).unwrap_or_default()
 }
 
 /// Returns what was found as a graph.

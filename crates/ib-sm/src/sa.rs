@@ -20,13 +20,14 @@ use ib_wire::mad::sa::{
     GuidInfoRecord, InformInfo, InformInfoRecord, LifeTimeCode, LinearForwardingRecord, LinkRecord,
     MCMemberRecord, MultiPathRecord, NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord,
     Record, SaHeader, ServiceRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, TraceRecord,
+    VlArbitrationRecord,
 };
 use ib_wire::mad::sm::notice::{GidDetails, NoticeType};
 use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::config::SmConfig;
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
 mod groups;
 mod path;
@@ -66,6 +67,7 @@ pub(crate) struct Known<'a> {
     /// The subnet, once it was up.
     pub(crate) subnet: Option<&'a Subnet>,
     pub(crate) tables: &'a Tables,
+    pub(crate) written: &'a WrittenTables,
     /// What the manager says of itself.
     pub(crate) manager: SmInfo,
 }
@@ -461,8 +463,11 @@ fn read(request: &Message, subnet: &Subnet, known: Known<'_>) -> Result<Records,
             Records::of::<PKeyTableRecord>(records::p_key_records(subnet, &query))
         }
         AttributeId::SL_TO_VL_RECORD => {
-            Records::of::<SlToVlRecord>(records::sl_to_vl_records(subnet, &query))
+            Records::of::<SlToVlRecord>(records::sl_to_vl_records(subnet, known.written, &query))
         }
+        AttributeId::VL_ARBITRATION_RECORD => Records::of::<VlArbitrationRecord>(
+            records::arbitration_records(subnet, known.written, &query),
+        ),
         AttributeId::PATH_RECORD => {
             let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
             let one = mad.method() == Method::GET;

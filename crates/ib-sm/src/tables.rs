@@ -1,10 +1,10 @@
-//! What is known of the forwarding tables in the switches.
+//! What is known of the tables in switches and ports.
 
 use std::collections::BTreeMap;
 
 use ib_routing::NO_PATH;
-use ib_types::Guid;
-use ib_wire::mad::sm::LinearForwardingBlock;
+use ib_types::{Guid, PKey};
+use ib_wire::mad::sm::{LinearForwardingBlock, SlToVl, VlArbitration};
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
 
@@ -65,3 +65,17 @@ impl SwitchTable {
         }
     }
 }
+
+/// What was written to a port of which nobody reads it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PortTables {
+    /// The lanes of service levels, by the port that packets come in by; 0 of other nodes than switches.
+    pub(crate) sl_to_vl: BTreeMap<u8, SlToVl>,
+    /// The lanes' turns by block, from 1 on.
+    pub(crate) arbitration: BTreeMap<u8, VlArbitration>,
+    /// The P_Keys that a switch lets pass, by block.
+    pub(crate) p_keys: BTreeMap<u16, [PKey; 32]>,
+}
+
+/// What was written to all ports, by node GUID and number.
+pub(crate) type WrittenTables = BTreeMap<(Guid, u8), PortTables>;

@@ -3,9 +3,10 @@
 use ib_types::PKey;
 use ib_wire::mad::sm::{CapabilityMask, MtuCode, PhysState, PortInfo, PortState, VlCap};
 
-use super::Context;
+use super::{Context, enforce};
 use crate::found::{Found, Place};
 use crate::plan::Plan;
+use crate::qos::PortQos;
 
 /// Returns what a port is to be written; `None` when nothing has to change, and for ports that have
 /// neither LIDs nor a link.
@@ -92,6 +93,25 @@ pub(super) const fn keep(info: &mut PortInfo) {
     info.client_reregister = false;
 }
 
+/// Returns the lanes that both ends of a port's link use, or an enhanced port 0 of a switch; `None` for
+/// other ports.
+pub(super) fn lanes(place: Place, context: &Context<'_>) -> Option<VlCap> {
+    let (config, found) = (context.config, &*context.found);
+    let most = |place: Place| {
+        let info = found.port(place).info.as_deref()?;
+        let qos = config.qos.as_ref().map(|qos| qos.of(found.node(place.node).kind, place.port));
+        let most = qos.map_or(config.max_op_vls, PortQos::vl_cap);
+        Some(info.vl_cap.0.min(most.0).min(config.max_op_vls.0))
+    };
+    let node = found.node(place.node);
+    let lanes = match found.port(place).peer {
+        Some(peer) => most(place)?.min(most(peer)?),
+        None if place.port == 0 && node.switch.is_some_and(|it| it.enhanced_port0) => most(place)?,
+        None => return None,
+    };
+    Some(VlCap(lanes.max(VlCap::VL0.0)))
+}
+
 /// Sets what ports with LIDs have. `None` when the plan has no LIDs for the port.
 fn address(info: &mut PortInfo, place: Place, plan: &Plan, context: &Context<'_>) -> Option<()> {
     let (config, found) = (context.config, &*context.found);
@@ -119,12 +139,20 @@ fn link(info: &mut PortInfo, peer: &PortInfo, place: Place, context: &Context<'_
     let (config, found) = (context.config, &*context.found);
     let mtu = info.mtu_cap.0.min(peer.mtu_cap.0);
     info.neighbor_mtu = MtuCode(mtu.max(MtuCode::MTU_256.0));
-    let lanes = info.vl_cap.0.min(peer.vl_cap.0).min(config.max_op_vls.0);
-    info.operational_vls = VlCap(lanes.max(VlCap::VL0.0));
+    if let Some(lanes) = lanes(place, context) {
+        info.operational_vls = lanes;
+    }
+    if let Some(qos) = &config.qos {
+        info.vl_high_limit = qos.of(found.node(place.node).kind, place.port).high_limit;
+    }
     info.local_phy_errors = config.local_phy_errors_threshold;
     info.overrun_errors = config.overrun_errors_threshold;
     if !found.node(place.node).kind.is_switch() {
         return;
+    }
+    if let Some((inbound, outbound)) = enforce::directions(place, context) {
+        info.partition_enforcement_inbound = inbound;
+        info.partition_enforcement_outbound = outbound;
     }
     let peer_place = found.port(place).peer.expect("it has a link");
     let to_switch = found.node(peer_place.node).kind.is_switch();

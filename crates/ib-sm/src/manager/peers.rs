@@ -11,7 +11,7 @@ use super::{SmEvent, Stage, SubnetManager};
 use crate::election::{self, Told};
 use crate::found::Place;
 use crate::multicast::MulticastTables;
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
 impl SubnetManager {
     /// Takes a datagram that answers nothing. Returns true when it was for a subnet manager.
@@ -54,6 +54,7 @@ impl SubnetManager {
         if changes_subnet(&notice) {
             self.stale = true;
         }
+        self.counters.traps += 1;
         self.events.push_back(SmEvent::Trap(Box::new(notice)));
         self.advance(now);
     }
@@ -77,6 +78,8 @@ impl SubnetManager {
                 // The other master may have written anything.
                 self.tables = Tables::new();
                 self.multicast = MulticastTables::default();
+                self.written = WrittenTables::new();
+                self.cache = None;
                 self.fresh = true;
                 self.become_state(SmState::MASTER);
                 self.explore(now);
@@ -97,6 +100,8 @@ impl SubnetManager {
     fn search(&mut self, now: Instant) {
         self.become_state(SmState::DISCOVERING);
         self.tables = Tables::new();
+        self.written = WrittenTables::new();
+        self.cache = None;
         self.fresh = true;
         self.explore(now);
     }
@@ -143,7 +148,7 @@ impl SubnetManager {
             self.stand_by(now, to);
         } else {
             // Somebody has to manage the subnet.
-            self.plan();
+            self.plan(now);
         }
     }
 }

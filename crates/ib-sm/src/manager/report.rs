@@ -17,14 +17,31 @@ use crate::plan::Plan;
 pub enum SmEvent {
     /// Something is wrong.
     Fault(Fault),
-    /// There is no plan, and nothing was written.
+    /// There is no plan, or none that may be written; nothing was.
     NoPlan(String),
+    /// The plan is written, but something about it is dangerous.
+    Warning(String),
     /// The subnet is up.
     SubnetUp(Box<SweepReport>),
     /// The manager has another state.
     State(SmState),
     /// A port has told of something.
     Trap(Box<Notice>),
+}
+
+/// How often a manager has done what since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SmCounters {
+    /// Heavy sweeps that have brought the subnet up.
+    pub sweeps: u64,
+    /// Looks for changes: light sweeps.
+    pub looks: u64,
+    /// How often routes were computed.
+    pub routings: u64,
+    /// How often the cached routes served instead.
+    pub cached: u64,
+    /// Traps that were taken.
+    pub traps: u64,
 }
 
 /// What came of a sweep.
@@ -48,6 +65,8 @@ pub struct SweepReport {
     pub retries: u64,
     /// The number of faults that were met.
     pub faults: usize,
+    /// Whether the plan is one that was cached.
+    pub cached: bool,
 }
 
 /// The times and counts of the sweep under way.
@@ -57,6 +76,7 @@ pub(super) struct Sweep {
     pub(super) discovered: Instant,
     pub(super) planned: Instant,
     pub(super) faults: usize,
+    pub(super) cached: bool,
     sent: u64,
     retries: u64,
 }
@@ -85,6 +105,7 @@ impl Sweep {
             smps: counters.sent - self.sent,
             retries: counters.retries - self.retries,
             faults: self.faults,
+            cached: self.cached,
         }
     }
 }

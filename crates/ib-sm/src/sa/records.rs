@@ -4,18 +4,20 @@
 //! that the record has in tables. Records whose key the request gives are found by it; of the others
 //! all are looked at.
 
-use ib_types::{Guid, ServiceLevel, VirtualLane};
+use ib_types::Guid;
 use ib_wire::mad::sa::{
     ComponentMask, GuidInfoRecord, LinearForwardingRecord, LinkRecord, NodeRecord, PKeyTableRecord,
-    PortInfoRecord, Record, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, matches,
+    PortInfoRecord, Record, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord,
+    matches,
 };
 use ib_wire::mad::sm::{
     CapabilityMask, GuidInfo, LinearForwardingBlock, NodeInfo, PKeyTable, SlToVl, SmInfo,
+    VlArbitration,
 };
 
 use super::subnet::Subnet;
 use crate::found::{NodeIndex, Place};
-use crate::tables::Tables;
+use crate::tables::{Tables, WrittenTables};
 
 /// What a request selects: the components that it gives, and their values.
 #[derive(Clone, Copy)]
@@ -195,19 +197,42 @@ pub(super) fn p_key_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
     records
 }
 
-/// SL n travels on VL n as far as there are lanes, on every way through every switch.
-pub(super) fn sl_to_vl_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
+/// The lanes of each service level, on every way through every switch, as they were written; zeros where
+/// nobody has, as OpenSM answers.
+pub(super) fn sl_to_vl_records(
+    subnet: &Subnet,
+    written: &WrittenTables,
+    query: &Query<'_>,
+) -> Vec<u8> {
     let mut records = Vec::new();
     for (out, lid) in ports(subnet, query) {
-        let Some(info) = subnet.found.port(out).info.as_deref() else { continue };
-        let lanes = info.operational_vls.lanes().unwrap_or(1);
-        let lane = |level: ServiceLevel| VirtualLane::new(level.get() % lanes).unwrap_or_default();
-        let levels = std::array::from_fn(|at| ServiceLevel::new(at as u8).unwrap_or_default());
-        let table = SlToVl { lanes: levels.map(lane) };
         let node = subnet.found.node(out.node);
+        let known = written.get(&(node.info.node_guid, out.port));
         let inputs = if node.kind.is_switch() { 0..=node.info.num_ports } else { 0..=0 };
         for input_port in inputs {
+            let table = known.and_then(|known| known.sl_to_vl.get(&input_port)).copied();
+            let table = table.unwrap_or_else(SlToVl::zeroed);
             let record = SlToVlRecord { lid, input_port, output_port: out.port, table };
+            query.without(LID).add(&record, &mut records);
+        }
+    }
+    records
+}
+
+/// The lanes' turns as they were written; zeros where nobody has, as OpenSM answers.
+pub(super) fn arbitration_records(
+    subnet: &Subnet,
+    written: &WrittenTables,
+    query: &Query<'_>,
+) -> Vec<u8> {
+    let mut records = Vec::new();
+    for (place, lid) in ports(subnet, query) {
+        let guid = subnet.found.node(place.node).info.node_guid;
+        let known = written.get(&(guid, place.port));
+        for block in 1..=4 {
+            let table = known.and_then(|known| known.arbitration.get(&block)).copied();
+            let table = table.unwrap_or_else(VlArbitration::zeroed);
+            let record = VlArbitrationRecord { lid, port: place.port, block, table };
             query.without(LID).add(&record, &mut records);
         }
     }

@@ -15,6 +15,9 @@ use super::records::Query;
 const MOST: usize = 65_536;
 const MOST_OF_ONE: usize = 256;
 
+/// The most reports that wait to be sent.
+const MOST_REPORTS: usize = 65_536;
+
 /// The number that stands for everything in a subscription.
 const ANY: u16 = 0xffff;
 const ANY_PRODUCER: u32 = 0x00ff_ffff;
@@ -111,6 +114,10 @@ impl Subscriptions {
         let told = SaNotice { notice, issuer_gid: issuer };
         for own in self.of.values() {
             for one in own.iter().filter(|one| wants(&one.info, &notice, issuer)) {
+                if self.reports.len() == MOST_REPORTS {
+                    // Who does not take reports must not make the others' wait for ever.
+                    return;
+                }
                 let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::REPORT, TransactionId(0));
                 mad.set_attribute(&told);
                 self.reports.push_back(Request::new(one.remote, mad));

@@ -5,12 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
+use ib_link::{Datagram, Incoming, Remote};
+use ib_mad::{Message, Request, Requester, RequesterConfig};
 use ib_sim::{ClientId, ClientOptions, Options, Sim};
 use ib_sm::{Fault, SmConfig, SmEvent, SubnetManager, SweepReport};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{Fabric, NodeId, PortId};
 use ib_types::{Guid, Instant};
+use ib_wire::mad::sa::{ComponentMask, SaHeader};
 use ib_wire::mad::sm::{PortState, SmState};
+use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 
 /// A fabric and its managers.
 pub(crate) struct Lab {
@@ -35,9 +39,21 @@ pub(crate) struct Station {
     pub(crate) states: Vec<SmState>,
     /// Why there was no plan.
     pub(crate) refusals: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     pub(crate) traps: usize,
     client: ClientId,
     port: PortId,
+}
+
+/// The queue pair that askers are told at.
+pub(crate) const ASKER: u32 = 77;
+
+/// Somebody who asks and is told, at the port of a host.
+pub(crate) struct Asker {
+    client: ClientId,
+    requester: Requester,
+    /// What came unasked.
+    pub(crate) told: Vec<Datagram>,
 }
 
 /// Makes a fabric of a kind, such as `"torus 3x3 hosts=1"`.
@@ -101,6 +117,7 @@ impl Lab {
             faults: Vec::new(),
             states: Vec::new(),
             refusals: Vec::new(),
+            warnings: Vec::new(),
             traps: 0,
             client,
             port,
@@ -112,6 +129,65 @@ impl Lab {
     pub(crate) fn kill(&mut self, station: usize) {
         let station = self.stations.remove(station);
         self.sim.detach(station.client);
+    }
+
+    /// Returns somebody who asks from the port of a host.
+    pub(crate) fn asker(&mut self, host: usize) -> Asker {
+        let options = ClientOptions { queue_pair: ASKER, ..ClientOptions::default() };
+        let client = self.sim.attach(self.host(host), options);
+        let client = client.expect("there is room");
+        let requester = Requester::new(RequesterConfig { tag: 7, ..RequesterConfig::default() });
+        Asker { client, requester, told: Vec::new() }
+    }
+
+    /// Asks and waits for the answer.
+    pub(crate) fn ask(&mut self, asker: &mut Asker, remote: Remote, mad: Mad) -> Message {
+        asker.requester.start(Request::new(remote, mad)).expect("it is a request");
+        for _ in 0..100_000 {
+            self.listen(asker);
+            if let Some(completion) = asker.requester.poll_event() {
+                return completion.result.expect("an answer");
+            }
+        }
+        panic!("nobody answers");
+    }
+
+    /// Asks the manager of the fabric for records.
+    pub(crate) fn ask_records<R: Attribute>(
+        &mut self,
+        asker: &mut Asker,
+        (method, mask): (Method, ComponentMask),
+        template: &R,
+    ) -> Message {
+        let manager = self.sim.port_info(self.host(0)).master_sm_lid;
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, method, TransactionId(0));
+        mad.set_attribute(template);
+        mad.set_sa(&SaHeader { component_mask: mask, ..mad.sa() });
+        self.ask(asker, Remote::gsi(manager), mad)
+    }
+
+    /// Lets a little time pass and takes what comes to somebody; tellings are taken note of and
+    /// answered.
+    pub(crate) fn listen(&mut self, asker: &mut Asker) {
+        let now = self.sim.now();
+        while let Some(datagram) = asker.requester.poll_transmit(now) {
+            self.sim.submit(asker.client, &datagram);
+        }
+        self.run_for(Duration::from_micros(20));
+        let now = self.sim.now();
+        while let Some(incoming) = self.sim.receive(asker.client) {
+            if asker.requester.handle(now, &incoming) {
+                continue;
+            }
+            let Incoming::Received(datagram) = incoming else { continue };
+            if datagram.mad.method() == Method::REPORT {
+                let mut mad = datagram.mad;
+                mad.set_method(Method::REPORT_RESP);
+                self.sim.submit(asker.client, &datagram.reply(mad));
+            }
+            asker.told.push(datagram);
+        }
+        asker.requester.handle_timeout(now);
     }
 
     pub(crate) fn command(&mut self, text: &str) {
@@ -218,6 +294,7 @@ impl Lab {
                     match event {
                         SmEvent::Fault(fault) => station.faults.push(fault),
                         SmEvent::NoPlan(why) => station.refusals.push(why),
+                        SmEvent::Warning(what) => station.warnings.push(what),
                         SmEvent::SubnetUp(report) => station.reports.push(*report),
                         SmEvent::State(state) => station.states.push(state),
                         SmEvent::Trap(_) => station.traps += 1,

@@ -1,6 +1,7 @@
 //! Subnet managers on simulated fabrics, in virtual time.
 
 mod campaign;
+mod features;
 mod lab;
 
 use std::time::Duration;

@@ -1,0 +1,227 @@
+//! The stages of a sweep, and what leads from one to the next.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ib_types::{Gid, Instant};
+use ib_wire::mad::sm::{PortState, SmState, TrapNumber};
+
+use super::report::Sweep;
+use super::{Asked, SmEvent, Stage, SubnetManager};
+use crate::cache::UnicastCache;
+use crate::configuration::{self, Configuration, Work};
+use crate::discovery::Discovery;
+use crate::election::{self, Outcome};
+use crate::plan::{Guard, Plan, PlanJob};
+use crate::sa;
+use crate::sa::subnet::Subnet;
+use crate::tables::SwitchTable;
+
+/// How often the time until the next sweep is doubled when something goes on not answering.
+const MOST_DOUBLINGS: u32 = 8;
+
+impl SubnetManager {
+    /// Starts to explore the subnet, whatever was under way.
+    pub(super) fn explore(&mut self, now: Instant) {
+        for (transaction, asked) in std::mem::take(&mut self.asked) {
+            self.requester.cancel(transaction);
+            if let Asked::Work(Work::Clear { node, block } | Work::Lft { node, block }) = asked {
+                let guid = self.found.node(node).info.node_guid;
+                self.tables.entry(guid).or_default().forget(block.into());
+            }
+        }
+        self.stale = false;
+        self.faults.0 = std::mem::take(&mut self.faults.1);
+        self.sweep = Sweep::start(now, &self.requester.counters());
+        self.stage = Stage::Discovering(Box::new(Discovery::new()));
+    }
+
+    /// Starts to look whether ports have changed; a manager that has no subnet, or not all of it,
+    /// explores.
+    pub(super) fn look(&mut self) {
+        let mut left = Vec::new();
+        self.looks = self.looks.wrapping_add(1);
+        self.counters.looks += 1;
+        for (node, known) in self.found.nodes().filter(|(_, node)| node.kind.is_switch()) {
+            left.push(Asked::Change(node));
+            let table = self.tables.get(&known.info.node_guid);
+            let blocks = table.map_or(0, SwitchTable::blocks) as u16;
+            let audit = |block| Asked::Audit { node, block };
+            if self.doubtful.contains(&known.info.node_guid) {
+                left.extend((0..blocks).map(audit));
+            } else if blocks > 0 {
+                left.push(audit((self.looks % u32::from(blocks)) as u16));
+            }
+        }
+        self.doubtful.clear();
+        let unsure = std::mem::take(&mut self.unsettled)
+            || self.state != SmState::MASTER
+            || left.is_empty()
+            || self.sweep.faults > 0;
+        self.stale |= unsure;
+        self.stage = Stage::Looking { left, waiting: 0 };
+    }
+
+    /// Waits for the next look at the subnet.
+    pub(super) fn rest(&mut self, now: Instant) {
+        let next = self.config.sweep_interval.map(|wait| now + wait);
+        // What never answers is asked less and less often.
+        let patience = self.config.timing.timeout * (self.config.timing.retries + 1);
+        let soon = now + patience * 2_u32.pow(self.failed_in_a_row.min(MOST_DOUBLINGS));
+        let next = if self.unsettled { Some(next.map_or(soon, |at| at.min(soon))) } else { next };
+        self.stage = Stage::Idle { next };
+    }
+
+    /// Goes on to the next stage when this one is over; returns whether it is.
+    pub(super) fn advance(&mut self, now: Instant) -> bool {
+        match &self.stage {
+            Stage::Discovering(discovery) if discovery.is_done() => self.explored(now),
+            Stage::Configuring(configuration) if configuration.is_done() => self.up(now),
+            Stage::Looking { waiting: 0, left } if self.stale || left.is_empty() => {
+                if self.stale {
+                    self.explore(now);
+                } else {
+                    self.rest(now);
+                }
+            }
+            Stage::Idle { .. } if self.stale => self.explore(now),
+            Stage::Idle { .. } if self.regroup => self.group(),
+            Stage::Grouping(configuration) if configuration.is_done() => self.grouped(now),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The subnet is explored: decides who manages it.
+    fn explored(&mut self, now: Instant) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
+        let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
+        let (found, faults) = discovery.finish();
+        self.found = found;
+        // Somebody else may write to what is out of sight.
+        self.tables.retain(|&guid, _| self.found.find(guid).is_some());
+        self.multicast.retain(|guid| self.found.find(guid).is_some());
+        // A port whose link has just come up may have been reset with all that it was told.
+        self.written.retain(|&(guid, port), _| {
+            let place = self.found.find(guid).map(|node| node.at(port));
+            let info = place.and_then(|place| self.found.port(place).info.as_ref());
+            info.is_some_and(|info| info.port_state != PortState::INIT)
+        });
+        self.sweep.discovered = now;
+        self.report(faults);
+        if self.found.own.is_none() {
+            self.events.push_back(SmEvent::NoPlan("the own port does not answer".to_owned()));
+            return self.rest(now);
+        }
+        match election::decide(&self.info(), &self.found) {
+            Outcome::Master => {
+                self.become_state(SmState::MASTER);
+                self.unsettled = election::better_is_coming(&self.info(), &self.found);
+                self.plan(now);
+            }
+            Outcome::Standby(master) => self.stand_by(now, master),
+            Outcome::HandOver(to) => self.stage = Stage::HandingOver { to, told: false },
+        }
+    }
+
+    /// Starts to plan, unless the routes that were cached still serve.
+    pub(super) fn plan(&mut self, now: Instant) {
+        let cached = self.cache.as_ref().filter(|cache| cache.serves(&self.found));
+        if let Some(plan) = cached.map(UnicastCache::plan) {
+            self.counters.cached += 1;
+            self.sweep.cached = true;
+            return self.configure(now, plan);
+        }
+        // A manager that has just come keeps nothing that its engines would not make again.
+        let keep = !self.fresh && !self.config.routing.lids.reassign;
+        let existing = if keep { configuration::existing(&self.tables) } else { BTreeMap::new() };
+        let guard = Guard {
+            loops_fatal: self.config.refuse_credit_loops,
+            was_loop_free: keep && self.was_loop_free,
+            qos: self.config.qos.is_some(),
+        };
+        let job = PlanJob::new(&self.found, &self.config.routing, existing, guard);
+        self.counters.routings += 1;
+        self.stage = Stage::Planning(Some(Box::new(job)));
+    }
+
+    /// Starts to write a plan.
+    pub(super) fn configure(&mut self, now: Instant, plan: Arc<Plan>) {
+        self.sweep.planned = now;
+        self.regroup = false;
+        let (_, context) = self.split();
+        let configuration = Configuration::new(plan, &context);
+        self.stage = Stage::Configuring(Box::new(configuration));
+    }
+
+    /// Starts to write multicast tables, because members of groups have come or gone.
+    fn group(&mut self) {
+        self.regroup = false;
+        let Some(subnet) = self.subnet.as_ref().filter(|_| self.state == SmState::MASTER) else {
+            return;
+        };
+        let plan = Arc::clone(&subnet.plan);
+        let (_, context) = self.split();
+        let configuration = Configuration::for_groups(plan, &context);
+        self.stage = Stage::Grouping(Box::new(configuration));
+    }
+
+    fn grouped(&mut self, now: Instant) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
+        let Stage::Grouping(configuration) = stage else { unreachable!("just seen") };
+        let (_, _, faults, incomplete) = configuration.finish();
+        self.report(faults);
+        self.stale |= incomplete;
+        self.rest(now);
+    }
+
+    fn up(&mut self, now: Instant) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Idle { next: None });
+        let Stage::Configuring(configuration) = stage else { unreachable!("just seen") };
+        let (plan, written, faults, incomplete) = configuration.finish();
+        self.report(faults);
+        let nodes = self.found.nodes().len();
+        let counters = self.requester.counters();
+        let subnet = Subnet::new(self.found.clone(), Arc::clone(&plan), &self.config);
+        self.serve(subnet);
+        self.was_loop_free = plan.report.credit.loops == 0;
+        self.counters.sweeps += 1;
+        self.refusal = None;
+        if self.config.use_ucast_cache && !self.sweep.cached {
+            self.cache = Some(UnicastCache::new(&self.found, &plan));
+        }
+        let report = self.sweep.report(now, plan, written, nodes, &counters);
+        self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
+        self.fresh = false;
+        // Whoever did not answer may be gone: what was found is not true any more.
+        self.unsettled |= incomplete;
+        self.failed_in_a_row = if incomplete { self.failed_in_a_row.saturating_add(1) } else { 0 };
+        self.rest(now);
+    }
+
+    /// Answers by a new state of the subnet from now on, and tells which ports have come and gone.
+    fn serve(&mut self, subnet: Subnet) {
+        let own = subnet.found.own.expect("the own port was found");
+        let lid = subnet.base_lid(own).unwrap_or(0);
+        let manager = (lid, Gid::new(subnet.prefix, self.guid));
+        let last = self.subnet.take();
+        let has = |subnet: &Subnet, guid| subnet.by_guid(guid).is_some();
+        if let Some(last) = &last {
+            for place in last.end_ports().filter(|&at| !has(&subnet, last.found.port(at).guid)) {
+                let gid = last.gid(place);
+                let notice = sa::gid_notice(TrapNumber::GID_OUT_OF_SERVICE, lid, gid);
+                self.administration.tell(notice, manager.1);
+                self.administration.forget(gid, manager);
+            }
+            for place in subnet.end_ports().filter(|&at| !has(last, subnet.found.port(at).guid)) {
+                let gid = subnet.gid(place);
+                let notice = sa::gid_notice(TrapNumber::GID_IN_SERVICE, lid, gid);
+                self.administration.tell(notice, manager.1);
+            }
+        }
+        if let Some(groups) = self.administration.take_group_changes() {
+            (self.groups, self.regroup) = (groups, true);
+        }
+        self.subnet = Some(Box::new(subnet));
+    }
+}

@@ -1,0 +1,356 @@
+//! What a manager does beside routes: lanes, partitions, caches, refusals, groups and notices.
+
+use std::time::Duration;
+
+use ib_link::Remote;
+use ib_sim::{Packet, Payload};
+use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, RoutingConfig, SmConfig};
+use ib_types::{Gid, PKey, QKey, Qpn, ServiceLevel};
+use ib_wire::mad::sa::{
+    ComponentMask, InformInfo, JoinState, MCMemberRecord, NodeRecord, SaNotice,
+};
+use ib_wire::mad::sm::{PortState, SlToVl, VlArbitration};
+use ib_wire::mad::smp;
+use ib_wire::mad::{AttributeId, MadStatus, Method, TransactionId};
+use ib_wire::packet::{Bth, Deth, Opcode};
+
+use crate::lab::{ASKER, Lab};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn routed_with(engines: &str) -> RoutingConfig {
+    RoutingConfig { engines: engines.parse().expect("engines"), ..RoutingConfig::default() }
+}
+
+fn up(kind: &str, config: SmConfig) -> Lab {
+    let mut lab = Lab::new(kind);
+    lab.add(0, config);
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab
+}
+
+#[test]
+fn ports_are_told_their_lanes_once() {
+    let sl2vl = PortQos::lanes("3,2,1,0,3,2,1,0,3,2,1,0,3,2,1,15").unwrap();
+    let low = PortQos::turns("0:7,1:5,12:3").unwrap();
+    let swe = PortQos { sl2vl, max_vls: 4, vlarb_low: low, high_limit: 9, ..PortQos::default() };
+    let qos = Some(QosConfig { switch_external: swe, ..QosConfig::default() });
+    let mut lab = up("torus 3x3 hosts=1", SmConfig { qos, ..SmConfig::default() });
+    let written = lab.stations[0].last().written;
+    assert!(written.sl_to_vl_tables > 9 * 5 && written.arbitration_blocks > 9 * 5, "{written:?}");
+    let leaf = lab.sim.peer(lab.host(3)).unwrap();
+    let number = lab.sim.place(leaf).1;
+    let info = lab.sim.port_info(leaf);
+    assert_eq!((info.operational_vls.lanes(), info.vl_high_limit), (Some(4), 9));
+    assert_eq!(lab.sim.port_info(lab.host(3)).operational_vls.lanes(), Some(4), "both ends agree");
+    let lid = lab.sim.port_info(lab.sim.find_port(lab.sim.place(leaf).0, 0).unwrap()).lid;
+    let mut asker = lab.asker(1);
+    let mut get = |lab: &mut Lab, id, modifier| {
+        let mad = smp::lid_request(Method::GET, TransactionId(0), (id, modifier));
+        *lab.ask(&mut asker, Remote::smi(lid), mad).mad()
+    };
+    let read = get(&mut lab, AttributeId::SL_TO_VL, SlToVl::modifier(1, number));
+    let read: SlToVl = read.attribute().unwrap();
+    assert_eq!(read.lanes, sl2vl);
+    let read = get(&mut lab, AttributeId::VL_ARBITRATION, 1 << 16 | u32::from(number));
+    let read: VlArbitration = read.attribute().unwrap();
+    let turns = read.entries.map(|turn| (turn.lane.get(), turn.weight));
+    assert_eq!(turns[..4], [(0, 7), (1, 5), (0, 3), (0, 0)], "lane 12 is lane 0 of four");
+    let now = lab.sim.now();
+    lab.stations[0].manager.sweep(now);
+    lab.run_while(|lab| lab.stations[0].reports.len() < 2);
+    let written = lab.stations[0].last().written;
+    assert_eq!((written.sl_to_vl_tables, written.arbitration_blocks), (0, 0), "{written:?}");
+    lab.check();
+}
+
+#[test]
+fn lash_without_lanes_is_warned_of() {
+    let config = SmConfig { routing: routed_with("lash,no_fallback"), ..SmConfig::default() };
+    let lab = up("torus 5x5 hosts=1", config.clone());
+    let [warning] = &lab.stations[0].warnings[..] else { panic!("{:?}", lab.stations[0].warnings) };
+    assert!(warning.contains("service levels") && warning.contains("-Q"), "{warning}");
+    let lab = up("torus 5x5 hosts=1", SmConfig { qos: Some(QosConfig::default()), ..config });
+    assert_eq!(lab.stations[0].warnings, [""; 0]);
+}
+
+#[test]
+fn switches_let_pass_what_their_hosts_may_say() {
+    let text = "Default=0x7fff:ALL=full;\nstorage=0x0123:0x1=full,ALL=limited;\n";
+    let partitions = Partitions::read("test", text.as_bytes()).unwrap();
+    for (part_enforce, wanted) in [
+        (PartEnforce::Both, (true, true)),
+        (PartEnforce::In, (true, false)),
+        (PartEnforce::Out, (false, true)),
+        (PartEnforce::Off, (false, false)),
+    ] {
+        let partitions = partitions.clone();
+        let lab =
+            up("torus 3x3 hosts=1", SmConfig { part_enforce, partitions, ..SmConfig::default() });
+        let host = lab.host(4);
+        let leaf = lab.sim.peer(host).unwrap();
+        let info = lab.sim.port_info(leaf);
+        let bits = (info.partition_enforcement_inbound, info.partition_enforcement_outbound);
+        assert_eq!(bits, wanted, "{part_enforce:?}");
+        let keys = |port| lab.sim.p_keys(port)[..3].to_vec();
+        assert_eq!(keys(host), [PKey(0xffff), PKey(0x0123), PKey(0)]);
+        if part_enforce == PartEnforce::Off {
+            continue;
+        }
+        assert_eq!(keys(leaf), keys(host));
+        let (switch, _) = lab.sim.place(leaf);
+        let between = (1..=8).filter_map(|number| lab.sim.find_port(switch, number));
+        for port in between.filter(|&port| port != leaf && lab.sim.peer(port).is_some()) {
+            let info = lab.sim.port_info(port);
+            assert!(!info.partition_enforcement_inbound, "switches trust each other");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_reboots_and_a_leaf_that_bounces_cost_no_routing() {
+    let config = SmConfig {
+        use_ucast_cache: true,
+        routing: routed_with("updn,no_fallback"),
+        ..SmConfig::default()
+    };
+    let mut lab = up("xgft 2,3,3 1,2,2", config);
+    let counters = |lab: &Lab| {
+        let counters = lab.stations[0].manager.counters();
+        (counters.routings, counters.cached)
+    };
+    assert_eq!(counters(&lab), (1, 0));
+    let name = |lab: &Lab, port| lab.sim.node_name(lab.sim.place(port).0).to_owned();
+    let host = lab.host(5);
+    let leaf = lab.sim.peer(lab.host(8)).unwrap();
+    let mut cached = 0;
+    for victim in [name(&lab, host), name(&lab, leaf)] {
+        for state in ["off", "on"] {
+            let (before, nodes) = (counters(&lab), lab.stations[0].last().nodes);
+            lab.command(&format!("power \"{victim}\" {state}"));
+            lab.run_while(|lab| {
+                let now = lab.stations[0].last().nodes;
+                if state == "off" { now >= nodes } else { now <= nodes }
+            });
+            lab.run_for(SECOND);
+            let after = counters(&lab);
+            assert_eq!(after.0, 1, "{victim} {state}");
+            assert!(after.1 > before.1, "{victim} {state}");
+            cached = after.1;
+        }
+        lab.check();
+    }
+    assert!(lab.stations[0].last().cached);
+    // A link between switches is another matter.
+    let up = (1..=20).filter_map(|number| lab.sim.find_port(lab.sim.place(leaf).0, number));
+    let mut up = up.filter(|&port| {
+        let peer = lab.sim.peer(port);
+        peer.is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
+    });
+    let port = up.next().unwrap();
+    let number = lab.sim.place(port).1;
+    lab.command(&format!("unlink \"{}\"[{number}]", name(&lab, port)));
+    lab.run_while(|lab| counters(lab).0 < 2);
+    lab.run_for(SECOND);
+    lab.check();
+    assert_eq!(counters(&lab), (2, cached));
+}
+
+#[test]
+fn credit_loops_are_warned_of_at_first_and_refused_when_asked_or_later() {
+    let config = SmConfig { routing: routed_with("minhop"), ..SmConfig::default() };
+    let lab = up("torus 5 hosts=1", config.clone());
+    let [warning] = &lab.stations[0].warnings[..] else { panic!("{:?}", lab.stations[0].warnings) };
+    assert!(warning.contains("2 credit loops") && warning.contains("deadlock"), "{warning}");
+    lab.check();
+    // The same is fatal when it is asked for.
+    let mut lab = Lab::new("torus 5 hosts=1");
+    lab.add(0, SmConfig { refuse_credit_loops: true, ..config.clone() });
+    lab.run_for(5 * SECOND);
+    let station = &lab.stations[0];
+    assert_eq!(station.reports.len(), 0);
+    let [refusal] = &station.refusals[..] else { panic!("said once: {:?}", station.refusals) };
+    assert!(refusal.contains("2 credit loops") && refusal.contains("refused"), "{refusal}");
+    assert_ne!(lab.sim.port_info(lab.host(2)).port_state, PortState::ACTIVE);
+    // A ring that is closed while it is managed.
+    let mut lab = Lab::new("torus 5 hosts=1");
+    let ring = |lab: &Lab| {
+        let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).unwrap());
+        let ports = (1..=8).filter_map(|number| lab.sim.find_port(switch, number));
+        let mut ports = ports.filter(|&port| {
+            lab.sim.peer(port).is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
+        });
+        let port = ports.next().unwrap();
+        format!("\"{}\"[{}]", lab.sim.node_name(switch), lab.sim.place(port).1)
+    };
+    let cut = ring(&lab);
+    lab.command(&format!("unlink {cut}"));
+    lab.add(0, config);
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    assert_eq!(lab.stations[0].warnings, [""; 0]);
+    let tables = |lab: &Lab| {
+        let nodes = lab.sim.node_ids().filter(|&node| lab.sim.is_switch(node));
+        nodes.map(|node| lab.sim.forwarding_table(node).to_vec()).collect::<Vec<_>>()
+    };
+    let before = tables(&lab);
+    lab.command(&format!("relink {cut}"));
+    lab.run_while(|lab| lab.stations[0].refusals.is_empty());
+    lab.run_for(30 * SECOND);
+    let station = &lab.stations[0];
+    assert_eq!(station.refusals.len(), 1, "{:?}", station.refusals);
+    assert!(station.refusals[0].contains("those in use have none"), "{:?}", station.refusals);
+    assert_eq!(tables(&lab), before);
+}
+
+#[test]
+fn members_of_a_group_get_each_packet_once() {
+    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
+    let members = [1, 4, 7];
+    let gid = |lab: &Lab, host| {
+        let port = lab.sim.link_port(lab.host(host));
+        port.gid()
+    };
+    let mut mgid = Gid(0);
+    let mut mlid = 0;
+    for host in members {
+        let mut asker = lab.asker(host);
+        let wanted = MCMemberRecord {
+            mgid,
+            port_gid: gid(&lab, host),
+            q_key: QKey(0x1234),
+            p_key: PKey::DEFAULT,
+            join_state: JoinState::FULL_MEMBER,
+            scope: 2,
+            ..MCMemberRecord::zeroed()
+        };
+        let mask = ComponentMask::of(if mgid == Gid(0) {
+            &[1, 2, 6, 7, 12, 13, 15, 16]
+        } else {
+            &[0, 1, 16]
+        });
+        let answer = lab.ask_records(&mut asker, (Method::SET, mask), &wanted);
+        assert_eq!(answer.status(), MadStatus::OK, "host {host}");
+        let joined: MCMemberRecord = answer.mad().attribute().unwrap();
+        (mgid, mlid) = (joined.mgid, joined.mlid);
+        assert!(mlid >= 0xc000);
+    }
+    lab.run_for(SECOND);
+    assert_eq!(delivered(&mut lab, 4, mlid), [1, 7]);
+    // A port that is left out takes part no more.
+    let mut asker = lab.asker(7);
+    let gone = MCMemberRecord {
+        mgid,
+        port_gid: gid(&lab, 7),
+        join_state: JoinState::FULL_MEMBER,
+        ..MCMemberRecord::zeroed()
+    };
+    let what = (Method::DELETE, ComponentMask::of(&[0, 1, 16]));
+    assert_eq!(lab.ask_records(&mut asker, what, &gone).status(), MadStatus::OK);
+    lab.run_for(SECOND);
+    assert_eq!(delivered(&mut lab, 4, mlid), [1]);
+}
+
+/// Sends a packet to a group and returns the hosts that got it, as often as they did.
+fn delivered(lab: &mut Lab, from: usize, mlid: u16) -> Vec<usize> {
+    let hosts = lab.hosts();
+    for host in 0..hosts {
+        lab.sim.open(lab.host(host));
+    }
+    let packet = Packet {
+        slid: lab.lid(from),
+        dlid: mlid,
+        sl: ServiceLevel::default(),
+        grh: None,
+        payload: Payload::Transport(datagram()),
+    };
+    lab.sim.send_packet(lab.host(from), packet);
+    lab.run_for(SECOND);
+    let mut got = Vec::new();
+    for host in 0..hosts {
+        while lab.sim.receive_packet(lab.host(host)).is_some() {
+            got.push(host);
+        }
+    }
+    got
+}
+
+/// Returns a UD packet to a group from its BTH on.
+fn datagram() -> Vec<u8> {
+    let bth = Bth { opcode: Opcode::UD_SEND_ONLY, ..Bth::default() };
+    let mut bytes = vec![0; Bth::LENGTH + Deth::LENGTH + 4];
+    bth.emit(bytes[..Bth::LENGTH].first_chunk_mut().expect("12 bytes"));
+    let deth = Deth { q_key: QKey(0x1234), source: Qpn::truncated(9) };
+    deth.emit(bytes[Bth::LENGTH..].first_chunk_mut().expect("8 bytes"));
+    bytes
+}
+
+#[test]
+fn who_subscribes_is_told_of_ports_that_go_and_come() {
+    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
+    let mut asker = lab.asker(2);
+    let info = InformInfo {
+        lid_range_begin: 0xffff,
+        is_generic: 1,
+        subscribe: 1,
+        notice_type: 0xffff,
+        trap: 0xffff,
+        qpn: Qpn::truncated(ASKER),
+        producer: 0xff_ffff,
+        ..InformInfo::zeroed()
+    };
+    let answer = lab.ask_records(&mut asker, (Method::SET, ComponentMask::of(&[])), &info);
+    assert_eq!(answer.status(), MadStatus::OK);
+    let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
+    lab.command(&format!("power \"{name}\" off"));
+    let end = lab.sim.now() + 5 * SECOND;
+    while lab.sim.now() < end {
+        lab.listen(&mut asker);
+    }
+    let told = |asker: &crate::lab::Asker| -> Vec<u16> {
+        let notices = asker.told.iter().filter_map(|it| it.mad.attribute());
+        notices.map(|it: SaNotice| it.notice.trap.0).collect()
+    };
+    assert!(told(&asker).contains(&65), "{:?}", told(&asker));
+    assert!(told(&asker).contains(&128), "{:?}", told(&asker));
+    asker.told.clear();
+    lab.command(&format!("power \"{name}\" on"));
+    let end = lab.sim.now() + 5 * SECOND;
+    while lab.sim.now() < end {
+        lab.listen(&mut asker);
+    }
+    assert_eq!(told(&asker).iter().filter(|&&trap| trap == 64).count(), 1, "{:?}", told(&asker));
+}
+
+#[test]
+fn a_trap_that_was_taken_is_not_repeated() {
+    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
+    let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
+    lab.command(&format!("power \"{name}\" off"));
+    lab.run_for(20 * SECOND);
+    assert_eq!(lab.stations[0].traps, 1);
+    let counters = lab.stations[0].manager.counters();
+    assert_eq!((counters.traps, counters.sweeps), (1, 2));
+}
+
+#[test]
+fn what_never_answers_is_asked_less_and_less_often() {
+    let mut lab = Lab::new("torus 3x3 hosts=1");
+    let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
+    lab.command(&format!("mkey \"{name}\" 0x77 1"));
+    let config = SmConfig { sweep_interval: Some(300 * SECOND), ..SmConfig::default() };
+    lab.add(0, config);
+    lab.run_for(60 * SECOND);
+    let sweeps = lab.stations[0].manager.counters().sweeps;
+    assert!((4..=10).contains(&sweeps), "{sweeps}");
+}
+
+#[test]
+fn many_records_arrive_whole() {
+    let mut lab = up("xgft 2,8,8 1,2,4", SmConfig::default());
+    let mut asker = lab.asker(3);
+    let all = (Method::GET_TABLE, ComponentMask::of(&[]));
+    let answer = lab.ask_records(&mut asker, all, &NodeRecord::zeroed());
+    let nodes = lab.sim.node_ids().count();
+    assert_eq!(answer.records::<NodeRecord>().count(), nodes);
+    assert!(answer.is_reassembled(), "{nodes} records are more than a datagram holds");
+}
