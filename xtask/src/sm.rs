@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use conformance::opensm::umad2sim;
-use conformance::sm::allowed::ALLOWED;
+use conformance::sm::allowed::{ALLOWED, ALSO};
 use conformance::sm::cases::{Case, cases, wrong_cases};
 use conformance::sm::scene::Gear;
 
@@ -100,6 +100,9 @@ pub(crate) fn run(args: &Args) -> Chored {
 /// Prints what may differ between the answers of two managers.
 fn list_allowed() {
     eprintln!("what is not compared in answers:");
+    for (what, reason) in ALSO {
+        eprintln!("  all: {what}: {reason}");
+    }
     for allowed in ALLOWED {
         let programs = match allowed.programs {
             [] => "all".to_owned(),
@@ -118,12 +121,8 @@ struct Ended {
 
 fn run_case(case: &Case, gear: &Gear, place: &Path) -> Ended {
     match case.run(gear, place) {
-        Ok(checked) => {
-            Ended { checks: checked.checks, faults: checked.faults, note: checked.note }
-        }
-        Err(error) => {
-            Ended { checks: 0, faults: vec![error.to_string()], note: String::new() }
-        }
+        Ok(checked) => Ended { checks: checked.checks, faults: checked.faults, note: checked.note },
+        Err(error) => Ended { checks: 0, faults: vec![error.to_string()], note: String::new() },
     }
 }
 

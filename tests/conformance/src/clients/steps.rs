@@ -90,8 +90,7 @@ fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
 fn check_tables(stage: &mut Stage<'_>, dump_lfts: &str) -> Result<(), StageError> {
     let dump = stage.manager.dump("opensm-lfts.dump")?;
     let (expected, mut found) = (tables::parse(&dump), tables::parse(dump_lfts));
-    for (guid, lid, question) in
-        tables::last_block(stage.setup.fabric, &stage.seat.node, &expected)
+    for (guid, lid, question) in tables::last_block(stage.setup.fabric, &stage.seat.node, &expected)
     {
         let (answer, kept) = stage.hear(&question)?;
         let port = tables::first_entry(&answer.output);

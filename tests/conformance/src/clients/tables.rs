@@ -55,9 +55,7 @@ pub fn last_block(fabric: &Fabric, node: &str, expected: &Tables) -> Vec<(Guid, 
     let Some(start) = expect::seat_port(fabric, node) else { return Vec::new() };
     let routes = expect::directed_routes(fabric, start).into_iter();
     let switches = routes.filter(|&(id, _)| fabric.node(id).kind.is_switch());
-    let question = |route: &str| {
-        Question::new(&format!("smpdump -D {route} 0x19 {}", lid / BLOCK))
-    };
+    let question = |route: &str| Question::new(&format!("smpdump -D {route} 0x19 {}", lid / BLOCK));
     switches.map(|(id, route)| (fabric.node(id).guid, lid, question(&route))).collect()
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ib_topology::Fabric;
 
-use super::allowed::ALLOWED;
+use super::allowed::{ALLOWED, without_order};
 use super::ours;
 use super::questions;
 use super::scene::{Checked, Gear, Outcome, Scene};
@@ -70,24 +70,10 @@ fn ask(scene: &mut Scene<'_>) -> Result<Answers, StageError> {
     let mut answers = Answers::new();
     for question in questions::all(&actors) {
         let (answer, kept) = scene.hear(&question)?;
-        let text = sorted(&normal_but(&question, &answer, ALLOWED));
+        let text = without_order(&normal_but(&question, &answer, ALLOWED));
         answers.push((question.to_string(), text, kept));
     }
     Ok(answers)
-}
-
-/// Puts the records of an answer into an order: a table has none.
-fn sorted(text: &str) -> String {
-    let (errors, lines): (Vec<&str>, Vec<&str>) =
-        text.lines().partition(|line| line.starts_with("stderr: "));
-    let starts = |line: &str| line.ends_with(" dump:") && !line.starts_with(char::is_whitespace);
-    let first = lines.iter().position(|line| starts(line)).unwrap_or(lines.len());
-    let (head, records) = lines.split_at(first);
-    let mut records: Vec<&[&str]> =
-        records.chunk_by(|_, next| !starts(next)).collect();
-    records.sort_unstable();
-    let records = records.concat();
-    [head, &records, &errors].concat().join("\n")
 }
 
 fn compare(theirs: &Answers, ours: &Answers, checked: &mut Checked) {
@@ -108,6 +94,3 @@ fn compare(theirs: &Answers, ours: &Answers, checked: &mut Checked) {
     });
     checked.note = format!("{} answers", ours.len());
 }
-
-#[cfg(test)]
-mod tests;

@@ -88,8 +88,7 @@ fn flows(scene: &mut Scene<'_>, plan: Plan, whole: bool) -> Result<Vec<Flow>, St
         let log = work.join(format!("osmtest-{name}.log"));
         let line = format!("osmtest -f {name} -i {} -l {}", inventory.display(), log.display());
         let limit = Duration::from_secs(120);
-        let (answer, kept) =
-            scene.hear(&Question { limit, ..Question::new(&line).on(&node) })?;
+        let (answer, kept) = scene.hear(&Question { limit, ..Question::new(&line).on(&node) })?;
         let passed = answer.code == Some(0) && answer.output.contains("\" PASS");
         let last = answer.output.lines().chain(answer.errors.lines()).last().unwrap_or_default();
         flows.push(Flow { name, passed, said: format!("{last} ({})", kept.display()) });
@@ -110,8 +109,11 @@ fn compare(theirs: &[Flow], ours: &[Flow], checked: &mut Checked) {
     }
     // Flows that pass with nobody show nothing.
     checked.check(FLOWS.iter().all(|flow| passed.contains(flow)), || {
-        let failed: Vec<String> =
-            theirs.iter().filter(|flow| !flow.passed).map(|f| format!("{}: {}", f.name, f.said)).collect();
+        let failed: Vec<String> = theirs
+            .iter()
+            .filter(|flow| !flow.passed)
+            .map(|f| format!("{}: {}", f.name, f.said))
+            .collect();
         format!("osmtest does not pass with OpenSM: {}", failed.join("\n"))
     });
     checked.note = format!("flows {passed}");

@@ -181,12 +181,7 @@ pub fn run(scene: &mut Scene<'_>, plan: Plan, play: Play) -> Result<(), StageErr
 }
 
 /// Starts a manager on a node.
-fn start(
-    scene: &mut Scene<'_>,
-    who: Who,
-    node: &str,
-    play: &Play,
-) -> Result<Running, StageError> {
+fn start(scene: &mut Scene<'_>, who: Who, node: &str, play: &Play) -> Result<Running, StageError> {
     let [theirs, ours] = play.priorities;
     Ok(match who {
         Who::OpenSm => {
@@ -218,19 +213,12 @@ fn governs(
         shown = expect::field(&answer.output, "SMLid").unwrap_or("none").to_owned();
         Ok(shown == at.lid.to_string())
     })?;
-    scene.check(told, || {
-        format!("a port has SMLid {shown}, not {} of {}", at.lid, who.name())
-    });
+    scene.check(told, || format!("a port has SMLid {shown}, not {} of {}", at.lid, who.name()));
     Ok(is && told)
 }
 
 /// Waits until a manager says that it stands by.
-fn waits(
-    scene: &mut Scene<'_>,
-    who: Who,
-    at: &Place,
-    limit: Duration,
-) -> Result<bool, StageError> {
+fn waits(scene: &mut Scene<'_>, who: Who, at: &Place, limit: Duration) -> Result<bool, StageError> {
     is(scene, who, at, "STANDBY", limit)
 }
 
@@ -250,7 +238,11 @@ fn is(
     })?;
     scene.check(good, || {
         let last = said.lines().last().unwrap_or("nothing");
-        format!("{} at LID {} is not {state} after {limit:?}: sminfo says {last}", who.name(), at.lid)
+        format!(
+            "{} at LID {} is not {state} after {limit:?}: sminfo says {last}",
+            who.name(),
+            at.lid
+        )
     });
     Ok(good)
 }

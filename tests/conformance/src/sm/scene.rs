@@ -283,7 +283,8 @@ fn read_lids(text: &str) -> BTreeMap<Guid, u16> {
     };
     let mut in_adapter = false;
     for line in text.lines() {
-        let between = |open, close| line.split_once(open)?.1.split_once(close).map(|(guid, _)| guid);
+        let between =
+            |open, close| line.split_once(open)?.1.split_once(close).map(|(guid, _)| guid);
         if line.starts_with("Switch") {
             in_adapter = false;
             add(between("\"S-", "\""), line);

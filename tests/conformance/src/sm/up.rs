@@ -56,10 +56,7 @@ pub fn comes_up(
 }
 
 /// Checks that every link is active at both ends, and that nothing is missing.
-pub(super) fn all_active(
-    scene: &mut Scene<'_>,
-    expected: &Expected<'_>,
-) -> Result<(), StageError> {
+pub(super) fn all_active(scene: &mut Scene<'_>, expected: &Expected<'_>) -> Result<(), StageError> {
     let (answer, kept) = scene.hear(&patient("iblinkinfo"))?;
     let found = expect::link_ends(&answer.output, expected.plan.speed);
     let ends = 2 * expected.fabric.link_count();
@@ -131,7 +128,10 @@ fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageErro
     let names = ["ibfabric route", "the switches"];
     let differences = tables::differences_between(names, computed, &found);
     scene.check(differences.is_empty(), || {
-        format!("the tables of ibfabric route and of dump_lfts differ:{differences}\n{}", kept.display())
+        format!(
+            "the tables of ibfabric route and of dump_lfts differ:{differences}\n{}",
+            kept.display()
+        )
     });
     Ok(())
 }

@@ -4,9 +4,9 @@ use std::io;
 
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink, Remote, UpperBits};
 use ib_types::{Instant, QKey, Qpn, ServiceLevel};
+use ib_wire::mad::Mad;
 use ib_wire::mad::sm::{NodeInfo, PortInfo};
 use ib_wire::mad::smp::PERMISSIVE_LID;
-use ib_wire::mad::{Mad, MgmtClass};
 
 use super::{Attach, Client, ClientError, Inbox, Outbox};
 use crate::clock;
@@ -129,9 +129,6 @@ impl MadLink for IbsimLink {
         let mut mad = datagram.mad;
         if !mad.method().is_response() {
             mad.set_transaction_id(self.upper_bits.strip(mad.transaction_id()));
-        } else if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {
-            // Clients step no hop pointers: ibsim takes nothing else than zero, in both directions.
-            mad.set_hop_pointer(0);
         }
         let dlid = datagram.remote.lid;
         self.outbox.push(&Request {
