@@ -1,4 +1,4 @@
-//! Long runs: of the fuzz targets, and of the simulator among random faults.
+//! Long runs: of the fuzz targets, and of the simulator and subnet managers among random faults.
 
 use std::process::Command;
 
@@ -15,26 +15,34 @@ pub(crate) struct Args {
     /// Runs the discovery of fabrics with random faults with so many seeds, and no fuzz target.
     #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only"])]
     runs: Option<u64>,
+    /// Runs fabrics that break while they are managed with so many seeds, and no fuzz target.
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs"])]
+    managed: Option<u64>,
     /// The first of the seeds.
-    #[arg(long, value_name = "SEED", requires = "runs", default_value_t = 0)]
+    #[arg(long, value_name = "SEED", conflicts_with_all = ["seconds", "only"], default_value_t = 0)]
     first: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Chored {
-    match args.runs {
-        Some(runs) => discover(args.first, runs),
-        None => fuzz(args),
+    match (args.runs, args.managed) {
+        (Some(runs), _) => {
+            seeds("ib-sim", "campaign", "a_discovery_among_faults", ("SIM", args.first, runs))
+        }
+        (_, Some(runs)) => {
+            seeds("ib-sm", "subnet", "a_managed_fabric_among_faults", ("SM", args.first, runs))
+        }
+        (None, None) => fuzz(args),
     }
 }
 
-/// Runs the test that `cargo test` runs a few times.
-fn discover(first: u64, runs: u64) -> Chored {
+/// Runs a test with many seeds that `cargo test` runs with a few.
+fn seeds(package: &str, file: &str, test: &str, (prefix, first, runs): (&str, u64, u64)) -> Chored {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["test", "--release", "--package", "ib-sim", "--test", "campaign"])
-        .args(["--", "--nocapture", "a_discovery_among_faults"])
-        .env("SIM_FIRST", first.to_string())
-        .env("SIM_RUNS", runs.to_string())
+        .args(["test", "--release", "--package", package, "--test", file])
+        .args(["--", "--nocapture", test])
+        .env(format!("{prefix}_FIRST"), first.to_string())
+        .env(format!("{prefix}_RUNS"), runs.to_string())
         .current_dir(root())
         .status()?;
     if status.success() { Ok(()) } else { Err("a run among faults failed".into()) }

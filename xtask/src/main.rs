@@ -63,7 +63,7 @@ enum Chore {
         what: Bench,
     },
     /// Runs every fuzz target, which needs cargo-fuzz and a nightly toolchain, or many discoveries of
-    /// fabrics with random faults.
+    /// fabrics with random faults, with and without subnet managers.
     Campaign(campaign::Args),
 }
 

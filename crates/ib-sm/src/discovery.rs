@@ -2,13 +2,19 @@
 //!
 //! It starts at the manager's own port and goes over every link that is up, through switches only.
 //! Every probe is asked once; what does not answer is left out and named.
+//!
+//! When it is known which nodes have changed, only these are asked again: first all that they say of
+//! their ports, then, over ways that avoid the links that have gone, what is behind those that have
+//! come up. Where that does not fit what was known, or something does not answer, everything has to
+//! be explored.
 
 use std::collections::VecDeque;
 
 use ib_mad::{Failure, Message};
 use ib_types::{Lid, NodeKind, PKey};
 use ib_wire::mad::sm::{
-    CapabilityMask, LinearForwardingBlock, NodeInfo, PKeyTable, PortInfo, SmInfo, SwitchInfo,
+    CapabilityMask, LinearForwardingBlock, NodeInfo, PKeyTable, PortInfo, PortState, SmInfo,
+    SwitchInfo,
 };
 use ib_wire::mad::smp::{self, MAX_HOPS};
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, TransactionId};
@@ -51,6 +57,32 @@ pub(crate) struct Discovery {
     waiting: usize,
     faults: Vec<Fault>,
     crowded: bool,
+    /// What the ports of changed nodes have told, until all of them have.
+    again: Option<Again>,
+    /// Whether only a part of the subnet is explored.
+    partial: bool,
+    /// Whether nodes or links have come or gone, as far as a partial exploration can tell.
+    reshaped: bool,
+}
+
+/// Ports of changed nodes.
+#[derive(Debug, Default)]
+struct Again {
+    /// The ports whose links have gone.
+    lost: Vec<Place>,
+    /// The ports whose links have come up.
+    risen: Vec<Place>,
+}
+
+/// What came of an exploration.
+#[derive(Debug)]
+pub(crate) struct Explored {
+    pub(crate) found: Found,
+    pub(crate) faults: Vec<Fault>,
+    /// Whether nothing but settings has changed since the exploration before.
+    pub(crate) same_shape: bool,
+    /// Whether it was partial and has to be repeated in full.
+    pub(crate) failed: bool,
 }
 
 impl Discovery {
@@ -60,8 +92,31 @@ impl Discovery {
         Self { queue, ..Self::default() }
     }
 
+    /// Asks nodes again that have changed since a subnet was explored.
+    pub(crate) fn again(found: Found, changed: impl IntoIterator<Item = NodeIndex>) -> Self {
+        let mut queue = VecDeque::new();
+        for node in changed {
+            queue.push_back(Probe::Description(node));
+            let known = found.node(node);
+            if known.kind.is_switch() {
+                queue.push_back(Probe::Switch(node));
+            }
+            let first = u8::from(!known.kind.is_switch());
+            let ports = (first..=known.info.num_ports).map(|port| node.at(port));
+            let reached = |place: &Place| known.kind.is_switch() || found.is_end_port(*place);
+            queue.extend(ports.filter(reached).map(Probe::Port));
+        }
+        Self { found, queue, again: Some(Again::default()), partial: true, ..Self::default() }
+    }
+
     /// Returns the next probe and the request that asks it.
     pub(crate) fn next(&mut self) -> Option<(Probe, Mad)> {
+        if self.queue.is_empty()
+            && self.waiting == 0
+            && let Some(again) = self.again.take()
+        {
+            self.follow(&again);
+        }
         let probe = self.queue.pop_front()?;
         self.waiting += 1;
         let (id, modifier, route) = match &probe {
@@ -88,12 +143,46 @@ impl Discovery {
 
     /// Returns true when nothing is left to ask and every probe has ended.
     pub(crate) fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.waiting == 0
+        self.queue.is_empty() && self.waiting == 0 && self.again.is_none()
     }
 
     /// Returns what was found, and what is wrong with it.
-    pub(crate) fn finish(self) -> (Found, Vec<Fault>) {
-        (self.found, self.faults)
+    pub(crate) fn finish(self) -> Explored {
+        let Self { found, faults, partial, reshaped, .. } = self;
+        let failed = partial && !faults.is_empty();
+        Explored { found, faults, same_shape: partial && !reshaped, failed }
+    }
+
+    /// Goes on from what the ports of changed nodes have told.
+    fn follow(&mut self, again: &Again) {
+        let ends = again.lost.iter().chain(&again.risen);
+        let pairs: Vec<(Place, Option<Place>)> =
+            ends.map(|&end| (end, self.found.port(end).peer)).collect();
+        if pairs.is_empty() {
+            return;
+        }
+        self.reshaped = true;
+        let named =
+            |found: &Found, place: Place| (found.node(place.node).info.node_guid, place.port);
+        let lost: Vec<_> = again.lost.iter().filter_map(|&it| self.found.port(it).peer).collect();
+        let lost: Vec<_> = lost.into_iter().map(|it| named(&self.found, it)).collect();
+        let risen: Vec<_> = again.risen.iter().map(|&it| named(&self.found, it)).collect();
+        // What hung on a link that has come up again may have been reset, or be something else.
+        for (end, peer) in pairs {
+            self.found.part(end, peer);
+        }
+        self.found.prune();
+        for (guid, port) in lost {
+            let Some(node) = self.found.find(guid) else { continue };
+            if self.found.node(node).kind.is_switch() {
+                self.queue.push_back(Probe::Switch(node));
+            }
+            self.queue.push_back(Probe::Port(node.at(port)));
+        }
+        for (guid, port) in risen {
+            let Some(node) = self.found.find(guid) else { continue };
+            self.reach_over(node.at(port));
+        }
     }
 
     /// Takes the end of a probe. The tables of switches that are not known yet are read into `tables`.
@@ -148,7 +237,8 @@ impl Discovery {
         if let Some(what) = absurdity(kind, &info) {
             return self.faults.push(Fault::Absurd { at: reached(&kind), what });
         }
-        let node = match self.found.find(info.node_guid) {
+        let known = self.found.find(info.node_guid);
+        let node = match known {
             Some(node) => {
                 let known = self.found.node(node);
                 let same = known.kind == kind
@@ -184,6 +274,10 @@ impl Discovery {
         }
         if !kind.is_switch() {
             self.reach_port(place, &info, route);
+        } else if self.partial && known.is_some() {
+            // It may have been reset.
+            self.queue.push_back(Probe::Switch(node));
+            self.queue.extend((0..=info.num_ports).map(|port| Probe::Port(node.at(port))));
         }
     }
 
@@ -246,13 +340,35 @@ impl Discovery {
             self.found.port_mut(place).p_keys = vec![empty; blocks.into()];
             self.queue.extend((0..blocks).map(|block| Probe::PKeys { place, block }));
         }
+        self.found.managers.remove(&place);
         if is_end_port && !own && info.capability_mask.contains(CapabilityMask::SM) {
             self.queue.push_back(Probe::Manager(place));
+        }
+        if let Some(again) = &mut self.again {
+            return again.take(place, &self.found);
         }
         // Nothing passes through adapters and routers but what starts there.
         if place.port == 0 || !self.found.port(place).is_up() || !(kind.is_switch() || own) {
             return;
         }
+        if self.partial
+            && let Some(peer) = self.found.port(place).peer
+        {
+            let init = |place| {
+                let info = self.found.port(place).info.as_ref();
+                info.is_none_or(|info| info.port_state == PortState::INIT)
+            };
+            // Where a link has come up again, both ends are as new.
+            if !init(place) || init(peer) {
+                return;
+            }
+            self.queue.push_back(Probe::Port(peer));
+        }
+        self.reach_over(place);
+    }
+
+    /// Asks who is at the other end of a port's link.
+    fn reach_over(&mut self, place: Place) {
         let route = self.found.route(place);
         if route.len() == usize::from(MAX_HOPS) {
             let what = format!("leads further than {MAX_HOPS} hops; what is behind is left out");
@@ -282,6 +398,26 @@ impl Discovery {
 
     fn name(&self, place: Place) -> PortName {
         self.found.name(place)
+    }
+}
+
+impl Again {
+    /// Takes note of what a port says now, and whether its link has come or gone.
+    fn take(&mut self, place: Place, found: &Found) {
+        let (port, kind) = (found.port(place), found.node(place.node).kind);
+        if place.port == 0 {
+            return;
+        }
+        let linked = port.peer.is_some();
+        let reset = port.info.as_ref().is_some_and(|info| info.port_state == PortState::INIT);
+        if linked && !port.is_up() {
+            self.lost.push(place);
+        } else if port.is_up()
+            && (!linked || reset)
+            && (kind.is_switch() || found.own == Some(place))
+        {
+            self.risen.push(place);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a sweep has found: nodes, their ports and the links between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use ib_types::{Guid, NodeKind, PKey};
 use ib_wire::mad::sm::{
@@ -167,5 +167,85 @@ impl Found {
         self.port_mut(one).peer = Some(other);
         self.port_mut(other).peer = Some(one);
         true
+    }
+
+    /// Parts a port from the one at the other end of its link.
+    pub(crate) fn part(&mut self, end: Place, peer: Option<Place>) {
+        self.port_mut(end).peer = None;
+        if let Some(peer) = peer {
+            self.port_mut(peer).peer = None;
+        }
+    }
+
+    /// Removes what cannot be reached any more from the own port, and finds the shortest ways to the
+    /// rest.
+    pub(crate) fn prune(&mut self) {
+        let Some(own) = self.own else { return };
+        for node in &mut self.nodes {
+            for port in &mut node.ports {
+                port.route = None;
+            }
+        }
+        let mut reached = vec![false; self.nodes.len()];
+        let mut queue = VecDeque::new();
+        self.reach(own, Route::default(), &mut reached, &mut queue);
+        while let Some(node) = queue.pop_front() {
+            for port in 0..=self.node(node).info.num_ports {
+                let place = node.at(port);
+                // Nothing passes through adapters and routers but what starts there.
+                let leads = self.node(node).kind.is_switch() || place == own;
+                let Some(peer) = self.port(place).peer.filter(|_| leads) else { continue };
+                let route = self.node(node).route.iter().copied().chain([port]).collect();
+                self.reach(peer, route, &mut reached, &mut queue);
+            }
+        }
+        self.retain(&reached);
+    }
+
+    /// Takes note that a way leads to a port.
+    fn reach(
+        &mut self,
+        place: Place,
+        route: Route,
+        reached: &mut [bool],
+        queue: &mut VecDeque<NodeIndex>,
+    ) {
+        let is_switch = self.node(place.node).kind.is_switch();
+        if !std::mem::replace(&mut reached[place.node.0 as usize], true) {
+            self.node_mut(place.node).route = route.clone();
+            queue.push_back(place.node);
+        }
+        if !is_switch {
+            self.port_mut(place).route.get_or_insert(route);
+        }
+    }
+
+    /// Removes all other nodes than those that are kept.
+    fn retain(&mut self, kept: &[bool]) {
+        let mut number = 0;
+        let new: Vec<Option<NodeIndex>> = kept
+            .iter()
+            .map(|&kept| {
+                kept.then(|| {
+                    number += 1;
+                    NodeIndex(number - 1)
+                })
+            })
+            .collect();
+        let moved = |place: Place| Some(new[place.node.0 as usize]?.at(place.port));
+        let mut keep = kept.iter();
+        self.nodes.retain(|_| *keep.next().expect("one for each node"));
+        for port in self.nodes.iter_mut().flat_map(|node| &mut node.ports) {
+            port.peer = port.peer.and_then(moved);
+        }
+        self.by_guid.retain(|_, node| {
+            new[node.0 as usize].is_some_and(|index| {
+                *node = index;
+                true
+            })
+        });
+        self.own = self.own.and_then(moved);
+        let managers = std::mem::take(&mut self.managers).into_iter();
+        self.managers = managers.filter_map(|(at, info)| Some((moved(at)?, info))).collect();
     }
 }

@@ -72,6 +72,8 @@ pub struct SubnetManager {
     fresh: bool,
     /// Whether the subnet has to be explored again.
     stale: bool,
+    /// The nodes that have told of changes, by GUID: if these are few, only they are asked again.
+    changed: BTreeSet<Guid>,
     /// Whether it has to be soon: something was not done, or a better manager is just coming.
     unsettled: bool,
     /// The switches whose tables are read again with the next look, by node GUID.
@@ -160,6 +162,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
+            changed: BTreeSet::new(),
             unsettled: false,
             doubtful: BTreeSet::new(),
             looks: 0,

@@ -56,7 +56,14 @@ impl SubnetManager {
             self.administration.tell(notice, issuer.unwrap_or(Gid(0)));
         }
         if changes_subnet(&notice) {
-            self.stale = true;
+            let at = self.subnet.as_ref().and_then(|subnet| {
+                let place = subnet.by_lid(notice.issuer_lid)?;
+                Some(subnet.found.node(place.node).info.node_guid)
+            });
+            match at {
+                Some(guid) => _ = self.changed.insert(guid),
+                None => self.stale = true,
+            }
         }
         self.counters.traps += 1;
         self.events.push_back(SmEvent::Trap(Box::new(notice)));

@@ -34,6 +34,8 @@ pub enum SmEvent {
 pub struct SmCounters {
     /// Heavy sweeps that have brought the subnet up.
     pub sweeps: u64,
+    /// Explorations that only asked nodes which had told of changes.
+    pub followed: u64,
     /// Looks for changes: light sweeps.
     pub looks: u64,
     /// How often routes were computed.

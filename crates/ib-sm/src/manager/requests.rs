@@ -100,10 +100,15 @@ impl SubnetManager {
             (Stage::Looking { waiting, .. }, Asked::Change(node)) => {
                 *waiting -= 1;
                 let info = result.ok().and_then(|answer| answer.mad().attribute::<SwitchInfo>());
-                let known = context.found.node(node).switch.map(|switch| switch.linear_fdb_top);
-                self.stale |= info.is_none_or(|info| {
-                    info.port_state_change || known != Some(info.linear_fdb_top)
-                });
+                let known = context.found.node(node);
+                let guid = known.info.node_guid;
+                let top = known.switch.map(|switch| switch.linear_fdb_top);
+                // A switch with another highest LID was reset or is managed by somebody else.
+                match info.filter(|info| top == Some(info.linear_fdb_top)) {
+                    None => self.stale = true,
+                    Some(info) if info.port_state_change => _ = self.changed.insert(guid),
+                    Some(_) => {}
+                }
             }
             (Stage::Looking { waiting, .. }, Asked::Audit { node, block }) => {
                 *waiting -= 1;

@@ -10,12 +10,15 @@ use super::report::Sweep;
 use super::{Asked, SmEvent, Stage, SubnetManager};
 use crate::cache::UnicastCache;
 use crate::configuration::{self, Configuration, Work};
-use crate::discovery::Discovery;
+use crate::discovery::{Discovery, Explored};
 use crate::election::{self, Outcome};
 use crate::plan::{Guard, Plan, PlanJob};
 use crate::sa;
 use crate::sa::subnet::Subnet;
 use crate::tables::SwitchTable;
+
+/// The most nodes that are asked again by themselves; when more have changed, everything is explored.
+const MOST_CHANGED: usize = 16;
 
 /// How often the time until the next sweep is doubled when something goes on not answering.
 const MOST_DOUBLINGS: u32 = 8;
@@ -31,9 +34,27 @@ impl SubnetManager {
             }
         }
         self.stale = false;
+        self.changed.clear();
         self.faults.0 = std::mem::take(&mut self.faults.1);
         self.sweep = Sweep::start(now, &self.requester.counters());
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
+    }
+
+    /// Asks the nodes that have told of changes, or explores everything when that is safer.
+    fn follow_changes(&mut self, now: Instant) {
+        let changed = std::mem::take(&mut self.changed);
+        let nodes: Option<Vec<_>> = changed.iter().map(|&guid| self.found.find(guid)).collect();
+        let sound = self.state == SmState::MASTER
+            && !self.fresh
+            && !self.unsettled
+            && self.sweep.faults == 0
+            && changed.len() <= MOST_CHANGED;
+        let Some(nodes) = nodes.filter(|_| sound) else { return self.explore(now) };
+        self.faults.0 = std::mem::take(&mut self.faults.1);
+        self.sweep = Sweep::start(now, &self.requester.counters());
+        self.counters.followed += 1;
+        let discovery = Discovery::again(self.found.clone(), nodes);
+        self.stage = Stage::Discovering(Box::new(discovery));
     }
 
     /// Starts to look whether ports have changed; a manager that has no subnet, or not all of it,
@@ -80,11 +101,14 @@ impl SubnetManager {
             Stage::Looking { waiting: 0, left } if self.stale || left.is_empty() => {
                 if self.stale {
                     self.explore(now);
-                } else {
+                } else if self.changed.is_empty() {
                     self.rest(now);
+                } else {
+                    self.follow_changes(now);
                 }
             }
             Stage::Idle { .. } if self.stale => self.explore(now),
+            Stage::Idle { .. } if !self.changed.is_empty() => self.follow_changes(now),
             Stage::Idle { .. } if self.regroup => self.group(),
             Stage::Grouping(configuration) if configuration.is_done() => self.grouped(now),
             _ => return false,
@@ -96,7 +120,10 @@ impl SubnetManager {
     fn explored(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
         let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
-        let (found, faults) = discovery.finish();
+        let Explored { found, faults, same_shape, failed } = discovery.finish();
+        if failed {
+            return self.explore(now);
+        }
         self.found = found;
         // Somebody else may write to what is out of sight.
         self.tables.retain(|&guid, _| self.found.find(guid).is_some());
@@ -117,7 +144,13 @@ impl SubnetManager {
             Outcome::Master => {
                 self.become_state(SmState::MASTER);
                 self.unsettled = election::better_is_coming(&self.info(), &self.found);
-                self.plan(now);
+                match &self.subnet {
+                    Some(subnet) if same_shape => {
+                        let plan = Arc::clone(&subnet.plan);
+                        self.configure(now, plan);
+                    }
+                    _ => self.plan(now),
+                }
             }
             Outcome::Standby(master) => self.stand_by(now, master),
             Outcome::HandOver(to) => self.stage = Stage::HandingOver { to, told: false },

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ib_sim::command::Fault;
 use ib_sim::{Command, Options, Sim, Step, random_faults};
-use ib_sm::{RoutingConfig, SmConfig};
+use ib_sm::{QosConfig, RoutingConfig, SmConfig};
 use ib_wire::mad::sm::SmState;
 
 use crate::lab::{Lab, generated};
@@ -48,6 +48,9 @@ struct Tally {
     looks: u64,
     detoured: u64,
     handovers: usize,
+    /// Explorations of changed nodes only, and plans that the cache had.
+    followed: u64,
+    cached: u64,
 }
 
 fn run(seed: u64) -> Tally {
@@ -75,6 +78,8 @@ fn run(seed: u64) -> Tally {
     let config = |priority: u8| SmConfig {
         sm_priority: priority,
         max_smps: 1 + draw(seed, 3, 32) as usize,
+        use_ucast_cache: draw(seed, 5, 2) == 0,
+        qos: (draw(seed, 6, 4) == 0).then(QosConfig::default),
         routing: RoutingConfig {
             engines: format!("{engine},no_fallback,minhop").parse().expect("a list of engines"),
             ..RoutingConfig::default()
@@ -117,6 +122,9 @@ fn run(seed: u64) -> Tally {
     tally.looks = lab.looks();
     for station in &lab.stations {
         tally.sweeps += station.reports.len();
+        let counters = station.manager.counters();
+        tally.followed += counters.followed;
+        tally.cached += counters.cached;
         tally.handovers += station.states.len().saturating_sub(1);
         tally.detoured += station.reports.iter().map(|it| it.written.detoured).sum::<u64>();
     }
@@ -141,12 +149,18 @@ fn a_managed_fabric_among_faults() {
         all.looks += tally.looks;
         all.detoured += tally.detoured;
         all.handovers += tally.handovers;
+        all.followed += tally.followed;
+        all.cached += tally.cached;
     }
+    assert!(all.followed > 0, "some explorations are of changed nodes only");
+    assert!(all.cached > 0 || runs < 30, "some plans are cached");
     eprintln!(
-        "{runs} runs in {:.1} s: {} sweeps, {} changes of managers, {} states of tables looked at, {} \
-         entries gave way",
+        "{runs} runs in {:.1} s: {} sweeps, {} of them of changed nodes only and {} with cached routes, {} \
+         changes of managers, {} states of tables looked at, {} entries gave way",
         start.elapsed().as_secs_f64(),
         all.sweeps,
+        all.followed,
+        all.cached,
         all.handovers,
         all.looks,
         all.detoured

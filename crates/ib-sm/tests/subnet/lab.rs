@@ -22,7 +22,12 @@ pub(crate) struct Lab {
     pub(crate) stations: Vec<Station>,
     /// Looks for forwarding loops whenever a table has changed.
     watch: Option<Watch>,
+    /// Changes what managers receive.
+    spoil: Spoil,
 }
+
+/// What is done to datagrams.
+type Spoil = Box<dyn FnMut(&mut Datagram)>;
 
 /// The tables as they were when they were last looked at.
 #[derive(Default)]
@@ -68,8 +73,13 @@ impl Lab {
         Self::with(Sim::new(&generated(kind), Options::default()))
     }
 
-    pub(crate) const fn with(sim: Sim) -> Self {
-        Self { sim, stations: Vec::new(), watch: None }
+    pub(crate) fn with(sim: Sim) -> Self {
+        Self { sim, stations: Vec::new(), watch: None, spoil: Box::new(|_| {}) }
+    }
+
+    /// Has everything changed that managers receive from now on.
+    pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) + 'static) {
+        self.spoil = Box::new(spoil);
     }
 
     /// Panics from now on whenever tables send packets round in circles over links in service.
@@ -280,7 +290,10 @@ impl Lab {
         let now = self.sim.now();
         for station in &mut self.stations {
             loop {
-                while let Some(incoming) = self.sim.receive(station.client) {
+                while let Some(mut incoming) = self.sim.receive(station.client) {
+                    if let Incoming::Received(datagram) = &mut incoming {
+                        (self.spoil)(datagram);
+                    }
                     station.manager.handle(now, &incoming);
                 }
                 if let Some(job) = station.manager.poll_job() {

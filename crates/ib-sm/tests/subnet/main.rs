@@ -2,6 +2,7 @@
 
 mod campaign;
 mod features;
+mod hostile;
 mod lab;
 
 use std::time::Duration;

@@ -1,0 +1,180 @@
+//! Answers that are wrong, and requests that nobody would make. Nothing panics, nothing goes on for
+//! ever, and when all is well again the subnet comes up.
+//!
+//! `HOSTILE_RUNS` is the number of runs and `HOSTILE_FIRST` the seed of the first one.
+
+use std::time::Duration;
+
+use ib_link::{Datagram, Incoming, Remote};
+use ib_sm::{Fault, SmConfig};
+use ib_types::Guid;
+use ib_wire::mad::sa::{ComponentMask, NodeRecord};
+use ib_wire::mad::sm::{NodeInfo, PortInfo, SmState};
+use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
+
+use crate::lab::Lab;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Random numbers from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Spoils a datagram: a byte or two, the transaction, the status, what it is.
+fn spoil(random: &mut Random, datagram: &mut Datagram) {
+    let mad = &mut datagram.mad;
+    match random.below(8) {
+        0 => mad.set_transaction_id(TransactionId(random.below(1 << 40))),
+        1 => mad.0[4 + random.below(2) as usize] = random.below(256) as u8,
+        2 => mad.set_attribute_id(AttributeId(random.below(0x40) as u16)),
+        3 => mad.set_method(Method(random.below(256) as u8)),
+        4 => mad.0[6 + random.below(2) as usize] = random.below(256) as u8,
+        5 => mad.0.fill(random.below(256) as u8),
+        _ => {
+            for _ in 0..=random.below(4) {
+                mad.0[64 + random.below(64) as usize] = random.below(256) as u8;
+            }
+        }
+    }
+}
+
+#[test]
+fn whatever_comes_is_borne() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (first, runs) = (number("HOSTILE_FIRST", 0), number("HOSTILE_RUNS", 60));
+    for seed in first..first + runs {
+        if std::env::var_os("HOSTILE_FIRST").is_some() {
+            eprintln!("seed {seed}");
+        }
+        let mut random = Random(seed);
+        let mut lab = Lab::new(["torus 3x3 hosts=1", "xgft 2,2,4 1,2,2"][seed as usize % 2]);
+        let every = 2 + random.below(200);
+        let mut left = 1 + random.below(300);
+        let mut after = random.below(500);
+        lab.spoil(move |datagram| {
+            if after > 0 {
+                after -= 1;
+            } else if left > 0 && random.below(every) == 0 {
+                left -= 1;
+                spoil(&mut random, datagram);
+            }
+        });
+        let interval = Some(5 * SECOND);
+        lab.add(0, SmConfig { sweep_interval: interval, ..SmConfig::default() });
+        lab.run_for(20 * SECOND);
+        lab.spoil(|_| {});
+        // A lie that fits is believed until a look shows another thing; a new manager believes none.
+        let port = lab.stations[0].port();
+        lab.kill(0);
+        lab.add_at(port, SmConfig::default());
+        lab.run_for(20 * SECOND);
+        assert_eq!(lab.stations[0].manager.info().state, SmState::MASTER, "seed {seed}");
+        assert!(!lab.stations[0].reports.is_empty(), "seed {seed}");
+        lab.check();
+    }
+}
+
+#[test]
+fn a_lie_that_stays_is_told_once() {
+    let mut lab = Lab::new("torus 3x3 hosts=1");
+    let victim = lab.sim.link_port(lab.host(5)).node_guid;
+    lab.spoil(move |datagram| {
+        let info: Option<NodeInfo> = datagram.mad.attribute();
+        if let Some(info) = info.filter(|info| info.node_guid == victim) {
+            datagram.mad.set_attribute(&NodeInfo { num_ports: 255, ..info });
+        }
+    });
+    lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
+    lab.run_for(60 * SECOND);
+    let [fault] = &lab.stations[0].faults[..] else { panic!("{:?}", lab.stations[0].faults) };
+    assert!(matches!(fault, Fault::Absurd { .. }), "{fault}");
+    assert!(fault.to_string().contains("255 ports"), "{fault}");
+    assert_eq!(lab.stations[0].last().nodes, 17, "the rest is up");
+}
+
+#[test]
+fn a_guid_that_is_there_twice_is_named_and_the_rest_comes_up() {
+    let mut lab = Lab::new("torus 3x3 hosts=1");
+    let guid = |lab: &Lab, host: usize| lab.sim.link_port(lab.host(host)).node_guid;
+    let (twin, of) = (guid(&lab, 5), guid(&lab, 2));
+    lab.spoil(move |datagram| {
+        let info: Option<NodeInfo> = datagram.mad.attribute();
+        if let Some(info) = info.filter(|info| info.node_guid == twin) {
+            let port_guid = Guid(of.0 + 1);
+            datagram.mad.set_attribute(&NodeInfo { node_guid: of, port_guid, ..info });
+        }
+    });
+    lab.add(0, SmConfig::default());
+    lab.run_for(5 * SECOND);
+    let station = &lab.stations[0];
+    assert!(
+        station
+            .faults
+            .iter()
+            .any(|it| matches!(it, Fault::DuplicateGuid { guid, .. } if *guid == of)),
+        "{:?}",
+        station.faults
+    );
+    assert_eq!(station.last().nodes, 17);
+}
+
+#[test]
+fn two_ports_with_the_same_lid_get_different_ones() {
+    let mut lab = Lab::managed("torus 3x3 hosts=1");
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    let (one, other) = (lab.lid(3), lab.lid(6));
+    assert_ne!(one, other);
+    lab.kill(0);
+    // The next manager reads the LID of one port at both.
+    let mut lies = 4;
+    lab.spoil(move |datagram| {
+        let info: Option<PortInfo> = datagram.mad.attribute();
+        if let Some(info) = info.filter(|info| info.lid == other && lies > 0)
+            && datagram.mad.method() == Method::GET_RESP
+        {
+            lies -= 1;
+            datagram.mad.set_attribute(&PortInfo { lid: one, ..info });
+        }
+    });
+    lab.add(0, SmConfig::default());
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    let (one, other) = (lab.lid(3), lab.lid(6));
+    assert_ne!(one, other);
+    let notes = &lab.stations[0].last().plan.notes;
+    assert!(notes.iter().any(|note| note.contains("LID")), "{notes:?}");
+    lab.spoil(|_| {});
+    lab.check();
+}
+
+#[test]
+fn a_flood_of_questions_costs_bounded_memory_and_nobody_else_his_answer() {
+    let mut lab = Lab::managed("torus 3x3 hosts=1");
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    let now = lab.sim.now();
+    let mut random = Random(7);
+    for number in 0..200_000_u64 {
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(number));
+        for byte in &mut mad.0[24..] {
+            *byte = random.below(256) as u8;
+        }
+        mad.set_attribute_id(AttributeId(random.below(0x40) as u16));
+        let remote = Remote::gsi(1 + random.below(18) as u16);
+        let incoming = Incoming::Received(Datagram::new(remote, mad));
+        lab.stations[0].manager.handle(now, &incoming);
+        while lab.stations[0].manager.poll_transmit(now).is_some() {}
+    }
+    let mut asker = lab.asker(2);
+    let all = (Method::GET_TABLE, ComponentMask::of(&[]));
+    let answer = lab.ask_records(&mut asker, all, &NodeRecord::zeroed());
+    assert_eq!(answer.records::<NodeRecord>().count(), 18);
+    lab.check();
+}
