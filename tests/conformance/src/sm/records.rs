@@ -28,8 +28,9 @@ pub fn run(scene: &mut Scene<'_>, expected: &Fabric) -> Result<(), StageError> {
     scene.check(expected.len() >= RECORDS, || {
         format!("the fabric has {} nodes, fewer than {RECORDS}", expected.len())
     });
-    let nodes = scene.fabric.nodes().filter(|(_, node)| !node.kind.is_switch());
-    let last = nodes.last().map(|(_, node)| node.name.clone()).ok_or(StageError::NoActors)?;
+    let linked = |id| scene.fabric.ports_of(id).any(|(_, port)| port.peer.is_some());
+    let adapters = scene.fabric.nodes().filter(|&(id, node)| !node.kind.is_switch() && linked(id));
+    let last = adapters.last().map(|(_, node)| node.name.clone()).ok_or(StageError::NoActors)?;
     let found = nodes_by(&scene.seat.socket, &last);
     let found = found.map_err(|error| StageError::Unwell(format!("GetTable: {error}")))?;
     let (guids, count) = (found.iter().copied().collect::<BTreeSet<_>>(), found.len());
