@@ -31,6 +31,9 @@ impl Simulator {
             let mut seen = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
                 while let Some(input) = server.next() {
+                    if let Input::Connect { connect, .. } = &input {
+                        assert!(!connect.is_sm, "others would ask before the client listens");
+                    }
                     if let Input::Control { message, .. } = &input
                         && message.kind == kind::SET_IS_SM
                     {
