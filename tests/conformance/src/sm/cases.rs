@@ -193,7 +193,7 @@ impl Case {
                 if self.wrong == Some(Wrong::Winner) {
                     play.master = play.master.other();
                 }
-                handover::run(&mut scene, plan, play)?;
+                handover::run(&mut scene, plan, play, self.on_ibsim)?;
             }
             What::Guarded(_, level) => guarded::run(&mut scene, plan, level)?,
             What::Records(_) => records::run(&mut scene, &whole)?,
