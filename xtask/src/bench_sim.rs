@@ -105,7 +105,7 @@ fn bring_up(
     let node = first_adapter(&text).ok_or("the fabric has no channel adapter")?.to_owned();
     let seat = Seat { socket, preload: library.to_owned(), node, directory: directory.to_owned() };
     let limit = Duration::from_secs(600);
-    let options = Options { engine: "minhop", lmc: 0, log_flags: 0x03, window, limit };
+    let options = Options { window, limit, ..Options::default() };
     let manager = Manager::start(&seat, directory, &options)?;
     let Usage { cpu, peak } = server.usage().ok_or("the simulator ended by itself")?;
     let up = manager.elapsed.as_secs_f64();

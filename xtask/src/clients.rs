@@ -117,14 +117,19 @@ fn list_allowed(mixed: bool) {
         } else {
             allowed.programs.join(", ")
         };
-        let what = match allowed.mask {
-            Mask::Line(text) => format!("lines with `{text}`"),
-            Mask::Number(text) => format!("the number after `{text}` unless it is zero"),
-            Mask::AnyNumber(text) => format!("the number after `{text}`"),
-            Mask::Rest(text) => format!("the line after `{text}`"),
-            Mask::Everything => "the whole output".to_owned(),
-        };
+        let what = shown_mask(allowed.mask);
         eprintln!("  {programs}: {what}: {}", allowed.reason);
+    }
+}
+
+/// Returns in words what is not compared.
+pub(crate) fn shown_mask(mask: Mask) -> String {
+    match mask {
+        Mask::Line(text) => format!("lines with `{text}`"),
+        Mask::Number(text) => format!("the number after `{text}` unless it is zero"),
+        Mask::AnyNumber(text) => format!("the number after `{text}`"),
+        Mask::Rest(text) => format!("the line after `{text}`"),
+        Mask::Everything => "the whole output".to_owned(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `tshark.rs` | `conformance tshark`: capture files of every operation code, read by tshark |
 //! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
 //! | `links.rs` | `conformance links`: our own links on a real ibsim and with a real OpenSM |
+//! | `sm.rs` | `conformance sm`: our subnet manager on both simulators, beside a real OpenSM |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
@@ -20,6 +21,7 @@ mod conformance;
 mod docs;
 mod links;
 mod paths;
+mod sm;
 mod tshark;
 
 use std::path::PathBuf;
@@ -77,6 +79,9 @@ enum Peer {
     /// Runs ibfabric's links on a real ibsim, under Debian's umad library and with a real OpenSM, and
     /// on `ibfabric sim`.
     Links,
+    /// Runs ibfabric's subnet manager on ibsim and on `ibfabric sim`: what real clients find, what
+    /// they are answered, and how it passes the subnet to a real OpenSM and takes it.
+    Sm(sm::Args),
 }
 
 #[derive(Subcommand)]
@@ -96,6 +101,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Tshark(args) } => tshark::run(&args),
         Chore::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
         Chore::Conformance { peer: Peer::Links } => links::run(),
+        Chore::Conformance { peer: Peer::Sm(args) } => sm::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Campaign(args) => campaign::run(&args),

@@ -99,14 +99,7 @@ impl<'a> Scene<'a> {
         let directory = place.directory.to_owned();
         let seat =
             Seat { socket: socket.clone(), preload: place.preload.to_owned(), node, directory };
-        let options = Options {
-            engine: "minhop",
-            lmc: 0,
-            log_flags: 0x03,
-            window: 32,
-            limit: Duration::from_secs(60),
-        };
-        let manager = Manager::start(&seat, place.directory, &options)?;
+        let manager = Manager::start(&seat, place.directory, &Options::default())?;
         Ok(Self { place, fabric, socket, seat, _manager: manager, _server: server })
     }
 

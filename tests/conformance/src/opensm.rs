@@ -39,6 +39,16 @@ pub enum PeerError {
         /// The limit.
         seconds: u64,
     },
+    /// A program ended that was to go on.
+    #[error("{program} ended with {status}: {log}")]
+    Ended {
+        /// The program.
+        program: &'static str,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it said.
+        log: String,
+    },
     /// OpenSM failed.
     #[error("opensm ended with {status}: {log}")]
     Failed {

@@ -176,7 +176,7 @@ impl Client {
             format!("a client at node {node:?}")
         };
         let id = client.sockets.id();
-        let connect = Connect { id, queue_pair: 0, is_sm: attach.is_sm, node };
+        let connect = Connect { id, queue_pair: 0, is_sm: false, node };
         let answer = client.exchange(kind::CONNECT, &connect.to_bytes(), &what)?;
         // ibsim tells the number here alone; the header of its answer says 0.
         let connected = Connect::parse(&answer.payload);
@@ -185,6 +185,12 @@ impl Client {
         connected.map_err(failed("connecting the data socket"))?;
         let port_guid = client.ask_port_guid();
         client.port_guid = port_guid.map_err(failed("asking the port for its NodeInfo"))?;
+        if attach.is_sm {
+            // Not with the wish: ibsim then tells nobody, neither by the port's capability mask nor by
+            // trap 144, and where others are told, their questions come while the port's own answer
+            // is waited for, and would be lost.
+            client.set_is_sm(true)?;
+        }
         Ok(client)
     }
 

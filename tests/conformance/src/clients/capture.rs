@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::fabrics::{FABRICS, write_net};
 use super::manager::{Manager, Options};
@@ -35,13 +34,7 @@ pub fn capture(binary: &Path, library: &Path, directory: &Path) -> Result<PathBu
         node: first_adapter(&text).unwrap_or_default().to_owned(),
         directory: work,
     };
-    let options = Options {
-        engine: "minhop",
-        lmc: 0,
-        log_flags: 0x43,
-        window: 32,
-        limit: Duration::from_secs(60),
-    };
+    let options = Options { log_flags: 0x43, ..Options::default() };
     let mut manager = Manager::start(&seat, &directory, &options)?;
     let actors = Actors::choose(&fabric, &manager.lids()?).ok_or(StageError::NoActors)?;
     let (host, leaf) = (&actors.last, &actors.leaf);

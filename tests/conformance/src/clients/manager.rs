@@ -26,6 +26,22 @@ pub struct Options<'a> {
     pub window: u8,
     /// How long the first bring-up may take.
     pub limit: Duration,
+    /// Further arguments; what they say counts more than the fields before.
+    pub more: &'a [&'a str],
+}
+
+impl Default for Options<'_> {
+    /// Minhop without dumps, a minute, and the window that all runs have.
+    fn default() -> Self {
+        Self {
+            engine: "minhop",
+            lmc: 0,
+            log_flags: 0x03,
+            window: 32,
+            limit: Duration::from_secs(60),
+            more: &[],
+        }
+    }
 }
 
 /// A running OpenSM; it is killed when dropped.
@@ -33,7 +49,7 @@ pub struct Options<'a> {
 pub struct Manager {
     group: Group,
     directory: PathBuf,
-    /// The time from its start to SUBNET UP.
+    /// The time from its start to SUBNET UP; zero while that was not waited for.
     pub elapsed: Duration,
 }
 
@@ -45,34 +61,8 @@ impl Manager {
     /// # Errors
     /// Fails when it cannot be run, ends, or takes too long.
     pub fn start(seat: &Seat, directory: &Path, options: &Options<'_>) -> Result<Self, PeerError> {
-        let log = directory.join("osm.log");
-        let mut command = Group::bound("opensm");
-        // -d2 writes every line of the log at once; -s 0 leaves sweeps to traps.
-        command
-            .args(["-R", options.engine, "-s", "0", "-d2"])
-            .args(["--maxsmps", &options.window.to_string()])
-            .args([
-                "-l",
-                &options.lmc.to_string(),
-                "-D",
-                &format!("{:#x}", options.log_flags),
-                "-f",
-            ])
-            .arg(&log)
-            .current_dir(directory)
-            .env("OSM_TMP_DIR", directory)
-            .env("OSM_CACHE_DIR", directory)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        seat.dress(&mut command, None);
         let start = Instant::now();
-        let group = Group::start(&mut command).map_err(|source| PeerError::Missing {
-            program: "opensm",
-            package: "opensm",
-            source,
-        })?;
-        let mut manager = Self { group, directory: directory.to_owned(), elapsed: Duration::ZERO };
+        let mut manager = Self::launch(seat, directory, options)?;
         let end = start + options.limit;
         while manager.ups() == 0 {
             if let Ok(Some(status)) = manager.group.ended() {
@@ -87,6 +77,41 @@ impl Manager {
         }
         manager.elapsed = start.elapsed();
         Ok(manager)
+    }
+
+    /// Starts OpenSM at a seat and returns at once, for one that may have to stand by.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run.
+    pub fn launch(seat: &Seat, directory: &Path, options: &Options<'_>) -> Result<Self, PeerError> {
+        let log = directory.join("osm.log");
+        let mut command = Group::bound("opensm");
+        // -d2 writes every line of the log at once; -s 0 leaves sweeps to traps.
+        command
+            .args(["-R", options.engine, "-s", "0", "-d2"])
+            .args(["--maxsmps", &options.window.to_string()])
+            .args([
+                "-l",
+                &options.lmc.to_string(),
+                "-D",
+                &format!("{:#x}", options.log_flags),
+                "-f",
+            ])
+            .arg(&log)
+            .args(options.more)
+            .current_dir(directory)
+            .env("OSM_TMP_DIR", directory)
+            .env("OSM_CACHE_DIR", directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        seat.dress(&mut command, None);
+        let group = Group::start(&mut command).map_err(|source| PeerError::Missing {
+            program: "opensm",
+            package: "opensm",
+            source,
+        })?;
+        Ok(Self { group, directory: directory.to_owned(), elapsed: Duration::ZERO })
     }
 
     /// Returns the log so far.

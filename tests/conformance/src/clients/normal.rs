@@ -172,11 +172,20 @@ pub const ALLOWED_OF_LIBRARIES: &[Allowed] = &[
 /// another library.
 #[must_use]
 pub fn normal(question: &Question, answer: &Answer, mixed: bool) -> String {
-    let line = question.words.join(" ");
     let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };
-    let masks: Vec<Mask> = ALLOWED
-        .iter()
-        .chain(of_libraries)
+    normal_but(question, answer, ALLOWED.iter().chain(of_libraries))
+}
+
+/// Returns what a client said without what may differ by a list.
+#[must_use]
+pub fn normal_but<'a>(
+    question: &Question,
+    answer: &Answer,
+    allowed: impl IntoIterator<Item = &'a Allowed>,
+) -> String {
+    let line = question.words.join(" ");
+    let masks: Vec<Mask> = allowed
+        .into_iter()
         .filter(|allowed| {
             allowed.programs.is_empty() || allowed.programs.iter().any(|start| starts(&line, start))
         })

@@ -71,6 +71,8 @@ pub enum Order<'a> {
     Unlink(&'a str, u8),
     /// Puts the cable back that was at a port of a node.
     Relink(&'a str, u8),
+    /// Sets an M_Key with a level of protection at a port of a node, which ibsim cannot.
+    MKey(&'a str, u8, u64, u8),
 }
 
 /// A simulator that takes clients; it is killed when dropped.
@@ -128,6 +130,12 @@ impl Server for RealIbsim {
         let line = match order {
             Order::Unlink(node, port) => format!("Unlink \"{node}\"[{port}]\n"),
             Order::Relink(node, port) => format!("ReLink \"{node}\"[{port}]\n"),
+            Order::MKey(..) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "ibsim has no command for M_Keys, and checks none",
+                ));
+            }
         };
         let console = self.0.child().stdin.as_mut().expect("ibsim is started with a console");
         console.write_all(line.as_bytes())?;
@@ -195,15 +203,19 @@ impl OurSim {
 
 impl Server for OurSim {
     fn order(&mut self, order: Order<'_>) -> io::Result<()> {
-        let (verb, node, port) = match order {
-            Order::Unlink(node, port) => ("unlink", node, port),
-            Order::Relink(node, port) => ("relink", node, port),
+        let (verb, node, port, more) = match order {
+            Order::Unlink(node, port) => ("unlink", node, port, Vec::new()),
+            Order::Relink(node, port) => ("relink", node, port, Vec::new()),
+            Order::MKey(node, port, key, level) => {
+                ("mkey", node, port, vec![format!("{key:#x}"), level.to_string()])
+            }
         };
         let output = Command::new("timeout")
             .args(["-s", "KILL", "20"])
             .arg(&self.binary)
             .args(["sim", "ctl", "--socket", &self.socket, verb])
             .arg(format!("\"{node}\"[{port}]"))
+            .args(more)
             .stdin(Stdio::null())
             .output()?;
         if output.status.success() {

@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use ib_topology::Fabric;
 
@@ -137,8 +136,7 @@ impl<'a> Stage<'a> {
             engine: setup.engine,
             lmc: setup.plan.lmc,
             log_flags: 0x43,
-            window: 32,
-            limit: Duration::from_secs(60),
+            ..Options::default()
         };
         let manager = Manager::start(&seat, &directory, &options)?;
         let actors = Actors::choose(setup.fabric, &manager.lids()?).ok_or(StageError::NoActors)?;

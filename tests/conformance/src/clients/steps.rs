@@ -9,7 +9,7 @@ use super::program::Question;
 use super::questions;
 use super::server::Order;
 use super::stage::{Record, Setup, Stage, StageError, socket_name};
-use super::tables::{self, Tables};
+use super::tables;
 
 mod lost;
 mod osmtest;
@@ -90,9 +90,14 @@ fn bring_up(stage: &mut Stage<'_>) -> Result<(), StageError> {
 fn check_tables(stage: &mut Stage<'_>, dump_lfts: &str) -> Result<(), StageError> {
     let dump = stage.manager.dump("opensm-lfts.dump")?;
     let (expected, mut found) = (tables::parse(&dump), tables::parse(dump_lfts));
-    let top = expected.values().filter_map(|table| table.keys().last()).max();
-    if let Some(&top) = top.filter(|&top| top % tables::BLOCK == 0) {
-        read_last_block(stage, top, &mut found)?;
+    for (guid, lid, question) in tables::last_block(stage.setup.fabric, &stage.seat.node, &expected)
+    {
+        let (answer, kept) = stage.hear(&question)?;
+        let port = tables::first_entry(&answer.output);
+        stage.check(port.is_some(), || format!("{question} shows no table ({})", kept.display()));
+        if let Some(port) = port.filter(|&port| port != 255) {
+            found.entry(guid).or_default().insert(lid, port);
+        }
     }
     let switches = stage.setup.fabric.nodes().filter(|(_, node)| node.kind.is_switch()).count();
     stage.check(!expected.is_empty() && expected.len() <= switches, || {
@@ -102,27 +107,6 @@ fn check_tables(stage: &mut Stage<'_>, dump_lfts: &str) -> Result<(), StageError
     stage.check(differences.is_empty(), || {
         format!("dump_lfts and opensm-lfts.dump differ:{differences}")
     });
-    Ok(())
-}
-
-/// Reads the ports of the highest LID where `dump_lfts` leaves it out: it takes that LID for the end of
-/// the last block, so that one which is the first of its block is missing.
-fn read_last_block(stage: &mut Stage<'_>, lid: u16, found: &mut Tables) -> Result<(), StageError> {
-    let fabric = stage.setup.fabric;
-    let Some(start) = expect::seat_port(fabric, &stage.seat.node) else { return Ok(()) };
-    for (id, route) in expect::directed_routes(fabric, start) {
-        let node = fabric.node(id);
-        if !node.kind.is_switch() {
-            continue;
-        }
-        let line = format!("smpdump -D {route} 0x19 {}", lid / tables::BLOCK);
-        let (answer, kept) = stage.hear(&Question::new(&line))?;
-        let port = answer.output.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        stage.check(port.is_some(), || format!("{line} shows no table ({})", kept.display()));
-        if let Some(port) = port.filter(|&port| port != 255) {
-            found.entry(node.guid).or_default().insert(lid, port);
-        }
-    }
     Ok(())
 }
 

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use ib_topology::Fabric;
 use ib_types::Guid;
+
+use super::expect;
+use super::program::Question;
 
 /// The out port of every LID that has one, of every switch.
 pub type Tables = BTreeMap<Guid, BTreeMap<u16, u8>>;
@@ -41,17 +45,46 @@ fn entry(line: &str) -> Option<(u16, u8)> {
     Some((lid, words.next()?.parse().ok()?))
 }
 
-/// Returns the first differences; empty when the tables are the same.
+/// Returns the questions, one for each switch, about the highest LID where `dump_lfts` leaves it out: it
+/// takes that LID for the end of the last block, so that one which is the first of its block is missing.
+/// [`first_entry`] reads the answers.
+#[must_use]
+pub fn last_block(fabric: &Fabric, node: &str, expected: &Tables) -> Vec<(Guid, u16, Question)> {
+    let top = expected.values().filter_map(|table| table.keys().last()).max();
+    let Some(&lid) = top.filter(|&top| top % BLOCK == 0) else { return Vec::new() };
+    let Some(start) = expect::seat_port(fabric, node) else { return Vec::new() };
+    let routes = expect::directed_routes(fabric, start).into_iter();
+    let switches = routes.filter(|&(id, _)| fabric.node(id).kind.is_switch());
+    let question = |route: &str| Question::new(&format!("smpdump -D {route} 0x19 {}", lid / BLOCK));
+    switches.map(|(id, route)| (fabric.node(id).guid, lid, question(&route))).collect()
+}
+
+/// Reads the port of the first LID of the block that `smpdump` shows.
+#[must_use]
+pub fn first_entry(smpdump: &str) -> Option<u8> {
+    smpdump.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok())
+}
+
+/// Returns the first differences between OpenSM's tables and the simulator's; empty when the tables are
+/// the same.
 #[must_use]
 pub fn differences(expected: &Tables, found: &Tables) -> String {
+    differences_between(["OpenSM", "the simulator"], expected, found)
+}
+
+/// Returns the first differences between the tables of two that have names; empty when the tables are
+/// the same.
+#[must_use]
+pub fn differences_between(names: [&str; 2], expected: &Tables, found: &Tables) -> String {
+    let [first, second] = names;
     let mut text = String::new();
     let mut count = 0;
     let guids = expected.keys().chain(found.keys().filter(|guid| !expected.contains_key(guid)));
     for guid in guids {
         let (Some(a), Some(b)) = (expected.get(guid), found.get(guid)) else {
-            let who =
-                if expected.contains_key(guid) { "only OpenSM" } else { "only the simulator" };
-            write!(text, "\n  {who} has the switch {guid}").expect("writing to a string succeeds");
+            let who = if expected.contains_key(guid) { first } else { second };
+            write!(text, "\n  only {who} has the switch {guid}")
+                .expect("writing to a string succeeds");
             continue;
         };
         let lids = a.keys().chain(b.keys().filter(|lid| !a.contains_key(lid)));
@@ -60,7 +93,7 @@ pub fn differences(expected: &Tables, found: &Tables) -> String {
             if count <= 5 {
                 let shown = |port: Option<&u8>| port.map_or("none".to_owned(), ToString::to_string);
                 let (a, b) = (shown(a.get(lid)), shown(b.get(lid)));
-                write!(text, "\n  {guid} LID {lid}: OpenSM has port {a}, the simulator {b}")
+                write!(text, "\n  {guid} LID {lid}: {first} has port {a}, {second} {b}")
                     .expect("writing to a string succeeds");
             }
         }

@@ -15,6 +15,8 @@ use crate::ibsim::server::{Address, Input, Server};
 /// goes to LID 99.
 struct Simulator {
     stop: Arc<AtomicBool>,
+    /// Whether a client has said that it is a manager, which ibsim needs in a message of its own.
+    managed: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Request>>>,
 }
 
@@ -23,10 +25,20 @@ impl Simulator {
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = Server::bind(address).expect("a free address");
         let stopped = Arc::clone(&stop);
+        let managed = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&managed);
         let thread = std::thread::spawn(move || {
             let mut seen = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
                 while let Some(input) = server.next() {
+                    if let Input::Connect { connect, .. } = &input {
+                        assert!(!connect.is_sm, "others would ask before the client listens");
+                    }
+                    if let Input::Control { message, .. } = &input
+                        && message.kind == kind::SET_IS_SM
+                    {
+                        told.store(message.payload[..4] != [0; 4], Ordering::Relaxed);
+                    }
                     serve(&mut server, input, &mut seen);
                 }
                 server.flush();
@@ -34,7 +46,7 @@ impl Simulator {
             }
             seen
         });
-        Self { stop, thread: Some(thread) }
+        Self { stop, managed, thread: Some(thread) }
     }
 
     fn stop(mut self) -> Vec<Request> {
@@ -165,6 +177,19 @@ fn a_lost_response_comes_back_as_it_was_sent() {
     response.mad.set_method(Method::GET_RESP);
     link.send(&response).expect("sent");
     assert_eq!(next(&mut link), Incoming::Lost(response));
+    drop(link);
+    simulator.stop();
+}
+
+#[test]
+fn a_manager_says_that_it_is_one() {
+    let name = unique("manager");
+    let simulator = Simulator::new(Address::Name(name.clone()));
+    let client = IbsimLink::attach(&attach(&name)).expect("it answers");
+    assert!(!simulator.managed.load(Ordering::Relaxed));
+    drop(client);
+    let link = IbsimLink::attach(&Attach { is_sm: true, ..attach(&name) }).expect("it answers");
+    assert!(simulator.managed.load(Ordering::Relaxed));
     drop(link);
     simulator.stop();
 }

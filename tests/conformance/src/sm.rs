@@ -1,0 +1,30 @@
+//! Our subnet manager on real simulators, with real clients, beside a real OpenSM.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cases`] | the list of cases, and what each is to show |
+//! | [`scene`] | a simulator with clients on it, and what was checked there |
+//! | [`ours`] | `ibfabric sm` as a process |
+//! | [`up`] | a fabric comes up: links, tables, traces |
+//! | [`answers`] | subnet administration answers as OpenSM's does |
+//! | [`questions`] | what `saquery` is asked |
+//! | [`allowed`] | what may differ in an answer, with the reasons |
+//! | [`flows`] | what passes of osmtest with OpenSM passes with ours |
+//! | [`handover`] | a subnet passes between OpenSM and ours, in both directions |
+//! | [`guarded`] | a port that is guarded by a key which the manager does not know |
+//! | [`records`] | long answers arrive whole |
+//!
+//! What a manager did is read by programs that are not ours: `iblinkinfo`, `ibnetdiscover`,
+//! `dump_lfts`, `ibtracert`, `smpquery`, `sminfo` and `saquery`.
+
+pub mod allowed;
+pub mod answers;
+pub mod cases;
+pub mod flows;
+pub mod guarded;
+pub mod handover;
+pub mod ours;
+pub mod questions;
+pub mod records;
+pub mod scene;
+pub mod up;

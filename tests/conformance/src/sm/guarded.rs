@@ -1,0 +1,69 @@
+//! A port that is guarded by a key which the manager does not know.
+
+use super::ours::Options;
+use super::scene::{Scene, patient};
+use crate::clients::expect;
+use crate::clients::fabrics::Plan;
+use crate::clients::server::Order;
+use crate::clients::stage::StageError;
+
+const KEY: u64 = 0x1234_5678_9abc_def0;
+
+/// How much a key protects so that nothing can be read without it; with 1 nothing can be written.
+pub const READ: u8 = 2;
+
+/// Guards the port of the last adapter, unless the level of protection is zero, and brings the rest up.
+///
+/// # Errors
+/// Fails when a program cannot be run, or the manager does not come up.
+pub fn run(scene: &mut Scene<'_>, plan: Plan, level: u8) -> Result<(), StageError> {
+    let fabric = scene.fabric;
+    let last = fabric.nodes().filter(|(_, node)| !node.kind.is_switch()).last();
+    let Some((id, node)) = last else { return Err(StageError::NoActors) };
+    let port = fabric.ports_of(id).find(|(_, port)| port.peer.is_some());
+    let Some((_, port)) = port else { return Err(StageError::NoActors) };
+    let routes = expect::directed_routes(
+        fabric,
+        expect::seat_port(fabric, &scene.seat.node).ok_or(StageError::NoActors)?,
+    );
+    let route = routes.get(&id).ok_or(StageError::NoActors)?.clone();
+    if level > 0 {
+        scene.order(Order::MKey(&node.name, port.number, KEY, level))?;
+    }
+    let mut ours = scene.manage(&Options::default())?;
+
+    let said = ours.said();
+    let guid = node.guid.to_string();
+    // A node that cannot be read is known by the way to it.
+    let named = said.lines().any(|line| line.contains(&guid) || line.contains(&route));
+    scene.check(named, || format!("the manager does not name the guarded port {guid}: {said}"));
+
+    // It answers whoever has the key, and nobody else.
+    let key = format!("{KEY:#x}");
+    let number = port.number;
+    let (answer, kept) = scene.hear(&patient(&format!("smpquery -D portinfo {route} {number}")))?;
+    scene.check((answer.code == Some(0)) == (level < READ), || {
+        format!("without the key the port should answer only at level 1 ({})", kept.display())
+    });
+    let line = format!("smpquery -y {key} -D portinfo {route} {number}");
+    let (answer, kept) = scene.hear(&patient(&line))?;
+    let found = ["LinkState", "Lid"].map(|name| expect::field(&answer.output, name));
+    scene.check(found == [Some("Initialize"), Some("0")], || {
+        format!("the guarded port was not left alone: {found:?} ({})", kept.display())
+    });
+
+    let (answer, kept) = scene.hear(&patient("iblinkinfo"))?;
+    let active = expect::link_ends(&answer.output, plan.speed);
+    let ends = 2 * fabric.link_count();
+    // The guarded end, and perhaps the other end of its link.
+    scene.check((ends - 2..ends).contains(&active), || {
+        format!("iblinkinfo shows {active} active ends of {ends} ({})", kept.display())
+    });
+    let lids = scene.lids()?;
+    let without: Vec<_> = lids.iter().filter(|&(_, &lid)| lid == 0).map(|(guid, _)| guid).collect();
+    scene.check(without.iter().all(|&&guid| guid == port.guid), || {
+        format!("ports without a LID: {without:?}")
+    });
+    scene.check(ours.is_alive(), || format!("ibfabric sm has ended: {said}"));
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! A simulator with clients on it, and what was checked there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ib_topology::Fabric;
+use ib_types::Guid;
+
+use super::ours::{self, Ours};
+use crate::clients::fabrics::write_net;
+use crate::clients::manager::{self, Manager};
+use crate::clients::process::Group;
+use crate::clients::program::{Answer, Question, Seat};
+use crate::clients::server::{Kind, Order, Server};
+use crate::clients::stage::{StageError, socket_name};
+use crate::opensm::first_adapter;
+
+/// The programs and libraries that take part.
+#[derive(Clone, Debug)]
+pub struct Gear {
+    /// Our program.
+    pub ibfabric: PathBuf,
+    /// Debian's umad library, which hands clients the first datagram of an answer only.
+    pub debian: PathBuf,
+    /// Our umad library, which hands them whole answers.
+    pub own: PathBuf,
+}
+
+/// How a case went.
+#[derive(Clone, Debug, Default)]
+pub struct Checked {
+    /// How many things were checked.
+    pub checks: usize,
+    /// What was wrong.
+    pub faults: Vec<String>,
+    /// What else is to be told of it.
+    pub note: String,
+}
+
+impl Checked {
+    /// Counts a check, and keeps the fault when it fails.
+    pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
+        self.checks += 1;
+        if !good {
+            self.faults.push(fault());
+        }
+    }
+}
+
+/// What a case ends with.
+pub type Outcome = Result<Checked, StageError>;
+
+/// A running simulator with clients.
+pub struct Scene<'a> {
+    /// The programs.
+    pub gear: &'a Gear,
+    /// The fabric that the simulator was given.
+    pub fabric: &'a Fabric,
+    /// Where clients run unless they ask for another node: on the first channel adapter.
+    pub seat: Seat,
+    /// Where all files are.
+    pub directory: PathBuf,
+    /// What was found so far.
+    pub checked: Checked,
+    answers: usize,
+    server: Box<dyn Server>,
+}
+
+/// How long a manager may take to bring a fabric up.
+pub const BRING_UP: Duration = Duration::from_secs(90);
+
+impl<'a> Scene<'a> {
+    /// Starts a simulator.
+    ///
+    /// # Errors
+    /// Fails when the simulator cannot be run or does not take the fabric.
+    pub fn open(
+        gear: &'a Gear,
+        kind: &Kind,
+        fabric: &'a Fabric,
+        library: &Path,
+        directory: &Path,
+    ) -> Result<Self, StageError> {
+        let work = directory.join("clients");
+        fs::create_dir_all(&work)?;
+        let directory = directory.canonicalize()?;
+        let net = directory.join("net");
+        write_net(fabric, &net)?;
+        let socket = socket_name();
+        let server = kind.start(&net, &directory, &socket)?;
+        let text = fs::read_to_string(&net)?;
+        let node = first_adapter(&text).unwrap_or_default().to_owned();
+        let preload = library.to_owned();
+        let seat = Seat { socket, preload, node, directory: directory.join("clients") };
+        Ok(Self { gear, fabric, seat, directory, checked: Checked::default(), answers: 0, server })
+    }
+
+    /// Starts our manager on a node and returns after SUBNET UP.
+    ///
+    /// # Errors
+    /// Fails when it does not come up.
+    pub fn manage(&mut self, options: &ours::Options<'_>) -> Result<Ours, StageError> {
+        let mut ours = self.launch_ours("ours", None, options)?;
+        ours.comes_up(BRING_UP)?;
+        Ok(ours)
+    }
+
+    /// Starts our manager on a node and returns at once.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run.
+    pub fn launch_ours(
+        &mut self,
+        name: &str,
+        node: Option<&str>,
+        options: &ours::Options<'_>,
+    ) -> Result<Ours, StageError> {
+        let (seat, place) = self.room(name, node)?;
+        Ok(Ours::launch(&self.gear.ibfabric, &seat, &place, options)?)
+    }
+
+    /// Starts OpenSM on a node and returns at once.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run.
+    pub fn launch_opensm(
+        &mut self,
+        name: &str,
+        node: Option<&str>,
+        options: &manager::Options<'_>,
+    ) -> Result<Manager, StageError> {
+        let (seat, place) = self.room(name, node)?;
+        Ok(Manager::launch(&seat, &place, options)?)
+    }
+
+    /// Starts OpenSM and returns after SUBNET UP.
+    ///
+    /// # Errors
+    /// Fails when it does not come up.
+    pub fn manage_by_opensm(
+        &mut self,
+        options: &manager::Options<'_>,
+    ) -> Result<Manager, StageError> {
+        let (seat, place) = self.room("opensm", None)?;
+        Ok(Manager::start(&seat, &place, options)?)
+    }
+
+    /// Makes a directory of its own for a manager on a node.
+    fn room(&self, name: &str, node: Option<&str>) -> io::Result<(Seat, PathBuf)> {
+        let place = self.directory.join(name);
+        fs::create_dir_all(&place)?;
+        let mut seat = self.seat.clone();
+        if let Some(node) = node {
+            seat.node = node.to_owned();
+        }
+        Ok((seat, place))
+    }
+
+    /// Runs a client.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run, or the simulator has gone.
+    pub fn hear(&mut self, question: &Question) -> Result<(Answer, PathBuf), StageError> {
+        let name = self.name(question);
+        let answer = self.seat.ask(question, &name)?;
+        if answer.code.is_none() && self.server.usage().is_none() {
+            let question = question.to_string();
+            return Err(StageError::Gone { program: "the simulator", question });
+        }
+        Ok((answer, name.with_extension("out")))
+    }
+
+    /// Starts a client that goes on.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run.
+    pub fn leave_running(&mut self, question: &Question) -> Result<Group, StageError> {
+        let name = self.name(question);
+        Ok(self.seat.start(question, &name)?)
+    }
+
+    /// Runs our own program to its end, which is to be good, and returns what it printed.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run or says that something is wrong.
+    pub fn run_own(&self, arguments: &[&str]) -> Result<String, StageError> {
+        let output = Command::new("timeout")
+            .args(["-s", "KILL", "120"])
+            .arg(&self.gear.ibfabric)
+            .args(arguments)
+            .current_dir(&self.directory)
+            .output()?;
+        // 1 is a bad answer, such as a credit loop, which is not what is asked for here.
+        if output.status.code().is_none_or(|code| code > 1) {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            let what = arguments.join(" ");
+            return Err(StageError::Unwell(format!("ibfabric {what}: {}: {said}", output.status)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Gives the simulator a command.
+    ///
+    /// # Errors
+    /// Fails when it does not take the command.
+    pub fn order(&mut self, order: Order<'_>) -> Result<(), StageError> {
+        Ok(self.server.order(order)?)
+    }
+
+    /// Counts a check, and keeps the fault when it fails.
+    pub fn check(&mut self, good: bool, fault: impl FnOnce() -> String) {
+        self.checked.check(good, fault);
+    }
+
+    /// Asks every second until it is so, or for too long; says whether it became so.
+    ///
+    /// # Errors
+    /// Fails when `look` does.
+    pub fn becomes(
+        &mut self,
+        limit: Duration,
+        mut look: impl FnMut(&mut Self) -> Result<bool, StageError>,
+    ) -> Result<bool, StageError> {
+        let end = Instant::now() + limit;
+        loop {
+            if look(self)? {
+                return Ok(true);
+            }
+            if Instant::now() > end {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    /// Returns the base LID of every end port by the GUID of its node, or of the port for an adapter, as
+    /// `ibnetdiscover` finds them.
+    ///
+    /// # Errors
+    /// Fails when it cannot be run.
+    pub fn lids(&mut self) -> Result<BTreeMap<Guid, u16>, StageError> {
+        let (answer, _) = self.hear(&patient("ibnetdiscover"))?;
+        Ok(read_lids(&answer.output))
+    }
+
+    /// Ends the simulator and returns what was found.
+    #[must_use]
+    pub fn close(self) -> Checked {
+        let Self { mut checked, server, .. } = self;
+        let fault = server.stop();
+        checked.check(fault.is_none(), || fault.unwrap_or_default());
+        checked
+    }
+
+    /// Returns a new path for the outputs of a client, without an extension.
+    fn name(&mut self, question: &Question) -> PathBuf {
+        self.answers += 1;
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+        let words: String = question.words.join(" ").chars().map(plain).take(60).collect();
+        self.directory.join(format!("{:05}-{words}", self.answers))
+    }
+}
+
+/// Reads a command line; what looks at a whole fabric may take long.
+#[must_use]
+pub fn patient(line: &str) -> Question {
+    Question { limit: Duration::from_secs(120), ..Question::new(line) }
+}
+
+/// Reads the LIDs that `ibnetdiscover` shows: `# "description" … port 0 lid 5 lmc 0` behind the GUID
+/// of a switch, `[1](guid) … # lid 7 lmc 0` at an adapter's port.
+fn read_lids(text: &str) -> BTreeMap<Guid, u16> {
+    let mut lids = BTreeMap::new();
+    let mut add = |guid: Option<&str>, line: &str| -> Option<()> {
+        let guid = u64::from_str_radix(guid?, 16).ok()?;
+        let lid = line.rsplit_once('#')?.1.split_once("lid ")?.1.split(' ').next()?.parse().ok()?;
+        lids.entry(Guid(guid)).or_insert(lid);
+        Some(())
+    };
+    let mut in_adapter = false;
+    for line in text.lines() {
+        let between =
+            |open, close| line.split_once(open)?.1.split_once(close).map(|(guid, _)| guid);
+        if line.starts_with("Switch") {
+            in_adapter = false;
+            add(between("\"S-", "\""), line);
+        } else if line.starts_with("Ca") {
+            in_adapter = true;
+        } else if in_adapter && line.starts_with('[') {
+            add(between("](", ")"), line);
+        }
+    }
+    lids
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! A fabric comes up: links, tables, traces.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+
+use ib_topology::Fabric;
+use ib_types::Guid;
+
+use super::ours::{Options, Ours};
+use super::scene::{Scene, patient};
+use crate::clients::expect;
+use crate::clients::fabrics::Plan;
+use crate::clients::stage::StageError;
+use crate::clients::tables::{self, Tables};
+
+/// How many pairs are traced when there are more.
+pub const PAIRS: usize = 200;
+
+/// What a fabric is to be like when it is up.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    /// The fabric, which need not be that of the simulator when something is to be noticed.
+    pub fabric: &'a Fabric,
+    /// The speed of its links, and the LMC.
+    pub plan: Plan,
+    /// The engine whose tables `ibfabric route` computes.
+    pub engine: &'a str,
+    /// A LID that is traced to as well.
+    pub also: Option<u16>,
+}
+
+/// Brings the fabric of a scene up and looks at it.
+///
+/// # Errors
+/// Fails when a program cannot be run, or the manager does not come up.
+pub fn comes_up(
+    scene: &mut Scene<'_>,
+    engine: &str,
+    expected: &Expected<'_>,
+) -> Result<(), StageError> {
+    let options = Options { engine, lmc: expected.plan.lmc, ..Options::default() };
+    let mut ours = scene.manage(&options)?;
+    all_active(scene, expected)?;
+    let computed = routes(scene, &ours, expected)?;
+    let lids = scene.lids()?;
+    check_lids(scene, &lids, expected);
+    same_tables(scene, &computed)?;
+    traces(scene, &lids, expected)?;
+    scene.check(ours.is_alive(), || format!("ibfabric sm has ended: {}", ours.said()));
+    let engine = ours.engine();
+    if engine != expected.engine {
+        scene.checked.note = format!("routed with {engine}");
+    }
+    Ok(())
+}
+
+/// Checks that every link is active at both ends, and that nothing is missing.
+pub(super) fn all_active(scene: &mut Scene<'_>, expected: &Expected<'_>) -> Result<(), StageError> {
+    let (answer, kept) = scene.hear(&patient("iblinkinfo"))?;
+    let found = expect::link_ends(&answer.output, expected.plan.speed);
+    let ends = 2 * expected.fabric.link_count();
+    scene.check(found == ends, || {
+        let speed = expected.plan.speed;
+        let kept = kept.display();
+        format!("iblinkinfo shows {found} ends of active {speed} links, not {ends} ({kept})")
+    });
+    let (answer, kept) = scene.hear(&patient("ibnetdiscover"))?;
+    let faults = expect::discovered(expected.fabric, &answer.output);
+    scene.check(faults.is_empty(), || format!("{} ({})", faults.join("\n"), kept.display()));
+    Ok(())
+}
+
+/// Computes the tables without a fabric; the engine must be the one that the manager came to.
+fn routes(
+    scene: &mut Scene<'_>,
+    ours: &Ours,
+    expected: &Expected<'_>,
+) -> Result<Tables, StageError> {
+    let lmc = expected.plan.lmc.to_string();
+    let net = scene.directory.join("net");
+    let net = net.display().to_string();
+    let arguments =
+        ["route", &net, "--engine", expected.engine, "-l", &lmc, "--dump-dir", "computed"];
+    let json = scene.run_own(&[&arguments[..], &["--format", "json"]].concat())?;
+    let value: serde_json::Value = serde_json::from_str(&json).map_err(|error| {
+        StageError::Unwell(format!("ibfabric route prints no JSON: {error}: {json}"))
+    })?;
+    let (engine, found) = (value["engine"].as_str().unwrap_or("none"), ours.engine());
+    scene.check(engine == found, || {
+        format!("the manager routed with {found}, ibfabric route with {engine}")
+    });
+    let dump = fs::read_to_string(scene.directory.join("computed/opensm-lfts.dump"))?;
+    Ok(tables::parse(&dump))
+}
+
+/// Checks that every end port has a LID of its own.
+fn check_lids(scene: &mut Scene<'_>, lids: &BTreeMap<Guid, u16>, expected: &Expected<'_>) {
+    let fabric = expected.fabric;
+    let linked = fabric.nodes().map(|(id, node)| {
+        let ports = fabric.ports_of(id).filter(|(_, port)| port.peer.is_some()).count();
+        if node.kind.is_switch() { ports.min(1) } else { ports }
+    });
+    let (ports, found) = (linked.sum::<usize>(), lids.values().filter(|&&lid| lid != 0).count());
+    scene.check(ports == found, || format!("{found} end ports have LIDs, not {ports}"));
+    let mut own: Vec<u16> = lids.values().copied().collect();
+    own.sort_unstable();
+    let twice = own.windows(2).find(|pair| pair[0] == pair[1]);
+    scene.check(twice.is_none(), || format!("two end ports have LID {}", own[0]));
+}
+
+/// Checks that the switches have the tables that were computed.
+fn same_tables(scene: &mut Scene<'_>, computed: &Tables) -> Result<(), StageError> {
+    let (answer, kept) = scene.hear(&patient("dump_lfts"))?;
+    let mut found = tables::parse(&answer.output);
+    let node = scene.seat.node.clone();
+    for (guid, lid, question) in tables::last_block(scene.fabric, &node, computed) {
+        let (answer, kept) = scene.hear(&question)?;
+        let port = tables::first_entry(&answer.output);
+        scene.check(port.is_some(), || format!("{question} shows no table ({})", kept.display()));
+        if let Some(port) = port.filter(|&port| port != 255) {
+            found.entry(guid).or_default().insert(lid, port);
+        }
+    }
+    scene.check(computed.values().any(|table| !table.is_empty()), || {
+        "ibfabric route computes no tables".to_owned()
+    });
+    let names = ["ibfabric route", "the switches"];
+    let differences = tables::differences_between(names, computed, &found);
+    scene.check(differences.is_empty(), || {
+        format!(
+            "the tables of ibfabric route and of dump_lfts differ:{differences}\n{}",
+            kept.display()
+        )
+    });
+    Ok(())
+}
+
+/// Traces between random LIDs of adapters, or all of them when there are few.
+///
+/// Not between switches: up/down routing and fat trees leave out the ways from some to others, with
+/// OpenSM as well.
+fn traces(
+    scene: &mut Scene<'_>,
+    lids: &BTreeMap<Guid, u16>,
+    expected: &Expected<'_>,
+) -> Result<(), StageError> {
+    let is_switch = |guid: &Guid| {
+        let node = expected.fabric.find_guid(*guid);
+        node.is_some_and(|id| expected.fabric.node(id).kind.is_switch())
+    };
+    let lids: Vec<(u16, u16)> = lids
+        .iter()
+        .filter(|(guid, _)| !is_switch(guid))
+        .flat_map(|(_, &base)| (0..1 << expected.plan.lmc).map(move |more| (base, base + more)))
+        .chain(expected.also.map(|lid| (lid, lid)))
+        .collect();
+    let pairs = pairs(&lids, PAIRS);
+    let file = scene.directory.join("pairs");
+    let mut text = String::new();
+    for &((_, from), (_, to)) in &pairs {
+        writeln!(text, "{from} {to}").expect("writing to a string succeeds");
+    }
+    fs::write(&file, text)?;
+    let question = patient("ibtracert --ports-file ../pairs");
+    let (answer, kept) = scene.hear(&question)?;
+    let mut found = traced(&answer.output);
+    let mut missing = Vec::new();
+    for &((from_base, from), (to_base, to)) in &pairs {
+        // Each pair is traced once, and `ibtracert` names base LIDs.
+        match found.get_mut(&(from_base, to_base)) {
+            Some(count) if *count > 0 => *count -= 1,
+            _ => missing.push(format!("{from} to {to}")),
+        }
+    }
+    scene.check(missing.is_empty() && answer.code == Some(0), || {
+        let first = missing.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        let (count, status, kept) = (missing.len(), answer.code, kept.display());
+        let last = answer.errors.lines().last().unwrap_or_default();
+        format!(
+            "ibtracert misses {count} of {} ways: {first}; exit status {status:?}, {last} ({kept})",
+            pairs.len()
+        )
+    });
+    Ok(())
+}
+
+/// Two LIDs: the base LID of a port and one of its LIDs, or the two ends of a way.
+type Address = (u16, u16);
+
+/// Returns all pairs of different ports, or so many random ones.
+fn pairs(lids: &[Address], most: usize) -> Vec<(Address, Address)> {
+    let all = || {
+        let pairs = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
+        pairs.filter(|(from, to)| from.0 != to.0)
+    };
+    if lids.len() * lids.len() <= 2 * most {
+        return all().take(most).collect();
+    }
+    // The last LID is always among them; the others come from xorshift.
+    let mut chosen = BTreeSet::from([(lids[0], lids[lids.len() - 1])]);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        lids[(state % lids.len() as u64) as usize]
+    };
+    while chosen.len() < most {
+        let (from, to) = (random(), random());
+        if from.0 != to.0 {
+            chosen.insert((from, to));
+        }
+    }
+    chosen.into_iter().collect()
+}
+
+/// Counts the ways that `ibtracert` shows to their end, by the base LIDs of their ends.
+fn traced(text: &str) -> BTreeMap<Address, usize> {
+    let lid = |line: &str| line.split_once(" lid ")?.1.split('-').next()?.parse().ok();
+    let mut ways = BTreeMap::new();
+    let mut from: Option<u16> = None;
+    for line in text.lines() {
+        if line.starts_with("From ") {
+            from = lid(line);
+        } else if line.starts_with("To ")
+            && let (Some(from), Some(to)) = (from.take(), lid(line))
+        {
+            *ways.entry((from, to)).or_default() += 1;
+        }
+    }
+    ways
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+use super::*;
+
+#[test]
+fn pairs_are_all_or_as_many_as_asked_for() {
+    let few: Vec<Address> = (1..=4).map(|lid| (lid, lid)).collect();
+    assert_eq!(pairs(&few, 200).len(), 12);
+    let many: Vec<Address> = (0..100).map(|port| (1 + port / 2 * 2, 1 + port)).collect();
+    let chosen = pairs(&many, 200);
+    assert_eq!(chosen.len(), 200);
+    assert!(chosen.iter().all(|(from, to)| from.0 != to.0), "no port asks itself");
+    assert!(chosen.contains(&((1, 1), (99, 100))), "the last LID is among them");
+    assert_eq!(chosen, pairs(&many, 200));
+}
+
+#[test]
+fn only_ways_with_an_end_count() {
+    let text = "\
+From ca {0x0002c90000100000} portnum 1 lid 1-1 \"host-0\"
+[1] -> switch port {0x0002c90000200000}[1] lid 2-2 \"leaf-0\"
+[2] -> ca port {0x0002c90000100003}[1] lid 4-5 \"host-1\"
+To ca {0x0002c90000100002} portnum 1 lid 4-5 \"host-1\"
+From ca {0x0002c90000100000} portnum 1 lid 1-1 \"host-0\"
+[1] -> switch port {0x0002c90000200000}[1] lid 2-2 \"leaf-0\"
+";
+    assert_eq!(traced(text), BTreeMap::from([((1, 4), 1)]));
+}

@@ -1,0 +1,164 @@
+//! Our subnet manager on ibsim and on `ibfabric sim`, with real clients, beside a real OpenSM.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use conformance::opensm::umad2sim;
+use conformance::sm::allowed::{ALLOWED, ALSO};
+use conformance::sm::cases::{Case, cases, wrong_cases};
+use conformance::sm::scene::Gear;
+
+use crate::clients::shown_mask;
+use crate::{Chored, release_artifact, release_binary};
+
+/// How many cases that do not only wait run at once.
+const WORKERS: usize = 2;
+
+/// How many faults of a case are shown.
+const SHOWN: usize = 12;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Runs only the cases whose name holds this text.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Also runs the larger fabrics, of up to 3,456 hosts.
+    #[arg(long)]
+    all: bool,
+    /// Keeps the outputs of all programs in this directory; those of a failed run are kept anyway.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Runs this program as ibfabric instead of building it.
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// Runs cases in which something is wrong, each of which must fail and say what.
+    #[arg(long, conflicts_with = "all")]
+    self_test: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let gear = Gear {
+        ibfabric: match &args.binary {
+            Some(path) => {
+                path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?
+            }
+            None => release_binary()?,
+        },
+        debian: umad2sim()?,
+        own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
+    };
+    let mut scratch = tempfile::Builder::new().prefix("sm-").tempdir()?;
+    let directory = args.keep.as_deref().unwrap_or(scratch.path()).to_owned();
+    // The log of an earlier run would be taken for this one's.
+    if std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(format!("{}: expected a new or empty directory", directory.display()).into());
+    }
+    list_allowed();
+    let mut list = if args.self_test { wrong_cases() } else { cases(args.all) };
+    if let Some(text) = &args.only {
+        list.retain(|case| case.name().contains(text.as_str()));
+    }
+    if list.is_empty() {
+        return Err("no case has that name".into());
+    }
+    let start = Instant::now();
+    let tally = Mutex::new(Tally::default());
+    let (waiting, busy): (Vec<_>, Vec<_>) =
+        list.iter().enumerate().partition(|(_, case)| case.waits());
+    let next = AtomicUsize::new(0);
+    let one = |(number, case): &(usize, &Case)| {
+        let begun = Instant::now();
+        let place = directory.join(format!("case{number:03}"));
+        let ended = run_case(case, &gear, &place);
+        let seconds = begun.elapsed().as_secs_f64();
+        tally.lock().expect("no case panics while it counts").add(case, &ended, seconds);
+    };
+    std::thread::scope(|scope| {
+        for case in &waiting {
+            scope.spawn(|| one(case));
+        }
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(case) = busy.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    one(case);
+                }
+            });
+        }
+    });
+    let Tally { passed, failed, checks } = tally.into_inner()?;
+    if failed > 0 && args.keep.is_none() {
+        scratch.disable_cleanup(true);
+        eprintln!("the outputs are kept in {}", directory.display());
+    }
+    eprintln!("{checks} checks in {:.0} s", start.elapsed().as_secs_f64());
+    eprintln!("{passed} passed, {failed} failed");
+    if failed > 0 { Err("the manager does not do what it should".into()) } else { Ok(()) }
+}
+
+/// Prints what may differ between the answers of two managers.
+fn list_allowed() {
+    eprintln!("what is not compared in answers:");
+    for (what, reason) in ALSO {
+        eprintln!("  all: {what}: {reason}");
+    }
+    for allowed in ALLOWED {
+        let programs = match allowed.programs {
+            [] => "all".to_owned(),
+            programs => programs.join(", "),
+        };
+        eprintln!("  {programs}: {}: {}", shown_mask(allowed.mask), allowed.reason);
+    }
+}
+
+/// What a case came to.
+struct Ended {
+    checks: usize,
+    faults: Vec<String>,
+    note: String,
+}
+
+fn run_case(case: &Case, gear: &Gear, place: &Path) -> Ended {
+    match case.run(gear, place) {
+        Ok(checked) => Ended { checks: checked.checks, faults: checked.faults, note: checked.note },
+        Err(error) => Ended { checks: 0, faults: vec![error.to_string()], note: String::new() },
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    checks: usize,
+}
+
+impl Tally {
+    fn add(&mut self, case: &Case, ended: &Ended, seconds: f64) {
+        let Ended { checks, faults, note } = ended;
+        self.checks += checks;
+        let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
+        let line = format!("{checks:>4} checks {seconds:>5.1} s  {}{note}", case.name());
+        let good = match case.must_say() {
+            None => faults.is_empty(),
+            Some(text) => faults.iter().any(|fault| fault.contains(text)),
+        };
+        if good {
+            self.passed += 1;
+            let word = if case.wrong.is_some() { "noticed" } else { "ok     " };
+            eprintln!("{word}  {line}");
+            return;
+        }
+        self.failed += 1;
+        eprintln!("FAILED   {line}");
+        for fault in faults.iter().take(SHOWN) {
+            eprintln!("         {}", fault.replace('\n', "\n           "));
+        }
+        if faults.len() > SHOWN {
+            eprintln!("         and {} more", faults.len() - SHOWN);
+        }
+        if let Some(text) = case.must_say() {
+            eprintln!("         expected a fault that says `{text}`");
+        }
+    }
+}
