@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use ib_mad::{Failure, Message};
 use ib_routing::{NO_PATH, SwitchId};
-use ib_types::Guid;
+use ib_types::{Guid, PKey};
 use ib_wire::mad::sm::{
     LinearForwardingBlock, MulticastForwardingBlock, PKeyTable, PortInfo, PortState, SwitchInfo,
 };
@@ -49,8 +49,6 @@ pub(crate) enum Work {
     Lft { node: NodeIndex, block: u16 },
     /// A block of a port's P_Keys.
     PKeys { place: Place, block: u16 },
-    /// A block of the P_Keys that a switch lets pass at a port.
-    Enforced { place: Place, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Mft { node: NodeIndex, block: u16, position: u8 },
     /// The lanes of what comes in by a port and leaves by another; of other nodes than switches the
@@ -243,12 +241,10 @@ impl Configuration {
             Work::PKeys { place, block } => {
                 self.written.p_key_blocks += 1;
                 let read = mad.attribute::<PKeyTable>().expect("what was written");
-                context.found.port_mut(place).p_keys[usize::from(block)] = read.keys;
-            }
-            Work::Enforced { place, block } => {
-                self.written.p_key_blocks += 1;
-                let read = mad.attribute::<PKeyTable>().expect("what was written");
-                lanes::tables_of(place, context).p_keys.insert(block, read.keys);
+                let blocks = &mut context.found.port_mut(place).p_keys;
+                let room = blocks.len().max(usize::from(block) + 1);
+                blocks.resize(room, [PKey(0); 32]);
+                blocks[usize::from(block)] = read.keys;
             }
             Work::SlToVl { place, input } => {
                 self.written.sl_to_vl_tables += 1;
@@ -307,9 +303,7 @@ impl Configuration {
                 context.tables.entry(guid).or_default().forget(block.into());
                 (node_name(node), AttributeId::LINEAR_FORWARDING)
             }
-            Work::PKeys { place, .. } | Work::Enforced { place, .. } => {
-                (found.name(place), AttributeId::P_KEY_TABLE)
-            }
+            Work::PKeys { place, .. } => (found.name(place), AttributeId::P_KEY_TABLE),
             Work::SlToVl { place, .. } => (found.name(place), AttributeId::SL_TO_VL),
             Work::Arbitration { place, .. } => (found.name(place), AttributeId::VL_ARBITRATION),
             Work::Mft { node, block, position } => {
@@ -354,15 +348,13 @@ impl Configuration {
                 Some(set(&found.node(node).route, block.into(), &wanted))
             }
             Work::PKeys { place, block } => {
-                let tables = settings::p_keys(place, context)?;
+                let tables = if found.is_end_port(place) {
+                    settings::p_keys(place, context)?
+                } else {
+                    enforce::keys(place, context)?
+                };
                 let table = PKeyTable { keys: *tables.get(usize::from(block))? };
-                Some(set(found.route(place), block.into(), &table))
-            }
-            Work::Enforced { place, block } => {
-                let table =
-                    PKeyTable { keys: *enforce::keys(place, context)?.get(usize::from(block))? };
-                let modifier = u32::from(place.port) << 16 | u32::from(block);
-                Some(set(found.route(place), modifier, &table))
+                Some(set(found.route(place), found.p_key_modifier(place, block), &table))
             }
             Work::SlToVl { place, input } => {
                 let modifier = lanes::modifier(place, input, found);

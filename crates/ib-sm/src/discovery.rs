@@ -130,7 +130,8 @@ impl Discovery {
             }
             Probe::Manager(place) => (AttributeId::SM_INFO, 0, self.found.route(*place)),
             Probe::PKeys { place, block } => {
-                (AttributeId::P_KEY_TABLE, u32::from(*block), self.found.route(*place))
+                let modifier = self.found.p_key_modifier(*place, *block);
+                (AttributeId::P_KEY_TABLE, modifier, self.found.route(*place))
             }
             Probe::Lft { node, block } => {
                 let route = &*self.found.node(*node).route;
@@ -312,7 +313,13 @@ impl Discovery {
     /// Asks for the table of a switch unless it is the one that was written: a switch that was reset
     /// or managed by others shows another highest LID.
     fn handle_switch(&mut self, node: NodeIndex, info: SwitchInfo, tables: &mut Tables) {
-        self.found.node_mut(node).switch = Some(info);
+        let first = self.found.node_mut(node).switch.replace(info).is_none();
+        for port in 1..=self.found.node(node).info.num_ports {
+            // What its ports have told before it could not be followed up then.
+            if first && self.found.port(node.at(port)).is_up() {
+                self.ask_p_keys(node.at(port), info.partition_enforcement_cap);
+            }
+        }
         let guid = self.found.node(node).info.node_guid;
         let top = info.linear_fdb_top.min(Lid::MAX_UNICAST);
         let table = tables.entry(guid).or_default();
@@ -335,10 +342,11 @@ impl Discovery {
         let kind = self.found.node(place.node).kind;
         let is_end_port = (place.port == 0) == kind.is_switch();
         if is_end_port {
-            let blocks = self.found.node(place.node).info.partition_cap.div_ceil(KEYS_PER_BLOCK);
-            let empty = [PKey(0); KEYS_PER_BLOCK as usize];
-            self.found.port_mut(place).p_keys = vec![empty; blocks.into()];
-            self.queue.extend((0..blocks).map(|block| Probe::PKeys { place, block }));
+            self.ask_p_keys(place, self.found.node(place.node).info.partition_cap);
+        } else if let Some(switch) = self.found.node(place.node).switch
+            && self.found.port(place).is_up()
+        {
+            self.ask_p_keys(place, switch.partition_enforcement_cap);
         }
         self.found.managers.remove(&place);
         if is_end_port && !own && info.capability_mask.contains(CapabilityMask::SM) {
@@ -365,6 +373,14 @@ impl Discovery {
             self.queue.push_back(Probe::Port(peer));
         }
         self.reach_over(place);
+    }
+
+    /// Asks for the P_Keys of a port that has room for some.
+    fn ask_p_keys(&mut self, place: Place, room: u16) {
+        let blocks = room.div_ceil(KEYS_PER_BLOCK);
+        let empty = [PKey(0); KEYS_PER_BLOCK as usize];
+        self.found.port_mut(place).p_keys = vec![empty; blocks.into()];
+        self.queue.extend((0..blocks).map(|block| Probe::PKeys { place, block }));
     }
 
     /// Asks who is at the other end of a port's link.

@@ -67,7 +67,7 @@ pub(crate) struct FoundPort {
     pub(crate) peer: Option<Place>,
     /// The way to it, of an adapter's or router's port that was reached.
     pub(crate) route: Option<Route>,
-    /// Its P_Keys by block, of a port with LIDs.
+    /// Its P_Keys by block, of a port with LIDs; of another port of a switch those that it lets pass.
     pub(crate) p_keys: Vec<[PKey; 32]>,
 }
 
@@ -124,6 +124,12 @@ impl Found {
     /// Returns the way to a port: a switch answers for all its ports at one place.
     pub(crate) fn route(&self, place: Place) -> &[u8] {
         self.port(place).route.as_deref().unwrap_or(&self.node(place.node).route)
+    }
+
+    /// Returns what names a block of a port's P_Keys: of other nodes than switches the port is not named.
+    pub(crate) fn p_key_modifier(&self, place: Place, block: u16) -> u32 {
+        let port = if self.node(place.node).kind.is_switch() { place.port } else { 0 };
+        u32::from(port) << 16 | u32::from(block)
     }
 
     /// Returns what a port is called.

@@ -295,6 +295,7 @@ impl SubnetManager {
         let known = Known {
             subnet: self.subnet.as_ref().filter(|_| self.state == SmState::MASTER),
             tables: &self.tables,
+            multicast: &self.multicast,
             written: &self.written,
             manager: self.info(),
         };

@@ -15,19 +15,20 @@ use std::sync::Arc;
 
 use ib_link::{Datagram, Incoming};
 use ib_mad::{Message, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
-use ib_types::{Gid, Guid, Instant};
+use ib_types::{Gid, Guid, Instant, QKey, Qpn};
 use ib_wire::mad::rmpp::{self, RmppFlags, RmppHeader, RmppStatus, RmppType};
 use ib_wire::mad::sa::{
     GuidInfoRecord, InformInfo, InformInfoRecord, LifeTimeCode, LinearForwardingRecord, LinkRecord,
-    MCMemberRecord, MultiPathRecord, NodeRecord, PKeyTableRecord, PathRecord, PortInfoRecord,
-    Record, SaHeader, ServiceRecord, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, TraceRecord,
-    VlArbitrationRecord,
+    MCMemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord, PKeyTableRecord,
+    PathRecord, PortInfoRecord, Record, SaHeader, ServiceRecord, SlToVlRecord, SmInfoRecord,
+    SwitchInfoRecord, TraceRecord, VlArbitrationRecord,
 };
 use ib_wire::mad::sm::notice::{GidDetails, NoticeType};
 use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::config::SmConfig;
+use crate::multicast::MulticastTables;
 use crate::tables::{Tables, WrittenTables};
 
 mod groups;
@@ -72,12 +73,16 @@ const CLASS_MANAGER: u32 = 4;
 /// capabilities.
 const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13;
 
+/// ClassPortInfo:CapabilityMask2: SwitchInfoRecords tell `MulticastFDBTop`.
+const MULTICAST_FDB_TOP: u32 = 1 << 3;
+
 /// What administration answers by.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// The subnet, once it was up.
     pub(crate) subnet: Option<&'a Arc<Subnet>>,
     pub(crate) tables: &'a Tables,
+    pub(crate) multicast: &'a MulticastTables,
     pub(crate) written: &'a WrittenTables,
     /// What the manager says of itself.
     pub(crate) manager: SmInfo,
@@ -311,7 +316,7 @@ impl Administration {
                 let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
                 let one = mad.method() == Method::GET;
                 let query = PathQuery::new(subnet, mad.component_mask(), &wanted, one);
-                self.find_paths(request, query);
+                self.find_paths(request, Ok(query));
             }
             (Method::GET | Method::GET_TABLE, _) => match self.read(now, request, subnet, known) {
                 Ok(records) if mad.method() == Method::GET => self.one(request, &records),
@@ -457,7 +462,10 @@ impl Administration {
             base_version: 1,
             class_version: VERSION,
             capability_mask: CAPABILITIES,
+            capability_mask2: MULTICAST_FDB_TOP,
             resp_time_value: 18,
+            redirect_qp: Qpn::truncated(1),
+            redirect_q_key: QKey::GSI,
             ..ClassPortInfo::zeroed()
         };
         let mut bytes = [0; ClassPortInfo::LENGTH];
@@ -515,6 +523,9 @@ fn read(request: &Message, subnet: &Subnet, known: Known<'_>) -> Result<Records,
         AttributeId::LINEAR_FORWARDING_RECORD => Records::of::<LinearForwardingRecord>(
             records::forwarding_records(subnet, known.tables, &query),
         ),
+        AttributeId::MULTICAST_FORWARDING_RECORD => Records::of::<MulticastForwardingRecord>(
+            records::multicast_records(subnet, known.multicast, &query),
+        ),
         AttributeId::SM_INFO_RECORD => {
             Records::of::<SmInfoRecord>(records::manager_records(subnet, &known.manager, &query))
         }
@@ -522,6 +533,10 @@ fn read(request: &Message, subnet: &Subnet, known: Known<'_>) -> Result<Records,
             Records::of::<GuidInfoRecord>(records::guid_info_records(subnet, &query))
         }
         AttributeId::P_KEY_TABLE_RECORD => {
+            // Keys are for those who can tell the manager's own.
+            if mad.sa().sm_key == 0 {
+                return Err(MadStatus::SA_REQUEST_INVALID);
+            }
             Records::of::<PKeyTableRecord>(records::p_key_records(subnet, &query))
         }
         AttributeId::SL_TO_VL_RECORD => {

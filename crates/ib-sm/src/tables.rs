@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ib_routing::NO_PATH;
-use ib_types::{Guid, PKey};
+use ib_types::Guid;
 use ib_wire::mad::sm::{LinearForwardingBlock, SlToVl, VlArbitration};
 
 const BLOCK: usize = LinearForwardingBlock::LIDS as usize;
@@ -73,8 +73,6 @@ pub(crate) struct PortTables {
     pub(crate) sl_to_vl: BTreeMap<u8, SlToVl>,
     /// The lanes' turns by block, from 1 on.
     pub(crate) arbitration: BTreeMap<u8, VlArbitration>,
-    /// The P_Keys that a switch lets pass, by block.
-    pub(crate) p_keys: BTreeMap<u16, [PKey; 32]>,
 }
 
 /// What was written to all ports, by node GUID and number.

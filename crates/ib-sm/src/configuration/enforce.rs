@@ -44,16 +44,15 @@ pub(super) fn keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; BLO
     Some(blocks)
 }
 
-/// Returns the blocks that differ from what the switches were told.
+/// Returns the blocks that differ from what the switches hold.
 pub(super) fn work(context: &Context<'_>) -> Vec<Work> {
     let mut work = Vec::new();
     for place in places(context.found) {
         let Some(wanted) = keys(place, context) else { continue };
-        let guid = context.found.node(place.node).info.node_guid;
-        let known = context.written.get(&(guid, place.port)).map(|tables| &tables.p_keys);
+        let known = &context.found.port(place).p_keys;
         for (block, wanted) in (0..).zip(&wanted) {
-            if known.and_then(|known| known.get(&block)) != Some(wanted) {
-                work.push(Work::Enforced { place, block });
+            if known.get(usize::from(block)) != Some(wanted) {
+                work.push(Work::PKeys { place, block });
             }
         }
     }

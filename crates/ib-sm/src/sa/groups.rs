@@ -286,8 +286,9 @@ impl Groups {
             let own = asker.and_then(|gid| group.members.get_key_value(&gid));
             let members: Vec<_> =
                 if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
-            if members.is_empty() {
-                query.add(&group.shared, &mut records);
+            if members.is_empty() && !trusted {
+                // The group itself has members of every kind.
+                query.without(JOIN_STATE).add(&group.shared, &mut records);
             }
             for (&port_gid, &(join_state, proxy_join)) in members {
                 let record = MCMemberRecord { port_gid, join_state, proxy_join, ..group.shared };

@@ -34,6 +34,10 @@ use component::*;
 /// The most paths that one answer has.
 const MOST_PATHS: usize = 1 << 20;
 
+/// The preference of paths between LIDs that are not at the same place among those of their ports; of
+/// the others it is zero, the best.
+const BETWEEN_OFFSETS: u8 = 2;
+
 /// The most pairs of ports among which a path to be traced is looked for.
 const MOST_TRACED: usize = 64;
 
@@ -60,17 +64,18 @@ impl PathQuery {
         mask: ComponentMask,
         wanted: &PathRecord,
         one: bool,
-    ) -> Result<Self, MadStatus> {
+    ) -> Self {
         let raw = mask.has(RAW_TRAFFIC) && wanted.raw_traffic;
-        let of = |gid, lid| if raw { Ok(Vec::new()) } else { ends(subnet, mask, gid, lid) };
-        let sources = of((SGID, wanted.sgid), (SLID, wanted.slid))?;
-        let destinations = of((DGID, wanted.dgid), (DLID, wanted.dlid))?;
+        let of = |gid, lid| if raw { Vec::new() } else { ends(subnet, mask, gid, lid) };
+        let sources = of((SGID, wanted.sgid), (SLID, wanted.slid));
+        let destinations = of((DGID, wanted.dgid), (DLID, wanted.dlid));
         let limit = match () {
+            () if mask.has(NUMB_PATH) && wanted.numb_path == 0 => 0,
             () if one => 1,
-            () if mask.has(NUMB_PATH) => usize::from(wanted.numb_path.max(1)),
+            () if mask.has(NUMB_PATH) => usize::from(wanted.numb_path),
             () => usize::MAX,
         };
-        Ok(Self::between(subnet, (mask, *wanted), (sources, destinations), limit))
+        Self::between(subnet, (mask, *wanted), (sources, destinations), limit)
     }
 
     /// Starts to find the paths that a request for paths between two sets of ports selects.
@@ -167,7 +172,7 @@ pub(super) fn trace_records(
     mask: ComponentMask,
     wanted: &PathRecord,
 ) -> Result<Vec<TraceRecord>, MadStatus> {
-    let mut query = PathQuery::new(subnet, mask, wanted, true)?;
+    let mut query = PathQuery::new(subnet, mask, wanted, true);
     if query.left() > MOST_TRACED {
         return Err(MadStatus::SA_TOO_MANY_RECORDS);
     }
@@ -206,27 +211,30 @@ fn ends(
     mask: ComponentMask,
     (gid_bit, gid): (u8, Gid),
     (lid_bit, lid): (u8, u16),
-) -> Result<Vec<Place>, MadStatus> {
+) -> Vec<Place> {
     let by_gid = if mask.has(gid_bit) {
         let port = Some(gid).filter(|gid| gid.prefix() == subnet.prefix);
-        let port = port.and_then(|gid| subnet.by_guid(gid.guid()));
-        Some(port.ok_or(MadStatus::SA_INVALID_GID)?)
+        // Nothing leads to a port that is not there.
+        let Some(place) = port.and_then(|gid| subnet.by_guid(gid.guid())) else {
+            return Vec::new();
+        };
+        Some(place)
     } else {
         None
     };
     let by_lid = if mask.has(lid_bit) {
         match subnet.by_lid(lid) {
-            None => return Ok(Vec::new()),
+            None => return Vec::new(),
             place => place,
         }
     } else {
         None
     };
-    Ok(match (by_gid, by_lid) {
+    match (by_gid, by_lid) {
         (Some(one), Some(other)) if one != other => Vec::new(),
         (Some(place), _) | (None, Some(place)) => vec![place],
         (None, None) => subnet.end_ports().collect(),
-    })
+    }
 }
 
 /// Appends the paths from one port to another.
@@ -258,7 +266,8 @@ fn pair(
             let Some(way) = subnet.way(from, to, dlid) else { continue };
             let Some(record) = suits(subnet, mask, wanted, &way) else { continue };
             let (sgid, dgid) = (subnet.gid(from), subnet.gid(to));
-            records.push(PathRecord { sgid, dgid, slid, dlid, p_key, ..record });
+            let preference = if shift == 0 { 0 } else { BETWEEN_OFFSETS };
+            records.push(PathRecord { sgid, dgid, slid, dlid, p_key, preference, ..record });
             left -= 1;
         }
     }
@@ -275,7 +284,7 @@ fn common_partition(
     let keys = subnet.p_keys(from).iter();
     let mut common = keys.filter(|key| subnet.p_keys(to).iter().any(|other| key.matches(*other)));
     if mask.has(P_KEY) {
-        common.find(|key| key.partition() == wanted.p_key.partition()).copied()
+        common.any(|key| key.partition() == wanted.p_key.partition()).then_some(wanted.p_key)
     } else {
         common.next().copied()
     }
@@ -289,40 +298,57 @@ fn suits(
     way: &Way,
 ) -> Option<PathRecord> {
     let life_time = if way.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
-    if mask.has(SL) && wanted.sl != way.level.get() {
+    // Where the routes need no level of their own, any will do.
+    let free = subnet.plan.routing.layers.is_uniform();
+    let sl = if mask.has(SL) && free { wanted.sl } else { way.level.get() };
+    if mask.has(SL) && wanted.sl != sl {
         return None;
     }
-    // Without a selector the value is meant exactly as the standard's default says: at least.
+    // Without a selector the value is meant exactly.
     let selector = |bit, selector| if mask.has(bit) { selector } else { Selector::EXACTLY };
-    if mask.has(MTU) {
+    let mtu = if mask.has(MTU) {
         let by = selector(MTU_SELECTOR, wanted.mtu_selector);
-        if !by.admits(&wanted.mtu.0, &way.mtu.0) {
-            return None;
-        }
-    }
-    if mask.has(RATE) {
+        let codes = (MtuCode::MTU_256.0..=MtuCode::MTU_4096.0).rev().map(MtuCode);
+        within(by, &wanted.mtu, &way.mtu, codes, |code| u32::from(code.0))?
+    } else {
+        way.mtu
+    };
+    let rate = if mask.has(RATE) {
         let by = selector(RATE_SELECTOR, wanted.rate_selector);
-        let of = |code: RateCode| code.megabits_per_second();
-        if !by.admits(&of(wanted.rate)?, &of(way.rate)?) {
-            return None;
-        }
-    }
+        let codes = RateCode::RATES.iter().rev().map(|&(code, _)| code);
+        let speed = |code: &RateCode| code.megabits_per_second().unwrap_or(0);
+        within(by, &wanted.rate, &way.rate, codes, speed)?
+    } else {
+        way.rate
+    };
     if mask.has(LIFE_TIME) {
         let by = selector(LIFE_TIME_SELECTOR, wanted.life_time_selector);
         if !by.admits(&wanted.life_time.0, &life_time.0) {
             return None;
         }
     }
-    let mtu: MtuCode = way.mtu;
     Some(PathRecord {
         reversible: true,
-        sl: way.level.get(),
+        sl,
         mtu_selector: Selector::EXACTLY,
         mtu,
         rate_selector: Selector::EXACTLY,
-        rate: way.rate,
+        rate,
         life_time_selector: Selector::EXACTLY,
         life_time,
         ..PathRecord::zeroed()
     })
+}
+
+/// Returns the highest value up to what a way can carry that a request admits: a path need not use all
+/// of it.
+fn within<C: Copy>(
+    by: Selector,
+    wanted: &C,
+    offered: &C,
+    mut falling: impl Iterator<Item = C>,
+    size: impl Fn(&C) -> u32,
+) -> Option<C> {
+    let (least, most) = (size(wanted), size(offered));
+    falling.find(|code| size(code) <= most && by.admits(&least, &size(code)))
 }

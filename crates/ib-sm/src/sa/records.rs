@@ -6,17 +6,18 @@
 
 use ib_types::Guid;
 use ib_wire::mad::sa::{
-    ComponentMask, GuidInfoRecord, LinearForwardingRecord, LinkRecord, NodeRecord, PKeyTableRecord,
-    PortInfoRecord, Record, SlToVlRecord, SmInfoRecord, SwitchInfoRecord, VlArbitrationRecord,
-    matches,
+    ComponentMask, GuidInfoRecord, LinearForwardingRecord, LinkRecord, MulticastForwardingRecord,
+    NodeRecord, PKeyTableRecord, PortInfoRecord, Record, SlToVlRecord, SmInfoRecord,
+    SwitchInfoRecord, VlArbitrationRecord, matches,
 };
 use ib_wire::mad::sm::{
-    CapabilityMask, GuidInfo, LinearForwardingBlock, NodeInfo, PKeyTable, SlToVl, SmInfo,
-    VlArbitration,
+    CapabilityMask, GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, NodeInfo, PKeyTable,
+    SlToVl, SmInfo, VlArbitration,
 };
 
 use super::subnet::Subnet;
 use crate::found::{NodeIndex, Place};
+use crate::multicast::MulticastTables;
 use crate::tables::{Tables, WrittenTables};
 
 /// What a request selects: the components that it gives, and their values.
@@ -25,6 +26,9 @@ pub(super) struct Query<'a> {
     pub(super) mask: ComponentMask,
     pub(super) template: &'a [u8],
 }
+
+/// The GUIDs of a block.
+const GUIDS: u8 = 8;
 
 /// The bit of the mask that all records of ports and switches have for the LID.
 const LID: u8 = 0;
@@ -36,7 +40,7 @@ impl Query<'_> {
         self.mask.has(LID).then(|| u16::from_be_bytes(*bytes))
     }
 
-    const fn without(self, bit: u8) -> Self {
+    pub(super) const fn without(self, bit: u8) -> Self {
         Self { mask: ComponentMask(self.mask.0 & !(1 << bit)), ..self }
     }
 
@@ -103,17 +107,21 @@ pub(super) fn node_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
 pub(super) fn port_info_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
     /// The bit of `CapabilityMask`, which selects ports that have at least these capabilities.
     const CAPABILITIES: u8 = 7;
+    /// How speeds are to be shown, which selects nothing.
+    const OPTIONS: u8 = 2;
     let wanted = PortInfoRecord::parse(query.template.first_chunk().expect("68 bytes"));
+    let options = if query.mask.has(OPTIONS) { wanted.options } else { 0 };
     let wanted: Option<CapabilityMask> =
         query.mask.has(CAPABILITIES).then_some(wanted.port_info.capability_mask);
-    let rest = query.without(LID).without(CAPABILITIES);
+    let rest = query.without(LID).without(CAPABILITIES).without(OPTIONS);
     let mut records = Vec::new();
     for (place, lid) in ports(subnet, query) {
         let Some(info) = subnet.found.port(place).info.as_deref() else { continue };
         if wanted.is_some_and(|wanted| !info.capability_mask.contains(wanted)) {
             continue;
         }
-        let mut record = PortInfoRecord { lid, port: place.port, ..PortInfoRecord::zeroed() };
+        let mut record =
+            PortInfoRecord { lid, port: place.port, options, ..PortInfoRecord::zeroed() };
         record.port_info = *info;
         // The key is nobody's business.
         record.port_info.m_key = 0;
@@ -174,23 +182,50 @@ pub(super) fn manager_records(subnet: &Subnet, own: &SmInfo, query: &Query<'_>) 
 pub(super) fn guid_info_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
     let mut records = Vec::new();
     for place in nodes(subnet, query) {
-        let mut guids = [Guid::ZERO; 8];
-        guids[0] = subnet.found.port(place).guid;
-        let mut record = GuidInfoRecord { lid: subnet.lids(place).0, ..GuidInfoRecord::zeroed() };
-        record.guid_info = GuidInfo { guids };
-        query.without(LID).add(&record, &mut records);
+        let port = subnet.found.port(place);
+        let room = port.info.as_ref().map_or(0, |info| info.guid_cap);
+        for block in 0..room.div_ceil(GUIDS).max(1) {
+            let mut guids = [Guid::ZERO; GUIDS as usize];
+            if block == 0 {
+                guids[0] = port.guid;
+            }
+            let lid = subnet.lids(place).0;
+            let mut record = GuidInfoRecord { lid, block, ..GuidInfoRecord::zeroed() };
+            record.guid_info = GuidInfo { guids };
+            query.without(LID).add(&record, &mut records);
+        }
     }
     records
 }
 
+/// The P_Keys of end ports, and those that switches let pass where something is plugged in, as they
+/// were read and written.
 pub(super) fn p_key_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
     let mut records = Vec::new();
-    for place in nodes(subnet, query) {
-        for (block, keys) in (0..).zip(subnet.p_keys(place).chunks(32)) {
-            let mut table = PKeyTable::zeroed();
-            table.keys[..keys.len()].copy_from_slice(keys);
-            let lid = subnet.lids(place).0;
+    for (place, lid) in ports(subnet, query) {
+        for (block, &keys) in (0..).zip(&subnet.found.port(place).p_keys) {
+            let table = PKeyTable { keys };
             let record = PKeyTableRecord { lid, block, port: place.port, table };
+            query.without(LID).add(&record, &mut records);
+        }
+    }
+    records
+}
+
+/// The multicast tables as they were written.
+pub(super) fn multicast_records(
+    subnet: &Subnet,
+    tables: &MulticastTables,
+    query: &Query<'_>,
+) -> Vec<u8> {
+    let mut records = Vec::new();
+    for (node, lid) in switches(subnet, query) {
+        let guid = subnet.found.node(node).info.node_guid;
+        for at in tables.blocks(guid) {
+            let Some(&masks) = tables.block(guid, at) else { continue };
+            let (block, position) = at;
+            let entries = MulticastForwardingBlock { masks };
+            let record = MulticastForwardingRecord { lid, position, block, entries };
             query.without(LID).add(&record, &mut records);
         }
     }
@@ -208,11 +243,13 @@ pub(super) fn sl_to_vl_records(
     for (out, lid) in ports(subnet, query) {
         let node = subnet.found.node(out.node);
         let known = written.get(&(node.info.node_guid, out.port));
-        let inputs = if node.kind.is_switch() { 0..=node.info.num_ports } else { 0..=0 };
+        // Of what is no switch there is one table, and it names no ports.
+        let (inputs, output_port) =
+            if node.kind.is_switch() { (0..=node.info.num_ports, out.port) } else { (0..=0, 0) };
         for input_port in inputs {
             let table = known.and_then(|known| known.sl_to_vl.get(&input_port)).copied();
             let table = table.unwrap_or_else(SlToVl::zeroed);
-            let record = SlToVlRecord { lid, input_port, output_port: out.port, table };
+            let record = SlToVlRecord { lid, input_port, output_port, table };
             query.without(LID).add(&record, &mut records);
         }
     }

@@ -151,7 +151,9 @@ impl Subnet {
         let own = self.found.port(from).info.as_deref()?;
         let level = ServiceLevel::default();
         let mut way = Way { mtu: own.mtu_cap, rate: rate_of(own).0, level, hops: 0 };
-        let mut slowest = u32::MAX;
+        let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
+        // The own port of a switch has a rate of its own.
+        let mut slowest = if is_switch(from) { rate_of(own).1 } else { u32::MAX };
         let (mut first, mut last) = (None, None);
         self.walk(from, to, lid, |leaves, _| {
             first = first.or(self.row(leaves.node));
@@ -159,6 +161,13 @@ impl Subnet {
             last = self.found.port(leaves).peer.and_then(|peer| self.row(peer.node)).or(last);
             Some(())
         })?;
+        if let Some(info) = self.found.port(to).info.as_deref().filter(|_| is_switch(to)) {
+            let (rate, speed) = rate_of(info);
+            if speed < slowest {
+                way.rate = rate;
+            }
+            way.mtu = MtuCode(way.mtu.0.min(info.mtu_cap.0));
+        }
         let (first, last) = (first.or(last), last.or(first));
         if let (Some(first), Some(last)) = (first, last) {
             way.level = self.plan.routing.layers.level(first, last);
