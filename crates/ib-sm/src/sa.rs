@@ -393,7 +393,13 @@ impl Administration {
         let manager = known.place();
         match mad.attribute_id() {
             AttributeId::SERVICE_RECORD => {
-                let record: ServiceRecord = mad.attribute().expect("the attribute was looked at");
+                /// The bit of the key: without it there is none, whatever stands there.
+                const KEY: u8 = 5;
+                let mut record: ServiceRecord =
+                    mad.attribute().expect("the attribute was looked at");
+                if !mask.has(KEY) {
+                    record.key = [0; 16];
+                }
                 let query = Query { mask, template: mad.data() };
                 let record = if set {
                     self.services.register(now, record)?
@@ -466,6 +472,7 @@ impl Administration {
             resp_time_value: 18,
             redirect_qp: Qpn::truncated(1),
             redirect_q_key: QKey::GSI,
+            trap_q_key: QKey::GSI,
             ..ClassPortInfo::zeroed()
         };
         let mut bytes = [0; ClassPortInfo::LENGTH];

@@ -15,6 +15,10 @@ use crate::partition::{Broadcast, Partition};
 /// The last multicast LID; 0xffff is permissive.
 const LAST_LID: u16 = 0xfffe;
 
+/// What stands in the MGIDs that administration makes, and the scope that reaches the link only.
+const OWN_SIGNATURE: u32 = 0xa01b;
+const LINK_LOCAL: u32 = 2;
+
 /// The most members of all groups together.
 const MOST_MEMBERS: usize = 1 << 20;
 
@@ -151,8 +155,12 @@ impl Groups {
         }
         let scope = if mask.has(SCOPE) { wanted.scope } else { 2 };
         let mgid = if mask.has(MGID) && wanted.mgid != Gid(0) {
-            if !wanted.mgid.is_multicast() {
-                return Err(MadStatus::SA_INVALID_GID);
+            let head = (wanted.mgid.0 >> 96) as u32;
+            let (scope, signature) = (head >> 16 & 0xf, head & 0xffff);
+            // What administration makes by itself never ends at the link.
+            let made_here = signature == OWN_SIGNATURE && scope == LINK_LOCAL;
+            if !wanted.mgid.is_multicast() || made_here {
+                return Err(MadStatus::SA_REQUEST_INVALID);
             }
             wanted.mgid
         } else {

@@ -340,8 +340,8 @@ fn suits(
     })
 }
 
-/// Returns the highest value up to what a way can carry that a request admits: a path need not use all
-/// of it.
+/// Returns what a path shall use of what a way can carry: all of it, but as much less as a request wants
+/// that asks for less.
 fn within<C: Copy>(
     by: Selector,
     wanted: &C,
@@ -349,6 +349,9 @@ fn within<C: Copy>(
     mut falling: impl Iterator<Item = C>,
     size: impl Fn(&C) -> u32,
 ) -> Option<C> {
-    let (least, most) = (size(wanted), size(offered));
-    falling.find(|code| size(code) <= most && by.admits(&least, &size(code)))
+    let (limit, most) = (size(wanted), size(offered));
+    if by == Selector::LESS {
+        return falling.find(|code| size(code) <= most && size(code) < limit);
+    }
+    by.admits(&limit, &most).then_some(*offered)
 }

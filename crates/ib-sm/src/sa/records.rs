@@ -239,6 +239,9 @@ pub(super) fn sl_to_vl_records(
     written: &WrittenTables,
     query: &Query<'_>,
 ) -> Vec<u8> {
+    /// The bits of the ports that packets come in and leave by.
+    const INPUT: u8 = 1;
+    const OUTPUT: u8 = 2;
     let mut records = Vec::new();
     for (out, lid) in ports(subnet, query) {
         let node = subnet.found.node(out.node);
@@ -250,7 +253,7 @@ pub(super) fn sl_to_vl_records(
             let table = known.and_then(|known| known.sl_to_vl.get(&input_port)).copied();
             let table = table.unwrap_or_else(SlToVl::zeroed);
             let record = SlToVlRecord { lid, input_port, output_port, table };
-            query.without(LID).add(&record, &mut records);
+            query.add(&record, &mut records);
         }
     }
     records
@@ -262,15 +265,23 @@ pub(super) fn arbitration_records(
     written: &WrittenTables,
     query: &Query<'_>,
 ) -> Vec<u8> {
+    /// The bit of the port's number.
+    const PORT: u8 = 1;
     let mut records = Vec::new();
     for (place, lid) in ports(subnet, query) {
-        let guid = subnet.found.node(place.node).info.node_guid;
-        let known = written.get(&(guid, place.port));
+        let node = subnet.found.node(place.node);
+        let known = written.get(&(node.info.node_guid, place.port));
+        // Of what is no switch the LID alone tells the port, whatever number is given.
+        let query = if node.kind.is_switch() {
+            query.without(LID)
+        } else {
+            query.without(LID).without(PORT)
+        };
         for block in 1..=4 {
             let table = known.and_then(|known| known.arbitration.get(&block)).copied();
             let table = table.unwrap_or_else(VlArbitration::zeroed);
             let record = VlArbitrationRecord { lid, port: place.port, block, table };
-            query.without(LID).add(&record, &mut records);
+            query.add(&record, &mut records);
         }
     }
     records

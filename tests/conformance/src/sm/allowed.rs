@@ -2,8 +2,8 @@
 
 use crate::clients::normal::{Allowed, Mask};
 
-const QOS: &str = "without quality of service OpenSM asks no port for this table, and says that all \
-                   of it is zero; ours says what the port has";
+const BLOCK: &str = "OpenSM sends the number of a block of P_Keys in its machine's byte order, and \
+                     saquery shows it as it comes; ours sends it as IBTA has it";
 
 const PROMISE: &str = "each manager says what it can do, and how fast it answers";
 
@@ -33,9 +33,11 @@ pub const ALLOWED: &[Allowed] = &[
         mask: Mask::Line("mad_dump_linkwidth: bad width 0"),
         reason: DOWN,
     },
-    Allowed { programs: &["saquery SL2VL"], mask: Mask::Rest("VL:"), reason: QOS },
-    Allowed { programs: &["saquery VLAR"], mask: Mask::Rest("VL    :"), reason: QOS },
-    Allowed { programs: &["saquery VLAR"], mask: Mask::Rest("Weight:"), reason: QOS },
+    Allowed {
+        programs: &["saquery PKTR", "saquery --smkey 1 PKTR"],
+        mask: Mask::Rest("Block"),
+        reason: BLOCK,
+    },
     Allowed {
         programs: &["saquery CPI", "saquery -c"],
         mask: Mask::Rest("Capability mask"),
