@@ -247,8 +247,11 @@ pub(super) fn sl_to_vl_records(
         let node = subnet.found.node(out.node);
         let known = written.get(&(node.info.node_guid, out.port));
         // Of what is no switch there is one table, and it names no ports.
+        let is_switch = node.kind.is_switch();
         let (inputs, output_port) =
-            if node.kind.is_switch() { (0..=node.info.num_ports, out.port) } else { (0..=0, 0) };
+            if is_switch { (0..=node.info.num_ports, out.port) } else { (0..=0, 0) };
+        let query = query.without(LID);
+        let query = if is_switch { query } else { query.without(INPUT).without(OUTPUT) };
         for input_port in inputs {
             let table = known.and_then(|known| known.sl_to_vl.get(&input_port)).copied();
             let table = table.unwrap_or_else(SlToVl::zeroed);
