@@ -73,7 +73,7 @@ const CLASS_MANAGER: u32 = 4;
 /// capabilities.
 const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13;
 
-/// ClassPortInfo:CapabilityMask2: SwitchInfoRecords tell `MulticastFDBTop`.
+/// ClassPortInfo:CapabilityMask2: records of switches tell `MulticastFDBTop`.
 const MULTICAST_FDB_TOP: u32 = 1 << 3;
 
 /// What administration answers by.
