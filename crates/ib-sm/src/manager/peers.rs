@@ -5,7 +5,7 @@ use ib_mad::{Failure, Message};
 use ib_types::{Gid, Instant};
 use ib_wire::mad::sm::{Notice, SmInfo, SmState, TrapNumber};
 use ib_wire::mad::smp;
-use ib_wire::mad::{AttributeId, MadStatus, Method};
+use ib_wire::mad::{AttributeId, MadStatus, Method, MgmtClass};
 
 use super::{SmEvent, Stage, SubnetManager};
 use crate::election::{self, Told};
@@ -35,6 +35,10 @@ impl SubnetManager {
         self.activity = self.activity.wrapping_add(1);
         mad.set_attribute(&self.info());
         smp::answer(&mut mad, status);
+        if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {
+            // The link steps it: it stands where the request's stood, which is zero on ibsim.
+            mad.set_hop_pointer(datagram.mad.hop_pointer());
+        }
         self.answers.push_back(datagram.reply(mad));
     }
 

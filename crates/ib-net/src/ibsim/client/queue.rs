@@ -25,9 +25,9 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Adds a request at the end; a response on a directed route as ibsim takes it.
+    /// Adds a request at the end.
     pub fn push(&mut self, request: &Request) {
-        let mad = for_ibsim(Mad(request.mad)).0;
+        let mad = request.mad;
         self.kept.push_back(Request { mad, ..*request }.to_bytes());
     }
 
