@@ -35,7 +35,6 @@ mod socket;
 
 pub use address::{AddressError, Attach, ServerAddress};
 pub use link::IbsimLink;
-pub(crate) use queue::for_ibsim;
 pub use queue::{Inbox, Outbox};
 use socket::Sockets;
 

@@ -18,7 +18,6 @@ use super::file::File;
 use super::{UmadDevice, UmadError};
 use crate::alarm::{Alarm, AlarmedLink};
 use crate::clock;
-use crate::ibsim::client::for_ibsim;
 
 /// A class that a link sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,11 +270,7 @@ impl UmadLink {
             ..UmadHeader::default()
         };
         let mut bytes = header.to_bytes()[..self.header].to_vec();
-        if self.file.is_invented() && message.len() == MAD_LENGTH {
-            bytes.extend_from_slice(&for_ibsim(*mad).0);
-        } else {
-            bytes.extend_from_slice(message);
-        }
+        bytes.extend_from_slice(message);
         if wants_answer {
             let upper = mad.transaction_id().0 & !0xffff_ffff;
             let waiting = Waiting { upper, again: None, datagram: *datagram, answered: false };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_link::Remote;
+use ib_link::{Datagram, Incoming, Remote};
 use ib_sim::{Packet, Payload};
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, RoutingConfig, SmConfig};
 use ib_types::{Gid, PKey, QKey, Qpn, ServiceLevel};
@@ -377,4 +377,21 @@ fn many_records_arrive_whole() {
     let nodes = lab.sim.node_ids().count();
     assert_eq!(answer.records::<NodeRecord>().count(), nodes);
     assert!(answer.is_reassembled(), "{nodes} records are more than a datagram holds");
+}
+
+#[test]
+fn answers_along_a_directed_route_point_where_the_request_did() {
+    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
+    let what = (AttributeId::SM_INFO, 0);
+    let now = lab.sim.now();
+    // Links differ: on ibsim it is 0, adapters have it behind the path.
+    for pointer in [0, 3] {
+        let mut mad = smp::directed_request(Method::GET, TransactionId(5), what, &[1, 2]);
+        mad.set_hop_pointer(pointer);
+        let asked = Datagram::new(Remote::directed(), mad);
+        assert!(lab.stations[0].manager.handle(now, &Incoming::Received(asked)));
+        let answer = lab.stations[0].manager.poll_transmit(now).unwrap();
+        assert!(answer.mad.is_returning());
+        assert_eq!(answer.mad.hop_pointer(), pointer);
+    }
 }

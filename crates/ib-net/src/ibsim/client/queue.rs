@@ -3,20 +3,9 @@
 use std::collections::VecDeque;
 use std::io;
 
-use ib_wire::mad::{Mad, MgmtClass};
-
 use super::Client;
 use crate::batch::Batch;
 use crate::ibsim::message::Request;
-
-/// Returns a datagram as ibsim takes it: a response that goes back on a directed route has its hop
-/// pointer at 0, where the request's was. One that stands where adapters have it is lost.
-pub(crate) fn for_ibsim(mut mad: Mad) -> Mad {
-    if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE && mad.method().is_response() {
-        mad.set_hop_pointer(0);
-    }
-    mad
-}
 
 /// Requests that wait until the server takes them, in order.
 #[derive(Default)]
@@ -27,8 +16,7 @@ pub struct Outbox {
 impl Outbox {
     /// Adds a request at the end.
     pub fn push(&mut self, request: &Request) {
-        let mad = request.mad;
-        self.kept.push_back(Request { mad, ..*request }.to_bytes());
+        self.kept.push_back(request.to_bytes());
     }
 
     /// Returns true when nothing waits.
@@ -99,6 +87,3 @@ impl Default for Inbox {
         Self::new()
     }
 }
-
-#[cfg(test)]
-mod tests;
