@@ -10,6 +10,7 @@
 //! | [`questions`] | what `saquery` is asked |
 //! | [`allowed`] | what may differ in an answer, with the reasons |
 //! | [`flows`] | what passes of osmtest with OpenSM passes with ours |
+//! | [`files`] | under OpenSM's name the same command line leaves the same files |
 //! | [`handover`] | a subnet passes between OpenSM and ours, in both directions |
 //! | [`guarded`] | a port that is guarded by a key which the manager does not know |
 //! | [`records`] | long answers arrive whole |
@@ -20,6 +21,7 @@
 pub mod allowed;
 pub mod answers;
 pub mod cases;
+pub mod files;
 pub mod flows;
 pub mod guarded;
 pub mod handover;
@@ -28,3 +30,12 @@ pub mod questions;
 pub mod records;
 pub mod scene;
 pub mod up;
+
+use ib_types::LinkSpeed;
+
+use crate::clients::fabrics::Plan;
+
+/// Returns a whole fabric of a kind, of which nothing is special.
+const fn plan(kind: &'static str) -> Plan {
+    Plan { kind, speed: LinkSpeed::Hdr, drop_links: 0.0, lmc: 0, flood: false, long: false }
+}

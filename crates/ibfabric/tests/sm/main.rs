@@ -1,7 +1,6 @@
 //! The daemon around the subnet manager, run as its users run it.
 
 mod lab;
-mod opensm;
 
 use std::fs;
 use std::os::unix::fs::symlink;

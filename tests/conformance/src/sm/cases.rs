@@ -3,19 +3,15 @@
 use std::path::Path;
 
 use ib_topology::{Fabric, PortId};
-use ib_types::LinkSpeed;
 
+use super::files::{LINES, Line};
 use super::handover::{PLAYS, Play, Who};
 use super::scene::{Gear, Outcome, Scene};
 use super::up::Expected;
-use super::{answers, flows, guarded, handover, records, up};
+use super::{answers, files, flows, guarded, handover, plan, records, up};
 use crate::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
-
-const fn plan(kind: &'static str) -> Plan {
-    Plan { kind, speed: LinkSpeed::Hdr, drop_links: 0.0, lmc: 0, flood: false, long: false }
-}
 
 /// The fabrics that come up beside those of [`FABRICS`].
 const MORE: [Plan; 4] = [
@@ -51,6 +47,8 @@ pub enum What {
     Guarded(Plan, u8),
     /// A long answer arrives whole.
     Records(Plan),
+    /// A command line of OpenSM leaves OpenSM's files.
+    Files(Line),
 }
 
 /// What is wrong on purpose, and has to be noticed.
@@ -70,6 +68,8 @@ pub enum Wrong {
     Winner,
     /// No port is guarded.
     Unguarded,
+    /// The command lines differ.
+    Options,
 }
 
 /// A case.
@@ -92,6 +92,7 @@ impl What {
             | Self::Guarded(plan, _)
             | Self::Records(plan) => *plan,
             Self::Handover(_) => MEETING,
+            Self::Files(line) => line.plan,
         }
     }
 }
@@ -106,6 +107,7 @@ impl Wrong {
             Self::Host => ("a host is missing", "are missing"),
             Self::Nobody => ("nobody manages", "not with ours"),
             Self::Winner => ("the wrong winner", "is not STANDBY"),
+            Self::Options => ("other options", "is not the same"),
             Self::Unguarded => ("nothing is guarded", "does not name the guarded port"),
         }
     }
@@ -127,6 +129,7 @@ impl Case {
             What::Handover(play) => format!("handover | {} | {on}", play.name()),
             What::Guarded(_, level) => format!("guarded port, level {level} | {plan} | {on}"),
             What::Records(_) => format!("long answer | {plan} | {on}"),
+            What::Files(line) => format!("files | {plan} | {} | {on}", line.options.join(" ")),
         };
         if let Some(wrong) = self.wrong {
             name += " | wrong on purpose: ";
@@ -172,6 +175,9 @@ impl Case {
             What::Answers(_) => {
                 return answers::run(gear, &kind, plan, [&whole, &fabric], directory);
             }
+            What::Files(line) => {
+                return files::run(gear, line, self.wrong == Some(Wrong::Options), directory);
+            }
             What::Flows(_, complete) => {
                 let managed = self.wrong != Some(Wrong::Nobody);
                 return flows::run(gear, &kind, plan, (complete, managed), directory);
@@ -197,7 +203,9 @@ impl Case {
             }
             What::Guarded(_, level) => guarded::run(&mut scene, plan, level)?,
             What::Records(_) => records::run(&mut scene, &whole)?,
-            What::Answers(_) | What::Flows(..) => unreachable!("they have two scenes"),
+            What::Answers(_) | What::Flows(..) | What::Files(_) => {
+                unreachable!("they have two scenes")
+            }
         }
         Ok(scene.close())
     }
@@ -220,7 +228,9 @@ pub fn cases(all: bool) -> Vec<Case> {
         for on_ibsim in [true, false] {
             // ibsim 0.10 does not know all speeds, and has no M_Keys.
             let fits = what.plan().fits_ibsim() && !matches!(what, What::Guarded(..));
-            if fits || !on_ibsim {
+            // The files are those on the real ibsim.
+            let only_ibsim = matches!(what, What::Files(_));
+            if if on_ibsim { fits } else { !only_ibsim } {
                 list.push(Case { what, on_ibsim, wrong: None });
             }
         }
@@ -239,6 +249,9 @@ pub fn cases(all: bool) -> Vec<Case> {
         for engine in ENGINES {
             add(What::Up(plan, engine));
         }
+    }
+    for line in LINES {
+        add(What::Files(line));
     }
     add(What::Guarded(FABRICS[0], 1));
     add(What::Guarded(FABRICS[0], guarded::READ));
@@ -261,6 +274,7 @@ pub fn wrong_cases() -> Vec<Case> {
         (What::Answers(FABRICS[1]), Wrong::Link),
         (What::Flows(small, false), Wrong::Nobody),
         (What::Records(CROWD), Wrong::Host),
+        (What::Files(LINES[0]), Wrong::Options),
     ] {
         list.push(Case { what, on_ibsim: true, wrong: Some(wrong) });
     }

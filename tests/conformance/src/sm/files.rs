@@ -1,0 +1,123 @@
+//! `ibfabric` under OpenSM's name: the same command line leaves the same files, on the real ibsim.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ib_topology::Fabric;
+
+use super::plan;
+use super::scene::{Gear, Outcome, Scene};
+use crate::clients::fabrics::Plan;
+use crate::clients::server::Kind;
+use crate::clients::stage::StageError;
+
+/// A command line, and the fabric that it is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// The fabric.
+    pub plan: Plan,
+    /// The options beside those that all cases have.
+    pub options: &'static [&'static str],
+}
+
+/// The command lines.
+pub const LINES: [Line; 7] = [
+    Line { plan: plan("mesh 3x3 hosts=2"), options: &["-R", "minhop"] },
+    Line { plan: plan("mesh 3x3 hosts=2"), options: &["-Rdor", "-l1"] },
+    Line { plan: plan("mesh 3x3 hosts=2"), options: &["--port-shifting", "--lmc=2"] },
+    Line { plan: plan("mesh 3x3 hosts=2"), options: &["-scatter-ports", "7"] },
+    Line { plan: plan("fat-tree 8"), options: &["-routing_engine", "ftree,minhop", "-r"] },
+    Line { plan: plan("xgft 4,4,4 1,2,2"), options: &["-R", "ftree"] },
+    Line { plan: plan("xgft 4,4,4 1,2,2"), options: &["-R", "updn,minhop", "-z"] },
+];
+
+/// The files whose bytes are the same, where there are any.
+const DUMPS: [&str; 7] = [
+    "opensm-lfts.dump",
+    "opensm-lid-matrix.dump",
+    "opensm.fdbs",
+    "opensm.mcfdbs",
+    "opensm-subnet.lst",
+    "opensm-updn-roots.dump",
+    "opensm-ftree-ca-order.dump",
+];
+
+/// The files whose lines are the same; OpenSM writes them in the order of a hash table.
+const CACHE: [&str; 3] = ["guid2lid", "guid2mkey", "neighbors"];
+
+/// Runs both with a command line, ours with another one when that is wrong on purpose.
+///
+/// # Errors
+/// Fails when a program cannot be run.
+pub fn run(gear: &Gear, line: Line, wrong: bool, directory: &Path) -> Outcome {
+    fs::create_dir_all(directory)?;
+    let directory = directory.canonicalize()?;
+    let program = directory.join("opensm");
+    symlink(&gear.ibfabric, &program)?;
+    let fabric = line.plan.fabric().map_err(|error| StageError::Recipe(error.into()))?;
+    let other: &[&str] = if wrong { &["-R", "dor", "-l", "1"] } else { line.options };
+    let real = leave(gear, &fabric, Path::new("opensm"), line.options, &directory.join("real"))?;
+    let ours = leave(gear, &fabric, &program, other, &directory.join("ours"))?;
+    let (mut checked, real) = real;
+    let (own, ours) = ours;
+    checked.checks += own.checks;
+    checked.faults.extend(own.faults);
+    for name in DUMPS {
+        let same = read(&real, name)? == read(&ours, name)?;
+        checked.check(same, || differ(name, &real, &ours));
+    }
+    for name in CACHE {
+        let lines = |place: &Path| -> io::Result<Option<BTreeSet<String>>> {
+            Ok(read(place, name)?.map(|text| text.lines().map(str::to_owned).collect()))
+        };
+        let (theirs, own) = (lines(&real)?, lines(&ours)?);
+        checked.check(theirs.is_some() && theirs == own, || differ(name, &real, &ours));
+    }
+    Ok(checked)
+}
+
+/// Runs a manager to its end on a new ibsim; returns where its files are.
+fn leave(
+    gear: &Gear,
+    fabric: &Fabric,
+    program: &Path,
+    options: &[&str],
+    place: &Path,
+) -> Result<(super::scene::Checked, PathBuf), StageError> {
+    let mut scene = Scene::open(gear, &Kind::Ibsim, fabric, &gear.debian, place)?;
+    let seat = &scene.seat;
+    let files = seat.directory.clone();
+    let status = Command::new(program)
+        .args(["-o", "--maxsmps", "32", "-D", "0x43", "-f", "osm.log"])
+        .args(options)
+        .current_dir(&files)
+        .env("LD_PRELOAD", &seat.preload)
+        .env("IBSIM_SOCKNAME", &seat.socket)
+        .env("SIM_HOST", &seat.node)
+        .env("OSM_TMP_DIR", &files)
+        .env("OSM_CACHE_DIR", &files)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    let shown = || format!("{} {}: {status}", program.display(), options.join(" "));
+    scene.check(status.success(), shown);
+    Ok((scene.close(), files))
+}
+
+fn read(place: &Path, name: &str) -> io::Result<Option<String>> {
+    match fs::read_to_string(place.join(name)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn differ(name: &str, real: &Path, ours: &Path) -> String {
+    let at = |place: &Path| place.join(name).display().to_string();
+    format!("{name} is not the same: {} and {}", at(real), at(ours))
+}
