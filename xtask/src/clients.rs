@@ -4,35 +4,26 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use conformance::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
-use conformance::clients::normal::{ALLOWED, ALLOWED_OF_LIBRARIES, Mask, difference};
+use conformance::clients::normal::{ALLOWED, ALLOWED_OF_LIBRARIES, difference};
 use conformance::clients::server::Kind;
 use conformance::clients::stage::{Record, Setup, StageError};
 use conformance::clients::steps;
 use conformance::opensm::umad2sim;
 use ib_topology::Fabric;
 
-use crate::{Chored, release_binary};
+use crate::Chored;
+use crate::cases::{Selection, list_allowed};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Runs only the cases whose name holds this text.
-    #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
-    /// Also runs the larger fabrics.
-    #[arg(long)]
-    all: bool,
-    /// Keeps the outputs of all programs in this directory; those of a failed run are kept anyway.
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Gives the clients of `ibfabric sim` this library instead of Debian's libumad2sim.so, and
     /// demands whole answers of more than one MAD.
     #[arg(long, value_name = "PATH")]
     with_preload: Option<PathBuf>,
-    /// Runs this program as ibfabric instead of building it.
-    #[arg(long, value_name = "PATH", conflicts_with = "self_test")]
-    binary: Option<PathBuf>,
     /// Compares ibsim with itself, and with itself on a fabric that lacks a link, which must fail.
-    #[arg(long, conflicts_with = "with_preload")]
+    #[arg(long, conflicts_with_all = ["with_preload", "binary"])]
     self_test: bool,
 }
 
@@ -44,30 +35,25 @@ pub(crate) fn run(args: &Args) -> Chored {
         }
         None => library.clone(),
     };
-    let under_test = match &args.binary {
-        _ if args.self_test => Kind::Ibsim,
-        Some(path) => Kind::Ibfabric(path.canonicalize()?),
-        None => Kind::Ibfabric(release_binary()?),
-    };
-    let mut scratch = tempfile::Builder::new().prefix("ibsim-clients-").tempdir()?;
-    let directory = args.keep.as_deref().unwrap_or(scratch.path()).to_owned();
-    // The log of an earlier run would be taken for this one's.
-    if std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(format!("{}: expected a new or empty directory", directory.display()).into());
-    }
+    let selection = &args.selection;
+    let under_test =
+        if args.self_test { Kind::Ibsim } else { Kind::Ibfabric(selection.ibfabric()?) };
+    let mut outputs = selection.outputs("ibsim-clients-")?;
     let harness = Harness {
         library: &library,
         preload: &preload,
         complete: args.with_preload.is_some(),
         under_test: &under_test,
     };
-    list_allowed(harness.complete);
-    let wanted =
-        |case: &Case<'_>| args.only.as_ref().is_none_or(|text| case.name().contains(text.as_str()));
+    eprintln!("what is not compared:");
+    // The libraries differ, too.
+    let of_libraries = if harness.complete { ALLOWED_OF_LIBRARIES } else { &[] };
+    list_allowed(ALLOWED.iter().chain(of_libraries));
+    let wanted = |case: &Case<'_>| selection.wants(&case.name());
     let mut tally = Tally::default();
     let start = Instant::now();
     let mut number = 0;
-    for plan in FABRICS.iter().filter(|plan| args.all || !plan.long) {
+    for plan in FABRICS.iter().filter(|plan| selection.all || !plan.long) {
         if args.self_test && !plan.fits_ibsim() {
             continue;
         }
@@ -78,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Chored {
                 continue;
             }
             number += 1;
-            tally.add(&case, &harness, &directory.join(format!("case{number:03}")));
+            tally.add(&case, &harness, &outputs.path().join(format!("case{number:03}")));
         }
     }
     let plan = FABRICS[0];
@@ -87,12 +73,11 @@ pub(crate) fn run(args: &Args) -> Chored {
     hurt(&mut changed);
     let case = Case { plan, engine: ENGINES[0], fabric: &fabric, changed: Some(&changed) };
     if args.self_test && wanted(&case) {
-        tally.add(&case, &harness, &directory.join("changed"));
+        tally.add(&case, &harness, &outputs.path().join("changed"));
     }
     let failed = tally.failed > 0;
-    if failed && args.keep.is_none() {
-        scratch.disable_cleanup(true);
-        eprintln!("the outputs are kept in {}", directory.display());
+    if failed {
+        outputs.keep();
     }
     eprintln!(
         "{} answers and {} checks in {:.0} s",
@@ -105,32 +90,6 @@ pub(crate) fn run(args: &Args) -> Chored {
         return Err("no case has that name".into());
     }
     if failed { Err("clients are served otherwise than by ibsim".into()) } else { Ok(()) }
-}
-
-/// Prints the differences that are allowed; `mixed` when the libraries differ, too.
-fn list_allowed(mixed: bool) {
-    eprintln!("what is not compared:");
-    let of_libraries = if mixed { ALLOWED_OF_LIBRARIES } else { &[] };
-    for allowed in ALLOWED.iter().chain(of_libraries) {
-        let programs = if allowed.programs.is_empty() {
-            "all".to_owned()
-        } else {
-            allowed.programs.join(", ")
-        };
-        let what = shown_mask(allowed.mask);
-        eprintln!("  {programs}: {what}: {}", allowed.reason);
-    }
-}
-
-/// Returns in words what is not compared.
-pub(crate) fn shown_mask(mask: Mask) -> String {
-    match mask {
-        Mask::Line(text) => format!("lines with `{text}`"),
-        Mask::Number(text) => format!("the number after `{text}` unless it is zero"),
-        Mask::AnyNumber(text) => format!("the number after `{text}`"),
-        Mask::Rest(text) => format!("the line after `{text}`"),
-        Mask::Everything => "the whole output".to_owned(),
-    }
 }
 
 /// A fabric and an engine.

@@ -8,6 +8,7 @@
 //! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
 //! | `links.rs` | `conformance links`: our own links on a real ibsim and with a real OpenSM |
 //! | `sm.rs` | `conformance sm`: our subnet manager on both simulators, beside a real OpenSM |
+//! | `cases.rs` | what the chores that run cases have in common |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
@@ -16,6 +17,7 @@
 mod bench;
 mod bench_sim;
 mod campaign;
+mod cases;
 mod clients;
 mod conformance;
 mod docs;

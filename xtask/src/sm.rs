@@ -1,6 +1,6 @@
 //! Our subnet manager on ibsim and on `ibfabric sim`, with real clients, beside a real OpenSM.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,8 +10,8 @@ use conformance::sm::allowed::{ALLOWED, ALSO};
 use conformance::sm::cases::{Case, cases, wrong_cases};
 use conformance::sm::scene::Gear;
 
-use crate::clients::shown_mask;
-use crate::{Chored, release_artifact, release_binary};
+use crate::cases::{Selection, list_allowed};
+use crate::{Chored, release_artifact};
 
 /// How many cases that do not only wait run at once.
 const WORKERS: usize = 2;
@@ -21,45 +21,27 @@ const SHOWN: usize = 12;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Runs only the cases whose name holds this text.
-    #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
-    /// Also runs the larger fabrics, of up to 3,456 hosts.
-    #[arg(long)]
-    all: bool,
-    /// Keeps the outputs of all programs in this directory; those of a failed run are kept anyway.
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
-    /// Runs this program as ibfabric instead of building it.
-    #[arg(long, value_name = "PATH")]
-    binary: Option<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Runs cases in which something is wrong, each of which must fail and say what.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Chored {
+pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
     let gear = Gear {
-        ibfabric: match &args.binary {
-            Some(path) => {
-                path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?
-            }
-            None => release_binary()?,
-        },
+        ibfabric: selection.ibfabric()?,
         debian: umad2sim()?,
         own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
     };
-    let mut scratch = tempfile::Builder::new().prefix("sm-").tempdir()?;
-    let directory = args.keep.as_deref().unwrap_or(scratch.path()).to_owned();
-    // The log of an earlier run would be taken for this one's.
-    if std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(format!("{}: expected a new or empty directory", directory.display()).into());
+    let mut outputs = selection.outputs("sm-")?;
+    eprintln!("what is not compared in answers:");
+    for (what, reason) in ALSO {
+        eprintln!("  all: {what}: {reason}");
     }
-    list_allowed();
-    let mut list = if args.self_test { wrong_cases() } else { cases(args.all) };
-    if let Some(text) = &args.only {
-        list.retain(|case| case.name().contains(text.as_str()));
-    }
+    list_allowed(ALLOWED);
+    let mut list = if *self_test { wrong_cases() } else { cases(selection.all) };
+    list.retain(|case| selection.wants(&case.name()));
     if list.is_empty() {
         return Err("no case has that name".into());
     }
@@ -70,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     let next = AtomicUsize::new(0);
     let one = |(number, case): &(usize, &Case)| {
         let begun = Instant::now();
-        let place = directory.join(format!("case{number:03}"));
+        let place = outputs.path().join(format!("case{number:03}"));
         let ended = run_case(case, &gear, &place);
         let seconds = begun.elapsed().as_secs_f64();
         tally.lock().expect("no case panics while it counts").add(case, &ended, seconds);
@@ -88,28 +70,12 @@ pub(crate) fn run(args: &Args) -> Chored {
         }
     });
     let Tally { passed, failed, checks } = tally.into_inner()?;
-    if failed > 0 && args.keep.is_none() {
-        scratch.disable_cleanup(true);
-        eprintln!("the outputs are kept in {}", directory.display());
+    if failed > 0 {
+        outputs.keep();
     }
     eprintln!("{checks} checks in {:.0} s", start.elapsed().as_secs_f64());
     eprintln!("{passed} passed, {failed} failed");
     if failed > 0 { Err("the manager does not do what it should".into()) } else { Ok(()) }
-}
-
-/// Prints what may differ between the answers of two managers.
-fn list_allowed() {
-    eprintln!("what is not compared in answers:");
-    for (what, reason) in ALSO {
-        eprintln!("  all: {what}: {reason}");
-    }
-    for allowed in ALLOWED {
-        let programs = match allowed.programs {
-            [] => "all".to_owned(),
-            programs => programs.join(", "),
-        };
-        eprintln!("  {programs}: {}: {}", shown_mask(allowed.mask), allowed.reason);
-    }
 }
 
 /// What a case came to.

@@ -7,6 +7,7 @@
 //! | [`ours`] | `ibfabric sm` as a process |
 //! | [`up`] | a fabric comes up: links, tables, traces |
 //! | [`answers`] | subnet administration answers as OpenSM's does |
+//! | [`beside`] | OpenSM and ours at once, each on a simulator of its own |
 //! | [`questions`] | what `saquery` is asked |
 //! | [`allowed`] | what may differ in an answer, with the reasons |
 //! | [`flows`] | what passes of osmtest with OpenSM passes with ours |
@@ -20,6 +21,7 @@
 
 pub mod allowed;
 pub mod answers;
+pub mod beside;
 pub mod cases;
 pub mod files;
 pub mod flows;

@@ -55,13 +55,23 @@ const fn port_info(field: &'static str, reason: &'static str) -> Allowed {
     }
 }
 
+/// The process that warns.
+pub const PROCESS: Allowed = Allowed {
+    programs: &[],
+    mask: Mask::Number("ibwarn: ["),
+    reason: "the process ID of the client",
+};
+
+/// The port by which a manager last asked for PortInfo.
+pub const CAME_BY: Allowed = Allowed {
+    programs: &["saquery PIR"],
+    mask: Mask::Number("LocalPort"),
+    reason: "the port by which the manager's last question came; its questions overtake each other",
+};
+
 /// The differences that are allowed; everything else must be the same.
 pub const ALLOWED: &[Allowed] = &[
-    Allowed {
-        programs: &[],
-        mask: Mask::Number("ibwarn: ["),
-        reason: "the process ID of the client",
-    },
+    PROCESS,
     Allowed {
         programs: &["ibnetdiscover"],
         mask: Mask::Line("# Topology file: generated on"),
@@ -77,11 +87,7 @@ pub const ALLOWED: &[Allowed] = &[
         mask: Mask::Number("ActCount"),
         reason: "OpenSM counts its activity with its own timer",
     },
-    Allowed {
-        programs: &["saquery PIR"],
-        mask: Mask::Number("LocalPort"),
-        reason: "the port by which OpenSM's last question came; its questions overtake each other",
-    },
+    CAME_BY,
     Allowed {
         programs: &["ibping"],
         mask: Mask::Rest("time "),

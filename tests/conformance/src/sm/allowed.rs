@@ -1,6 +1,6 @@
 //! What may differ between an answer of OpenSM's subnet administration and one of ours, with the reasons.
 
-use crate::clients::normal::{Allowed, Mask};
+use crate::clients::normal::{Allowed, CAME_BY, Mask, PROCESS};
 
 const BLOCK: &str = "OpenSM sends the number of a block of P_Keys in its machine's byte order, and \
                      saquery shows it as it comes; ours sends it as IBTA has it";
@@ -18,11 +18,8 @@ pub const ALSO: &[(&str, &str)] = &[
 
 /// The differences that are allowed; everything else must be the same, but for [`ALSO`].
 pub const ALLOWED: &[Allowed] = &[
-    Allowed {
-        programs: &[],
-        mask: Mask::Number("ibwarn: ["),
-        reason: "the process ID of the client",
-    },
+    PROCESS,
+    CAME_BY,
     Allowed {
         programs: &["saquery"],
         mask: Mask::AnyNumber("ActCount"),

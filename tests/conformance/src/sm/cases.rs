@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ib_topology::{Fabric, PortId};
 
+use super::beside::Pair;
 use super::files::{LINES, Line};
 use super::handover::{PLAYS, Play, Who};
 use super::scene::{Gear, Outcome, Scene};
@@ -171,16 +172,23 @@ impl Case {
             Some(Wrong::Host) => lose_host(&mut fabric),
             _ => {}
         }
+        let pair = |library| Pair {
+            gear,
+            kind: &kind,
+            library,
+            fabrics: [&whole, &fabric],
+            plan,
+            managed: self.wrong != Some(Wrong::Nobody),
+            directory,
+        };
         match self.what {
-            What::Answers(_) => {
-                return answers::run(gear, &kind, plan, [&whole, &fabric], directory);
-            }
+            What::Answers(_) => return answers::run(&pair(&gear.own)),
             What::Files(line) => {
                 return files::run(gear, line, self.wrong == Some(Wrong::Options), directory);
             }
             What::Flows(_, complete) => {
-                let managed = self.wrong != Some(Wrong::Nobody);
-                return flows::run(gear, &kind, plan, (complete, managed), directory);
+                let library = if complete { &gear.own } else { &gear.debian };
+                return flows::run(&pair(library));
             }
             _ => {}
         }

@@ -1,14 +1,11 @@
 //! What passes of osmtest with OpenSM passes with ours.
 
-use std::path::Path;
 use std::time::Duration;
 
-use super::ours;
-use super::scene::{Checked, Gear, Outcome, Scene};
+use super::beside::Pair;
+use super::scene::{Checked, Outcome, Scene};
 use crate::clients::fabrics::Plan;
-use crate::clients::manager;
 use crate::clients::program::Question;
-use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
 use crate::clients::steps::{FLOWS, FULL_FLOWS, INVENTORY_FLOWS};
 
@@ -19,51 +16,15 @@ struct Flow {
     said: String,
 }
 
-/// Runs the flows with OpenSM and with ours, each on a simulator of its own.
+/// Runs the flows with OpenSM and with ours.
 ///
-/// With `whole` the clients have the library that hands them whole answers, and the flows that need it
-/// are run as well. With `managed` false nobody manages our side, which must be noticed.
+/// With the library that hands clients whole answers, the flows that need it are run as well.
 ///
 /// # Errors
 /// Fails when a program cannot be run.
-pub fn run(
-    gear: &Gear,
-    kind: &Kind,
-    plan: Plan,
-    (whole, managed): (bool, bool),
-    directory: &Path,
-) -> Outcome {
-    let fabric = plan.fabric().map_err(|error| StageError::Recipe(error.into()))?;
-    let library = if whole { &gear.own } else { &gear.debian };
-    let theirs = || {
-        let mut scene = Scene::open(gear, kind, &fabric, library, &directory.join("opensm"))?;
-        let options = manager::Options { lmc: plan.lmc, ..manager::Options::default() };
-        let opensm = scene.manage_by_opensm(&options)?;
-        let flows = flows(&mut scene, plan, whole)?;
-        drop(opensm);
-        Ok::<_, StageError>((flows, scene.close()))
-    };
-    let ours = || {
-        let mut scene = Scene::open(gear, kind, &fabric, library, &directory.join("ours"))?;
-        let options = ours::Options { lmc: plan.lmc, ..ours::Options::default() };
-        let mut ours = scene.manage(&options)?;
-        if !managed {
-            drop(ours);
-            return Ok((flows(&mut scene, plan, whole)?, scene.close()));
-        }
-        let flows = flows(&mut scene, plan, whole)?;
-        scene.check(ours.is_alive(), || format!("ibfabric sm died: {}", ours.said()));
-        drop(ours);
-        Ok::<_, StageError>((flows, scene.close()))
-    };
-    let (theirs, ours) = std::thread::scope(|scope| {
-        let theirs = scope.spawn(theirs);
-        let ours = ours();
-        (theirs.join().expect("a scene does not panic"), ours)
-    });
-    let ((theirs, mut checked), (ours, own)) = (theirs?, ours?);
-    checked.checks += own.checks;
-    checked.faults.extend(own.faults);
+pub fn run(pair: &Pair<'_>) -> Outcome {
+    let whole = pair.library == pair.gear.own;
+    let ([theirs, ours], mut checked) = pair.look(|scene| flows(scene, pair.plan, whole))?;
     compare(&theirs, &ours, &mut checked);
     Ok(checked)
 }
