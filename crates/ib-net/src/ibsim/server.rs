@@ -114,6 +114,8 @@ pub struct Server {
     poll: Poll,
     events: Events,
     clients: Vec<Option<Client>>,
+    /// The clients for whom something was kept since the last flush.
+    unsent: Vec<u32>,
     /// The clients whose sockets may hold something, in turn.
     ready: VecDeque<u32>,
     /// How many files the process may have open.
@@ -156,6 +158,7 @@ impl Server {
             poll,
             events: Events::with_capacity(256),
             clients: Vec::new(),
+            unsent: Vec::new(),
             ready: VecDeque::new(),
             files,
             control_ready: true,
@@ -475,6 +478,9 @@ impl Server {
             self.refused.overflowed += 1;
             return;
         }
+        if state.kept.is_empty() {
+            self.unsent.push(client);
+        }
         state.kept.push_back(request.to_bytes());
         if state.kept.len() >= BATCH && !state.full {
             self.push(client);
@@ -483,9 +489,11 @@ impl Server {
 
     /// Sends what is kept, as far as the clients take it.
     pub fn flush(&mut self) {
-        for client in 0..self.clients.len() as u32 {
+        let mut unsent = std::mem::take(&mut self.unsent);
+        for client in unsent.drain(..) {
             self.push(client);
         }
+        self.unsent = unsent;
     }
 
     fn push(&mut self, client: u32) {

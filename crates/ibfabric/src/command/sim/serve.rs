@@ -153,17 +153,19 @@ impl Serving {
     fn round(&mut self) -> Result<(), Failure> {
         let now = self.now();
         self.sim.keep_up(now);
+        let mut is_answered = false;
         for _ in 0..INPUTS {
             let Some(input) = self.server.next() else { break };
             self.take(input, now)?;
+            // Whoever waits for the first answer works on it while the others are found.
+            if !is_answered {
+                is_answered = self.hand_all_out();
+            }
         }
         if let Some(manager) = &mut self.manager {
             manager.work(&mut self.sim, self.recorder.as_mut(), now)?;
         }
-        while let Some(client) = self.sim.next_woken() {
-            self.hand_out(client);
-        }
-        self.server.flush();
+        self.hand_all_out();
         self.write_out()
     }
 
@@ -266,6 +268,17 @@ impl Serving {
         // One after the other they find the caches warm and the queues empty.
         self.sim.keep_up(now);
         self.record(|recorder| recorder.submit(id, &datagram))
+    }
+
+    /// Hands all clients what has come for them; returns whether anything had.
+    fn hand_all_out(&mut self) -> bool {
+        let mut any = false;
+        while let Some(client) = self.sim.next_woken() {
+            self.hand_out(client);
+            any = true;
+        }
+        self.server.flush();
+        any
     }
 
     /// Hands a client what has come for it.
