@@ -94,7 +94,7 @@ impl Default for SmConfig {
     /// OpenSM's defaults, but for 64 SMPs under way instead of 4.
     fn default() -> Self {
         Self {
-            subnet_prefix: 0xfe80_0000_0000_0000,
+            subnet_prefix: ib_types::Gid::DEFAULT_PREFIX,
             m_key: 0,
             m_key_lease_period: 0,
             m_key_protection_level: 0,

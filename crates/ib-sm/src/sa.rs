@@ -38,10 +38,10 @@ mod services;
 pub(crate) mod subnet;
 mod subscriptions;
 
-use groups::Groups;
+use groups::{Applicant, Groups, has};
 use path::PathQuery;
 use records::Query;
-use services::Services;
+use services::{Services, without_key};
 use subnet::Subnet;
 use subscriptions::Subscriptions;
 
@@ -393,20 +393,20 @@ impl Administration {
         let manager = known.place();
         match mad.attribute_id() {
             AttributeId::SERVICE_RECORD => {
-                /// The bit of the key: without it there is none, whatever stands there.
-                const KEY: u8 = 5;
-                let mut record: ServiceRecord =
-                    mad.attribute().expect("the attribute was looked at");
-                if !mask.has(KEY) {
-                    record.key = [0; 16];
-                }
-                let query = Query { mask, template: mad.data() };
-                let record = if set {
-                    self.services.register(now, record)?
-                } else {
-                    self.services.withdraw(&query, &record)?
+                let record: ServiceRecord = mad.attribute().expect("the attribute was looked at");
+                let in_partition = |key| {
+                    let at = subnet.by_guid(record.service_gid.guid());
+                    has(subnet.p_keys(asker), key)
+                        && (record.service_gid.is_multicast()
+                            || at.is_some_and(|at| has(subnet.p_keys(at), key)))
                 };
-                Ok(bytes(&record))
+                let record = if set {
+                    self.services.register(now, mask, record, in_partition)?
+                } else {
+                    self.services.withdraw(&record)?
+                };
+                let trusted = mad.sa().sm_key != 0;
+                Ok(bytes(&if trusted { record } else { without_key(record) }))
             }
             AttributeId::INFORM_INFO if set => {
                 let info: InformInfo = mad.attribute().expect("the attribute was looked at");
@@ -415,14 +415,26 @@ impl Administration {
                 Ok(bytes(&self.subscriptions.set(gid, remote, info, trusted)?))
             }
             AttributeId::MC_MEMBER_RECORD => {
-                let wanted: MCMemberRecord = mad.attribute().expect("the attribute was looked at");
-                let change = if set {
-                    let member = subnet.by_guid(wanted.port_gid.guid());
-                    let member = member.ok_or(MadStatus::SA_INVALID_GID)?;
-                    self.groups.join(mask, &wanted, &subnet.ability(member), subnet.prefix)?
-                } else {
-                    self.groups.leave(mask, &wanted)?
+                let mut wanted: MCMemberRecord =
+                    mad.attribute().expect("the attribute was looked at");
+                let given = wanted.port_gid;
+                // The prefix that ports have before they are told theirs stands for any.
+                if given.prefix() == Gid::DEFAULT_PREFIX {
+                    wanted.port_gid = Gid::new(subnet.prefix, given.guid());
+                }
+                let member = subnet.by_guid(given.guid()).ok_or(MadStatus::SA_INVALID_GID)?;
+                let applicant = Applicant {
+                    asker: subnet.gid(asker),
+                    asker_keys: subnet.p_keys(asker),
+                    keys: subnet.p_keys(member),
+                    ability: subnet.ability(member),
                 };
+                let mut change = if set {
+                    self.groups.join(mask, &wanted, &applicant, subnet.prefix)?
+                } else {
+                    self.groups.leave(mask, &wanted, &applicant)?
+                };
+                change.record.port_gid = given;
                 if change.created {
                     let trap = TrapNumber::MULTICAST_GROUP_CREATED;
                     self.tell_of_group(&change.record, trap, manager);
@@ -449,7 +461,11 @@ impl Administration {
         let query = Query { mask: mad.component_mask(), template: mad.data() };
         Ok(match mad.attribute_id() {
             AttributeId::SERVICE_RECORD => {
-                Records::of::<ServiceRecord>(self.services.records(now, &query))
+                let asker = subnet.by_lid(request.remote().lid);
+                let asker = asker.ok_or(MadStatus::SA_REQUEST_INVALID)?;
+                let trusted = mad.sa().sm_key != 0;
+                let keys = subnet.p_keys(asker);
+                Records::of::<ServiceRecord>(self.services.records(now, &query, keys, trusted))
             }
             AttributeId::INFORM_INFO_RECORD => {
                 Records::of::<InformInfoRecord>(self.subscriptions.records(&query))

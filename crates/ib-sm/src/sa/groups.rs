@@ -17,6 +17,9 @@ const LAST_LID: u16 = 0xfffe;
 
 /// What stands in the MGIDs that administration makes, and the scope that reaches the link only.
 const OWN_SIGNATURE: u32 = 0xa01b;
+
+/// What marks an MGID of IPv4 and of IPv6 over InfiniBand; RFC 4391, chapter 4.
+const IPOIB_SIGNATURES: [u32; 2] = [0x401b, 0x601b];
 const LINK_LOCAL: u32 = 2;
 
 /// The most members of all groups together.
@@ -74,6 +77,33 @@ impl Group {
     }
 }
 
+/// Who asks to join or to leave, and for which port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Applicant<'a> {
+    /// The GID of the port that asks.
+    pub(super) asker: Gid,
+    /// The P_Keys of the port that asks.
+    pub(super) asker_keys: &'a [PKey],
+    /// The P_Keys of the port that is to be the member.
+    pub(super) keys: &'a [PKey],
+    /// What the port that is to be the member can do.
+    pub(super) ability: Ability,
+}
+
+impl Applicant<'_> {
+    /// Checks that the asker may change a membership: its own, and one that another port asked for if
+    /// it is in the group's partition; o15-0.2.1.
+    fn may_change(&self, member: Gid, by_proxy: bool, group: PKey) -> Result<(), MadStatus> {
+        let may = if by_proxy { has(self.asker_keys, group) } else { self.asker == member };
+        if may { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }
+    }
+}
+
+/// Returns whether a port with these keys is in the partition of a key.
+pub(super) fn has(keys: &[PKey], key: PKey) -> bool {
+    keys.iter().any(|own| own.partition() == key.partition())
+}
+
 /// All groups.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
@@ -103,7 +133,7 @@ impl Groups {
         &mut self,
         mask: ComponentMask,
         wanted: &MCMemberRecord,
-        ability: &Ability,
+        applicant: &Applicant<'_>,
         prefix: u64,
     ) -> Result<Change, MadStatus> {
         let needed = [PORT_GID, JOIN_STATE];
@@ -116,23 +146,42 @@ impl Groups {
         if self.members == MOST_MEMBERS {
             return Err(MadStatus::SA_NO_RESOURCES);
         }
+        let ability = &applicant.ability;
+        let by_proxy = applicant.asker != wanted.port_gid;
+        if by_proxy && !applicant.keys.iter().any(|&key| has(applicant.asker_keys, key)) {
+            return Err(MadStatus::SA_REQUEST_INVALID);
+        }
         let named = mask.has(MGID) && wanted.mgid != Gid(0);
         let created = !named || !self.by_gid.contains_key(&wanted.mgid);
-        let mgid = if created { self.create(mask, wanted, ability, prefix)? } else { wanted.mgid };
+        let mgid = if created {
+            // Nobody makes a group of a partition that the member is not in.
+            if mask.has(P_KEY) && !has(applicant.keys, wanted.p_key) {
+                return Err(MadStatus::SA_REQUEST_INVALID);
+            }
+            self.create(mask, wanted, ability, prefix)?
+        } else {
+            wanted.mgid
+        };
         let group = self.by_gid.get_mut(&mgid).expect("it is there now");
         if !created {
             fits(mask, wanted, &group.shared, ability)?;
+            if !has(applicant.keys, group.shared.p_key) {
+                return Err(MadStatus::SA_REQUEST_INVALID);
+            }
         }
-        let (state, _) = group.members.entry(wanted.port_gid).or_insert_with(|| {
+        if let Some(&(_, by_proxy)) = group.members.get(&wanted.port_gid) {
+            applicant.may_change(wanted.port_gid, by_proxy, group.shared.p_key)?;
+        }
+        let (state, proxy_join) = group.members.entry(wanted.port_gid).or_insert_with(|| {
             self.members += 1;
             self.changed.insert(group.shared.mlid);
-            (JoinState(0), wanted.proxy_join)
+            (JoinState(0), by_proxy)
         });
         *state = *state | wanted.join_state;
         let record = MCMemberRecord {
             port_gid: wanted.port_gid,
             join_state: *state,
-            proxy_join: wanted.proxy_join,
+            proxy_join: *proxy_join,
             ..group.shared
         };
         Ok(Change { record, created, deleted: false })
@@ -159,7 +208,10 @@ impl Groups {
             let (scope, signature) = (head >> 16 & 0xf, head & 0xffff);
             // What administration makes by itself never ends at the link.
             let made_here = signature == OWN_SIGNATURE && scope == LINK_LOCAL;
-            if !wanted.mgid.is_multicast() || made_here {
+            // Three of the four flags are reserved; whoever signs for IPoIB is taken at its word, as
+            // OpenSM does.
+            let reserved = head & 0x00e0_0000 != 0 && !IPOIB_SIGNATURES.contains(&signature);
+            if !wanted.mgid.is_multicast() || made_here || reserved {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
             wanted.mgid
@@ -219,11 +271,13 @@ impl Groups {
         Ok(mgid)
     }
 
-    /// Takes a port out of a group, in the states that the request names.
+    /// Takes a port out of a group, in the states that the request names, all of which it must have. The
+    /// answer has those that are left.
     pub(super) fn leave(
         &mut self,
         mask: ComponentMask,
         wanted: &MCMemberRecord,
+        applicant: &Applicant<'_>,
     ) -> Result<Change, MadStatus> {
         if ![MGID, PORT_GID, JOIN_STATE].iter().all(|&bit| mask.has(bit)) {
             return Err(MadStatus::SA_INSUFFICIENT_COMPONENTS);
@@ -231,16 +285,18 @@ impl Groups {
         let group = self.by_gid.get_mut(&wanted.mgid).ok_or(MadStatus::SA_REQUEST_INVALID)?;
         let member = group.members.get_mut(&wanted.port_gid);
         let (state, proxy_join) = member.ok_or(MadStatus::SA_REQUEST_INVALID)?;
-        if state.0 & wanted.join_state.0 == 0 {
+        // o15-0.1.14.
+        if wanted.join_state.0 == 0 || wanted.join_state.0 & !state.0 != 0 {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
+        applicant.may_change(wanted.port_gid, *proxy_join, group.shared.p_key)?;
+        *state = JoinState(state.0 & !wanted.join_state.0);
         let record = MCMemberRecord {
             port_gid: wanted.port_gid,
-            join_state: JoinState(state.0 & wanted.join_state.0),
+            join_state: *state,
             proxy_join: *proxy_join,
             ..group.shared
         };
-        *state = JoinState(state.0 & !wanted.join_state.0);
         if state.0 == 0 {
             group.members.remove(&wanted.port_gid);
             self.members -= 1;

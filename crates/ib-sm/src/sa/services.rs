@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ib_types::{Gid, Instant, PKey};
 use ib_wire::mad::MadStatus;
-use ib_wire::mad::sa::ServiceRecord;
+use ib_wire::mad::sa::{ComponentMask, Record, ServiceRecord};
 
+use super::groups::has;
 use super::records::Query;
 
 /// The most services that are kept.
@@ -14,6 +15,16 @@ const MOST: usize = 65_536;
 
 /// A lease that does not end.
 const FOR_EVER: u32 = u32::MAX;
+
+/// Bits of the component mask.
+const SERVICE_ID: u8 = 0;
+const SERVICE_GID: u8 = 1;
+const P_KEY: u8 = 2;
+const LEASE: u8 = 4;
+const KEY: u8 = 5;
+
+/// The P_Key of a service that is for all partitions.
+const NO_PARTITION: PKey = PKey(0);
 
 /// The services by identifier, port and partition.
 #[derive(Debug, Default)]
@@ -29,20 +40,33 @@ struct Service {
 }
 
 impl Services {
-    /// Takes up a service, or prolongs it; returns what the answer says.
+    /// Takes up a service, or prolongs it; returns what was taken up. A service of a partition is only
+    /// taken up from a port, and for one, that `in_partition` finds in it.
     pub(super) fn register(
         &mut self,
         now: Instant,
-        record: ServiceRecord,
+        mask: ComponentMask,
+        mut record: ServiceRecord,
+        in_partition: impl FnOnce(PKey) -> bool,
     ) -> Result<ServiceRecord, MadStatus> {
-        let key = (record.service_id, record.service_gid, record.p_key);
-        match self.all.get(&key) {
-            // Who does not know the key must not change the record.
-            Some(known) if known.record.key != [0; 16] && known.record.key != record.key => {
-                return Err(MadStatus::SA_REQUEST_INVALID);
-            }
-            None if self.all.len() == MOST => return Err(MadStatus::SA_NO_RESOURCES),
-            _ => {}
+        if !mask.has(SERVICE_ID) || !mask.has(SERVICE_GID) {
+            return Err(MadStatus::SA_REQUEST_INVALID);
+        }
+        // What the mask does not name is not there, whatever stands in its place.
+        if !mask.has(P_KEY) {
+            record.p_key = NO_PARTITION;
+        } else if !in_partition(record.p_key) {
+            return Err(MadStatus::SA_REQUEST_INVALID);
+        }
+        if !mask.has(LEASE) {
+            record.lease = FOR_EVER;
+        }
+        if !mask.has(KEY) {
+            record.key = [0; 16];
+        }
+        let key = identity(&record);
+        if self.all.len() == MOST && !self.all.contains_key(&key) {
+            return Err(MadStatus::SA_NO_RESOURCES);
         }
         let lease = Duration::from_secs(record.lease.into());
         let ends = (record.lease != FOR_EVER).then(|| now + lease);
@@ -50,30 +74,34 @@ impl Services {
         Ok(record)
     }
 
-    /// Forgets the services that a request selects; at least one has to be there.
-    pub(super) fn withdraw(
-        &mut self,
-        query: &Query<'_>,
-        wanted: &ServiceRecord,
-    ) -> Result<ServiceRecord, MadStatus> {
-        let mut found = None;
-        self.all.retain(|_, service| {
-            let keyed = service.record.key == [0; 16] || service.record.key == wanted.key;
-            let goes = keyed && query.selects(&service.record);
-            if goes {
-                found = Some(service.record);
-            }
-            !goes
-        });
-        found.ok_or(MadStatus::SA_NO_RECORDS)
+    /// Forgets the service whose identifier, port and partition a request names, whatever its mask says;
+    /// it has to be there. OpenSM's clients give back the record that they were told, which has no key.
+    pub(super) fn withdraw(&mut self, wanted: &ServiceRecord) -> Result<ServiceRecord, MadStatus> {
+        let service = self.all.remove(&identity(wanted)).ok_or(MadStatus::SA_NO_RECORDS)?;
+        Ok(service.record)
     }
 
-    /// Returns the records that a request selects, without their keys.
-    pub(super) fn records(&self, now: Instant, query: &Query<'_>) -> Vec<u8> {
+    /// Returns the records that a request selects, of the partitions of the port that asks; with their
+    /// keys for those who are trusted only.
+    pub(super) fn records(
+        &self,
+        now: Instant,
+        query: &Query<'_>,
+        asker_keys: &[PKey],
+        trusted: bool,
+    ) -> Vec<u8> {
+        // How much of a lease is left is told, and not asked for.
+        let query = query.without(LEASE);
         let mut records = Vec::new();
         for service in self.all.values() {
-            let left = service.ends.map_or(FOR_EVER, |ends| ends.since(now).as_secs() as u32);
-            query.add(&ServiceRecord { key: [0; 16], lease: left, ..service.record }, &mut records);
+            let p_key = service.record.p_key;
+            let visible = p_key == NO_PARTITION || has(asker_keys, p_key);
+            if !visible || !query.selects(&service.record) {
+                continue;
+            }
+            let lease = service.ends.map_or(FOR_EVER, |ends| ends.since(now).as_secs() as u32);
+            let record = ServiceRecord { lease, ..service.record };
+            records.extend(if trusted { record } else { without_key(record) }.to_record());
         }
         records
     }
@@ -87,4 +115,14 @@ impl Services {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.all.values().filter_map(|service| service.ends).min()
     }
+}
+
+/// Returns what makes a record another one.
+fn identity(record: &ServiceRecord) -> (u64, Gid, PKey) {
+    (record.service_id, record.service_gid, record.p_key)
+}
+
+/// Returns a record for those who are not trusted; C15-0.1.14.
+pub(super) fn without_key(record: ServiceRecord) -> ServiceRecord {
+    ServiceRecord { key: [0; 16], ..record }
 }
