@@ -474,3 +474,6 @@ impl Groups {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,3 +126,6 @@ fn identity(record: &ServiceRecord) -> (u64, Gid, PKey) {
 pub(super) fn without_key(record: ServiceRecord) -> ServiceRecord {
     ServiceRecord { key: [0; 16], ..record }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use super::*;
+use ib_types::Guid;
+
+const ALL: ComponentMask =
+    ComponentMask(1 << SERVICE_ID | 1 << SERVICE_GID | 1 << P_KEY | 1 << LEASE | 1 << KEY);
+const KEYS: &[PKey] = &[PKey(0xffff)];
+const START: Instant = Instant::ZERO;
+
+fn record(id: u64) -> ServiceRecord {
+    ServiceRecord {
+        service_id: id,
+        service_gid: Gid::new(Gid::DEFAULT_PREFIX, Guid(7)),
+        p_key: PKey::DEFAULT,
+        lease: 10,
+        key: [3; 16],
+        ..ServiceRecord::zeroed()
+    }
+}
+
+fn told(services: &Services, now: Instant, mask: u64, keys: &[PKey], trusted: bool) -> Vec<u8> {
+    let template = record(1).to_record();
+    let query = Query { mask: ComponentMask(mask), template: &template };
+    services.records(now, &query, keys, trusted)
+}
+
+#[test]
+fn a_lease_that_is_not_named_does_not_end() {
+    let mut services = Services::default();
+    services.register(START, ALL, record(1), |_| true).unwrap();
+    let unnamed = ComponentMask(ALL.0 & !(1 << LEASE));
+    services.register(START, unnamed, record(2), |_| true).unwrap();
+    let length = record(1).to_record().len();
+    assert_eq!(told(&services, START, 0, KEYS, false).len(), 2 * length);
+    let later = START + Duration::from_secs(11);
+    assert_eq!(services.poll_timeout(), Some(START + Duration::from_secs(10)));
+    services.handle_timeout(later);
+    assert_eq!(told(&services, later, 0, KEYS, false).len(), length);
+    assert_eq!(services.poll_timeout(), None);
+}
+
+#[test]
+fn the_key_selects_and_is_told_to_the_trusted_only() {
+    let mut services = Services::default();
+    services.register(START, ALL, record(1), |_| true).unwrap();
+    let by_key = 1 << KEY;
+    let plain = told(&services, START, by_key, KEYS, false);
+    assert_eq!(plain, without_key(record(1)).to_record());
+    assert_eq!(told(&services, START, by_key, KEYS, true), record(1).to_record());
+    let another = ServiceRecord { key: [4; 16], ..record(1) };
+    services.register(START, ALL, another, |_| true).unwrap();
+    assert!(told(&services, START, by_key, KEYS, true).is_empty(), "it has another key now");
+}
+
+#[test]
+fn a_service_is_seen_in_its_partition() {
+    let mut services = Services::default();
+    let refused = services.register(START, ALL, record(1), |key| key != PKey::DEFAULT);
+    assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
+    services.register(START, ALL, record(1), |key| key == PKey::DEFAULT).unwrap();
+    assert!(told(&services, START, 0, &[PKey(0x8005)], false).is_empty());
+    // One that names none is for everybody.
+    let unnamed = ComponentMask(ALL.0 & !(1 << P_KEY));
+    services.register(START, unnamed, record(2), |_| false).unwrap();
+    let length = record(1).to_record().len();
+    assert_eq!(told(&services, START, 0, &[PKey(0x8005)], false).len(), length);
+}
+
+#[test]
+fn what_was_told_is_withdrawn() {
+    let mut services = Services::default();
+    services.register(START, ALL, record(1), |_| true).unwrap();
+    let elsewhere = ServiceRecord { service_gid: Gid(9), ..record(1) };
+    assert_eq!(services.withdraw(&elsewhere), Err(MadStatus::SA_NO_RECORDS));
+    assert_eq!(services.withdraw(&without_key(record(1))), Ok(record(1)));
+    assert_eq!(services.withdraw(&record(1)), Err(MadStatus::SA_NO_RECORDS));
+}
+
+#[test]
+fn a_service_has_an_identifier_and_a_port() {
+    let mut services = Services::default();
+    for missing in [SERVICE_ID, SERVICE_GID] {
+        let mask = ComponentMask(ALL.0 & !(1 << missing));
+        let refused = services.register(START, mask, record(1), |_| true);
+        assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
+    }
+}
