@@ -11,11 +11,13 @@
 //! | `cases.rs` | what the chores that run cases have in common |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
+//! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 
 mod bench;
 mod bench_sim;
+mod bench_sm;
 mod campaign;
 mod cases;
 mod clients;
@@ -92,6 +94,8 @@ enum Bench {
     Routing(bench::Args),
     /// OpenSM's time to SUBNET UP on ibsim and on `ibfabric sim`, and what each simulator uses.
     Sim(bench_sim::Args),
+    /// OpenSM's time to SUBNET UP on ibsim against ours, and ours on a fabric in its own process.
+    Sm(bench_sm::Args),
 }
 
 fn main() -> ExitCode {
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Sm(args) } => sm::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
+        Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
     };
     match result {

@@ -153,7 +153,8 @@ impl<'r, 's> Driver<'r, 's> {
                 if !request.as_opensm {
                     let requested = request.settings.config.routing.engines.to_string();
                     let started = started.take();
-                    report::print(&sweep, requested, started, request.format, out)?;
+                    let clock = if port.is_virtual() { "fabric" } else { "wall" };
+                    report::print(&sweep, requested, started, clock, request.format, out)?;
                 }
                 // OpenSM has done what it could, too, whatever did not answer.
                 let verdict = || match request.as_opensm {

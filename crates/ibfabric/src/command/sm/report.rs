@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use ib_sm::SweepReport;
 use serde::Serialize;
 
+use crate::command::summary::peak_rss_mb;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
@@ -26,6 +27,10 @@ struct Report {
     lft_blocks: u64,
     cached: bool,
     ms: Times,
+    /// Whose time `discover` and `program` are in: `fabric` when the fabric is simulated in the same
+    /// process, whose time is its own.
+    clock: &'static str,
+    peak_rss_mb: f64,
 }
 
 /// How long each step took, in milliseconds.
@@ -48,6 +53,7 @@ pub(super) fn print(
     sweep: &SweepReport,
     requested: String,
     started: Option<Instant>,
+    clock: &'static str,
     format: Format,
     out: &mut Output,
 ) -> Result<(), Failure> {
@@ -76,6 +82,8 @@ pub(super) fn print(
         lft_blocks: sweep.written.lft_blocks,
         cached: sweep.cached,
         ms,
+        clock,
+        peak_rss_mb: peak_rss_mb(),
     };
     match format {
         Format::Json => out.json(&report)?,

@@ -1,0 +1,167 @@
+//! OpenSM's bring-up and ours on ibsim, in turn, and ours on a fabric in its own process.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use conformance::clients::manager::{Manager, Options};
+use conformance::clients::program::Seat;
+use conformance::clients::server::Kind;
+use conformance::clients::stage::socket_name;
+use conformance::opensm::{first_adapter, umad2sim};
+use conformance::sm::ours::{self, Ours};
+use serde_json::Value;
+
+use crate::bench::{LARGE, SMALL, machine, median, version, write_fabric, write_section};
+use crate::{Chored, release_binary};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How often each is run; the medians are compared.
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// Does not write the table.
+    #[arg(long)]
+    dry: bool,
+}
+
+const HEADING: &str = "## Subnet manager";
+
+const HEAD: &str = "\
+Written by `cargo xtask bench sm`: from the manager's start to SUBNET UP (minhop, OpenSM with `-D 0x03`, no dumps).
+
+* *on ibsim*: the managers in turn, each on an ibsim of its own; OpenSM with its own window of 4 SMPs and with
+  `--maxsmps 32`, ours with its own window. *ratio*: to OpenSM with its own window.
+* *in process*: `ibfabric sm --sim FABRIC --once`, with the reading of the file; *check* is the check of the tables in it.
+* *memory*: the peak resident set, in process with the simulated fabric.
+
+| fabric | where | manager | up | ratio | check | memory |
+|---|---|---|---|---|---|---|
+";
+
+/// A manager on ibsim.
+#[derive(Clone, Copy)]
+enum Which {
+    OpenSm(u8),
+    Ours,
+}
+
+impl Which {
+    fn name(self) -> String {
+        match self {
+            Self::OpenSm(4) => "OpenSM".to_owned(),
+            Self::OpenSm(window) => format!("OpenSM `--maxsmps {window}`"),
+            Self::Ours => "ibfabric sm".to_owned(),
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let (library, binary) = (umad2sim()?, release_binary()?);
+    let scratch = tempfile::tempdir()?;
+    let mut table = format!("{HEADING}\n{HEAD}");
+    let mut add = |line: String| {
+        eprint!("{line}");
+        table.push_str(&line);
+    };
+    let net = scratch.path().join("small");
+    write_fabric(SMALL, &net)?;
+    let all = [Which::OpenSm(4), Which::OpenSm(32), Which::Ours];
+    let mut times = all.map(|_| Vec::new());
+    for round in 0..usize::from(args.runs) {
+        // In turn and from another one each time, so that no place in the order is an advantage.
+        for at in (0..all.len()).map(|place| (place + round) % all.len()) {
+            let directory = tempfile::tempdir_in(scratch.path())?;
+            times[at].push(on_ibsim(all[at], &net, directory.path(), (&library, &binary))?);
+        }
+    }
+    let medians = times.map(median);
+    for (which, up) in all.iter().zip(medians) {
+        let ratio = up / medians[0];
+        add(format!(
+            "| `{SMALL}` | on ibsim | {} | {up:.2} s | {ratio:.2} | – | – |\n",
+            which.name()
+        ));
+    }
+    for (name, kind) in [("small", SMALL), ("large", LARGE)] {
+        let net = scratch.path().join(name);
+        write_fabric(kind, &net)?;
+        let runs: Vec<Run> =
+            (0..args.runs).map(|_| in_process(&binary, &net)).collect::<Result<_>>()?;
+        let of = |pick: fn(&Run) -> f64| median(runs.iter().map(pick).collect());
+        add(format!(
+            "| `{kind}` | in process | ibfabric sm | {:.2} s | – | {:.2} s | {:.0} MB |\n",
+            of(|run| run.up),
+            of(|run| run.check),
+            of(|run| run.peak),
+        ));
+    }
+    let (opensm, rustc) = (version("opensm", "--version"), version("rustc", "--version"));
+    writeln!(table, "\nMedians of {} runs on {}, {opensm}; {rustc}.", args.runs, machine())?;
+    if !args.dry {
+        write_section(Some(HEADING), &table)?;
+    }
+    Ok(())
+}
+
+/// Brings a fabric on ibsim up and returns how many seconds that took.
+fn on_ibsim(
+    which: Which,
+    net: &Path,
+    directory: &Path,
+    (library, binary): (&Path, &Path),
+) -> Result<f64> {
+    let limit = Duration::from_secs(600);
+    let socket = socket_name();
+    let server = Kind::Ibsim.start(net, directory, &socket)?;
+    let node = first_adapter(&fs::read_to_string(net)?).ok_or("no channel adapter")?.to_owned();
+    let seat = Seat { socket, preload: library.to_owned(), node, directory: directory.to_owned() };
+    let up = match which {
+        Which::OpenSm(window) => {
+            let options = Options { window, limit, ..Options::default() };
+            Manager::start(&seat, directory, &options)?.elapsed
+        }
+        Which::Ours => {
+            let started = Instant::now();
+            let mut ours = Ours::launch(binary, &seat, directory, &ours::Options::default())?;
+            ours.comes_up(limit)?;
+            started.elapsed()
+        }
+    };
+    match server.stop() {
+        Some(fault) => Err(fault.into()),
+        None => Ok(up.as_secs_f64()),
+    }
+}
+
+/// A bring-up in process: seconds and MB.
+struct Run {
+    up: f64,
+    check: f64,
+    peak: f64,
+}
+
+fn in_process(binary: &Path, net: &Path) -> Result<Run> {
+    let started = Instant::now();
+    let output = Command::new(binary)
+        .args(["sm", "--sim"])
+        .arg(net)
+        .args(["--once", "--format", "json"])
+        .output()?;
+    let up = started.elapsed().as_secs_f64();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(
+            format!("ibfabric sm --sim {}: {}: {said}", net.display(), output.status).into()
+        );
+    }
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let check = report["ms"]["check"].as_f64().ok_or("the report has no ms.check")? / 1e3;
+    let peak = report["peak_rss_mb"].as_f64().ok_or("the report has no peak_rss_mb")?;
+    Ok(Run { up, check, peak })
+}
