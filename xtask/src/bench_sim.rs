@@ -40,16 +40,19 @@ and on `ibfabric sim`, in turn, through Debian's libumad2sim.
 
 * *window*: how many SMPs OpenSM has on their way at once, `--maxsmps`; 4 is its default.
 * *up*: the time from OpenSM's start to SUBNET UP in its log; most of it is OpenSM's own work.
+* *discovery*, *own*, *programming*: its parts by OpenSM's log: until it is the master, until the tables are
+  computed, when next to no datagram moves, and until SUBNET UP.
 * *CPU*: what the simulator's process used until then, user and system together, with its start.
 * *memory*: the peak resident set of the simulator's process.
 
-| fabric | window | simulator | up | CPU | memory |
-|---|---|---|---|---|---|
+| fabric | window | simulator | up | discovery | own | programming | CPU | memory |
+|---|---|---|---|---|---|---|---|---|
 ";
 
 /// One bring-up: seconds and MB.
 struct Run {
     up: f64,
+    phases: [f64; 3],
     cpu: f64,
     peak: f64,
 }
@@ -71,9 +74,11 @@ pub(crate) fn run(args: &Args) -> Chored {
         write_fabric(kind, &net)?;
         for window in WINDOWS {
             let mut runs: Vec<Vec<Run>> = simulators.iter().map(|_| Vec::new()).collect();
-            for _ in 0..args.runs {
-                // In turn, so that a machine that slows down slows down both.
-                for (simulator, runs) in simulators.iter().zip(&mut runs) {
+            for round in 0..usize::from(args.runs) {
+                // In turn, so that a machine that slows down slows down both, and each first as often.
+                for place in 0..simulators.len() {
+                    let at = (place + round) % simulators.len();
+                    let (simulator, runs) = (&simulators[at], &mut runs[at]);
                     let directory = tempfile::tempdir_in(scratch.path())?;
                     runs.push(bring_up(simulator, &net, (directory.path(), window), &library)?);
                 }
@@ -109,19 +114,24 @@ fn bring_up(
     let manager = Manager::start(&seat, directory, &options)?;
     let Usage { cpu, peak } = server.usage().ok_or("the simulator ended by itself")?;
     let up = manager.elapsed.as_secs_f64();
+    let phases = manager.phases().ok_or("OpenSM's log does not tell its phases")?;
+    let phases = phases.map(|phase| phase.as_secs_f64());
     drop(manager);
     match server.stop() {
         Some(fault) => Err(fault.into()),
-        None => Ok(Run { up, cpu: cpu.as_secs_f64(), peak: peak as f64 / 1e6 }),
+        None => Ok(Run { up, phases, cpu: cpu.as_secs_f64(), peak: peak as f64 / 1e6 }),
     }
 }
 
 fn line((kind, window): (&str, u8), simulator: &Kind, runs: &[Run]) -> String {
     let of = |pick: fn(&Run) -> f64| median(runs.iter().map(pick).collect());
     format!(
-        "| `{kind}` | {window} | {} | {:.1} s | {:.2} s | {:.0} MB |\n",
+        "| `{kind}` | {window} | {} | {:.1} s | {:.2} s | {:.1} s | {:.2} s | {:.2} s | {:.0} MB |\n",
         simulator.name(),
         of(|run| run.up),
+        of(|run| run.phases[0]),
+        of(|run| run.phases[1]),
+        of(|run| run.phases[2]),
         of(|run| run.cpu),
         of(|run| run.peak),
     )

@@ -97,11 +97,19 @@ impl Finished {
     /// log with flag 0x04.
     #[must_use]
     pub fn building(&self) -> Option<Duration> {
-        let at = |what: &str| self.log.lines().find(|line| line.contains(what)).and_then(timestamp);
-        let start = at("building routing with")?;
-        let end = at(" tables configured on all")?;
-        Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
+        between(&self.log, "building routing with", ROUTED)
     }
+}
+
+/// What stands in the log when the switches have their tables computed.
+pub(crate) const ROUTED: &str = " tables configured on all";
+
+/// Returns the time from the first line of a log that holds a text to the first that holds another.
+pub(crate) fn between(log: &str, start: &str, end: &str) -> Option<Duration> {
+    let at = |what: &str| log.lines().find(|line| line.contains(what)).and_then(timestamp);
+    let (start, end) = (at(start)?, at(end)?);
+    // There are no dates to tell days apart.
+    Some(end.checked_sub(start).unwrap_or(end + Duration::from_secs(86_400) - start))
 }
 
 /// Reads the time of day from a line of the log: `Nov 20 23:45:53 066357 [572BC740] 0x43 -> …`.

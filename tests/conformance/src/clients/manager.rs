@@ -11,7 +11,7 @@ use ib_types::Guid;
 
 use super::process::Group;
 use super::program::Seat;
-use crate::opensm::PeerError;
+use crate::opensm::{PeerError, ROUTED, between};
 
 /// How OpenSM is started.
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +119,16 @@ impl Manager {
     pub fn log(&self) -> String {
         let log = fs::read(self.directory.join("osm.log")).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
+    }
+
+    /// Returns the times of the first bring-up: of discovery, of its own computation of the tables, and
+    /// of programming.
+    #[must_use]
+    pub fn phases(&self) -> Option<[Duration; 3]> {
+        let log = self.log();
+        let marks = ["Entering DISCOVERING", "Entering MASTER", ROUTED, "SUBNET UP"];
+        let phase = |at: usize| between(&log, marks[at], marks[at + 1]);
+        Some([phase(0)?, phase(1)?, phase(2)?])
     }
 
     /// Asks it to end, and says whether it does.
