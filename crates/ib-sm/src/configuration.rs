@@ -27,6 +27,7 @@ use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::{self, Entries, MulticastTables};
 use crate::plan::Plan;
+use crate::sa::subnet::Subnet;
 use crate::tables::{SwitchTable, Tables, WrittenTables};
 
 mod detour;
@@ -112,8 +113,18 @@ pub(crate) struct Context<'a> {
     pub(crate) written: &'a mut WrittenTables,
     /// The members of each group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
-    /// Whether clients shall register again.
-    pub(crate) reregister: bool,
+    /// The subnet as it was last brought up, by this manager.
+    pub(crate) subnet: Option<&'a Subnet>,
+}
+
+impl Context<'_> {
+    /// Returns whether clients at an end port shall register again: where no subnet of this manager was
+    /// before, everything that was registered is forgotten.
+    fn reregisters(&self, place: Place) -> bool {
+        let guid = self.found.port(place).guid;
+        let known = self.subnet.is_some_and(|subnet| subnet.by_guid(guid).is_some());
+        !known && !self.config.no_clients_rereg
+    }
 }
 
 impl Configuration {

@@ -8,10 +8,10 @@
 //! come up. Where that does not fit what was known, or something does not answer, everything has to
 //! be explored.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use ib_mad::{Failure, Message};
-use ib_types::{Lid, NodeKind, PKey};
+use ib_types::{Guid, Lid, NodeKind, PKey};
 use ib_wire::mad::sm::{
     CapabilityMask, LinearForwardingBlock, NodeInfo, PKeyTable, PortInfo, PortState, SmInfo,
     SwitchInfo,
@@ -63,6 +63,8 @@ pub(crate) struct Discovery {
     partial: bool,
     /// Whether nodes or links have come or gone, as far as a partial exploration can tell.
     reshaped: bool,
+    /// The switches whose tables are not those that were written, by node GUID.
+    reset: BTreeSet<Guid>,
 }
 
 /// Ports of changed nodes.
@@ -83,6 +85,8 @@ pub(crate) struct Explored {
     pub(crate) same_shape: bool,
     /// Whether it was partial and has to be repeated in full.
     pub(crate) failed: bool,
+    /// The switches whose tables are not those that were written, by node GUID.
+    pub(crate) reset: BTreeSet<Guid>,
 }
 
 impl Discovery {
@@ -149,9 +153,14 @@ impl Discovery {
 
     /// Returns what was found, and what is wrong with it.
     pub(crate) fn finish(self) -> Explored {
-        let Self { found, faults, partial, reshaped, .. } = self;
+        let Self { mut found, mut faults, partial, reshaped, reset, .. } = self;
+        for place in found.find_doubles() {
+            let why = "a port that was found before has it; this one is left out";
+            let (guid, at) = (found.port(place).guid, found.name(place));
+            faults.push(Fault::DuplicateGuid { guid, at, why });
+        }
         let failed = partial && !faults.is_empty();
-        Explored { found, faults, same_shape: partial && !reshaped, failed }
+        Explored { found, faults, same_shape: partial && !reshaped, failed, reset }
     }
 
     /// Goes on from what the ports of changed nodes have told.
@@ -172,7 +181,10 @@ impl Discovery {
         for (end, peer) in pairs {
             self.found.part(end, peer);
         }
+        let known: Vec<Guid> = self.found.nodes().map(|(_, node)| node.info.node_guid).collect();
         self.found.prune();
+        // What is found behind them again may have been reset.
+        self.reset.extend(known.into_iter().filter(|&guid| self.found.find(guid).is_none()));
         for (guid, port) in lost {
             let Some(node) = self.found.find(guid) else { continue };
             if self.found.node(node).kind.is_switch() {
@@ -325,6 +337,7 @@ impl Discovery {
         let table = tables.entry(guid).or_default();
         if table.top != top {
             *table = SwitchTable::default();
+            self.reset.insert(guid);
         }
         table.top = top;
         if top > 0 {

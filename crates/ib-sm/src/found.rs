@@ -1,6 +1,6 @@
 //! What a sweep has found: nodes, their ports and the links between them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_types::{Guid, NodeKind, PKey};
 use ib_wire::mad::sm::{
@@ -40,6 +40,8 @@ pub(crate) struct Found {
     pub(crate) own: Option<Place>,
     /// Other managers, by the place of their port.
     pub(crate) managers: BTreeMap<Place, SmInfo>,
+    /// The end ports whose GUID another one has that was found before: they get no LID.
+    doubles: BTreeSet<Place>,
 }
 
 /// A node.
@@ -118,7 +120,34 @@ impl Found {
     /// Returns true for a port with LIDs that has told of itself.
     pub(crate) fn is_end_port(&self, place: Place) -> bool {
         let node = self.node(place.node);
-        (place.port == 0) == node.kind.is_switch() && self.port(place).info.is_some()
+        (place.port == 0) == node.kind.is_switch()
+            && self.port(place).info.is_some()
+            && !self.doubles.contains(&place)
+    }
+
+    /// Returns true for a port that is not managed, because it or its switch has the GUID of another one.
+    pub(crate) fn is_left_out(&self, place: Place) -> bool {
+        let port = if self.node(place.node).kind.is_switch() { 0 } else { place.port };
+        self.doubles.contains(&place.node.at(port))
+    }
+
+    /// Looks for end ports with the GUID of another one, and returns them. The manager's own port is
+    /// the first of all.
+    pub(crate) fn find_doubles(&mut self) -> Vec<Place> {
+        self.doubles.clear();
+        let own = self.own.map(|own| match self.node(own.node).kind.is_switch() {
+            true => own.node.at(0),
+            false => own,
+        });
+        let mut owners: BTreeMap<Guid, Place> = BTreeMap::new();
+        owners.extend(own.map(|own| (self.port(own).guid, own)));
+        let all: Vec<Place> = self.end_ports().collect();
+        let doubles = all
+            .into_iter()
+            .filter(|&place| *owners.entry(self.port(place).guid).or_insert(place) != place);
+        let doubles: Vec<Place> = doubles.collect();
+        self.doubles.extend(&doubles);
+        doubles
     }
 
     /// Returns the way to a port: a switch answers for all its ports at one place.

@@ -362,10 +362,13 @@ impl SubnetManager {
     }
 
     /// Splits what the manager is doing from what it goes by.
-    const fn split(&mut self) -> (&mut Stage, Context<'_>) {
-        let Self { config, found, tables, multicast, written, groups, fresh, stage, .. } = self;
-        let reregister = *fresh && !config.no_clients_rereg;
-        (stage, Context { config, found, tables, multicast, written, groups, reregister })
+    fn split(&mut self) -> (&mut Stage, Context<'_>) {
+        let Self {
+            config, found, tables, multicast, written, groups, fresh, subnet, stage, ..
+        } = self;
+        // Whoever has just become the master knows of nobody.
+        let subnet = if *fresh { None } else { subnet.as_deref() };
+        (stage, Context { config, found, tables, multicast, written, groups, subnet })
     }
 
     fn become_state(&mut self, state: SmState) {

@@ -311,9 +311,9 @@ fn fabric(found: &Found) -> Fabric {
     let mut ids: Vec<Option<NodeId>> = vec![None; found.nodes().len()];
     for (index, node) in found.nodes() {
         let complete = if node.kind.is_switch() {
-            node.switch.is_some() && node.ports[0].info.is_some()
+            node.switch.is_some() && found.is_end_port(index.at(0))
         } else {
-            node.ports.iter().any(|port| port.info.is_some())
+            (0..=node.info.num_ports).any(|port| found.is_end_port(index.at(port)))
         };
         if !complete {
             continue;
@@ -328,12 +328,12 @@ fn fabric(found: &Found) -> Fabric {
             enhanced_port0: node.switch.is_some_and(|switch| switch.enhanced_port0),
             ..NodeSpec::new(node.kind, info.node_guid.to_string(), info.node_guid, info.num_ports)
         };
-        // GUIDs of nodes are unique here; that of a port can be another node's.
+        // GUIDs of nodes are unique here, and so are those of the end ports that are not left out.
         let Ok(id) = fabric.add_node(spec) else { continue };
         ids[index.0 as usize] = Some(id);
         for (number, port) in (0..=info.num_ports).zip(&node.ports) {
             let Some(port_info) = port.info.as_deref() else { continue };
-            if (number == 0) != node.kind.is_switch() {
+            if !found.is_end_port(index.at(number)) {
                 continue;
             }
             if fabric.set_port_guid(id, number, port.guid).is_ok() {
@@ -351,7 +351,8 @@ fn fabric(found: &Found) -> Fabric {
                 continue;
             };
             // Each link is met twice; a loop at one port and what else is no link is left out.
-            if (index.at(number)) < peer && found.port(peer).info.is_some() {
+            let left_out = found.is_left_out(index.at(number)) || found.is_left_out(peer);
+            if (index.at(number)) < peer && found.port(peer).info.is_some() && !left_out {
                 let _ = fabric.connect((one, number), (other, peer.port), rate(info));
             }
         }

@@ -16,7 +16,7 @@ pub(super) fn wanted(place: Place, plan: &Plan, context: &Context<'_>) -> Option
     let info = **port.info.as_ref()?;
     let peer = port.peer.and_then(|peer| found.port(peer).info.as_deref());
     let is_end_port = found.is_end_port(place);
-    if !is_end_port && peer.is_none() {
+    if !is_end_port && peer.is_none() || !is_managed(place, found) {
         return None;
     }
     let mut wanted = info;
@@ -45,7 +45,13 @@ pub(super) fn may_activate(place: Place, found: &Found) -> bool {
         .is_some_and(|info| matches!(info.port_state, PortState::INIT | PortState::ARMED));
     let full_port0 =
         place.port == 0 && node.switch.as_ref().is_some_and(|switch| switch.enhanced_port0);
-    waits && (full_port0 || port.peer.is_some())
+    waits && (full_port0 || port.peer.is_some()) && is_managed(place, found)
+}
+
+/// Returns false for a port that is left out, and at the other end of whose link there is one.
+fn is_managed(place: Place, found: &Found) -> bool {
+    let ends = [Some(place), found.port(place).peer];
+    !ends.into_iter().flatten().any(|end| found.is_left_out(end))
 }
 
 /// Returns the P_Keys that a port shall have, by block. Those that it has already stay where they are:
@@ -130,7 +136,7 @@ fn address(info: &mut PortInfo, place: Place, plan: &Plan, context: &Context<'_>
     info.m_key_protect = config.m_key_protection_level;
     info.subnet_timeout = config.subnet_timeout;
     let can = info.capability_mask.contains(CapabilityMask::CLIENT_REREGISTRATION);
-    info.client_reregister = context.reregister && can;
+    info.client_reregister = can && context.reregisters(place);
     Some(())
 }
 

@@ -120,7 +120,7 @@ impl SubnetManager {
     fn explored(&mut self, now: Instant) {
         let stage = std::mem::replace(&mut self.stage, Stage::Planning(None));
         let Stage::Discovering(discovery) = stage else { unreachable!("just seen") };
-        let Explored { found, faults, same_shape, failed } = discovery.finish();
+        let Explored { found, faults, same_shape, failed, reset } = discovery.finish();
         // Who does not manage yet and could not see everything may have missed who does.
         let blind = self.state != SmState::MASTER && !faults.is_empty();
         if failed || blind && !std::mem::replace(&mut self.looked_twice, true) {
@@ -130,7 +130,7 @@ impl SubnetManager {
         self.found = found;
         // Somebody else may write to what is out of sight.
         self.tables.retain(|&guid, _| self.found.find(guid).is_some());
-        self.multicast.retain(|guid| self.found.find(guid).is_some());
+        self.multicast.retain(|guid| self.found.find(guid).is_some() && !reset.contains(&guid));
         // A port whose link has just come up may have been reset with all that it was told.
         self.written.retain(|&(guid, port), _| {
             let place = self.found.find(guid).map(|node| node.at(port));

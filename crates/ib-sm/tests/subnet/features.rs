@@ -3,16 +3,12 @@
 use std::time::Duration;
 
 use ib_link::{Datagram, Incoming, Remote};
-use ib_sim::{Packet, Payload};
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, RoutingConfig, SmConfig};
-use ib_types::{Gid, PKey, QKey, Qpn, ServiceLevel};
-use ib_wire::mad::sa::{
-    ComponentMask, InformInfo, JoinState, MCMemberRecord, NodeRecord, SaNotice,
-};
+use ib_types::{PKey, Qpn};
+use ib_wire::mad::sa::{ComponentMask, InformInfo, NodeRecord, SaNotice};
 use ib_wire::mad::sm::{PortState, SlToVl, VlArbitration};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, MadStatus, Method, TransactionId};
-use ib_wire::packet::{Bth, Deth, Opcode};
 
 use crate::lab::{ASKER, Lab};
 
@@ -223,88 +219,6 @@ fn credit_loops_are_warned_of_at_first_and_refused_when_asked_or_later() {
     assert_eq!(station.refusals.len(), 1, "{:?}", station.refusals);
     assert!(station.refusals[0].contains("those in use have none"), "{:?}", station.refusals);
     assert_eq!(tables(&lab), before);
-}
-
-#[test]
-fn members_of_a_group_get_each_packet_once() {
-    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
-    let members = [1, 4, 7];
-    let gid = |lab: &Lab, host| {
-        let port = lab.sim.link_port(lab.host(host));
-        port.gid()
-    };
-    let mut mgid = Gid(0);
-    let mut mlid = 0;
-    for host in members {
-        let mut asker = lab.asker(host);
-        let wanted = MCMemberRecord {
-            mgid,
-            port_gid: gid(&lab, host),
-            q_key: QKey(0x1234),
-            p_key: PKey::DEFAULT,
-            join_state: JoinState::FULL_MEMBER,
-            scope: 2,
-            ..MCMemberRecord::zeroed()
-        };
-        let mask = ComponentMask::of(if mgid == Gid(0) {
-            &[1, 2, 6, 7, 12, 13, 15, 16]
-        } else {
-            &[0, 1, 16]
-        });
-        let answer = lab.ask_records(&mut asker, (Method::SET, mask), &wanted);
-        assert_eq!(answer.status(), MadStatus::OK, "host {host}");
-        let joined: MCMemberRecord = answer.mad().attribute().unwrap();
-        (mgid, mlid) = (joined.mgid, joined.mlid);
-        assert!(mlid >= 0xc000);
-    }
-    lab.run_for(SECOND);
-    assert_eq!(delivered(&mut lab, 4, mlid), [1, 7]);
-    // A port that is left out takes part no more.
-    let mut asker = lab.asker(7);
-    let gone = MCMemberRecord {
-        mgid,
-        port_gid: gid(&lab, 7),
-        join_state: JoinState::FULL_MEMBER,
-        ..MCMemberRecord::zeroed()
-    };
-    let what = (Method::DELETE, ComponentMask::of(&[0, 1, 16]));
-    assert_eq!(lab.ask_records(&mut asker, what, &gone).status(), MadStatus::OK);
-    lab.run_for(SECOND);
-    assert_eq!(delivered(&mut lab, 4, mlid), [1]);
-}
-
-/// Sends a packet to a group and returns the hosts that got it, as often as they did.
-fn delivered(lab: &mut Lab, from: usize, mlid: u16) -> Vec<usize> {
-    let hosts = lab.hosts();
-    for host in 0..hosts {
-        lab.sim.open(lab.host(host));
-    }
-    let packet = Packet {
-        slid: lab.lid(from),
-        dlid: mlid,
-        sl: ServiceLevel::default(),
-        grh: None,
-        payload: Payload::Transport(datagram()),
-    };
-    lab.sim.send_packet(lab.host(from), packet);
-    lab.run_for(SECOND);
-    let mut got = Vec::new();
-    for host in 0..hosts {
-        while lab.sim.receive_packet(lab.host(host)).is_some() {
-            got.push(host);
-        }
-    }
-    got
-}
-
-/// Returns a UD packet to a group from its BTH on.
-fn datagram() -> Vec<u8> {
-    let bth = Bth { opcode: Opcode::UD_SEND_ONLY, ..Bth::default() };
-    let mut bytes = vec![0; Bth::LENGTH + Deth::LENGTH + 4];
-    bth.emit(bytes[..Bth::LENGTH].first_chunk_mut().expect("12 bytes"));
-    let deth = Deth { q_key: QKey(0x1234), source: Qpn::truncated(9) };
-    deth.emit(bytes[Bth::LENGTH..].first_chunk_mut().expect("8 bytes"));
-    bytes
 }
 
 #[test]

@@ -13,8 +13,8 @@ use ib_topology::generate::{self, Kind};
 use ib_topology::{Fabric, NodeId, PortId};
 use ib_types::{Guid, Instant};
 use ib_wire::mad::sa::{ComponentMask, SaHeader};
-use ib_wire::mad::sm::{PortState, SmState};
-use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
+use ib_wire::mad::sm::{PortInfo, PortState, SmState};
+use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId};
 
 /// A fabric and its managers.
 pub(crate) struct Lab {
@@ -24,6 +24,8 @@ pub(crate) struct Lab {
     watch: Option<Watch>,
     /// Changes what managers receive.
     spoil: Spoil,
+    /// The LIDs of the ports that were told that clients shall register again.
+    pub(crate) reregistered: Vec<u16>,
 }
 
 /// What is done to datagrams.
@@ -74,7 +76,13 @@ impl Lab {
     }
 
     pub(crate) fn with(sim: Sim) -> Self {
-        Self { sim, stations: Vec::new(), watch: None, spoil: Box::new(|_| {}) }
+        Self {
+            sim,
+            stations: Vec::new(),
+            watch: None,
+            spoil: Box::new(|_| {}),
+            reregistered: Vec::new(),
+        }
     }
 
     /// Has everything changed that managers receive from now on.
@@ -316,6 +324,13 @@ impl Lab {
                 }
                 let mut idle = true;
                 while let Some(datagram) = station.manager.poll_transmit(now) {
+                    let mad = &datagram.mad;
+                    let sets_port = mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE
+                        && mad.method() == Method::SET
+                        && mad.attribute_id() == AttributeId::PORT_INFO;
+                    let info = mad.attribute::<PortInfo>().filter(|_| sets_port);
+                    let told = info.filter(|info| info.client_reregister);
+                    self.reregistered.extend(told.map(|info| info.lid));
                     self.sim.submit(station.client, &datagram);
                     idle = false;
                 }

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod features;
+mod groups;
 mod hostile;
 mod lab;
 
