@@ -301,7 +301,9 @@ impl Configuration {
     }
 
     fn failed(&mut self, work: Work, reason: Reason, context: &mut Context<'_>) {
-        self.incomplete = true;
+        // What a switch refuses to hold it will refuse again.
+        let refused = matches!((work, reason), (Work::Mft { .. }, Reason::Status(_)));
+        self.incomplete |= !refused;
         let found = &*context.found;
         let node_name = |node: NodeIndex| PortName { port: None, ..found.name(node.at(0)) };
         let (at, attribute) = match work {
@@ -509,13 +511,13 @@ fn trees(context: &Context<'_>) -> BTreeMap<NodeIndex, Entries> {
     if !context.groups.is_empty() {
         places.extend(found.end_ports().map(|place| (found.port(place).guid, place)));
     }
-    let mut trees = BTreeMap::new();
+    let mut trees = multicast::Trees::new(found);
     for (&mlid, members) in context.groups {
         let members: Vec<Place> =
             members.iter().filter_map(|guid| places.get(guid)).copied().collect();
-        multicast::add_tree(found, mlid, &members, &mut trees);
+        trees.add(mlid, &members);
     }
-    trees
+    trees.finish()
 }
 
 /// Returns all ports that were found.

@@ -4,7 +4,7 @@
 //! it sends a packet out of all ports of the tree but the one it came by, so each member gets it
 //! once.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use ib_types::Guid;
 use ib_wire::mad::sm::MulticastForwardingBlock;
@@ -58,10 +58,11 @@ pub(crate) fn block(
     (block, position): (u16, u8),
 ) -> [u16; LIDS as usize] {
     let first = MulticastForwardingBlock::FIRST_LID + block * LIDS;
-    std::array::from_fn(|at| {
-        let ports = entries.and_then(|entries| entries.get(&(first + at as u16)));
-        ports.map_or(0, |ports| ports[usize::from(position)])
-    })
+    let mut masks = [0; LIDS as usize];
+    for (&mlid, ports) in entries.into_iter().flat_map(|it| it.range(first..=first + (LIDS - 1))) {
+        masks[usize::from(mlid - first)] = ports[usize::from(position)];
+    }
+    masks
 }
 
 /// Returns the blocks and positions that a switch's entries stand in.
@@ -72,112 +73,158 @@ pub(crate) fn places(entries: &Entries) -> impl Iterator<Item = (u16, u8)> {
     })
 }
 
-/// Adds the tree of a group to the entries of the switches. Members that are not linked to a switch
-/// are left out.
-pub(crate) fn add_tree(
-    found: &Found,
-    mlid: u16,
-    members: &[Place],
-    entries: &mut BTreeMap<NodeIndex, Entries>,
-) {
-    let mut attached: BTreeMap<NodeIndex, Vec<u8>> = BTreeMap::new();
-    for &member in members {
-        if found.node(member.node).kind.is_switch() {
-            attached.entry(member.node).or_default().push(0);
-        } else if let Some(peer) = found.port(member).peer
-            && found.node(peer.node).kind.is_switch()
-        {
-            attached.entry(peer.node).or_default().push(peer.port);
-        }
-    }
-    let mut add = |node: NodeIndex, port: u8| {
-        let ports = entries.entry(node).or_default().entry(mlid).or_default();
-        ports[usize::from(port / 16)] |= 1 << (port % 16);
-    };
-    let mut left: BTreeMap<NodeIndex, Vec<u8>> = attached;
-    let mut search = Search::new(found);
-    // In a subnet in one piece one tree takes all members; else each piece has its own.
-    while let Some(&first) = left.keys().next() {
-        let root = root(found, first, &left, &mut search);
-        search.run(found, root);
-        let reached: Vec<NodeIndex> =
-            left.keys().copied().filter(|&node| search.get(node).is_some()).collect();
-        for node in reached {
-            for port in left.remove(&node).unwrap_or_default() {
-                add(node, port);
-            }
-            let mut at = node;
-            while let Some(up) = search.get(at).and_then(|met| met.up) {
-                let parent = found.port(at.at(up)).peer.expect("the tree goes over links");
-                add(at, up);
-                add(parent.node, parent.port);
-                at = parent.node;
-            }
-        }
-    }
+/// The links between switches, and the searches over them that were needed so far.
+pub(crate) struct Trees<'a> {
+    found: &'a Found,
+    /// The switches in the order of their nodes.
+    switches: Vec<NodeIndex>,
+    /// The number of each node among the switches.
+    numbers: Vec<Option<u32>>,
+    /// Where the links of each switch begin in `links`, and where the last one's end.
+    starts: Vec<usize>,
+    links: Vec<Link>,
+    searches: Vec<Option<Search>>,
+    entries: BTreeMap<NodeIndex, Entries>,
 }
 
-/// A switch as a search from another one has met it.
+/// A link of a switch.
 #[derive(Clone, Copy, Debug)]
-struct Met {
-    hops: u32,
-    /// The port that leads back; `None` where the search began.
-    up: Option<u8>,
+struct Link {
+    to: u32,
+    /// The port at the other end.
+    to_port: u8,
 }
 
-/// The switches that a search met, by node.
+/// What a search from a switch over all links met, breadth first.
 struct Search {
-    met: Vec<Option<Met>>,
-    queue: VecDeque<NodeIndex>,
+    /// The hops to each switch; [`NOT_MET`] for those that are not reached.
+    hops: Vec<u16>,
+    /// The port of each switch that leads back.
+    back: Vec<u8>,
 }
 
-impl Search {
-    fn new(found: &Found) -> Self {
-        Self { met: vec![None; found.nodes().len()], queue: VecDeque::new() }
+const NOT_MET: u16 = u16::MAX;
+
+impl<'a> Trees<'a> {
+    pub(crate) fn new(found: &'a Found) -> Self {
+        let switches = found.nodes().filter(|(_, node)| node.kind.is_switch());
+        let switches: Vec<NodeIndex> = switches.map(|(node, _)| node).collect();
+        let mut numbers = vec![None; found.nodes().len()];
+        for (number, node) in (0..).zip(&switches) {
+            numbers[node.0 as usize] = Some(number);
+        }
+        let (mut starts, mut links) = (vec![0], Vec::new());
+        for &node in &switches {
+            let peers = found.node(node).ports.iter().filter_map(|port| port.peer);
+            links.extend(peers.filter_map(|peer| {
+                Some(Link { to: numbers[peer.node.0 as usize]?, to_port: peer.port })
+            }));
+            starts.push(links.len());
+        }
+        let searches = switches.iter().map(|_| None).collect();
+        Self { found, switches, numbers, starts, links, searches, entries: BTreeMap::new() }
     }
 
-    /// Goes over all links between switches, breadth first.
-    fn run(&mut self, found: &Found, root: NodeIndex) {
-        self.met.fill(None);
-        self.met[root.0 as usize] = Some(Met { hops: 0, up: None });
-        self.queue.push_back(root);
-        while let Some(node) = self.queue.pop_front() {
-            let hops = self.get(node).map_or(0, |met| met.hops) + 1;
-            for peer in found.node(node).ports.iter().filter_map(|port| port.peer) {
-                let known = &mut self.met[peer.node.0 as usize];
-                if known.is_none() && found.node(peer.node).kind.is_switch() {
-                    *known = Some(Met { hops, up: Some(peer.port) });
-                    self.queue.push_back(peer.node);
+    /// Returns what the multicast tables of the switches shall hold.
+    pub(crate) fn finish(self) -> BTreeMap<NodeIndex, Entries> {
+        self.entries
+    }
+
+    /// Adds the tree of a group. Members that are not linked to a switch are left out.
+    pub(crate) fn add(&mut self, mlid: u16, members: &[Place]) {
+        let mut left = self.attached(members);
+        // In a subnet in one piece one tree takes all members; else each piece has its own.
+        while let Some(&first) = left.keys().next() {
+            let root = self.root(first, &left);
+            let hops = &self.search(root).hops;
+            let reached = left.keys().copied().filter(|&at| hops[at as usize] != NOT_MET);
+            for switch in reached.collect::<Vec<u32>>() {
+                for port in left.remove(&switch).unwrap_or_default() {
+                    self.set(mlid, switch, port);
+                }
+                let mut at = switch;
+                while at != root {
+                    let up = self.search(root).back[at as usize];
+                    let parent = self.found.port(self.switches[at as usize].at(up)).peer;
+                    let parent = parent.expect("the tree goes over links");
+                    self.set(mlid, at, up);
+                    at = self.numbers[parent.node.0 as usize].expect("it is a switch");
+                    self.set(mlid, at, parent.port);
                 }
             }
         }
     }
 
-    fn get(&self, node: NodeIndex) -> Option<Met> {
-        self.met[node.0 as usize]
-    }
-}
-
-/// Returns the switch with the fewest hops to the members' switches together, among those that a
-/// member's switch reaches; of several the one that was found first.
-fn root(
-    found: &Found,
-    from: NodeIndex,
-    members: &BTreeMap<NodeIndex, Vec<u8>>,
-    search: &mut Search,
-) -> NodeIndex {
-    search.run(found, from);
-    let reached: Vec<NodeIndex> =
-        members.keys().copied().filter(|&node| search.get(node).is_some()).collect();
-    let mut sums: Vec<Option<u64>> = search.met.iter().map(|met| met.map(|_| 0)).collect();
-    for member in reached {
-        search.run(found, member);
-        for (sum, met) in sums.iter_mut().zip(&search.met) {
-            if let (Some(sum), Some(met)) = (sum, met) {
-                *sum += u64::from(met.hops) * members[&member].len() as u64;
+    /// Returns the switches that members are linked to, with the ports to them.
+    fn attached(&self, members: &[Place]) -> BTreeMap<u32, Vec<u8>> {
+        let mut attached: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+        for &member in members {
+            let at = match self.found.node(member.node).kind.is_switch() {
+                true => Some(member.node.at(0)),
+                false => self.found.port(member).peer,
+            };
+            if let Some(at) = at
+                && let Some(switch) = self.numbers[at.node.0 as usize]
+            {
+                attached.entry(switch).or_default().push(at.port);
             }
         }
+        attached
     }
-    let sums = sums.iter().enumerate().filter_map(|(at, sum)| Some(((*sum)?, at as u32)));
-    sums.min().map_or(from, |(_, at)| NodeIndex(at))
+
+    fn set(&mut self, mlid: u16, switch: u32, port: u8) {
+        let node = self.switches[switch as usize];
+        let ports = self.entries.entry(node).or_default().entry(mlid).or_default();
+        ports[usize::from(port / 16)] |= 1 << (port % 16);
+    }
+
+    /// Returns the switch with the fewest hops to the members' switches together, among those that a
+    /// member's switch reaches; of several the one that was found first.
+    fn root(&mut self, from: u32, members: &BTreeMap<u32, Vec<u8>>) -> u32 {
+        if members.len() == 1 {
+            return from;
+        }
+        let met = self.search(from).hops.iter().map(|&hops| (hops != NOT_MET).then_some(0));
+        let mut sums: Vec<Option<u64>> = met.collect();
+        for (&member, ports) in members {
+            if sums[member as usize].is_some() {
+                let hops = &self.search(member).hops;
+                for (sum, &hops) in sums.iter_mut().zip(hops) {
+                    *sum = sum.map(|sum| sum + u64::from(hops) * ports.len() as u64);
+                }
+            }
+        }
+        let sums = (0..).zip(sums).filter_map(|(at, sum)| Some((sum?, at)));
+        sums.min().map_or(from, |(_, at)| at)
+    }
+
+    /// Returns what a search from a switch meets.
+    fn search(&mut self, from: u32) -> &Search {
+        if self.searches[from as usize].is_none() {
+            self.searches[from as usize] = Some(self.run(from));
+        }
+        self.searches[from as usize].as_ref().expect("it has just been made")
+    }
+
+    fn run(&self, from: u32) -> Search {
+        let count = self.switches.len();
+        let mut search = Search { hops: vec![NOT_MET; count], back: vec![0; count] };
+        let mut queue = Vec::with_capacity(count);
+        search.hops[from as usize] = 0;
+        queue.push(from);
+        let mut next = 0;
+        while let Some(&at) = queue.get(next) {
+            next += 1;
+            let hops = search.hops[at as usize] + 1;
+            for link in &self.links[self.starts[at as usize]..self.starts[at as usize + 1]] {
+                let known = &mut search.hops[link.to as usize];
+                if *known == NOT_MET {
+                    *known = hops;
+                    search.back[link.to as usize] = link.to_port;
+                    queue.push(link.to);
+                }
+            }
+        }
+        search
+    }
 }

@@ -28,6 +28,7 @@ use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::config::SmConfig;
+use crate::found::Found;
 use crate::multicast::MulticastTables;
 use crate::tables::{Tables, WrittenTables};
 
@@ -249,6 +250,12 @@ impl Administration {
         for gone in self.groups.forget(port) {
             self.tell_of_group(&gone, TrapNumber::MULTICAST_GROUP_DELETED, manager);
         }
+    }
+
+    /// Takes note of how many multicast LIDs the switches of a subnet can forward.
+    pub(crate) fn take_room(&mut self, found: &Found) {
+        let caps = found.nodes().filter_map(|(_, node)| node.switch.map(|it| it.multicast_fdb_cap));
+        self.groups.set_room(caps.filter(|&cap| cap > 0).min().unwrap_or(u16::MAX));
     }
 
     /// Returns the ports of each group by multicast LID, when some have come or gone since this was

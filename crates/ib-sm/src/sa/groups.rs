@@ -105,7 +105,7 @@ pub(super) fn has(keys: &[PKey], key: PKey) -> bool {
 }
 
 /// All groups.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Groups {
     by_gid: BTreeMap<Gid, Group>,
     by_lid: BTreeMap<u16, Gid>,
@@ -114,6 +114,21 @@ pub(super) struct Groups {
     next: u64,
     /// The multicast LIDs whose members have changed since they were last asked for.
     changed: BTreeSet<u16>,
+    /// The last multicast LID that all switches can forward.
+    last: u16,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self {
+            by_gid: BTreeMap::new(),
+            by_lid: BTreeMap::new(),
+            members: 0,
+            next: 0,
+            changed: BTreeSet::new(),
+            last: LAST_LID,
+        }
+    }
 }
 
 /// What came of a join or of a leave.
@@ -128,6 +143,12 @@ pub(super) struct Change {
 }
 
 impl Groups {
+    /// Sets how many multicast LIDs the switches can forward. Groups that are there stay.
+    pub(super) fn set_room(&mut self, lids: u16) {
+        let last = MulticastForwardingBlock::FIRST_LID.saturating_add(lids.saturating_sub(1));
+        self.last = last.min(LAST_LID);
+    }
+
     /// Joins a port to a group, which is made when it is not there.
     pub(super) fn join(
         &mut self,
@@ -376,10 +397,10 @@ impl Groups {
         let free = |lid: &u16| !self.by_lid.contains_key(lid);
         let first = MulticastForwardingBlock::FIRST_LID;
         if mask.has(MLID) && wanted.mlid != 0 {
-            let asked = Some(wanted.mlid).filter(|lid| (first..=LAST_LID).contains(lid));
+            let asked = Some(wanted.mlid).filter(|lid| (first..=self.last).contains(lid));
             return asked.filter(free).ok_or(MadStatus::SA_REQUEST_INVALID);
         }
-        (first..=LAST_LID).find(free).ok_or(MadStatus::SA_NO_RESOURCES)
+        (first..=self.last).find(free).ok_or(MadStatus::SA_NO_RESOURCES)
     }
 
     /// Makes an MGID that no group has: transient, with the signature of those that administration

@@ -115,3 +115,23 @@ fn addresses_that_are_none_make_no_group() {
         assert_eq!(joined.is_ok(), is_good, "{head:x}: {why}");
     }
 }
+
+#[test]
+fn there_are_no_more_groups_than_the_switches_can_forward() {
+    let (mut groups, own) = (Groups::default(), applicant(port(1)));
+    groups.set_room(3);
+    let of = |number: u128, mlid| MCMemberRecord {
+        mgid: Gid(GROUP.0 + number),
+        mlid,
+        ..wanted(port(1), JoinState(1))
+    };
+    let named = ComponentMask(mask().0 | 1 << MLID);
+    let beyond = groups.join(named, &of(9, 0xc003), &own, PREFIX);
+    assert_eq!(beyond.map(|change| change.created), Err(MadStatus::SA_REQUEST_INVALID));
+    for number in 0..3 {
+        assert_eq!(join(&mut groups, &own, &of(number, 0)), Ok(1));
+    }
+    assert_eq!(join(&mut groups, &own, &of(3, 0)), Err(MadStatus::SA_NO_RESOURCES));
+    assert_eq!(leave(&mut groups, &own, &of(1, 0)), Ok((0, true)));
+    assert_eq!(join(&mut groups, &own, &of(3, 0)), Ok(1), "there is room again");
+}
