@@ -74,6 +74,10 @@ impl SubnetManager {
     fn handle_order(&mut self, now: Instant, datagram: &Datagram) {
         let sender: SmInfo = datagram.mad.attribute().expect("the attribute was looked at");
         let modifier = datagram.mad.attribute_modifier();
+        let key = self.config.sm_key;
+        if key != 0 && sender.sm_key != key {
+            return self.answer(datagram, MadStatus::BAD_FIELD);
+        }
         match election::order(self.state, &sender, modifier) {
             Err(status) => self.answer(datagram, status),
             Ok(told) => {

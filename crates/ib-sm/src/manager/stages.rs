@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ib_types::{Gid, Instant};
-use ib_wire::mad::sm::{PortState, SmState, TrapNumber};
+use ib_wire::mad::sm::{PortState, SmInfo, SmState, TrapNumber};
 
 use super::report::Sweep;
 use super::{Asked, SmEvent, Stage, SubnetManager};
@@ -12,6 +12,7 @@ use crate::cache::UnicastCache;
 use crate::configuration::{self, Configuration, Work};
 use crate::discovery::{Discovery, Explored};
 use crate::election::{self, Outcome};
+use crate::fault::Fault;
 use crate::plan::{Guard, Plan, PlanJob};
 use crate::sa;
 use crate::sa::subnet::Subnet;
@@ -139,6 +140,7 @@ impl SubnetManager {
         });
         self.sweep.discovered = now;
         self.report(faults);
+        self.ignore_strangers();
         if self.found.own.is_none() {
             self.events.push_back(SmEvent::NoPlan("the own port does not answer".to_owned()));
             return self.rest(now);
@@ -158,6 +160,21 @@ impl SubnetManager {
             Outcome::Standby(master) => self.stand_by(now, master),
             Outcome::HandOver(to) => self.stage = Stage::HandingOver { to, told: false },
         }
+    }
+
+    /// Takes managers that do not know the key of this subnet's managers for none.
+    fn ignore_strangers(&mut self) {
+        let key = self.config.sm_key;
+        let knows = |info: &SmInfo| key == 0 || info.sm_key == key;
+        let strangers = self.found.managers.iter().filter(|(_, info)| !knows(info));
+        let faults: Vec<Fault> = strangers
+            .map(|(&place, _)| Fault::Absurd {
+                at: self.found.name(place),
+                what: "a manager with another SM_Key, which is taken for none".to_owned(),
+            })
+            .collect();
+        self.found.managers.retain(|_, info| knows(info));
+        self.report(faults);
     }
 
     /// Starts to plan, unless the routes that were cached still serve.

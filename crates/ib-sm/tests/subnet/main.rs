@@ -159,3 +159,17 @@ fn a_port_with_another_m_key_is_left_alone_and_named() {
         assert_eq!(active.count(), 8, "level {level}");
     }
 }
+
+#[test]
+fn a_manager_with_another_key_is_named_and_not_given_the_subnet() {
+    let mut lab = Lab::new("torus 3x3 hosts=1");
+    lab.add(0, SmConfig { sm_key: 0x1111, sm_priority: 3, ..SmConfig::default() });
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    lab.add(5, SmConfig { sm_key: 0x2222, sm_priority: 9, ..SmConfig::default() });
+    let now = lab.sim.now();
+    lab.stations[0].manager.sweep(now);
+    lab.run_for(5 * SECOND);
+    assert_eq!(lab.stations[0].states, [SmState::MASTER]);
+    let faults: Vec<String> = lab.stations[0].faults.iter().map(ToString::to_string).collect();
+    assert!(faults.iter().any(|fault| fault.contains("another SM_Key")), "{faults:?}");
+}
