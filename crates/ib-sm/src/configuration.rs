@@ -152,7 +152,7 @@ impl Configuration {
         this.detours = detour::find(&this.plan, &this.rows, found, context.tables);
         let mut first = this.port_work(context);
         first.extend(this.p_key_work(context));
-        first.extend(enforce::work(context));
+        first.extend(enforce::work(context, &mut this.faults));
         first.extend(lanes::work(context));
         let detours = this.clear_work();
         let mut tables = this.table_work(context);
@@ -362,7 +362,7 @@ impl Configuration {
             }
             Work::PKeys { place, block } => {
                 let tables = if found.is_end_port(place) {
-                    settings::p_keys(place, context)?
+                    settings::p_keys(place, context)?.blocks
                 } else {
                     enforce::keys(place, context)?
                 };
@@ -396,12 +396,19 @@ impl Configuration {
     }
 
     /// Returns the blocks of P_Keys that differ from what the ports hold.
-    fn p_key_work(&self, context: &Context<'_>) -> Vec<Work> {
+    fn p_key_work(&mut self, context: &Context<'_>) -> Vec<Work> {
         let mut work = Vec::new();
         for place in context.found.end_ports() {
             let Some(wanted) = settings::p_keys(place, context) else { continue };
             let known = &context.found.port(place).p_keys;
-            for (block, (wanted, known)) in (0..).zip(wanted.iter().zip(known)) {
+            if wanted.left_out > 0 {
+                let (room, left_out) = (known.len() * 32, wanted.left_out);
+                let what = format!(
+                    "has room for {room} P_Keys; {left_out} more are wanted, which it does not get"
+                );
+                self.faults.push(Fault::Absurd { at: context.found.name(place), what });
+            }
+            for (block, (wanted, known)) in (0..).zip(wanted.blocks.iter().zip(known)) {
                 if wanted != known {
                     work.push(Work::PKeys { place, block });
                 }

@@ -81,6 +81,8 @@ pub struct SubnetManager {
     changed: BTreeSet<Guid>,
     /// Whether it has to be soon: something was not done, or a better manager is just coming.
     unsettled: bool,
+    /// From when on a port that nobody knows has everything explored at once.
+    search_from: Instant,
     /// The switches whose tables are read again with the next look, by node GUID.
     doubtful: BTreeSet<Guid>,
     /// How often the manager looked for changes.
@@ -172,6 +174,7 @@ impl SubnetManager {
             looked_twice: false,
             changed: BTreeSet::new(),
             unsettled: false,
+            search_from: Instant::ZERO,
             doubtful: BTreeSet::new(),
             looks: 0,
             faults: Default::default(),

@@ -5,6 +5,7 @@ use ib_types::PKey;
 
 use super::{Context, Work, places};
 use crate::config::PartEnforce;
+use crate::fault::Fault;
 use crate::found::Place;
 
 /// The keys in a block.
@@ -23,6 +24,20 @@ pub(super) fn directions(place: Place, context: &Context<'_>) -> Option<(bool, b
 /// Returns the P_Keys that a switch lets pass at a port, by block: those of the host at its other end.
 /// `None` where nothing is enforced, and where there are more keys than the port has room for.
 pub(super) fn keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; BLOCK]>> {
+    let (keys, room) = wanted(place, context)?;
+    if keys.len() > usize::from(room) {
+        return None;
+    }
+    let mut blocks = vec![[PKey(0); BLOCK]; usize::from(room).div_ceil(BLOCK)];
+    for (slot, key) in blocks.iter_mut().flatten().zip(keys) {
+        *slot = key;
+    }
+    Some(blocks)
+}
+
+/// Returns the P_Keys of the host behind a port of a switch, and how many the port has room for; `None`
+/// where nothing is enforced.
+fn wanted(place: Place, context: &Context<'_>) -> Option<(Vec<PKey>, u16)> {
     let found = &*context.found;
     if context.config.part_enforce == PartEnforce::Off {
         return None;
@@ -34,21 +49,22 @@ pub(super) fn keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; BLO
         found.node(host.node).kind,
         found.own == Some(host),
     );
-    if keys.len() > usize::from(room) {
-        return None;
-    }
-    let mut blocks = vec![[PKey(0); BLOCK]; usize::from(room).div_ceil(BLOCK)];
-    for (slot, key) in blocks.iter_mut().flatten().zip(keys) {
-        *slot = key;
-    }
-    Some(blocks)
+    Some((keys, room))
 }
 
-/// Returns the blocks that differ from what the switches hold.
-pub(super) fn work(context: &Context<'_>) -> Vec<Work> {
+/// Returns the blocks that differ from what the switches hold, and names ports that have no room.
+pub(super) fn work(context: &Context<'_>, faults: &mut Vec<Fault>) -> Vec<Work> {
     let mut work = Vec::new();
     for place in places(context.found) {
-        let Some(wanted) = keys(place, context) else { continue };
+        let Some((keys, room)) = wanted(place, context) else { continue };
+        if room > 0 && keys.len() > usize::from(room) {
+            let what = format!(
+                "has room to check {room} P_Keys, and the host there has {}: nothing is checked",
+                keys.len()
+            );
+            faults.push(Fault::Absurd { at: context.found.name(place), what });
+        }
+        let Some(wanted) = self::keys(place, context) else { continue };
         let known = &context.found.port(place).p_keys;
         for (block, wanted) in (0..).zip(&wanted) {
             if known.get(usize::from(block)) != Some(wanted) {

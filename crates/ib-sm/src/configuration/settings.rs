@@ -54,9 +54,16 @@ fn is_managed(place: Place, found: &Found) -> bool {
     !ends.into_iter().flatten().any(|end| found.is_left_out(end))
 }
 
-/// Returns the P_Keys that a port shall have, by block. Those that it has already stay where they are:
-/// programs know them by their place. `None` for a port that holds none.
-pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; 32]>> {
+/// The P_Keys that a port shall have.
+pub(super) struct WantedKeys {
+    /// By block. Those that it has already stay where they are: programs know them by their place.
+    pub(super) blocks: Vec<[PKey; 32]>,
+    /// How many it has no room for.
+    pub(super) left_out: usize,
+}
+
+/// Returns the P_Keys that a port shall have; `None` for a port that holds none.
+pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<WantedKeys> {
     let (found, partitions) = (&*context.found, &context.config.partitions);
     let (port, kind) = (found.port(place), found.node(place.node).kind);
     let own =
@@ -88,7 +95,8 @@ pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<Vec<[PKey; 3
     for slot in slots.iter_mut().filter(|slot| slot.partition() == 0) {
         **slot = left.next().unwrap_or(PKey(0));
     }
-    Some(tables)
+    let left_out = left.len();
+    Some(WantedKeys { blocks: tables, left_out })
 }
 
 /// Makes settings that change no state when they are written.

@@ -63,12 +63,24 @@ impl SubnetManager {
             });
             match at {
                 Some(guid) => _ = self.changed.insert(guid),
-                None => self.stale = true,
+                None => self.search_soon(now),
             }
         }
         self.counters.traps += 1;
         self.events.push_back(SmEvent::Trap(Box::new(notice)));
         self.advance(now);
+    }
+
+    /// Has everything explored because of a port that nobody knows: at once, but not again and again.
+    fn search_soon(&mut self, now: Instant) {
+        if now >= self.search_from {
+            self.stale = true;
+            return;
+        }
+        self.unsettled = true;
+        if let Stage::Idle { next } = &mut self.stage {
+            *next = Some(next.map_or(self.search_from, |at| at.min(self.search_from)));
+        }
     }
 
     fn handle_order(&mut self, now: Instant, datagram: &Datagram) {

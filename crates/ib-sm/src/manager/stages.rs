@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ib_types::{Gid, Instant};
 use ib_wire::mad::sm::{PortState, SmInfo, SmState, TrapNumber};
@@ -24,6 +25,9 @@ const MOST_CHANGED: usize = 16;
 /// How often the time until the next sweep is doubled when something goes on not answering.
 const MOST_DOUBLINGS: u32 = 8;
 
+/// How long after a full exploration the traps of ports that nobody knows start no other one.
+const SEARCH_PAUSE: Duration = Duration::from_secs(1);
+
 impl SubnetManager {
     /// Starts to explore the subnet, whatever was under way.
     pub(super) fn explore(&mut self, now: Instant) {
@@ -35,6 +39,7 @@ impl SubnetManager {
             }
         }
         self.stale = false;
+        self.search_from = now + SEARCH_PAUSE;
         self.changed.clear();
         self.faults.0 = std::mem::take(&mut self.faults.1);
         self.sweep = Sweep::start(now, &self.requester.counters());

@@ -6,9 +6,9 @@ use ib_link::{Datagram, Incoming, Remote};
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, RoutingConfig, SmConfig};
 use ib_types::{PKey, Qpn};
 use ib_wire::mad::sa::{ComponentMask, InformInfo, NodeRecord, SaNotice};
-use ib_wire::mad::sm::{PortState, SlToVl, VlArbitration};
+use ib_wire::mad::sm::{Notice, PortState, SlToVl, TrapNumber, VlArbitration};
 use ib_wire::mad::smp;
-use ib_wire::mad::{AttributeId, MadStatus, Method, TransactionId};
+use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use crate::lab::{ASKER, Lab};
 
@@ -308,4 +308,36 @@ fn answers_along_a_directed_route_point_where_the_request_did() {
         assert!(answer.mad.is_returning());
         assert_eq!(answer.mad.hop_pointer(), pointer);
     }
+}
+
+#[test]
+fn keys_that_a_port_has_no_room_for_are_named() {
+    let text: String = (1..=100).map(|key| format!("P{key}={key:#x}:ALL=full;\n")).collect();
+    let partitions = Partitions::read("test", text.as_bytes()).unwrap();
+    let lab = up("mesh 1x2", SmConfig { partitions, ..SmConfig::default() });
+    let faults: Vec<String> = lab.stations[0].faults.iter().map(ToString::to_string).collect();
+    let hosts = faults.iter().filter(|fault| fault.contains("more are wanted")).count();
+    let switches = faults.iter().filter(|fault| fault.contains("nothing is checked")).count();
+    assert_eq!((hosts, switches), (4, 2), "{faults:?}");
+}
+
+#[test]
+fn traps_of_nobody_start_no_more_than_an_exploration_a_second() {
+    let mut lab = up("mesh 1x2", SmConfig::default());
+    let sweeps = |lab: &Lab| lab.stations[0].manager.counters().sweeps;
+    let before = sweeps(&lab);
+    let mut notice = Notice::zeroed();
+    notice.is_generic = true;
+    notice.trap = TrapNumber::LINK_STATE_CHANGE;
+    notice.issuer_lid = 0x7777;
+    let mut mad = Mad::new(MgmtClass::SUBN_LID_ROUTED, Method::TRAP, TransactionId(5));
+    mad.set_attribute(&notice);
+    for _ in 0..100 {
+        let datagram = Datagram::new(Remote::smi(0x7777), mad);
+        let now = lab.sim.now();
+        lab.stations[0].manager.handle(now, &Incoming::Received(datagram));
+        lab.run_for(SECOND / 20);
+    }
+    let more = sweeps(&lab) - before;
+    assert!((1..=6).contains(&more), "{more} explorations in five seconds");
 }
