@@ -2,8 +2,10 @@
 //!
 //! `GET /metrics` is all there is. Only the loopback device is listened to.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a client may take to ask and to take its answer.
@@ -11,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The longest request that is read.
 const LONGEST: u64 = 16 * 1024;
+
+/// How many clients are served at once.
+const MOST_CLIENTS: usize = 16;
 
 /// The type of a page of metrics, as Prometheus wants it.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -36,20 +41,38 @@ impl PageServer {
         self.0.local_addr()
     }
 
-    /// Serves one client after the other in a thread of its own for as long as the process lives;
-    /// the page is made anew for each.
+    /// Serves clients, each in a thread of its own, for as long as the process lives; the page is made
+    /// anew for each. When there are too many, the one that came first has to go.
     ///
     /// # Errors
     /// Fails when the system makes no further thread.
-    pub fn serve(self, page: impl Fn() -> String + Send + 'static) -> io::Result<()> {
+    pub fn serve(self, page: impl Fn() -> String + Send + Sync + 'static) -> io::Result<()> {
+        let page = Arc::new(page);
         let serve = move || {
+            let mut clients: VecDeque<Arc<TcpStream>> = VecDeque::new();
             loop {
-                match self.0.accept() {
-                    // A client that leaves has no answer to get.
-                    Ok((stream, _)) => drop(answer(&stream, &page)),
+                let Ok((stream, _)) = self.0.accept() else {
                     // Out of files, perhaps: others may be closed meanwhile.
-                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
+                    std::thread::sleep(Duration::from_millis(100));
+                    continue;
+                };
+                clients.retain(|client| Arc::strong_count(client) > 1);
+                if clients.len() == MOST_CLIENTS
+                    && let Some(first) = clients.pop_front()
+                {
+                    // It may have gone by itself.
+                    let _ = first.shutdown(Shutdown::Both);
                 }
+                let stream = Arc::new(stream);
+                clients.push_back(Arc::clone(&stream));
+                let page = Arc::clone(&page);
+                // A client that leaves has no answer to get; one without a thread finds that it is over.
+                let serve = move || {
+                    let _ = answer(&stream, &*page);
+                    // The list holds it, too.
+                    let _ = stream.shutdown(Shutdown::Both);
+                };
+                let _ = std::thread::Builder::new().name("metrics".to_owned()).spawn(serve);
             }
         };
         std::thread::Builder::new().name("metrics".to_owned()).spawn(serve).map(drop)

@@ -34,3 +34,19 @@ fn nothing_else_is_there() {
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(ask("\r\n\r\n").starts_with("HTTP/1.1 405 "));
 }
+
+#[test]
+fn clients_that_ask_nothing_keep_nobody_waiting() {
+    let server = PageServer::bind(0).expect("a free port");
+    let address = server.address().expect("an address");
+    server.serve(|| "up 1\n".to_owned()).expect("a thread");
+    let silent: Vec<TcpStream> =
+        (0..80).map(|_| TcpStream::connect(address).expect("connected")).collect();
+    let mut stream = TcpStream::connect(address).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE / 2)).expect("a limit");
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered before the others run out of time");
+    assert!(answer.ends_with("up 1\n"), "{answer}");
+    drop(silent);
+}
