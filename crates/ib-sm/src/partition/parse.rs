@@ -314,8 +314,8 @@ impl Reader<'_> {
         const NAMES: [(&str, u64); 7] = [
             ("mtu", 63),
             ("rate", 63),
-            ("sl", 15),
             ("scope", 15),
+            ("sl", 15),
             ("Q_Key", u64::MAX),
             ("TClass", u64::MAX),
             ("FlowLabel", 0xf_ffff),
