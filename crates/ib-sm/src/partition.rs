@@ -4,17 +4,20 @@
 //! # comments end with the line
 //! Default=0x7fff, ipoib : ALL=limited, SELF=full ;
 //! storage=0x0010, rate=7, mtu=5 : 0x0002c90300a1b2c3=full,
-//!                                 0x0002c90300a1b2c5 ;
+//!     0x0002c90300a1b2c5
+//!     mgid=ff12::1, sl=1 # a group
+//! ;
 //! ```
 //!
 //! A definition is a name, `=` and a P_Key (without one the next free is taken), flags behind commas,
-//! a colon, members behind commas, and a semicolon. A member is a port GUID, `ALL`, `ALL_CAS`,
-//! `ALL_SWITCHES`, `ALL_ROUTERS` or `SELF`, with `=full`, `=limited` or `=both`.
+//! a colon, members and groups, and a semicolon; definitions with the same key are one partition. A member
+//! is a port GUID, `ALL`, `ALL_CAS`, `ALL_SWITCHES`, `ALL_ROUTERS` or `SELF`, with `=full`, `=limited` or
+//! `=both`. A group is `mgid=`, its GID and flags, up to the end of the line.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use ib_topology::ParseError;
-use ib_types::{Guid, NodeKind, PKey};
+use ib_types::{Gid, Guid, NodeKind, PKey};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::MtuCode;
 
@@ -29,44 +32,63 @@ pub struct Partition {
     pub name: String,
     /// The P_Key, 1 to 0x7fff; the uppermost bit tells full from limited members and is not set here.
     pub key: u16,
-    /// The broadcast group of `IPoIB`, when it is to be there from the start.
-    pub ipoib: Option<Broadcast>,
-    /// The service level of its paths.
-    pub sl: u8,
     /// Whether the key stands at index 0 of the members' tables.
     pub first: bool,
     /// The members, in the order of the file: later ones prevail.
     pub members: Vec<(Who, Membership)>,
+    /// The multicast groups that are there from the start.
+    pub groups: Vec<Group>,
 }
 
-/// The broadcast group of `IPoIB` in a partition.
+/// A multicast group of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broadcast {
+pub struct Group {
+    /// Its GID.
+    pub mgid: Gid,
     /// The rate that members need.
     pub rate: RateCode,
     /// The MTU.
     pub mtu: MtuCode,
+    /// The service level.
+    pub sl: u8,
+    /// Whether the service level is its partition's, which counts only where lanes are set up.
+    pub sl_of_partition: bool,
     /// The Q_Key.
     pub q_key: u32,
-    /// How far it reaches, 1 to 14.
-    pub scope: u8,
     /// The traffic class.
     pub traffic_class: u8,
     /// The flow label.
     pub flow_label: u32,
 }
 
-impl Default for Broadcast {
-    /// 10 Gbit/s, 2048 bytes, Q_Key 0xb1b, link-local, as OpenSM has it.
-    fn default() -> Self {
+impl Group {
+    /// Returns the broadcast group of `IPoIB` in the partition of a key: 10 Gbit/s, 2048 bytes, Q_Key
+    /// 0xb1b, link-local, as OpenSM has it; RFC 4391, chapter 4.
+    #[must_use]
+    pub fn broadcast(key: u16) -> Self {
+        let head = 0xff12_401b_0000_0000 | u64::from(key | 0x8000) << 16;
         Self {
+            mgid: Gid(u128::from(head) << 64 | 0xffff_ffff),
             rate: RateCode::GBPS_10,
             mtu: MtuCode::MTU_2048,
+            sl: 0,
+            sl_of_partition: true,
             q_key: 0xb1b,
-            scope: 2,
             traffic_class: 0,
             flow_label: 0,
         }
+    }
+
+    /// Returns how far it reaches; 2 for its link.
+    #[must_use]
+    pub const fn scope(&self) -> u8 {
+        (self.mgid.0 >> 112) as u8 & 0xf
+    }
+
+    /// Says whether it is the broadcast group of `IPoIB`.
+    #[must_use]
+    pub const fn is_broadcast(&self) -> bool {
+        (self.mgid.0 >> 96) as u16 == 0x401b && self.mgid.0 as u64 == 0xffff_ffff
     }
 }
 
@@ -98,6 +120,7 @@ pub enum Membership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partitions {
     all: Vec<Partition>,
+    warnings: Vec<ParseError>,
 }
 
 impl Default for Partitions {
@@ -107,11 +130,11 @@ impl Default for Partitions {
             all: vec![Partition {
                 name: "Default".to_owned(),
                 key: PKey::DEFAULT.partition(),
-                ipoib: Some(Broadcast::default()),
-                sl: 0,
-                first: true,
+                first: false,
                 members: vec![(Who::All, Membership::Full)],
+                groups: vec![Group::broadcast(PKey::DEFAULT.partition())],
             }],
+            warnings: Vec::new(),
         }
     }
 }
@@ -124,9 +147,15 @@ impl Partitions {
     /// manager is a full one.
     ///
     /// # Errors
-    /// As [`parse()`].
+    /// As [`parse()`]. What is only strange is passed over, and is among the warnings.
     pub fn read(file_name: &str, bytes: &[u8]) -> Result<Self, ParseError> {
-        let mut all = parse(file_name, bytes)?;
+        let (mut all, warnings) = parse(file_name, bytes)?;
+        if all.is_empty() {
+            let message = "found no partition, expected one; there is the default partition alone";
+            let (file, message) = (file_name.to_owned(), message.to_owned());
+            let warnings = vec![ParseError { file, line: 1, column: 1, message }];
+            return Ok(Self { warnings, ..Self::default() });
+        }
         let default = PKey::DEFAULT.partition();
         let everybody = [(Who::All, Membership::Limited), (Who::Manager, Membership::Full)];
         match all.iter_mut().find(|partition| partition.key == default) {
@@ -138,14 +167,19 @@ impl Partitions {
                 Partition {
                     name: "Default".to_owned(),
                     key: default,
-                    ipoib: None,
-                    sl: 0,
-                    first: true,
+                    first: false,
                     members: everybody.to_vec(),
+                    groups: Vec::new(),
                 },
             ),
         }
-        Ok(Self { all })
+        Ok(Self { all, warnings })
+    }
+
+    /// Returns what the file says that was passed over, with its place.
+    #[must_use]
+    pub fn warnings(&self) -> &[ParseError] {
+        &self.warnings
     }
 
     /// Returns the partitions, in order.
@@ -154,18 +188,18 @@ impl Partitions {
         &self.all
     }
 
-    /// Returns the one of a port's keys that stands at index 0, when a partition asks for that.
+    /// Returns the one of a port's keys that stands at index 0, when a partition asks for that: the one
+    /// with the lowest number.
     #[must_use]
     pub fn first_key(&self, keys: &[PKey]) -> Option<PKey> {
         let asks = |key: &&PKey| self.all.iter().any(|it| it.first && it.key == key.partition());
-        keys.iter().find(asks).copied()
+        keys.iter().filter(asks).min_by_key(|key| key.partition()).copied()
     }
 
-    /// Returns the keys of a port: those that stand first, then the others, each by rising number, a
-    /// full membership before a limited one.
+    /// Returns the keys of a port by rising number, a limited membership before a full one. The default
+    /// partition stands first unless another one asks for that.
     #[must_use]
     pub fn keys(&self, port: Guid, kind: NodeKind, is_manager: bool) -> Vec<PKey> {
-        let mut first: BTreeSet<(bool, u16, bool)> = BTreeSet::new();
         let mut seen: BTreeMap<u16, Membership> = BTreeMap::new();
         for partition in &self.all {
             for &(who, membership) in &partition.members {
@@ -179,24 +213,20 @@ impl Partitions {
                     seen.insert(partition.key, membership);
                 }
             }
-            let stands_later = !(partition.first || partition.key == PKey::DEFAULT.partition());
-            if let Some(membership) = seen.get(&partition.key) {
-                let (full, limited) = match membership {
-                    Membership::Full => (true, false),
-                    Membership::Limited => (false, true),
-                    Membership::Both => (true, true),
-                };
-                if full {
-                    first.insert((stands_later, partition.key, false));
-                }
-                if limited {
-                    first.insert((stands_later, partition.key, true));
-                }
+        }
+        let mut keys = Vec::new();
+        for (key, membership) in seen {
+            if membership != Membership::Full {
+                keys.push(PKey(key));
+            }
+            if membership != Membership::Limited {
+                keys.push(PKey(key | 0x8000));
             }
         }
-        let key =
-            |(_, key, limited): (bool, u16, bool)| PKey(if limited { key } else { key | 0x8000 });
-        first.into_iter().map(key).collect()
+        if self.first_key(&keys).is_none() {
+            keys.sort_by_key(|key| key.partition() != PKey::DEFAULT.partition());
+        }
+        keys
     }
 }
 

@@ -132,10 +132,14 @@ impl Administration {
     pub(crate) fn new(config: &SmConfig) -> Self {
         let mut groups = Groups::default();
         for partition in config.partitions.all() {
-            if let Some(group) = &partition.ipoib {
+            for group in &partition.groups {
                 let life_time = LifeTimeCode(config.packet_life_time);
-                // There are fewer partitions than multicast LIDs, and no two have the same key.
-                let _ = groups.add_broadcast(partition, group, life_time);
+                let mut group = *group;
+                if group.sl_of_partition && config.qos.is_none() {
+                    group.sl = 0;
+                }
+                // A file that names more groups than there are multicast LIDs has the first of them.
+                let _ = groups.add_of_partition(partition.key, &group, life_time);
             }
         }
         Self {

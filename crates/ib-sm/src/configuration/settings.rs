@@ -76,14 +76,22 @@ pub(super) fn p_keys(place: Place, context: &Context<'_>) -> Option<WantedKeys> 
     if slots.is_empty() {
         return None;
     }
-    for (at, slot) in slots.iter_mut().enumerate() {
-        match wanted.iter().position(|key| key == *slot) {
-            // The first place is for the key that shall stand there.
-            Some(found) if at > 0 || first.is_none_or(|first| first == **slot) => {
-                wanted.remove(found);
+    // A membership that changes stays at its place, too.
+    let mut left: Vec<usize> = (0..slots.len()).collect();
+    for same in [|a: PKey, b: PKey| a == b, |a: PKey, b: PKey| a.partition() == b.partition()] {
+        left.retain(|&at| {
+            let found = wanted.iter().position(|&key| {
+                // The first place is for the key that shall stand there.
+                same(key, *slots[at]) && (at > 0 || first.is_none_or(|first| first == key))
+            });
+            if let Some(found) = found {
+                *slots[at] = wanted.remove(found);
             }
-            _ => **slot = PKey(0),
-        }
+            found.is_none()
+        });
+    }
+    for at in left {
+        *slots[at] = PKey(0);
     }
     if let Some(first) = first
         && let Some(at) = wanted.iter().position(|&key| key == first)

@@ -223,7 +223,7 @@ impl SubnetManager {
         ports
     }
 
-    /// Has other partitions from the next sweep on. Their broadcast groups stay those of the start.
+    /// Has other partitions from the next sweep on. Their groups stay those of the start.
     pub fn set_partitions(&mut self, partitions: Partitions) {
         self.config.partitions = partitions;
     }

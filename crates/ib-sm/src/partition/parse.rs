@@ -1,244 +1,451 @@
 //! The reader of partition files.
+//!
+//! It goes by lines, as OpenSM does: a definition up to its colon stands on one line, and what follows
+//! the colon may go on over several, each of which ends a member or a group. Words may be cut short:
+//! `limi` is `limited`.
 
-use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use ib_topology::ParseError;
 use ib_topology::text::checked;
-use ib_types::{Guid, NodeKind, PKey};
+use ib_types::{Gid, Guid, NodeKind, PKey};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::MtuCode;
 
-use super::{Broadcast, Membership, Partition, Who};
+use super::{Group, Membership, Partition, Who};
 
-/// A word of the file and where it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Token<'t> {
+/// Reads a partition file. Returns its partitions, of which those with the same key are one, and what
+/// was passed over.
+///
+/// # Errors
+/// Fails at the first thing after which it is not clear who is meant to be a member of what.
+pub fn parse(
+    file_name: &str,
+    bytes: &[u8],
+) -> Result<(Vec<Partition>, Vec<ParseError>), ParseError> {
+    let text = checked(file_name, bytes)?;
+    let mut reader = Reader { file: file_name, partitions: Vec::new(), warnings: Vec::new() };
+    let mut open = None;
+    for (number, line) in text.lines().enumerate() {
+        let code = line.split('#').next().unwrap_or("");
+        let mut rest = Word { text: code, line: number + 1, column: 1 };
+        while !rest.trim().text.is_empty() {
+            let Some(definition) = &mut open else {
+                let (head, tail) = rest.split(':').ok_or_else(|| {
+                    reader.error(rest.trim(), "the name of a partition, flags and `:` on one line")
+                })?;
+                open = Some(reader.definition(head)?);
+                rest = tail;
+                continue;
+            };
+            let (list, tail) = rest.split(';').map_or((rest, None), |(a, b)| (a, Some(b)));
+            reader.properties(definition, list)?;
+            let Some(tail) = tail else { break };
+            open = None;
+            rest = tail;
+        }
+    }
+    Ok((reader.partitions, reader.warnings))
+}
+
+/// A part of a line and where it starts.
+#[derive(Clone, Copy, Debug)]
+struct Word<'t> {
     text: &'t str,
     line: usize,
     column: usize,
 }
 
-/// Reads a partition file.
-///
-/// # Errors
-/// Fails at the first thing that is not as the notation wants it, at keys that stand twice and when
-/// there are no keys left.
-pub fn parse(file_name: &str, bytes: &[u8]) -> Result<Vec<Partition>, ParseError> {
-    let text = checked(file_name, bytes)?;
-    let tokens = tokens(text);
-    let mut reader =
-        Reader { file: file_name, tokens: &tokens, at: 0, end: text.lines().count().max(1) };
-    let mut partitions = Vec::new();
-    let mut keys = BTreeSet::new();
-    while reader.peek().is_some() {
-        let partition = reader.partition(&mut keys)?;
-        partitions.push(partition);
+impl<'t> Word<'t> {
+    fn trim(self) -> Self {
+        let text = self.text.trim_start();
+        let column = self.column + self.text.len() - text.len();
+        Self { text: text.trim_end(), column, ..self }
     }
-    Ok(partitions)
-}
 
-/// Splits a file into words and the signs between them; comments are left out.
-fn tokens(text: &str) -> Vec<Token<'_>> {
-    const SIGNS: &str = ",:;=";
-    let mut tokens = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let code = line.split('#').next().unwrap_or("");
-        let mut start = None;
-        for (at, sign) in code.char_indices().chain([(code.len(), ' ')]) {
-            let ends = sign.is_whitespace() || SIGNS.contains(sign);
-            if ends && let Some(from) = start.take() {
-                let column = code[..from].chars().count() + 1;
-                tokens.push(Token { text: &code[from..at], line: number + 1, column });
-            }
-            if !ends {
-                start.get_or_insert(at);
-            } else if SIGNS.contains(sign) {
-                let column = code[..at].chars().count() + 1;
-                let text = &code[at..at + sign.len_utf8()];
-                tokens.push(Token { text, line: number + 1, column });
-            }
+    /// Returns what is before and behind the first of a sign.
+    fn split(self, sign: char) -> Option<(Self, Self)> {
+        let (before, behind) = self.text.split_once(sign)?;
+        let column = self.column + before.len() + sign.len_utf8();
+        Some((Self { text: before, ..self }, Self { text: behind, column, ..self }))
+    }
+
+    /// Returns the parts between commas, without the space around them.
+    fn list(self) -> impl Iterator<Item = Word<'t>> {
+        let mut left = Some(self);
+        std::iter::from_fn(move || {
+            let word = left?;
+            let (first, rest) = word.split(',').map_or((word, None), |(a, b)| (a, Some(b)));
+            left = rest;
+            Some(first.trim())
+        })
+    }
+
+    /// Returns a name and the value behind `=`, if there is one.
+    fn pair(self) -> (Self, Option<Self>) {
+        match self.split('=') {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None => (self, None),
         }
     }
-    tokens
 }
 
-struct Reader<'t> {
-    file: &'t str,
-    tokens: &'t [Token<'t>],
-    at: usize,
-    end: usize,
+/// A definition whose members are being read.
+struct Definition {
+    /// Which of the partitions it belongs to.
+    partition: usize,
+    /// How those take part of whom nothing is said.
+    default: Membership,
+    /// What the groups have unless they say something else.
+    flags: Flags,
+    /// Whether it has neither a name nor a key.
+    nameless: bool,
 }
 
-impl<'t> Reader<'t> {
-    fn peek(&self) -> Option<Token<'t>> {
-        self.tokens.get(self.at).copied()
+/// What a group is told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    mtu: Option<u8>,
+    rate: Option<u8>,
+    sl: Option<u8>,
+    /// The group itself names its service level.
+    own_sl: bool,
+    /// A bit for each scope.
+    scopes: u16,
+    q_key: Option<u32>,
+    traffic_class: Option<u8>,
+    flow_label: Option<u32>,
+}
+
+struct Reader<'f> {
+    file: &'f str,
+    partitions: Vec<Partition>,
+    warnings: Vec<ParseError>,
+}
+
+impl Reader<'_> {
+    fn place(&self, word: Word<'_>, message: String) -> ParseError {
+        ParseError { file: self.file.to_owned(), line: word.line, column: word.column, message }
     }
 
-    /// Takes a sign or word when it is next.
-    fn eat(&mut self, text: &str) -> bool {
-        let eaten = self.peek().is_some_and(|token| token.text == text);
-        self.at += usize::from(eaten);
-        eaten
-    }
-
-    fn error(&self, token: Option<Token<'_>>, expected: &str) -> ParseError {
-        let (line, column, found) = match token {
-            Some(token) => (token.line, token.column, format!("`{}`", token.text)),
-            None => (self.end, 1, "the end of the file".to_owned()),
+    fn error(&self, word: Word<'_>, expected: &str) -> ParseError {
+        let found = match word.text {
+            "" => "nothing".to_owned(),
+            text => format!("`{text}`"),
         };
-        let message = format!("found {found}, expected {expected}");
-        ParseError { file: self.file.to_owned(), line, column, message }
+        self.place(word, format!("found {found}, expected {expected}"))
     }
 
-    fn want(&mut self, sign: &str, expected: &str) -> Result<(), ParseError> {
-        if self.eat(sign) { Ok(()) } else { Err(self.error(self.peek(), expected)) }
+    /// Keeps a warning; `so` says what comes of it.
+    fn warn(&mut self, word: Word<'_>, expected: &str, so: &str) {
+        let mut warning = self.error(word, expected);
+        warning.message += "; ";
+        warning.message += so;
+        self.warnings.push(warning);
     }
 
-    /// Takes a word that is no sign.
-    fn word(&mut self, expected: &str) -> Result<Token<'t>, ParseError> {
-        match self.peek() {
-            Some(token) if !",:;=".contains(token.text) => {
-                self.at += 1;
-                Ok(token)
-            }
-            token => Err(self.error(token, expected)),
+    /// Reads what stands before the colon.
+    fn definition(&mut self, head: Word<'_>) -> Result<Definition, ParseError> {
+        if let Some((before, _)) = head.split(';') {
+            return Err(self.error(before.trim(), "flags and `:` before `;`"));
         }
-    }
-
-    /// Takes `=` and a number in a range.
-    fn number(
-        &mut self,
-        what: &str,
-        range: std::ops::RangeInclusive<u64>,
-    ) -> Result<u64, ParseError> {
-        let expected = format!("{what}, {:#x} to {:#x}", range.start(), range.end());
-        self.want("=", &format!("`=` and {expected}"))?;
-        let token = self.word(&expected)?;
-        let value = number(token.text).filter(|value| range.contains(value));
-        value.ok_or_else(|| self.error(Some(token), &expected))
-    }
-
-    fn partition(&mut self, keys: &mut BTreeSet<u16>) -> Result<Partition, ParseError> {
-        let name = self.word("the name of a partition")?;
-        let mut key = None;
-        if self.eat("=") {
-            let token = self.word("a P_Key")?;
-            let value = number(token.text).filter(|value| *value <= 0xffff);
-            let value = value.map(|value| PKey(value as u16).partition()).filter(|&key| key > 0);
-            let expected = "a P_Key, 0x1 to 0x7fff";
-            let value = value.ok_or_else(|| self.error(Some(token), expected))?;
-            if !keys.insert(value) {
-                return Err(self.error(Some(token), "a P_Key that no other partition has"));
-            }
-            key = Some(value);
-        } else if name.text == "Default" && keys.insert(PKey::DEFAULT.partition()) {
-            key = Some(PKey::DEFAULT.partition());
+        let mut words = head.list();
+        let (name, key) = words.next().unwrap_or(head).pair();
+        let partition = self.partition(name, key)?;
+        let nameless = name.text.is_empty() && key.is_none();
+        let (default, flags) = (Membership::Limited, Flags::default());
+        let mut definition = Definition { partition, default, flags, nameless };
+        if nameless {
+            self.warn(name, "a name or a P_Key", "as with OpenSM, its members do not get a key");
         }
-        let key = match key {
+        let mut ipoib = false;
+        for word in words {
+            let (flag, value) = word.pair();
+            if flag.text.is_empty() {
+                self.warn(word, "a flag", "it is passed over");
+            } else if self.group_flag(&mut definition.flags, flag, value) {
+            } else if flag.text == "indx0" {
+                self.partitions[partition].first = true;
+            } else if is_start(flag.text, "ipoib") {
+                ipoib = true;
+            } else if is_start(flag.text, "defmember") {
+                match value.and_then(|value| membership(value.text)) {
+                    Some(given) => definition.default = given,
+                    None => self.warn(
+                        value.unwrap_or(flag),
+                        "full, limited or both",
+                        "it is passed over",
+                    ),
+                }
+            } else {
+                self.warn(
+                    flag,
+                    "one of ipoib, indx0, defmember, rate, mtu, sl, scope, Q_Key, TClass, FlowLabel",
+                    "it is passed over",
+                );
+            }
+        }
+        if ipoib {
+            let flags = definition.flags;
+            let key = self.partitions[partition].key;
+            let group = Group {
+                traffic_class: flags.traffic_class.unwrap_or(0),
+                ..group(Group::broadcast(key).mgid, &flags, true)
+            };
+            self.add(partition, group, head.trim());
+        }
+        Ok(definition)
+    }
+
+    /// Returns which partition is meant, which is made when there is none with this key or, where no key
+    /// is given, with this name.
+    fn partition(&mut self, name: Word<'_>, key: Option<Word<'_>>) -> Result<usize, ParseError> {
+        let mut wanted = None;
+        if let Some(word) = key {
+            let value = number(word.text).filter(|&(_, whole)| whole).map(|(value, _)| value);
+            let value = value.ok_or_else(|| self.error(word, "a P_Key, 0x1 to 0x7fff"))?;
+            // Zero asks for a key.
+            wanted = Some(PKey(value as u16).partition()).filter(|&key| key != 0);
+        } else if let Some(at) = self.partitions.iter().position(|it| it.name == name.text) {
+            if !name.text.is_empty() {
+                return Ok(at);
+            }
+        } else if name.text == "Default" {
+            wanted = Some(PKey::DEFAULT.partition());
+        }
+        let at = |reader: &Self, key| reader.partitions.iter().position(|it| it.key == key);
+        let key = match wanted {
             Some(key) => key,
             None => {
-                let free = (1..PKey::DEFAULT.partition()).find(|key| !keys.contains(key));
-                let free = free.ok_or_else(|| self.error(Some(name), "a free P_Key"))?;
-                keys.insert(free);
-                free
+                let free = (1..PKey::DEFAULT.partition()).find(|&key| at(self, key).is_none());
+                free.ok_or_else(|| self.error(name, "a P_Key that is left"))?
             }
         };
-        let mut partition = Partition {
-            name: name.text.to_owned(),
-            key,
-            ipoib: None,
-            sl: 0,
-            first: false,
-            members: Vec::new(),
-        };
-        let mut default = Membership::Limited;
-        let mut broadcast = Broadcast::default();
-        let mut ipoib = false;
-        while self.eat(",") {
-            self.flag(&mut partition, &mut broadcast, &mut ipoib, &mut default)?;
+        if let Some(at) = at(self, key) {
+            return Ok(at);
         }
-        partition.ipoib = ipoib.then_some(broadcast);
-        if self.eat(":") {
-            while !self.eat(";") {
-                self.member(&mut partition, default)?;
-                if !self.eat(",") {
-                    self.want(";", "`,` and another member, or `;`")?;
-                    break;
+        let name = name.text.to_owned();
+        let (first, members, groups) = (false, Vec::new(), Vec::new());
+        self.partitions.push(Partition { name, key, first, members, groups });
+        Ok(self.partitions.len() - 1)
+    }
+
+    /// Reads a line of what stands behind the colon.
+    fn properties(
+        &mut self,
+        definition: &mut Definition,
+        list: Word<'_>,
+    ) -> Result<(), ParseError> {
+        let mut words = list.list().filter(|word| !word.text.is_empty());
+        while let Some(word) = words.next() {
+            let (name, value) = word.pair();
+            if name.text != "mgid" {
+                self.member(definition, name, value)?;
+                continue;
+            }
+            // The traffic class is the broadcast group's alone.
+            let inherited = Flags { traffic_class: None, ..definition.flags };
+            let mut flags = Flags { sl: None, ..inherited };
+            for word in words.by_ref() {
+                let (flag, value) = word.pair();
+                if !self.group_flag(&mut flags, flag, value) {
+                    self.warn(
+                        flag,
+                        "one of rate, mtu, sl, scope, Q_Key, TClass, FlowLabel",
+                        "it is passed over",
+                    );
                 }
             }
-        } else {
-            self.want(";", "`,` and a flag, `:` and members, or `;`")?;
-        }
-        Ok(partition)
-    }
-
-    fn flag(
-        &mut self,
-        partition: &mut Partition,
-        broadcast: &mut Broadcast,
-        ipoib: &mut bool,
-        default: &mut Membership,
-    ) -> Result<(), ParseError> {
-        const FLAGS: &str =
-            "one of ipoib, indx0, rate, mtu, sl, scope, Q_Key, TClass, FlowLabel, defmember";
-        let token = self.word(FLAGS)?;
-        match token.text {
-            "ipoib" => *ipoib = true,
-            "indx0" => partition.first = true,
-            "rate" => {
-                let codes = (u64::from(RateCode::GBPS_2_5.0), u64::from(RateCode::GBPS_1200.0));
-                broadcast.rate = RateCode(self.number("a rate code", codes.0..=codes.1)? as u8);
+            flags.own_sl = flags.sl.is_some();
+            flags.sl = flags.sl.or(inherited.sl);
+            let word = value.unwrap_or(name);
+            match value.and_then(|value| Gid::from_str(value.text).ok()) {
+                Some(mgid) if mgid.is_multicast() => {
+                    self.groups(definition.partition, mgid, &flags, word);
+                }
+                _ => self.warn(word, "a multicast GID", "there is no such group"),
             }
-            "mtu" => broadcast.mtu = MtuCode(self.number("an MTU code", 1..=5)? as u8),
-            "sl" => partition.sl = self.number("a service level", 0..=15)? as u8,
-            "scope" => broadcast.scope = self.number("a scope", 1..=14)? as u8,
-            "Q_Key" => broadcast.q_key = self.number("a Q_Key", 0..=u64::from(u32::MAX))? as u32,
-            "TClass" => broadcast.traffic_class = self.number("a traffic class", 0..=255)? as u8,
-            "FlowLabel" => broadcast.flow_label = self.number("a flow label", 0..=0xf_ffff)? as u32,
-            "defmember" => {
-                self.want("=", "`=` and full, limited or both")?;
-                *default = self.membership()?;
-            }
-            _ => return Err(self.error(Some(token), FLAGS)),
         }
         Ok(())
     }
 
-    fn membership(&mut self) -> Result<Membership, ParseError> {
-        let expected = "full, limited or both";
-        let token = self.word(expected)?;
-        match token.text {
-            "full" => Ok(Membership::Full),
-            "limited" => Ok(Membership::Limited),
-            "both" => Ok(Membership::Both),
-            _ => Err(self.error(Some(token), expected)),
-        }
-    }
-
-    fn member(&mut self, partition: &mut Partition, default: Membership) -> Result<(), ParseError> {
-        let expected = "a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS or SELF";
-        let token = self.word(expected)?;
-        let who = match token.text {
-            "ALL" => Who::All,
-            "ALL_CAS" => Who::Kind(NodeKind::ChannelAdapter),
-            "ALL_SWITCHES" => Who::Kind(NodeKind::Switch),
-            "ALL_ROUTERS" => Who::Kind(NodeKind::Router),
-            "SELF" => Who::Manager,
-            text => {
-                let guid = Guid::from_str(text).ok().filter(|guid| !guid.is_zero());
-                Who::Port(guid.ok_or_else(|| self.error(Some(token), expected))?)
+    fn member(
+        &mut self,
+        definition: &Definition,
+        name: Word<'_>,
+        value: Option<Word<'_>>,
+    ) -> Result<(), ParseError> {
+        const WORDS: [(&str, Who); 5] = [
+            ("ALL", Who::All),
+            ("ALL_CAS", Who::Kind(NodeKind::ChannelAdapter)),
+            ("ALL_SWITCHES", Who::Kind(NodeKind::Switch)),
+            ("ALL_ROUTERS", Who::Kind(NodeKind::Router)),
+            ("SELF", Who::Manager),
+        ];
+        let known = WORDS.iter().find(|(word, _)| is_start(name.text, word));
+        let who = match known {
+            Some(&(_, who)) if !name.text.is_empty() => who,
+            _ => {
+                let guid = number(name.text).filter(|&(guid, whole)| whole && guid != 0);
+                let (guid, _) = guid.ok_or_else(|| {
+                    self.error(
+                        name,
+                        "a port GUID, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF or mgid=GID",
+                    )
+                })?;
+                Who::Port(Guid(guid))
             }
         };
-        let membership = if self.eat("=") { self.membership()? } else { default };
-        partition.members.push((who, membership));
+        let membership = match value {
+            None => definition.default,
+            Some(value) => membership(value.text).unwrap_or_else(|| {
+                self.warn(value, "full, limited or both", "it is taken as limited");
+                Membership::Limited
+            }),
+        };
+        if !definition.nameless {
+            self.partitions[definition.partition].members.push((who, membership));
+        }
         Ok(())
+    }
+
+    /// Takes a flag of groups; returns false when it is none.
+    fn group_flag(&mut self, flags: &mut Flags, flag: Word<'_>, value: Option<Word<'_>>) -> bool {
+        const NAMES: [(&str, u64); 7] = [
+            ("mtu", 63),
+            ("rate", 63),
+            ("scope", 15),
+            ("sl", 15),
+            ("Q_Key", u64::MAX),
+            ("TClass", u64::MAX),
+            ("FlowLabel", 0xf_ffff),
+        ];
+        let known = NAMES.into_iter().find(|(name, _)| is_start(flag.text, name));
+        let Some((name, most)) = known.filter(|_| !flag.text.is_empty()) else { return false };
+        let Some(word) = value else {
+            self.warn(flag, "`=` and a number behind it", "it is passed over");
+            return true;
+        };
+        let (value, whole) = number(word.text).unwrap_or((0, false));
+        if !whole {
+            self.warn(word, "a number", &format!("it is taken as {value}"));
+        }
+        if value > most {
+            self.warn(word, &format!("0 to {most}"), "it is passed over");
+            return true;
+        }
+        match name {
+            "mtu" => flags.mtu = Some(value as u8),
+            "rate" => flags.rate = Some(value as u8),
+            "sl" => flags.sl = Some(value as u8),
+            "scope" => flags.scopes |= 1 << value,
+            "Q_Key" => flags.q_key = Some(value as u32),
+            "TClass" => flags.traffic_class = Some(value as u8),
+            _ => flags.flow_label = Some(value as u32),
+        }
+        true
+    }
+
+    /// Adds the groups of an MGID, one for each scope.
+    fn groups(&mut self, partition: usize, mgid: Gid, flags: &Flags, word: Word<'_>) {
+        let key = self.partitions[partition].key | 0x8000;
+        let signature = (mgid.0 >> 96) as u16;
+        let of_ip = [0x401b, 0x601b].contains(&signature);
+        let scopes = if flags.scopes == 0 { 1 << 2 } else { flags.scopes };
+        for scope in (0..16).filter(|scope| scopes >> scope & 1 != 0) {
+            let mut mgid = Gid(mgid.0 & !(0xf << 112) | scope << 112);
+            if of_ip {
+                let named = (mgid.0 >> 80) as u16;
+                if named == 0 {
+                    mgid.0 |= u128::from(key) << 80;
+                } else if named != key {
+                    let expected = format!("P_Key {key:#06x} or none in it");
+                    self.warn(word, &expected, "there is no such group");
+                    return;
+                }
+            }
+            let group = group(mgid, flags, of_ip);
+            if of_ip {
+                let owner = &self.partitions[partition];
+                let broadcast = owner.groups.iter().find(|it| it.is_broadcast());
+                let suits = broadcast.is_some_and(|it| {
+                    it.scope() == group.scope() && (it.mtu, it.rate) == (group.mtu, group.rate)
+                });
+                if !suits {
+                    self.warn(
+                        word,
+                        "a broadcast group of the same scope, MTU and rate",
+                        "there is no such group",
+                    );
+                    continue;
+                }
+            }
+            self.add(partition, group, word);
+        }
+    }
+
+    /// Adds a group unless there is one with its MGID, or it cannot be.
+    fn add(&mut self, partition: usize, group: Group, word: Word<'_>) {
+        let known = self.partitions.iter().flat_map(|it| &it.groups);
+        if known.into_iter().any(|it| it.mgid == group.mgid) {
+            return;
+        }
+        let flags = group.mgid.0 >> 116 & 0xf;
+        let signature = (group.mgid.0 >> 96) as u16;
+        let so = "there is no such group";
+        if !(1..=5).contains(&group.mtu.0) {
+            self.warn(word, "an MTU code, 1 to 5", so);
+        } else if group.rate.megabits_per_second().is_none() {
+            self.warn(word, "a rate code, 2 to 23", so);
+        } else if flags > 1 {
+            self.warn(word, "a multicast GID without reserved flags", so);
+        } else if signature == 0xa01b && group.scope() == 2 {
+            self.warn(word, "a scope beyond the link for 0xa01b", so);
+        } else {
+            self.partitions[partition].groups.push(group);
+        }
     }
 }
 
-fn number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
+/// Returns a group as flags have it.
+fn group(mgid: Gid, flags: &Flags, of_ip: bool) -> Group {
+    Group {
+        mgid,
+        rate: RateCode(flags.rate.unwrap_or(RateCode::GBPS_10.0)),
+        mtu: MtuCode(flags.mtu.unwrap_or(MtuCode::MTU_2048.0)),
+        sl: flags.sl.unwrap_or(0),
+        sl_of_partition: !flags.own_sl,
+        q_key: flags.q_key.unwrap_or(if of_ip { 0xb1b } else { 0 }),
+        traffic_class: flags.traffic_class.unwrap_or(0),
+        flow_label: flags.flow_label.unwrap_or(0),
     }
+}
+
+/// Says whether a word is another one, or its start.
+fn is_start(word: &str, of: &str) -> bool {
+    of.starts_with(word)
+}
+
+fn membership(word: &str) -> Option<Membership> {
+    let known =
+        [("full", Membership::Full), ("limited", Membership::Limited), ("both", Membership::Both)];
+    known.into_iter().find(|(name, _)| is_start(word, name)).map(|(_, membership)| membership)
+}
+
+/// Returns the number that a word starts with, hexadecimal behind 0x and octal behind 0, and whether it is
+/// the whole word.
+fn number(text: &str) -> Option<(u64, bool)> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let hexadecimal = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
+    let (radix, digits) = match hexadecimal {
+        Some(digits) => (16, digits),
+        None if digits.starts_with('0') => (8, digits),
+        None => (10, digits),
+    };
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    let value = u64::from_str_radix(&digits[..end], radix).ok()?;
+    Some((if sign { value.wrapping_neg() } else { value }, end == digits.len()))
 }

@@ -10,7 +10,7 @@ use ib_wire::mad::sa::{
 use ib_wire::mad::sm::{MtuCode, MulticastForwardingBlock};
 
 use super::records::Query;
-use crate::partition::{Broadcast, Partition};
+use crate::partition;
 
 /// The last multicast LID; 0xffff is permissive.
 const LAST_LID: u16 = 0xfffe;
@@ -462,16 +462,17 @@ fn fits(
 }
 
 impl Groups {
-    /// Makes the broadcast group of `IPoIB` in a partition, which stays; RFC 4391, chapter 4.
-    pub(super) fn add_broadcast(
+    /// Makes a group of the partition with a key, which stays. The first of an MGID prevails.
+    pub(super) fn add_of_partition(
         &mut self,
-        partition: &Partition,
-        group: &Broadcast,
+        key: u16,
+        group: &partition::Group,
         life_time: LifeTimeCode,
     ) -> Result<(), MadStatus> {
-        let key = partition.key | 0x8000;
-        let head = 0xff10_401b_0000_0000 | u64::from(group.scope) << 48 | u64::from(key) << 16;
-        let mgid = Gid(u128::from(head) << 64 | 0xffff_ffff);
+        let mgid = group.mgid;
+        if self.by_gid.contains_key(&mgid) {
+            return Ok(());
+        }
         let mlid = self.free_lid(ComponentMask(0), &MCMemberRecord::zeroed())?;
         let shared = MCMemberRecord {
             mgid,
@@ -480,14 +481,16 @@ impl Groups {
             mtu_selector: Selector::EXACTLY,
             mtu: group.mtu,
             traffic_class: group.traffic_class,
-            p_key: PKey(key),
+            p_key: PKey(key | 0x8000),
             rate_selector: Selector::EXACTLY,
             rate: group.rate,
             life_time_selector: Selector::EXACTLY,
             life_time,
-            sl: partition.sl,
+            sl: group.sl,
             flow_label: group.flow_label,
-            scope: group.scope,
+            // Routers may pass on what is not for the link alone.
+            hop_limit: if group.scope() == 2 { 0 } else { 0xff },
+            scope: group.scope(),
             ..MCMemberRecord::zeroed()
         };
         self.by_lid.insert(mlid, mgid);

@@ -9,7 +9,7 @@ use super::files::{LINES, Line};
 use super::handover::{PLAYS, Play, Who};
 use super::scene::{Gear, Outcome, Scene};
 use super::up::Expected;
-use super::{answers, files, flows, guarded, handover, plan, records, up};
+use super::{answers, files, flows, guarded, handover, partitions, plan, records, up};
 use crate::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
@@ -50,6 +50,8 @@ pub enum What {
     Records(Plan),
     /// A command line of OpenSM leaves OpenSM's files.
     Files(Line),
+    /// A partition file says the same to both.
+    Partitions(Plan),
 }
 
 /// What is wrong on purpose, and has to be noticed.
@@ -91,7 +93,8 @@ impl What {
             | Self::Answers(plan)
             | Self::Flows(plan, _)
             | Self::Guarded(plan, _)
-            | Self::Records(plan) => *plan,
+            | Self::Records(plan)
+            | Self::Partitions(plan) => *plan,
             Self::Handover(_) => MEETING,
             Self::Files(line) => line.plan,
         }
@@ -129,6 +132,7 @@ impl Case {
             }
             What::Handover(play) => format!("handover | {} | {on}", play.name()),
             What::Guarded(_, level) => format!("guarded port, level {level} | {plan} | {on}"),
+            What::Partitions(_) => format!("partitions | {plan} | {on}"),
             What::Records(_) => format!("long answer | {plan} | {on}"),
             What::Files(line) => format!("files | {plan} | {} | {on}", line.options.join(" ")),
         };
@@ -182,6 +186,7 @@ impl Case {
             directory,
         };
         match self.what {
+            What::Partitions(_) => return partitions::run(gear, &kind, &whole, directory),
             What::Answers(_) => return answers::run(&pair(&gear.own)),
             What::Files(line) => {
                 return files::run(gear, line, self.wrong == Some(Wrong::Options), directory);
@@ -211,7 +216,7 @@ impl Case {
             }
             What::Guarded(_, level) => guarded::run(&mut scene, plan, level)?,
             What::Records(_) => records::run(&mut scene, &whole)?,
-            What::Answers(_) | What::Flows(..) | What::Files(_) => {
+            What::Answers(_) | What::Flows(..) | What::Files(_) | What::Partitions(_) => {
                 unreachable!("they have two scenes")
             }
         }
@@ -236,8 +241,8 @@ pub fn cases(all: bool) -> Vec<Case> {
         for on_ibsim in [true, false] {
             // ibsim 0.10 does not know all speeds, and has no M_Keys.
             let fits = what.plan().fits_ibsim() && !matches!(what, What::Guarded(..));
-            // The files are those on the real ibsim.
-            let only_ibsim = matches!(what, What::Files(_));
+            // The files and partitions are those on the real ibsim.
+            let only_ibsim = matches!(what, What::Files(_) | What::Partitions(_));
             if if on_ibsim { fits } else { !only_ibsim } {
                 list.push(Case { what, on_ibsim, wrong: None });
             }
@@ -264,6 +269,7 @@ pub fn cases(all: bool) -> Vec<Case> {
     add(What::Guarded(FABRICS[0], 1));
     add(What::Guarded(FABRICS[0], guarded::READ));
     add(What::Records(CROWD));
+    add(What::Partitions(plan("mesh 2x1 hosts=2")));
     list
 }
 

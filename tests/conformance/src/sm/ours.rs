@@ -18,11 +18,13 @@ pub struct Options<'a> {
     pub lmc: u8,
     /// The priority among managers.
     pub priority: u8,
+    /// Further arguments.
+    pub more: &'a [&'a str],
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { engine: "minhop", lmc: 0, priority: 0 }
+        Self { engine: "minhop", lmc: 0, priority: 0, more: &[] }
     }
 }
 
@@ -58,6 +60,7 @@ impl Ours {
             .arg(format!("--ibsim={}", seat.socket))
             .args(["--engine", options.engine])
             .args(["-l", &options.lmc.to_string(), "-p", &options.priority.to_string()])
+            .args(options.more)
             .current_dir(directory)
             .env("SIM_HOST", &seat.node)
             .stdin(Stdio::null())

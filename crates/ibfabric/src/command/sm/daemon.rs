@@ -83,6 +83,9 @@ impl Daemon {
             Perf::new(Duration::from_secs(seconds.into()), timing, Arc::clone(&state.counts))
         });
         log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION")));
+        for warning in config.partitions.warnings() {
+            log.line(ERROR, &warning.to_string());
+        }
         let mut manager = SubnetManager::new(config, guid, now);
         manager.set_lids(lids.clone());
         if settings.inactive {
@@ -196,7 +199,12 @@ impl Daemon {
     /// Reads the partitions again and explores the whole subnet.
     pub(crate) fn reload(&mut self, now: Instant) {
         match self.settings.partitions() {
-            Ok(partitions) => self.manager.set_partitions(partitions),
+            Ok(partitions) => {
+                for warning in partitions.warnings() {
+                    self.log.line(ERROR, &warning.to_string());
+                }
+                self.manager.set_partitions(partitions);
+            }
             Err(error) => {
                 let error = error.into_message();
                 self.log.line(ERROR, &format!("{error}; the partitions stay as they were"));
