@@ -60,9 +60,7 @@ fn run(seed: u64) -> Tally {
     let count = draw(seed, 2, 12) as usize;
     // No lies, and nothing that arrives long after it was given up: nobody can take that back.
     let honest = |step: &Step| match &step.command {
-        Command::Misroute(..) | Command::IgnoreLft(..) | Command::MKey(..) | Command::Swap(..) => {
-            false
-        }
+        Command::Misroute(..) | Command::IgnoreLft(..) | Command::MKey(..) => false,
         Command::Fault(_, faults) => !faults.iter().any(|fault| matches!(fault, Fault::Delay(_))),
         _ => true,
     };
