@@ -75,9 +75,10 @@ pub(crate) fn hosted(
 ) -> Result<Daemon, Failure> {
     let request = Request::for_fabric(engines, name);
     let shared = shared::Shared::new(alarm.bell());
-    drive::serve(&request, &shared)?;
-    let config = request.settings.config()?;
-    Daemon::new(&request, config, guid, now, Some(alarm.bell()), shared)
+    let log = daemon::open_log(&request)?;
+    drive::serve(&request, &shared, &log)?;
+    let config = request.settings.config(&log)?;
+    Daemon::new(&request, config, guid, now, Some(alarm.bell()), shared, log)
 }
 
 fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {

@@ -17,6 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Ends a process when a test ends.
 pub(crate) struct Killed(Child);
 
+impl Killed {
+    /// Ends it now.
+    pub(crate) fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Killed {
     fn drop(&mut self) {
         let _ = self.0.kill();

@@ -1,6 +1,7 @@
 //! The daemon around the subnet manager, run as its users run it.
 
 mod lab;
+mod start;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -167,12 +168,12 @@ fn the_program_is_opensm_by_its_name() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
-    fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nperfmgr TRUE\n").expect("written");
+    fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nfdr10 2\n").expect("written");
     let ibsim = format!("--ibsim={}", lab.socket);
     let (status, output, errors) = run(&["-F", "conf", "-once", "-Rminhop", "-D0x43", &ibsim]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(output.contains(" 0x02 -> SUBNET UP\n"), "{output}");
-    assert!(errors.contains("ignored, as there is no such thing here: perfmgr\n"), "{errors}");
+    assert!(errors.contains("conf:3: fdr10: ignored: OpenSM knows it"), "{errors}");
     assert!(file(&lab, "c/guid2lid").contains(" 0x0002 0x0003\n"));
     for name in ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"] {
         assert!(lab.path("t").join(name).exists(), "{name}");
@@ -190,7 +191,9 @@ fn the_program_is_opensm_by_its_name() {
         (&["--perfmgr"], "--perfmgr: is not supported: "),
         (&["-l", "9"], "--lmc: found `9`, expected a number of 0 to 7"),
         (&["-foo=", "--lo"], "--lo: which of --log_file, --log_limit, --log_prefix?"),
-        (&["-F", "none"], "cannot read none: "),
+        (&["-F", "none"], "--config: cannot read none: "),
+        (&["-d", "10"], "--debug: 10: there is no mode for tests"),
+        (&["-R", "nue"], "`nue` is an engine of OpenSM that is not supported here"),
     ] {
         let (status, output, errors) = run(words);
         assert_eq!((status, output.as_str()), (Some(2), ""), "{words:?}");

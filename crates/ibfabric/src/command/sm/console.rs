@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use ib_routing::engine::{Refusal, reason};
 use ib_routing::{NO_PATH, SwitchId};
 use ib_sm::PortStatus;
 use ib_types::Guid;
@@ -78,6 +79,7 @@ fn status(state: &State) -> Answer {
             report.plan.report.credit.loops,
         )
         .expect("memory");
+        let refusals = refusals(&report.plan.refusals, &mut text);
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
         up = json!({
             "seconds_ago": seconds,
@@ -85,6 +87,7 @@ fn status(state: &State) -> Answer {
             "switches": report.plan.switches.len(),
             "lids": lids,
             "engine": engine,
+            "refusals": refusals,
             "cached": report.cached,
             "unreachable": report.plan.report.reach.unreachable,
             "credit_loops": report.plan.report.credit.loops,
@@ -142,6 +145,16 @@ fn status(state: &State) -> Answer {
     (text, data)
 }
 
+/// Says which engines could not route the subnet, and returns it as data.
+fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Value> {
+    let said = refusals.iter().map(|refusal| {
+        let (engine, reason) = (refusal.0, reason(refusal));
+        writeln!(text, "{engine} cannot route this subnet: {reason}").expect("memory");
+        json!({ "engine": engine.name(), "reason": reason })
+    });
+    said.collect()
+}
+
 fn last(state: &State) -> Result<&Last, String> {
     state.last.as_deref().ok_or_else(|| "the subnet is not up".to_owned())
 }
@@ -170,14 +183,7 @@ fn routes(state: &State) -> Result<Answer, String> {
         "{engine} (asked for: {}); {} unreachable, {} credit loops\n",
         state.requested, reach.unreachable, plan.report.credit.loops
     );
-    let refusals: Vec<Value> = plan
-        .refusals
-        .iter()
-        .map(|(engine, error)| {
-            writeln!(text, "{engine} cannot route this subnet: {error}").expect("memory");
-            json!({ "engine": engine.name(), "reason": error.to_string() })
-        })
-        .collect();
+    let refusals = refusals(&plan.refusals, &mut text);
     let rows: Vec<Value> = switches(state, last)
         .into_iter()
         .map(|(guid, lid, name)| {

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use ib_link::{Datagram, Incoming};
 use ib_net::alarm::Bell;
 use ib_routing::LidOptions;
+use ib_routing::engine::{Refusal, reason};
 use ib_sm::{PortStatus, SmConfig, SmEvent, SubnetManager, SweepReport};
 use ib_topology::name_map;
 use ib_types::{Guid, Instant};
@@ -52,6 +53,10 @@ pub(crate) struct Daemon {
     planner: Planner,
     perf: Option<Perf>,
     shared: Arc<Shared>,
+    /// Whether the reason why there is no plan ends the program, which says it then.
+    ends_without_plan: bool,
+    /// Why engines could not route the subnet when it was brought up last.
+    refusals: Vec<String>,
 }
 
 impl Daemon {
@@ -64,9 +69,9 @@ impl Daemon {
         now: Instant,
         bell: Option<Bell>,
         shared: Arc<Shared>,
+        log: Log,
     ) -> Result<Self, Failure> {
         let settings = request.settings.clone();
-        let mut log = open_log(request)?;
         let names = names(settings.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
         let cache = Cache::open(request.cache_dir.as_deref(), &mut |text| log.line(ERROR, &text));
@@ -82,7 +87,6 @@ impl Daemon {
         let perf = request.perf_interval.map(|seconds| {
             Perf::new(Duration::from_secs(seconds.into()), timing, Arc::clone(&state.counts))
         });
-        log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION")));
         let mut manager = SubnetManager::new(config, guid, now);
         manager.set_lids(lids.clone());
         if settings.inactive {
@@ -110,6 +114,8 @@ impl Daemon {
             planner,
             perf,
             shared,
+            ends_without_plan: request.once,
+            refusals: Vec::new(),
         })
     }
 
@@ -211,12 +217,11 @@ impl Daemon {
         self.log.reopen();
     }
 
-    /// Says that the manager ends, and writes what is not written yet.
+    /// Writes what is not written yet.
     pub(crate) fn end(&mut self) {
         for text in self.writer.finish() {
             self.log.line(ERROR, &text);
         }
-        self.log.line(SYSTEM, "Exiting SM");
     }
 
     /// Logs an error.
@@ -230,7 +235,9 @@ impl Daemon {
             SmEvent::Fault(fault) => self.complain(&fault.to_string()),
             SmEvent::Warning(text) => self.complain(&text),
             SmEvent::NoPlan(why) => {
-                self.complain(&why);
+                if !self.ends_without_plan {
+                    self.complain(&why);
+                }
                 self.shared.update(|state| state.no_plan = Some(why.clone()));
                 news.push(News::NoPlan(why));
             }
@@ -283,6 +290,24 @@ impl Daemon {
         self.shared.update(|state| state.managers = managers);
     }
 
+    /// Says which engines could not route the subnet, and which one did, when that has changed.
+    fn tell_refusals(&mut self, refusals: &[Refusal], engine: &str) {
+        let texts: Vec<String> = refusals
+            .iter()
+            .map(|refusal| format!("{} cannot route this subnet: {}", refusal.0, reason(refusal)))
+            .collect();
+        if self.refusals == texts {
+            return;
+        }
+        for text in &texts {
+            self.log.line(ERROR, text);
+        }
+        if !texts.is_empty() {
+            self.log.line(ERROR, &format!("routed with {engine} instead"));
+        }
+        self.refusals = texts;
+    }
+
     /// Keeps, shows and dumps a subnet that was just brought up.
     fn up(&mut self, now: Instant, report: &SweepReport) {
         let plan = &report.plan;
@@ -305,6 +330,7 @@ impl Daemon {
         self.lids.guid2lid = self.cache.lids.clone();
         self.manager.set_lids(self.lids.clone());
         let engine = plan.routing.engine.name();
+        self.tell_refusals(&plan.refusals, engine);
         self.log.line(INFO, &format!("ucast: {engine} tables configured on all switches"));
         for note in &plan.notes {
             self.log.line(VERBOSE, note);
@@ -345,17 +371,23 @@ impl Daemon {
     }
 }
 
-fn open_log(request: &Request) -> Result<Log, Failure> {
+/// Opens the log that is asked for.
+///
+/// # Errors
+/// Fails when a file that was named cannot be opened.
+pub(super) fn open_log(request: &Request) -> Result<Log, Failure> {
     let settings = &request.settings;
     let log = Log::open(&LogOptions {
         flags: settings.log_flags,
         limit: settings.log_max_size,
         file: settings.log_file.as_deref(),
-        is_default: request.has_usual_log(),
+        is_default: request.has_usual_log,
         erases: !settings.accum_log_file,
         echoes: request.as_opensm,
     });
-    log.map_err(Failure::Unusable)
+    let log = log.map_err(Failure::Unusable)?;
+    log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION")));
+    Ok(log)
 }
 
 /// Reads names for node GUIDs.
