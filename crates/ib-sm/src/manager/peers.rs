@@ -63,7 +63,10 @@ impl SubnetManager {
             });
             match at {
                 Some(guid) => _ = self.changed.insert(guid),
-                None => self.stale = true,
+                None => {
+                    let lid = notice.issuer_lid;
+                    self.spoil(format!("trap {} from LID {lid}, which nobody has", notice.trap.0));
+                }
             }
         }
         self.counters.traps += 1;
@@ -94,6 +97,7 @@ impl SubnetManager {
                 self.cache = None;
                 self.fresh = true;
                 self.become_state(SmState::MASTER);
+                self.why = Some("another manager hands the subnet over".to_owned());
                 self.explore(now);
             }
             Told::Disable => {
@@ -102,6 +106,7 @@ impl SubnetManager {
             }
             Told::Standby => {
                 self.become_state(SmState::DISCOVERING);
+                self.why = Some("the master says so".to_owned());
                 self.explore(now);
             }
             Told::Discover => self.search(now),
@@ -115,6 +120,7 @@ impl SubnetManager {
         self.written = WrittenTables::new();
         self.cache = None;
         self.fresh = true;
+        self.why = Some("the master is to be found".to_owned());
         self.explore(now);
     }
 
@@ -135,6 +141,9 @@ impl SubnetManager {
         }
         let info = result.ok().filter(|answer| answer.status().is_ok());
         let info = info.and_then(|answer| answer.mad().attribute::<SmInfo>());
+        if let Some(info) = info {
+            self.found.managers.insert(from, info);
+        }
         *waiting = false;
         *next = now + self.config.sminfo_polling_timeout;
         match info {
@@ -157,6 +166,9 @@ impl SubnetManager {
     pub(super) fn handed(&mut self, now: Instant, to: Place, result: &Result<Message, Failure>) {
         let accepted = result.as_ref().is_ok_and(|answer| answer.status().is_ok());
         if accepted {
+            if let Some(info) = self.found.managers.get_mut(&to) {
+                info.state = SmState::MASTER;
+            }
             self.stand_by(now, to);
         } else {
             // Somebody has to manage the subnet.

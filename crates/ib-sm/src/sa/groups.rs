@@ -10,6 +10,7 @@ use ib_wire::mad::sa::{
 use ib_wire::mad::sm::{MtuCode, MulticastForwardingBlock};
 
 use super::records::Query;
+use crate::config::SmConfig;
 use crate::partition::{Broadcast, Partition};
 
 /// The last multicast LID; 0xffff is permissive.
@@ -449,8 +450,7 @@ impl Groups {
         life_time: LifeTimeCode,
     ) -> Result<(), MadStatus> {
         let key = partition.key | 0x8000;
-        let head = 0xff10_401b_0000_0000 | u64::from(group.scope) << 48 | u64::from(key) << 16;
-        let mgid = Gid(u128::from(head) << 64 | 0xffff_ffff);
+        let mgid = broadcast_gid(partition, group);
         let mlid = self.free_lid(ComponentMask(0), &MCMemberRecord::zeroed())?;
         let shared = MCMemberRecord {
             mgid,
@@ -472,5 +472,39 @@ impl Groups {
         self.by_lid.insert(mlid, mgid);
         self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: true });
         Ok(())
+    }
+}
+
+/// Returns the MGID of the broadcast group of `IPoIB` in a partition.
+fn broadcast_gid(partition: &Partition, group: &Broadcast) -> Gid {
+    let key = partition.key | 0x8000;
+    let head = 0xff10_401b_0000_0000 | u64::from(group.scope) << 48 | u64::from(key) << 16;
+    Gid(u128::from(head) << 64 | 0xffff_ffff)
+}
+
+impl super::Administration {
+    /// Has the broadcast groups of other partitions: makes those that are missing; those that no
+    /// partition asks for any more go with their last member.
+    pub(crate) fn set_partitions(&mut self, config: &SmConfig) {
+        let asked = config.partitions.all().iter();
+        let asked: Vec<_> = asked.filter_map(|it| Some((it, it.ipoib.as_ref()?))).collect();
+        let wanted: BTreeSet<Gid> =
+            asked.iter().map(|(it, group)| broadcast_gid(it, group)).collect();
+        let groups = &mut self.groups;
+        let kept = groups.by_gid.iter().filter(|(gid, group)| group.stays && !wanted.contains(gid));
+        for gid in kept.map(|(&gid, _)| gid).collect::<Vec<_>>() {
+            groups.by_gid.get_mut(&gid).expect("just seen").stays = false;
+            groups.delete_if_left(gid);
+        }
+        for (partition, group) in asked {
+            match groups.by_gid.get_mut(&broadcast_gid(partition, group)) {
+                Some(known) => known.stays = true,
+                None => {
+                    let life_time = LifeTimeCode(config.packet_life_time);
+                    // There are fewer partitions than multicast LIDs.
+                    let _ = groups.add_broadcast(partition, group, life_time);
+                }
+            }
+        }
     }
 }

@@ -261,8 +261,9 @@ fn cluster(
     Ok(())
 }
 
-/// Returns what `--help` prints.
-pub(crate) fn help() -> String {
+/// Returns what `--help` prints; `describe` says what a key of the configuration file means, what it
+/// takes, and what it is when nobody says.
+pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = "ibfabric under OpenSM's name: a subnet manager with OpenSM's command line.\n\
                     Usage: opensm [OPTIONS]\n\n"
         .to_owned();
@@ -273,13 +274,22 @@ pub(crate) fn help() -> String {
         let letter = if *short == ' ' { "    ".to_owned() } else { format!("-{short}, ") };
         let value = if *has_value { " <value>" } else { "" };
         let about = match meaning {
-            Meaning::Key(key) => format!("the key {key} of the configuration file"),
-            Meaning::On(key) => format!("{key} TRUE"),
-            Meaning::Is(key, value) => format!("{key} {value}"),
-            Meaning::Config => "the configuration file".to_owned(),
-            Meaning::CreateConfig => "write a configuration file, and end".to_owned(),
+            Meaning::Key(key) => describe(key).unwrap_or_else(|| format!("the key {key}")),
+            Meaning::On(key) | Meaning::Is(key, _) => {
+                let value = if let Meaning::Is(_, value) = meaning { value } else { "TRUE" };
+                let about = describe(key).unwrap_or_default();
+                let about = about.split(": TRUE or FALSE").next().unwrap_or_default();
+                format!("{about}: {value}")
+            }
+            Meaning::Config => {
+                "the configuration file; /etc/opensm/opensm.conf without it, if it is there"
+                    .to_owned()
+            }
+            Meaning::CreateConfig => {
+                "write a configuration file with what the other options say, and end".to_owned()
+            }
             Meaning::Once => "end when the subnet is up".to_owned(),
-            Meaning::Verbose => "log more; may be repeated".to_owned(),
+            Meaning::Verbose => "log more, 0x04 first; may be repeated".to_owned(),
             Meaning::Everything => "log everything".to_owned(),
             Meaning::Debug => "1 or 2: both are so anyway".to_owned(),
             Meaning::Console => "off".to_owned(),
@@ -288,8 +298,12 @@ pub(crate) fn help() -> String {
             Meaning::PidFile => "write the number of the process to a file".to_owned(),
             Meaning::CacheDir => "the directory of guid2lid and its like".to_owned(),
             Meaning::Socket => "the name of the socket of `ibfabric sm ctl`".to_owned(),
-            Meaning::MetricsPort => "serve metrics on this port of the loopback device".to_owned(),
-            Meaning::PerfInterval => "seconds between two collections of counters".to_owned(),
+            Meaning::MetricsPort => {
+                "serve metrics on this port of the loopback device, 1 to 65535".to_owned()
+            }
+            Meaning::PerfInterval => {
+                "seconds between two collections of counters, 1 to 86400".to_owned()
+            }
             Meaning::Ibsim => {
                 "manage the fabric of a simulator, by the name of its sockets".to_owned()
             }

@@ -125,6 +125,15 @@ impl Daemon {
         });
     }
 
+    /// Waits until the manager is in a state.
+    pub(crate) fn is_in(&self, state: &str) {
+        wait_for(state, || {
+            let output = self.ctl(&["status", "--format", "json"]);
+            let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            status["state"] == state
+        });
+    }
+
     pub(crate) fn ctl(&self, question: &[&str]) -> Output {
         let mut command = Command::new(PROGRAM);
         command.args(["sm", "ctl", "--socket", &self.console]).args(question);

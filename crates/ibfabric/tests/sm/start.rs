@@ -108,3 +108,81 @@ fn lines_that_are_discarded_reach_the_log() {
     let (_, errors) = run(&lab, &["--once", "--engine", "ftree"]);
     assert!(errors.contains("ftree cannot route this subnet: "), "{errors}");
 }
+
+#[test]
+fn the_log_tells_what_happens_in_the_fabric() {
+    let lab = Lab::start(&[]);
+    let mut daemon = Daemon::start(&lab, &["--log", "log", "-vvv"]);
+    daemon.is_up(1);
+    lab.tell("unlink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 7);
+    lab.tell("relink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 8);
+    daemon.end();
+    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    for expected in [
+        " 0x02 -> Heavy sweep: the manager starts\n",
+        " 0x04 -> Discovered new port with GUID:",
+        " 0x02 -> 8 nodes, 4 switches, 8 LIDs, routed with minhop; 0 unreachable, 0 credit loops\n",
+        " 0x04 -> explored in ",
+        " 0x02 -> Received Generic Notice type:1 num:128 (",
+        " tells of changes\n",
+        " 0x02 -> Removed port with GUID:0x0002c90000100003 LID range [",
+        " 0x02 -> Removed link between ",
+        " 0x02 -> Discovered new port with GUID:0x0002c90000100003 LID range [",
+        " 0x02 -> Discovered new link between ",
+        " 0x08 -> The manager is discovering\n",
+        " 0x20 -> sends ",
+        " 0x20 -> received ",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+}
+
+#[test]
+fn a_manager_that_stands_by_says_so() {
+    let lab = Lab::start(&["--sm"]);
+    let mut daemon = Daemon::start(&lab, &["--node", "host-3", "--log", "log"]);
+    daemon.is_in("standby");
+    let output = daemon.ctl(&["sweep"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("this manager stands by; the master is 0x"), "{errors}");
+    assert_eq!(daemon.ask(&["status"])["managers"][0]["state"], "master");
+    daemon.end();
+    // With a higher priority it gets the subnet, and the other one says so.
+    let daemon = Daemon::start(&lab, &["--node", "host-3", "--priority", "5"]);
+    daemon.is_in("master");
+    wait_for("standby", || lab.ask_manager(&["status"])["state"] == "standby");
+    let status = lab.ask_manager(&["status"]);
+    assert_eq!(status["managers"][0]["state"], "master", "{status}");
+    assert!(status["up"].is_null(), "{status}");
+}
+
+#[test]
+fn the_port_is_the_one_that_was_asked_for() {
+    let lab = Lab::start(&[]);
+    let own = "0x0002c90000100001";
+    let (status, errors) = run(&lab, &["--once", "--guid", own]);
+    assert_eq!(status, Some(0), "{errors}");
+    let (status, errors) = run(&lab, &["--once", "--guid", "0x0002c90000100003"]);
+    assert_eq!(status, Some(2));
+    let expected = format!("--guid: found 0x0002c90000100003, expected {own}");
+    assert!(errors.contains(&expected), "{errors}");
+    let here = |options: &[&str]| {
+        let mut command = std::process::Command::new(crate::lab::PROGRAM);
+        command.args(["sm", "--sim", "net", "--once", "--log", "stdout"]).args(options);
+        let output = command.current_dir(lab.place.path()).output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    let other = "Managing from port GUID 0x0002c90000100003\n";
+    assert!(here(&["--guid", "0x0002c90000100003"]).contains(other));
+    assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
+    assert!(here(&["--node", "nope"]).contains("--node nope: there is no such node"));
+    assert!(here(&["--guid", "0xdead"]).contains("no port with LIDs has that GUID"));
+    // A name may stand behind --ibsim as a word of its own.
+    let mut command = std::process::Command::new(crate::lab::PROGRAM);
+    command.args(["sm", "--ibsim", &lab.socket, "-o"]);
+    assert_eq!(command.output().expect("it runs").status.code(), Some(0));
+}

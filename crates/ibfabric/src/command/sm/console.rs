@@ -28,10 +28,13 @@ pub(super) fn answer(shared: &Shared, line: &str) -> String {
     let state = shared.state();
     let reply = match words[..] {
         ["status"] => Ok(status(&state)),
-        ["sweep"] => {
-            shared.ask_for_sweep();
-            Ok(("a sweep starts".to_owned(), Value::Null))
-        }
+        ["sweep"] => match idle_reason(&state) {
+            Some(why) => Err(format!("{why}: nothing is swept, and no file is read")),
+            None => {
+                shared.ask_for_sweep();
+                Ok(("a sweep starts".to_owned(), Value::Null))
+            }
+        },
         ["routes"] => routes(&state),
         ["routes", switch] => table(&state, switch),
         ["metrics"] => Ok((metrics::page(&state), metrics_data(&state))),
@@ -45,6 +48,20 @@ pub(super) fn answer(shared: &Shared, line: &str) -> String {
 }
 
 type Answer = (String, Value);
+
+/// Returns why a manager sweeps nothing.
+fn idle_reason(state: &State) -> Option<String> {
+    match state.info.as_ref()?.state {
+        SmState::STANDBY => {
+            let mut others = state.managers.iter();
+            let master = others.find(|(_, _, info)| info.state == SmState::MASTER);
+            let master = master.map(|(name, guid, _)| format!("; the master is {guid} ('{name}')"));
+            Some(format!("this manager stands by{}", master.unwrap_or_default()))
+        }
+        SmState::NOT_ACTIVE => Some("this manager is not active".to_owned()),
+        _ => None,
+    }
+}
 
 /// Returns the word for a manager's state.
 pub(super) fn state_word(state: SmState) -> &'static str {
@@ -115,6 +132,9 @@ fn status(state: &State) -> Answer {
     if let Some(why) = &state.no_plan {
         writeln!(text, "no plan: {why}").expect("memory");
     }
+    if let Some(why) = &state.rejected {
+        writeln!(text, "rejected: {why}").expect("memory");
+    }
     for fault in state.faults.iter() {
         writeln!(text, "fault: {fault}").expect("memory");
     }
@@ -140,6 +160,7 @@ fn status(state: &State) -> Answer {
         "retries": traffic.retries,
         "managers": managers.collect::<Vec<_>>(),
         "no_plan": state.no_plan,
+        "rejected": state.rejected,
         "faults": *state.faults,
     });
     (text, data)
@@ -156,7 +177,10 @@ fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Value> {
 }
 
 fn last(state: &State) -> Result<&Last, String> {
-    state.last.as_deref().ok_or_else(|| "the subnet is not up".to_owned())
+    state
+        .last
+        .as_deref()
+        .ok_or_else(|| idle_reason(state).unwrap_or_else(|| "the subnet is not up".to_owned()))
 }
 
 /// Returns the LID and the name of each switch of the tables, by its row.

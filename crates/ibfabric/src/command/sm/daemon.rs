@@ -18,8 +18,9 @@ use ib_wire::mad::sm::{SmInfo, SmState};
 use super::cache::{Cache, Lids};
 use super::console::state_word;
 use super::dump::{self, Dump};
+use super::events;
 use super::files::{Kind, Writer};
-use super::log::{ERROR, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
+use super::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 use super::perf::Perf;
 use super::planner::Planner;
 use super::request::Request;
@@ -57,6 +58,8 @@ pub(crate) struct Daemon {
     ends_without_plan: bool,
     /// Why engines could not route the subnet when it was brought up last.
     refusals: Vec<String>,
+    /// What the manager was doing when it was looked at last.
+    activity: &'static str,
 }
 
 impl Daemon {
@@ -79,7 +82,10 @@ impl Daemon {
             lids.guid2lid = cache.lids.clone();
         }
         let dumps = settings.dump_files_dir.as_deref();
-        let dumps = dumps.map(|directory| dump::directory(directory, request.has_usual_dumps));
+        let dumps = dumps
+            .map(|directory| dump::directory(directory, request.has_usual_dumps, &log))
+            .transpose()
+            .map_err(Failure::Unusable)?;
         let writer = Writer::start().map_err(Failure::unusable)?;
         let timing = config.timing;
         let requested = config.routing.engines.to_string();
@@ -116,11 +122,19 @@ impl Daemon {
             shared,
             ends_without_plan: request.once,
             refusals: Vec::new(),
+            activity: "",
         })
     }
 
     /// Takes what came out of the link.
     pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) {
+        if self.log.has(FRAMES) {
+            let (verb, datagram) = match incoming {
+                Incoming::Received(datagram) => ("received", datagram),
+                Incoming::Lost(datagram) => ("lost", datagram),
+            };
+            self.log.line(FRAMES, &events::datagram(verb, datagram));
+        }
         let counted = self.perf.as_mut().is_some_and(|perf| perf.handle(now, incoming));
         if !counted {
             self.manager.handle(now, incoming);
@@ -162,6 +176,13 @@ impl Daemon {
             self.complain(&text);
         }
         let mut news = Vec::new();
+        let frames = self.log.has(FRAMES).then(|| self.log.clone());
+        let send = &mut |datagram: &Datagram| {
+            if let Some(log) = &frames {
+                log.line(FRAMES, &events::datagram("sends", datagram));
+            }
+            send(datagram)
+        };
         loop {
             if let Some(plan) = self.planner.take() {
                 self.manager.handle_plan(now, plan);
@@ -184,6 +205,10 @@ impl Daemon {
                 send(&datagram)?;
             }
         }
+        let activity = self.manager.activity();
+        if std::mem::replace(&mut self.activity, activity) != activity {
+            self.log.line(DEBUG, &format!("The manager is {activity}"));
+        }
         self.show();
         Ok(news)
     }
@@ -191,6 +216,9 @@ impl Daemon {
     /// Shows what changes all the time.
     fn show(&self) {
         let Self { manager, .. } = self;
+        if manager.info().state == SmState::STANDBY {
+            self.show_others();
+        }
         self.shared.update(|state| {
             state.info = Some(manager.info());
             state.activity = manager.activity();
@@ -201,14 +229,18 @@ impl Daemon {
 
     /// Reads the partitions again and explores the whole subnet.
     pub(crate) fn reload(&mut self, now: Instant) {
-        match self.settings.partitions() {
-            Ok(partitions) => self.manager.set_partitions(partitions),
-            Err(error) => {
-                let error = error.into_message();
-                self.log.line(ERROR, &format!("{error}; the partitions stay as they were"));
+        let rejected = match self.settings.partitions() {
+            Ok(partitions) => {
+                self.manager.set_partitions(partitions);
+                None
             }
-        }
-        self.log.line(INFO, "A heavy sweep was asked for");
+            Err(error) => {
+                let text = format!("{}; the partitions stay as they were", error.into_message());
+                self.log.line(ERROR, &text);
+                Some(text)
+            }
+        };
+        self.shared.update(|state| state.rejected = rejected);
         self.manager.sweep(now);
     }
 
@@ -245,6 +277,13 @@ impl Daemon {
                 let word = state_word(state).to_uppercase();
                 self.log.line(SYSTEM, &format!("Entering {word} state"));
                 self.show_others();
+                if state != SmState::MASTER {
+                    // What was true of the subnet is another manager's business now.
+                    self.shared.update(|state| {
+                        (state.last, state.no_plan) = (None, None);
+                        (state.faults, state.ports) = Default::default();
+                    });
+                }
                 if state == SmState::STANDBY {
                     // The other master may assign other LIDs meanwhile.
                     if !self.settings.honor_guid2lid {
@@ -259,12 +298,16 @@ impl Daemon {
                 self.up(now, &report);
                 news.push(News::Up(report));
             }
-            SmEvent::Trap(notice) => {
-                let text = format!("Trap {} from LID {}", notice.trap.0, notice.issuer_lid);
-                self.log.line(VERBOSE, &text);
-            }
+            SmEvent::Trap(notice) => self.tell(events::trap(&notice)),
+            SmEvent::Exploration(exploration) => self.tell(events::exploration(&exploration)),
+            SmEvent::Port(change) => self.tell(events::port(&change)),
+            SmEvent::Link(change) => self.tell(events::link(&change)),
             _ => {}
         }
+    }
+
+    fn tell(&self, (level, text): events::Line) {
+        self.log.line(level, &text);
     }
 
     /// Returns the manager that this one stands back for, in words.
@@ -334,6 +377,9 @@ impl Daemon {
         self.log.line(INFO, &format!("ucast: {engine} tables configured on all switches"));
         for note in &plan.notes {
             self.log.line(VERBOSE, note);
+        }
+        for line in events::up(report) {
+            self.tell(line);
         }
         let without = if self.settings.sweep_interval == 0 { " (sweep disabled)" } else { "" };
         self.log.line(INFO, &format!("SUBNET UP{without}"));

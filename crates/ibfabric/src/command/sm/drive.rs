@@ -12,7 +12,7 @@ use ib_net::page::PageServer;
 use ib_net::signals::{Order, Orders};
 use ib_sim::{Options, Sim};
 use ib_sm::SmConfig;
-use ib_types::Instant;
+use ib_types::{Guid, Instant};
 
 use super::daemon::{self, Daemon, News};
 use super::log::{ERROR, INFO, Log, SYSTEM};
@@ -26,6 +26,9 @@ use crate::output::Output;
 
 /// The name of the console when nobody names one.
 const SOCKET: &str = "sm";
+
+/// How many managers of a machine have names of their own.
+const MOST_MANAGERS: u8 = 9;
 
 /// Manages as it is asked to: in the background once everything is there that it needs.
 pub(super) fn run(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
@@ -64,9 +67,9 @@ fn manage(
     let config = request.settings.config(log)?;
     let _pid_file = request.pid_file.as_deref().map(PidFile::write).transpose()?;
     let mut sim;
-    let port = if let Place::Sim(path) = &request.place {
-        sim = Sim::new(&input::fabric_file(path)?, Options::default());
-        Port::of_sim(&mut sim)?
+    let port = if let Place::Sim { fabric, node } = &request.place {
+        sim = Sim::new(&input::fabric_file(fabric)?, Options::default());
+        Port::of_sim(&mut sim, node.as_deref(), Guid(request.settings.guid))?
     } else {
         Port::open(&request.place, &request.settings)?
     };
@@ -102,6 +105,7 @@ impl<'r, 's> Driver<'r, 's> {
             serve(request, &shared, log)?;
         }
         let guid = port.port().map_err(Failure::unusable)?.port_guid;
+        request.settings.check_port(guid)?;
         let bell = (!port.is_virtual()).then(|| alarm.bell());
         let now = port.now();
         let daemon = Daemon::new(request, config, guid, now, bell, shared, log.clone())?;
@@ -217,7 +221,22 @@ impl<'r, 's> Driver<'r, 's> {
 /// Opens what others ask the manager by.
 pub(super) fn serve(request: &Request, shared: &Arc<Shared>, log: &Log) -> Result<(), Failure> {
     let name = request.socket.as_deref().unwrap_or(SOCKET);
-    let bound = ConsoleServer::bind(name);
+    let mut bound = ConsoleServer::bind(name);
+    if request.socket.is_none() && !request.once {
+        // Of several managers on one machine the first one has the usual name.
+        for number in 2..=MOST_MANAGERS {
+            if bound.is_ok() {
+                break;
+            }
+            let other = format!("{SOCKET}-{number}");
+            bound = ConsoleServer::bind(&other);
+            if bound.is_ok() {
+                let why = format!("@{name}:console is another manager's");
+                let ask = format!("this one is asked with `ibfabric sm ctl --socket {other}`");
+                log.note(INFO, &format!("{why}: {ask}"));
+            }
+        }
+    }
     match bound {
         Ok(server) => {
             let shared = Arc::clone(shared);
@@ -228,7 +247,6 @@ pub(super) fn serve(request: &Request, shared: &Arc<Shared>, log: &Log) -> Resul
             let message = format!("cannot listen on @{name}:console: {error}");
             return Err(Failure::Unusable(message));
         }
-        // Of several managers on one machine the first one has the usual name.
         Err(_) if request.once => {}
         Err(error) => log.note(
             ERROR,

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use ib_routing::EngineList;
 
 use super::conf;
-use super::log::{ERROR, INFO, VERBOSE};
+use super::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 use super::settings::Settings;
 use crate::cli::opensm::{self, Given, Meaning};
-use crate::cli::sm::ServeArgs;
+use crate::cli::sm::{PlaceArgs, ServeArgs};
 use crate::failure::{Failure, say};
 use crate::output::Format;
 
@@ -17,7 +17,7 @@ use crate::output::Format;
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     /// Simulated in this process.
-    Sim(PathBuf),
+    Sim { fabric: PathBuf, node: Option<String> },
     /// Behind the sockets of a simulator; without a name where the environment says.
     Ibsim { name: String, node: Option<String> },
     /// Behind a port of an adapter; without a number its first.
@@ -76,7 +76,9 @@ impl Request {
     /// Fails when an option's value is none, or when there is nothing to manage.
     pub(super) fn from_args(args: ServeArgs) -> Result<Asked, Failure> {
         let place = match &args.place {
-            place if place.sim.is_some() => place.sim.clone().map(Place::Sim),
+            PlaceArgs { sim: Some(fabric), node, .. } => {
+                Some(Place::Sim { fabric: fabric.clone(), node: node.clone() })
+            }
             place if place.ibsim.is_some() => {
                 let name = place.ibsim.clone().unwrap_or_default();
                 Some(Place::Ibsim { name, node: place.node.clone() })
@@ -101,7 +103,7 @@ impl Request {
                 "nobody said where the subnet is: expected --umad, --guid, --ibsim or --sim";
             Failure::Unusable(message.to_owned())
         })?;
-        if matches!(place, Place::Sim(_)) && !args.once {
+        if matches!(place, Place::Sim { .. }) && !args.once {
             let message = "--sim: nobody else can reach a fabric in this process, and it ends with \
                            --once; `ibfabric sim --sm` keeps one up";
             return Err(Failure::Unusable(message.to_owned()));
@@ -158,7 +160,7 @@ impl Request {
         let mut settings = Settings::default();
         let last = |meaning| given.iter().rev().find(|given| given.meaning == meaning);
         if last(Meaning::Help).is_some() {
-            return Ok(Asked::Print(opensm::help()));
+            return Ok(Asked::Print(opensm::help(&super::settings::describe)));
         }
         if last(Meaning::Version).is_some() {
             let version = env!("CARGO_PKG_VERSION");
@@ -190,7 +192,7 @@ impl Request {
             return Ok(Asked::Create(path, Box::new(request.settings)));
         }
         if given.iter().any(|g| g.meaning == Meaning::Key("guid")) && request.settings.guid == 0 {
-            let ports = super::place::list()?;
+            let ports = super::place::list(&request.place)?;
             return Err(Failure::Unusable(format!("-g 0: which of these ports?\n{ports}")));
         }
         request.use_usual_files();
@@ -230,8 +232,13 @@ impl Request {
             Meaning::PidFile => self.pid_file = Some(value.into()),
             Meaning::CacheDir => self.cache_dir = Some(value.into()),
             Meaning::Socket => self.socket = Some(value.to_string_lossy().into_owned()),
-            Meaning::MetricsPort => self.metrics_port = Some(parsed(value).map_err(wrong)?),
-            Meaning::PerfInterval => self.perf_interval = Some(parsed(value).map_err(wrong)?),
+            Meaning::MetricsPort => {
+                let port = parsed(value, 1, u16::MAX.into()).map_err(wrong)?;
+                self.metrics_port = Some(port as u16);
+            }
+            Meaning::PerfInterval => {
+                self.perf_interval = Some(parsed(value, 1, 86_400).map_err(wrong)?);
+            }
             Meaning::Ibsim => {
                 let name = value.to_string_lossy().into_owned();
                 self.place = Place::Ibsim { name, node: None };
@@ -314,9 +321,11 @@ fn set(settings: &mut Settings, key: &str, value: &OsStr) -> Result<(), String> 
     }
 }
 
-fn parsed<T: TryFrom<u64>>(value: &OsStr) -> Result<T, String> {
+fn parsed(value: &OsStr, low: u32, high: u32) -> Result<u32, String> {
     let number = value.to_str().and_then(crate::input::number);
-    number.ok_or_else(|| format!("found `{}`, expected a number", value.to_string_lossy()))
+    number.filter(|number| (low..=high).contains(number)).ok_or_else(|| {
+        format!("found `{}`, expected a number of {low} to {high}", value.to_string_lossy())
+    })
 }
 
 /// Reads `DEV[:PORT]`.
@@ -423,8 +432,11 @@ impl ServeArgs {
         for (key, option, _) in named.into_iter().filter(|(.., given)| given.is_some()) {
             settings.set_by(key, option.to_owned());
         }
-        if self.verbose > 0 {
-            settings.log_flags |= INFO | VERBOSE;
+        for flags in [INFO | VERBOSE, DEBUG, FRAMES].into_iter().take(self.verbose.into()) {
+            settings.log_flags |= flags;
+        }
+        if self.guid.is_some() {
+            settings.set_by("guid", "--guid".to_owned());
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ib_routing::EngineList;
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, SmConfig};
-use ib_types::Lmc;
+use ib_types::{Guid, Lmc};
 
 use super::log::{ERROR, Log};
 use super::shared::lock;
@@ -146,6 +146,22 @@ impl Settings {
         partitions.map_err(|error| Failure::Unusable(format!("{}: {error}", self.origin(KEY))))
     }
 
+    /// Makes sure that a port is the one that is to be managed from.
+    ///
+    /// # Errors
+    /// Fails when it is another one.
+    pub(super) fn check_port(&self, guid: Guid) -> Result<(), Failure> {
+        if self.guid == 0 || Guid(self.guid) == guid {
+            return Ok(());
+        }
+        Err(Failure::Unusable(format!(
+            "{}: found {}, expected {guid}, the GUID of the port that was opened; of a simulator the \
+             node is chosen with --node NAME, or SIM_HOST in the environment",
+            self.origin("guid"),
+            Guid(self.guid)
+        )))
+    }
+
     /// Makes sure that all files can be read that are read again whenever routes are made.
     ///
     /// # Errors
@@ -262,7 +278,7 @@ impl Field<'_> {
         let found = |expected: &str| format!("found `{text}`, expected {expected}");
         let range = |low: u64, high: u64| {
             let value = number::<u64>(text).filter(|value| (low..=high).contains(value));
-            value.ok_or_else(|| found(&format!("a number of {low} to {high}")))
+            value.ok_or_else(|| found(&numbers(low, high)))
         };
         let given = (text != NULL).then(|| text.to_owned());
         match self {
@@ -311,6 +327,29 @@ impl Field<'_> {
         Ok(())
     }
 
+    /// Says what values there are.
+    fn takes(&self) -> String {
+        match self {
+            Self::Switch(_) => "TRUE or FALSE".to_owned(),
+            Self::Byte(_, admitted) => {
+                numbers((*admitted.start()).into(), (*admitted.end()).into())
+            }
+            Self::Code(_, most) => numbers(0, (*most).into()),
+            Self::Short(_) => numbers(0, u16::MAX.into()),
+            Self::Number(_, admitted) => {
+                numbers((*admitted.start()).into(), (*admitted.end()).into())
+            }
+            Self::Option(_, most) => numbers(0, *most),
+            Self::Long(_) => "a 64-bit number".to_owned(),
+            Self::File(_) => "a path".to_owned(),
+            Self::Engines(_) => "names with commas between".to_owned(),
+            Self::Enforce(_) => "both, in, out or off".to_owned(),
+            Self::HighLimit(_) => "-1 to 255".to_owned(),
+            Self::Turns(_) => "lane:weight, with commas between".to_owned(),
+            Self::Levels(_) => "16 lanes with commas between".to_owned(),
+        }
+    }
+
     /// Returns the value as it is read.
     pub(super) fn show(&self) -> String {
         let truth = |value: bool| if value { "TRUE" } else { "FALSE" }.to_owned();
@@ -338,6 +377,25 @@ impl Field<'_> {
             Self::Turns(value) | Self::Levels(value) => value.as_deref().unwrap_or(NULL).to_owned(),
         }
     }
+}
+
+/// Says which numbers are admitted.
+fn numbers(low: u64, high: u64) -> String {
+    if low == high { low.to_string() } else { format!("a number of {low} to {high}") }
+}
+
+/// Returns what a key says, what it takes and what it is when nobody says, for the help of options;
+/// nothing when there is no such key.
+pub(super) fn describe(name: &str) -> Option<String> {
+    let key = KEYS.iter().find(|key| key.name == name)?;
+    let mut settings = Settings::default();
+    let field = (key.field)(&mut settings);
+    let (takes, usual) = (field.takes(), field.show());
+    let about = key.about.trim_end_matches('.');
+    Some(match usual.as_str() {
+        NULL => format!("{about}: {takes}"),
+        _ => format!("{about}: {takes}; {usual} without it"),
+    })
 }
 
 /// Reads TRUE or FALSE, in any case.
