@@ -257,8 +257,6 @@ impl<'a> Line<'a> {
         };
         let mut ahead = *self;
         ahead.at += if hexadecimal { 2 } else { 0 };
-        let range = format!("{what}, {min:#x} to {max:#x}");
-        let what = if hexadecimal { range.as_str() } else { what };
         let value = ahead.digits_from(radix, self, what, min, max)?;
         *self = ahead;
         Ok(value)

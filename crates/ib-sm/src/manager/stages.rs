@@ -20,6 +20,9 @@ use crate::tables::SwitchTable;
 /// The most nodes that are asked again by themselves; when more have changed, everything is explored.
 const MOST_CHANGED: usize = 16;
 
+/// Why a subnet is explored of which nodes have told something.
+const CHANGES: &str = "nodes have told of changes";
+
 /// How often the time until the next sweep is doubled when something goes on not answering.
 const MOST_DOUBLINGS: u32 = 8;
 
@@ -35,9 +38,9 @@ impl SubnetManager {
         }
         self.stale = false;
         let changed = std::mem::take(&mut self.changed);
-        let why = self.why.take().unwrap_or_else(|| match changed.len() {
-            0 => "what was found is not certain".to_owned(),
-            number => format!("{number} nodes have told of changes"),
+        let why = self.why.take().unwrap_or_else(|| {
+            let known = if changed.is_empty() { "what was found is not certain" } else { CHANGES };
+            known.to_owned()
         });
         self.tell_exploration(why, true);
         self.faults.0 = std::mem::take(&mut self.faults.1);
@@ -55,7 +58,7 @@ impl SubnetManager {
             && self.sweep.faults == 0
             && changed.len() <= MOST_CHANGED;
         let Some(nodes) = nodes.filter(|_| sound) else {
-            self.spoil(format!("{} nodes have told of changes", changed.len()));
+            self.spoil("nodes have told of changes, and not all is known of them");
             return self.explore(now);
         };
         self.tell_exploration(format!("{} tells of changes", self.names(&nodes)), false);

@@ -278,7 +278,7 @@ pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
             Meaning::On(key) | Meaning::Is(key, _) => {
                 let value = if let Meaning::Is(_, value) = meaning { value } else { "TRUE" };
                 let about = describe(key).unwrap_or_default();
-                let about = about.split(": TRUE or FALSE").next().unwrap_or_default();
+                let about = about.split(": ").next().unwrap_or_default();
                 format!("{about}: {value}")
             }
             Meaning::Config => {

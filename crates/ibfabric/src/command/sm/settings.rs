@@ -392,6 +392,8 @@ pub(super) fn describe(name: &str) -> Option<String> {
     let field = (key.field)(&mut settings);
     let (takes, usual) = (field.takes(), field.show());
     let about = key.about.trim_end_matches('.');
+    let about =
+        about.strip_suffix(takes.as_str()).map_or(about, |about| about.trim_end_matches(": "));
     Some(match usual.as_str() {
         NULL => format!("{about}: {takes}"),
         _ => format!("{about}: {takes}; {usual} without it"),

@@ -137,7 +137,8 @@ keys! {
         s => Switch(&mut s.inactive);
     "node_name_map_name" "Names for node GUIDs."
         s => File(&mut s.node_name_map);
-    "log_flags" "What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x40 writes the dumps."
+    "log_flags" "What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x08 steps, 0x20 datagrams; \
+                 0x40 writes the dumps."
         s => Code(&mut s.log_flags, 0xff);
     "log_file" "The log; stdout for standard output."
         s => File(&mut s.log_file);
