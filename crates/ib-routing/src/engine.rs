@@ -88,6 +88,12 @@ pub enum ParseEngineError {
          no_fallback in a list"
     )]
     Unknown(String),
+    /// A word is an engine of OpenSM that is not here.
+    #[error(
+        "`{0}` is an engine of OpenSM that is not supported here: expected minhop, updn, ftree, \
+         lash, dor or file"
+    )]
+    Elsewhere(String),
     /// A list has no engine.
     #[error("`{0}` names no routing engine: expected minhop, updn, ftree, lash, dor or file in it")]
     None(String),
@@ -97,10 +103,12 @@ impl FromStr for EngineKind {
     type Err = ParseEngineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == text)
-            .ok_or_else(|| ParseEngineError::Unknown(text.to_owned()))
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| match text {
+            "dnup" | "torus-2QoS" | "nue" | "sssp" | "dfsssp" => {
+                ParseEngineError::Elsewhere(text.to_owned())
+            }
+            _ => ParseEngineError::Unknown(text.to_owned()),
+        })
     }
 }
 

@@ -33,7 +33,10 @@ mod tables;
 pub use config::{PartEnforce, SmConfig};
 pub use configuration::Written;
 pub use fault::Fault;
-pub use manager::{PortStatus, SmCounters, SmEvent, SubnetManager, SweepReport};
+pub use manager::{
+    Exploration, LinkChange, PortChange, PortStatus, SmCounters, SmEvent, SubnetManager,
+    SweepReport,
+};
 pub use partition::Partitions;
 pub use plan::{Plan, PlanError, PlanJob, RoutingConfig};
 pub use qos::{PortQos, QosConfig, QosError};

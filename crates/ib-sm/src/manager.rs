@@ -8,6 +8,7 @@
 //! | `pace` | how much of the time administration has |
 //! | `peers` | what other managers and the ports of the subnet say unasked |
 //! | `report` | what is said of a sweep |
+//! | `changes` | what has come and gone, and why the subnet is explored |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -30,12 +31,14 @@ use crate::sa::subnet::Subnet;
 use crate::sa::{Administration, Known};
 use crate::tables::{Tables, WrittenTables};
 
+mod changes;
 mod pace;
 mod peers;
 mod report;
 mod requests;
 mod stages;
 
+pub use changes::{Exploration, LinkChange, PortChange};
 use pace::Pace;
 use report::Sweep;
 pub use report::{PortStatus, SmCounters, SmEvent, SweepReport};
@@ -73,8 +76,9 @@ pub struct SubnetManager {
     sweep: Sweep,
     /// Whether clients shall register again: nobody has brought the subnet up before.
     fresh: bool,
-    /// Whether the subnet has to be explored again.
+    /// Whether the subnet has to be explored again, and why.
     stale: bool,
+    why: Option<String>,
     /// Whether an exploration that met faults was repeated before anything was decided by it.
     looked_twice: bool,
     /// The nodes that have told of changes, by GUID: if these are few, only they are asked again.
@@ -171,6 +175,7 @@ impl SubnetManager {
             sweep: Sweep::default(),
             fresh: true,
             stale: false,
+            why: Some("the manager starts".to_owned()),
             looked_twice: false,
             changed: BTreeSet::new(),
             unsettled: false,
@@ -227,7 +232,7 @@ impl SubnetManager {
 
     /// Explores the whole subnet again, as soon as what is under way is done.
     pub fn sweep(&mut self, now: Instant) {
-        self.stale = true;
+        self.spoil("it was asked for");
         self.advance(now);
     }
 

@@ -18,7 +18,7 @@ use ib_mad::{Message, Requester, RequesterConfig, Responder, ResponderConfig, Re
 use ib_types::{Gid, Guid, Instant, QKey, Qpn};
 use ib_wire::mad::rmpp::{self, RmppFlags, RmppHeader, RmppStatus, RmppType};
 use ib_wire::mad::sa::{
-    GuidInfoRecord, InformInfo, InformInfoRecord, LifeTimeCode, LinearForwardingRecord, LinkRecord,
+    GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingRecord, LinkRecord,
     MCMemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord, PKeyTableRecord,
     PathRecord, PortInfoRecord, Record, SaHeader, ServiceRecord, SlToVlRecord, SmInfoRecord,
     SwitchInfoRecord, TraceRecord, VlArbitrationRecord,
@@ -130,24 +130,12 @@ impl Records {
 impl Administration {
     /// Starts with the groups that partitions ask for.
     pub(crate) fn new(config: &SmConfig) -> Self {
-        let mut groups = Groups::default();
-        for partition in config.partitions.all() {
-            for group in &partition.groups {
-                let life_time = LifeTimeCode(config.packet_life_time);
-                let mut group = *group;
-                if group.sl_of_partition && config.qos.is_none() {
-                    group.sl = 0;
-                }
-                // A file that names more groups than there are multicast LIDs has the first of them.
-                let _ = groups.add_of_partition(partition.key, &group, life_time);
-            }
-        }
         Self {
             responder: Responder::new(ResponderConfig::default()),
             reporter: Requester::new(RequesterConfig { tag: REPORTER, ..Default::default() }),
             services: Services::default(),
             subscriptions: Subscriptions::default(),
-            groups,
+            groups: Groups::new(config),
             queries: VecDeque::new(),
         }
     }

@@ -136,7 +136,7 @@ impl Cli {
     /// Fails with what clap says of it, which may be the help that was asked for.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Self::command();
-        let words: Vec<OsString> = words.into_iter().collect();
+        let words = sm::joined(words.into_iter().collect());
         let matches = command
             .try_get_matches_from_mut(&words)
             .map_err(|error| sim::misplaced(&mut command, &words).unwrap_or(error))?;

@@ -40,6 +40,8 @@ impl From<Verdict> for ExitCode {
 pub(crate) enum Failure {
     /// The input cannot be used; exit status 2.
     Unusable(String),
+    /// The same, and it was said already.
+    Said,
     /// Whoever read the output has gone; nothing is said.
     OutputClosed,
 }
@@ -53,6 +55,7 @@ impl Failure {
     pub(crate) fn into_message(self) -> String {
         match self {
             Self::Unusable(message) => message,
+            Self::Said => "it was said already".to_owned(),
             Self::OutputClosed => "the output is closed".to_owned(),
         }
     }
@@ -64,6 +67,7 @@ impl Failure {
                 say!("{message}");
                 ExitCode::from(2)
             }
+            Self::Said => ExitCode::from(2),
             Self::OutputClosed => ExitCode::SUCCESS,
         }
     }

@@ -169,35 +169,41 @@ fn unused_by(args: &EngineArgs, engine: EngineKind) -> Vec<&'static str> {
     unused.map(|(name, ..)| name).collect()
 }
 
-/// Reads every file that the engines' options name.
+/// Reads every file that the engines' options name; `warn` is told what had to be passed over.
 pub(crate) fn routing_options(
     subnet: &Subnet<'_>,
     args: &EngineArgs,
+    warn: &dyn Fn(String),
 ) -> Result<RoutingOptions, Failure> {
     let lfts = |path: &Option<PathBuf>| {
-        load(path.as_deref(), |name, bytes| dump::lfts::read(name, bytes, subnet, Follow::AllGuids))
+        let read =
+            |name: &str, bytes: &[u8]| dump::lfts::read(name, bytes, subnet, Follow::AllGuids);
+        load_warned(path.as_deref(), read, warn)
     };
+    let guids = |path, check: &dyn Fn(Guid) -> Result<(), &'static str>| guids(path, check, warn);
     let port_of_subnet = |guid| match subnet.find_end_port(guid) {
         Some(_) => Ok(()),
         None => Err("the GUID of a port of the subnet"),
     };
     let small = |value: u64| u8::try_from(value).expect("the command line admits small numbers");
     Ok(RoutingOptions {
-        root_guids: guids(args.root_guids.as_deref(), |guid| {
+        root_guids: guids(args.root_guids.as_deref(), &|guid| {
             let known =
                 subnet.fabric().find_guid(guid).is_some() || subnet.find_end_port(guid).is_some();
             known.then_some(()).ok_or("the GUID of a switch, host or port of the subnet")
         })?,
-        cn_guids: guids(args.cn_guids.as_deref(), port_of_subnet)?,
-        io_guids: guids(args.io_guids.as_deref(), port_of_subnet)?,
+        cn_guids: guids(args.cn_guids.as_deref(), &port_of_subnet)?,
+        io_guids: guids(args.io_guids.as_deref(), &port_of_subnet)?,
         max_reverse_hops: args.max_reverse_hops.map_or(0, small),
         quasi_ftree_indexing: args.quasi_ftree_indexing,
-        ignored_ports: lines(args.ignore_guids.as_deref(), |entry| ignored_port(subnet, entry))?,
-        guid_routing_order: lines(args.guid_routing_order.as_deref(), |entry| {
+        ignored_ports: lines(args.ignore_guids.as_deref(), warn, |entry| {
+            ignored_port(subnet, entry)
+        })?,
+        guid_routing_order: lines(args.guid_routing_order.as_deref(), warn, |entry| {
             let known = subnet.find_end_port(entry.guid);
             known.map(|_| entry.guid).ok_or_else(|| expected(entry, "a port GUID of the subnet"))
         })?,
-        port_search_order: lines(args.port_search_ordering.as_deref(), |entry| {
+        port_search_order: lines(args.port_search_ordering.as_deref(), warn, |entry| {
             let highest = highest_port(subnet, entry)?;
             let ports: Option<Vec<u8>> = entry.rest.split_whitespace().map(number).collect();
             let ports = ports.filter(|ports| {
@@ -209,7 +215,7 @@ pub(crate) fn routing_options(
             let wanted = || format!("different ports of 1 to {highest} behind the GUID");
             Ok((entry.guid, ports.ok_or_else(|| expected(entry, &wanted()))?))
         })?,
-        hop_weights: lines(args.hop_weights.as_deref(), |entry| {
+        hop_weights: lines(args.hop_weights.as_deref(), warn, |entry| {
             let highest = highest_port(subnet, entry)?;
             match words(&entry.rest)[..] {
                 [Some(port), Some(weight)] if weight > 0 && (1..=highest).contains(&port) => {
@@ -223,7 +229,7 @@ pub(crate) fn routing_options(
                 }
             }
         })?,
-        updn_ids: lines(args.ids_guids.as_deref(), |entry| {
+        updn_ids: lines(args.ids_guids.as_deref(), warn, |entry| {
             highest_port(subnet, entry)?;
             let id = entry.rest.split_whitespace().next().and_then(number);
             Ok((entry.guid, id.ok_or_else(|| expected(entry, "a number behind the GUID"))?))
@@ -238,9 +244,11 @@ pub(crate) fn routing_options(
         virtual_lanes: args.virtual_lanes.map_or(0, small),
         existing: lfts(&args.keep_lfts)?,
         file_lfts: lfts(&args.lfts)?,
-        file_hops: load(args.lid_matrix.as_deref(), |name, bytes| {
-            dump::lid_matrix::read(name, bytes, subnet)
-        })?,
+        file_hops: load_warned(
+            args.lid_matrix.as_deref(),
+            |name, bytes| dump::lid_matrix::read(name, bytes, subnet),
+            warn,
+        )?,
     })
 }
 
@@ -249,11 +257,19 @@ pub(crate) fn load<T>(
     path: Option<&Path>,
     read: impl FnOnce(&str, &[u8]) -> Result<dump::Loaded<T>, ib_topology::ParseError>,
 ) -> Result<Option<T>, Failure> {
+    load_warned(path, read, &|text| say!("{text}"))
+}
+
+fn load_warned<T>(
+    path: Option<&Path>,
+    read: impl FnOnce(&str, &[u8]) -> Result<dump::Loaded<T>, ib_topology::ParseError>,
+    warn: &dyn Fn(String),
+) -> Result<Option<T>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let name = path.display().to_string();
     let loaded = read(&name, &bytes(path)?).map_err(Failure::unusable)?;
     for note in loaded.notes {
-        say!("{name}: {note}");
+        warn(format!("{name}: {note}"));
     }
     Ok(Some(loaded.value))
 }
@@ -262,19 +278,21 @@ pub(crate) fn load<T>(
 /// discarded.
 fn guids(
     path: Option<&Path>,
-    check: impl Fn(Guid) -> Result<(), &'static str>,
+    check: &dyn Fn(Guid) -> Result<(), &'static str>,
+    warn: &dyn Fn(String),
 ) -> Result<Option<Vec<Guid>>, Failure> {
     let parse = |entry: &GuidEntry| match check(entry.guid) {
         Ok(()) => Ok(entry.guid),
         Err(wanted) => Err(format!("found {}, expected {wanted}", entry.guid)),
     };
-    path.map(|path| lines(Some(path), parse)).transpose()
+    path.map(|path| lines(Some(path), warn, parse)).transpose()
 }
 
 /// Reads a file of GUIDs with something behind each; lines that cannot be used are named and
 /// discarded.
 fn lines<T>(
     path: Option<&Path>,
+    warn: &dyn Fn(String),
     parse: impl Fn(&GuidEntry) -> Result<T, String>,
 ) -> Result<Vec<T>, Failure> {
     let Some(path) = path else { return Ok(Vec::new()) };
@@ -290,7 +308,7 @@ fn lines<T>(
     }
     discarded.sort_by_key(|&(line, _)| line);
     for (line, reason) in discarded {
-        say!("{}:{line}: {reason}; the line is discarded", path.display());
+        warn(format!("{}:{line}: {reason}; the line is discarded", path.display()));
     }
     Ok(parsed)
 }

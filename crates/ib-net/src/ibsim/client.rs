@@ -119,6 +119,7 @@ pub struct Client {
     /// Held while a control message waits for its answer.
     exchange: Mutex<()>,
     left: AtomicBool,
+    is_sm: AtomicBool,
     /// What the port itself says.
     port_guid: Option<Guid>,
 }
@@ -167,12 +168,15 @@ impl Client {
             patience: attach.patience,
             exchange: Mutex::new(()),
             left: AtomicBool::new(false),
+            is_sm: AtomicBool::new(false),
             port_guid: None,
         };
         let what = if node.is_empty() {
             "a client at the first node".to_owned()
         } else {
-            format!("a client at node {node:?}")
+            format!(
+                "a client at node {node:?}: there is no such node, or no room for one more client"
+            )
         };
         let id = client.sockets.id();
         let connect = Connect { id, queue_pair: 0, is_sm: false, node };
@@ -240,7 +244,13 @@ impl Client {
     /// # Errors
     /// As [`Client::control`].
     pub fn set_is_sm(&self, is_sm: bool) -> Result<(), ClientError> {
-        self.control(kind::SET_IS_SM, &u32::from(is_sm).to_ne_bytes()).map(drop)
+        if is_sm {
+            // Before it is certain: it is given back in any case.
+            self.is_sm.store(true, Ordering::Relaxed);
+        }
+        self.control(kind::SET_IS_SM, &u32::from(is_sm).to_ne_bytes()).map(drop)?;
+        self.is_sm.store(is_sm, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Asks for the upper half of the port's GIDs and for its GUID.
@@ -296,11 +306,19 @@ impl Client {
         batch::send(self.data(), requests)
     }
 
-    /// Says goodbye to the server, once; for a client that is never dropped. Nothing can be sent
-    /// afterwards.
+    /// Gives back the duty of a subnet manager and says goodbye to the server, once; for a client that
+    /// is never dropped. Nothing can be sent afterwards.
     pub fn leave(&self) {
         if self.sockets.is_attached() && !self.left.swap(true, Ordering::Relaxed) {
             let _turn = self.exchange.lock().unwrap_or_else(PoisonError::into_inner);
+            // ibsim does not take the duty from a client that leaves: its port would go on saying that
+            // there is a manager, whom the others ask in vain.
+            if self.is_sm.swap(false, Ordering::Relaxed) {
+                let duty = Control::new(self.number, kind::SET_IS_SM, &0_u32.to_ne_bytes());
+                if self.sockets.say(&duty.to_bytes()).is_ok() {
+                    let _ = self.sockets.hear(&mut [0; Control::LENGTH], GOODBYE);
+                }
+            }
             let goodbye = Control::new(self.number, kind::DISCONNECT, &[]).to_bytes();
             // A server that has gone need not be told.
             if self.sockets.say(&goodbye).is_ok() {

@@ -56,11 +56,18 @@ fn range(mut line: Line<'_>) -> Result<Option<Range>, Fault> {
     let guid = Guid(line.hexadecimal("a port GUID", u64::MAX)?);
     line.skip_blanks();
     let max = u64::from(Lid::MAX_UNICAST);
-    let first = line.number("the first LID", 0, max)? as u16;
+    let what = named(line, "the first LID", "the first LID, 0x0 to 0xbfff");
+    let first = line.number(what, 0, max)? as u16;
     line.skip_blanks();
-    let last = line.number("the last LID", 0, max)? as u16;
+    let what = named(line, "the last LID", "the last LID, 0x0 to 0xbfff");
+    let last = line.number(what, 0, max)? as u16;
     line.end("the end of the line")?;
     Ok(Some((guid, (first, last))))
+}
+
+/// Returns the second name of a number in hexadecimal digits, else the first one.
+fn named<'n>(mut line: Line<'_>, decimal: &'n str, hexadecimal: &'n str) -> &'n str {
+    if line.demand("0x").is_ok() { hexadecimal } else { decimal }
 }
 
 /// Writes `opensm-ftree-ca-order.dump`: LID and node description in routing order; dummies fill

@@ -135,6 +135,10 @@ fn malformed_lists_are_refused_with_their_place() {
     let error =
         |result: Result<(), ib_topology::ParseError>| result.expect_err("refused").to_string();
     let guid2lid = |text: &str| error(lists::read_guid2lid("g", text.as_bytes()).map(|_| ()));
+    assert_eq!(
+        guid2lid("0x1 0xffff 2\n"),
+        "g:1:5: found `0xffff`, expected the first LID, 0x0 to 0xbfff"
+    );
     assert_eq!(guid2lid("0x1 2 c000\n"), "g:1:7: found `c000`, expected the last LID, 0 to 49151");
     assert_eq!(
         guid2lid("0x1 2 2\n0x1 3 3\n"),

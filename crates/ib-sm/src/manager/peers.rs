@@ -63,7 +63,11 @@ impl SubnetManager {
             });
             match at {
                 Some(guid) => _ = self.changed.insert(guid),
-                None => self.search_soon(now),
+                None => {
+                    let lid = notice.issuer_lid;
+                    let why = format!("trap {} from LID {lid}, which nobody has", notice.trap.0);
+                    self.search_soon(now, why);
+                }
             }
         }
         self.counters.traps += 1;
@@ -72,10 +76,9 @@ impl SubnetManager {
     }
 
     /// Has everything explored because of a port that nobody knows: at once, but not again and again.
-    fn search_soon(&mut self, now: Instant) {
+    fn search_soon(&mut self, now: Instant, why: String) {
         if now >= self.search_from {
-            self.stale = true;
-            return;
+            return self.spoil(why);
         }
         self.unsettled = true;
         if let Stage::Idle { next } = &mut self.stage {
@@ -110,6 +113,7 @@ impl SubnetManager {
                 self.cache = None;
                 self.fresh = true;
                 self.become_state(SmState::MASTER);
+                self.why = Some("another manager hands the subnet over".to_owned());
                 self.explore(now);
             }
             Told::Disable => {
@@ -118,6 +122,7 @@ impl SubnetManager {
             }
             Told::Standby => {
                 self.become_state(SmState::DISCOVERING);
+                self.why = Some("the master says so".to_owned());
                 self.explore(now);
             }
             Told::Discover => self.search(now),
@@ -131,6 +136,7 @@ impl SubnetManager {
         self.written = WrittenTables::new();
         self.cache = None;
         self.fresh = true;
+        self.why = Some("the master is to be found".to_owned());
         self.explore(now);
     }
 
@@ -151,6 +157,9 @@ impl SubnetManager {
         }
         let info = result.ok().filter(|answer| answer.status().is_ok());
         let info = info.and_then(|answer| answer.mad().attribute::<SmInfo>());
+        if let Some(info) = info {
+            self.found.managers.insert(from, info);
+        }
         *waiting = false;
         *next = now + self.config.sminfo_polling_timeout;
         match info {
@@ -173,6 +182,9 @@ impl SubnetManager {
     pub(super) fn handed(&mut self, now: Instant, to: Place, result: &Result<Message, Failure>) {
         let accepted = result.as_ref().is_ok_and(|answer| answer.status().is_ok());
         if accepted {
+            if let Some(info) = self.found.managers.get_mut(&to) {
+                info.state = SmState::MASTER;
+            }
             self.stand_by(now, to);
         } else {
             // Somebody has to manage the subnet.

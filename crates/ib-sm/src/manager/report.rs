@@ -10,7 +10,7 @@ use ib_topology::Fabric;
 use ib_types::{Guid, Instant, NodeKind};
 use ib_wire::mad::sm::{MulticastForwardingBlock, Notice, PortInfo, SmInfo, SmState};
 
-use super::{Stage, SubnetManager};
+use super::{Exploration, LinkChange, PortChange, Stage, SubnetManager};
 use crate::configuration::Written;
 use crate::fault::{Fault, PortName};
 use crate::partition::Partitions;
@@ -32,6 +32,12 @@ pub enum SmEvent {
     State(SmState),
     /// A port has told of something.
     Trap(Box<Notice>),
+    /// The subnet is explored.
+    Exploration(Exploration),
+    /// A port with LIDs has come or gone, as the subnet was brought up.
+    Port(Box<PortChange>),
+    /// A link has come or gone, of a subnet that was up before.
+    Link(Box<LinkChange>),
 }
 
 /// How often a manager has done what since it started.
@@ -223,9 +229,11 @@ impl SubnetManager {
         ports
     }
 
-    /// Has other partitions from the next sweep on. Their groups stay those of the start.
+    /// Has other partitions from the next sweep on. Groups that are new are there at once;
+    /// those that no partition asks for any more go with their last member.
     pub fn set_partitions(&mut self, partitions: Partitions) {
         self.config.partitions = partitions;
+        self.administration.set_partitions(&self.config);
     }
 
     /// Has LIDs assigned in another way from the next sweep on.

@@ -106,7 +106,11 @@ impl SubnetManager {
                 let top = known.switch.map(|switch| switch.linear_fdb_top);
                 // A switch with another highest LID was reset or is managed by somebody else.
                 match info.filter(|info| top == Some(info.linear_fdb_top)) {
-                    None => self.stale = true,
+                    None => {
+                        let what = "does not answer as it did: it was reset, or has gone";
+                        let why = format!("{} {what}", self.names(&[node]));
+                        self.spoil(why);
+                    }
                     Some(info) if info.port_state_change => _ = self.changed.insert(guid),
                     Some(_) => {}
                 }
@@ -115,15 +119,16 @@ impl SubnetManager {
                 *waiting -= 1;
                 let read = result.ok().and_then(|answer| answer.mad().attribute());
                 let Some(LinearForwardingBlock { ports }) = read else {
-                    self.stale = true;
-                    return;
+                    let why = format!("{} does not answer", self.names(&[node]));
+                    return self.spoil(why);
                 };
                 let found = &*context.found;
                 let table = context.tables.entry(found.node(node).info.node_guid).or_default();
                 if table.block(block.into()).is_some_and(|known| *known != ports) {
                     table.set(block.into(), &ports);
                     let at = PortName { port: None, ..found.name(node.at(0)) };
-                    self.stale = true;
+                    let why = format!("the table of {} was changed", self.names(&[node]));
+                    self.spoil(why);
                     self.report(vec![Fault::TableChanged { at, block }]);
                 }
             }

@@ -22,6 +22,9 @@ use crate::tables::SwitchTable;
 /// The most nodes that are asked again by themselves; when more have changed, everything is explored.
 const MOST_CHANGED: usize = 16;
 
+/// Why a subnet is explored of which nodes have told something.
+const CHANGES: &str = "nodes have told of changes";
+
 /// How often the time until the next sweep is doubled when something goes on not answering.
 const MOST_DOUBLINGS: u32 = 8;
 
@@ -40,7 +43,12 @@ impl SubnetManager {
         }
         self.stale = false;
         self.search_from = now + SEARCH_PAUSE;
-        self.changed.clear();
+        let changed = std::mem::take(&mut self.changed);
+        let why = self.why.take().unwrap_or_else(|| {
+            let known = if changed.is_empty() { "what was found is not certain" } else { CHANGES };
+            known.to_owned()
+        });
+        self.tell_exploration(why, true);
         self.faults.0 = std::mem::take(&mut self.faults.1);
         self.sweep = Sweep::start(now, &self.requester.counters());
         self.stage = Stage::Discovering(Box::new(Discovery::new()));
@@ -55,7 +63,11 @@ impl SubnetManager {
             && !self.unsettled
             && self.sweep.faults == 0
             && changed.len() <= MOST_CHANGED;
-        let Some(nodes) = nodes.filter(|_| sound) else { return self.explore(now) };
+        let Some(nodes) = nodes.filter(|_| sound) else {
+            self.spoil("nodes have told of changes, and not all is known of them");
+            return self.explore(now);
+        };
+        self.tell_exploration(format!("{} tells of changes", self.names(&nodes)), false);
         self.faults.0 = std::mem::take(&mut self.faults.1);
         self.sweep = Sweep::start(now, &self.requester.counters());
         self.counters.followed += 1;
@@ -81,11 +93,15 @@ impl SubnetManager {
             }
         }
         self.doubtful.clear();
-        let unsure = std::mem::take(&mut self.unsettled)
-            || self.state != SmState::MASTER
-            || left.is_empty()
-            || self.sweep.faults > 0;
-        self.stale |= unsure;
+        let doubts = [
+            (std::mem::take(&mut self.unsettled), "the last one left something undone"),
+            (self.state != SmState::MASTER, "there is no master yet"),
+            (left.is_empty(), "no switch is known"),
+            (self.sweep.faults > 0, "the last one met faults"),
+        ];
+        if let Some((_, why)) = doubts.into_iter().find(|&(doubt, _)| doubt) {
+            self.spoil(why);
+        }
         self.stage = Stage::Looking { left, waiting: 0 };
     }
 
@@ -130,6 +146,7 @@ impl SubnetManager {
         // Who does not manage yet and could not see everything may have missed who does.
         let blind = self.state != SmState::MASTER && !faults.is_empty();
         if failed || blind && !std::mem::replace(&mut self.looked_twice, true) {
+            self.spoil("the last one did not see everything");
             return self.explore(now);
         }
         self.looked_twice = false;
@@ -235,7 +252,9 @@ impl SubnetManager {
         let Stage::Grouping(configuration) = stage else { unreachable!("just seen") };
         let (_, _, faults, incomplete) = configuration.finish();
         self.report(faults);
-        self.stale |= incomplete;
+        if incomplete {
+            self.spoil("multicast tables were not written");
+        }
         self.rest(now);
     }
 
@@ -269,6 +288,7 @@ impl SubnetManager {
         let lid = subnet.base_lid(own).unwrap_or(0);
         let manager = (lid, Gid::new(subnet.prefix, self.guid));
         let last = self.subnet.take();
+        self.tell_changes(last.as_deref(), &subnet);
         let has = |subnet: &Subnet, guid| subnet.by_guid(guid).is_some();
         if let Some(last) = &last {
             for place in last.end_ports().filter(|&at| !has(&subnet, last.found.port(at).guid)) {

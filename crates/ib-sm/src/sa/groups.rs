@@ -10,6 +10,7 @@ use ib_wire::mad::sa::{
 use ib_wire::mad::sm::{MtuCode, MulticastForwardingBlock};
 
 use super::records::Query;
+use crate::config::SmConfig;
 use crate::partition;
 
 /// The last multicast LID; 0xffff is permissive.
@@ -496,6 +497,55 @@ impl Groups {
         self.by_lid.insert(mlid, mgid);
         self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: true });
         Ok(())
+    }
+}
+
+impl super::Administration {
+    /// Has the groups of other partitions: makes those that are missing; those that no partition asks
+    /// for any more go with their last member.
+    pub(crate) fn set_partitions(&mut self, config: &SmConfig) {
+        let asked = of_partitions(config);
+        let wanted: BTreeSet<Gid> = asked.iter().map(|(_, group)| group.mgid).collect();
+        let groups = &mut self.groups;
+        let kept = groups.by_gid.iter().filter(|(gid, group)| group.stays && !wanted.contains(gid));
+        for gid in kept.map(|(&gid, _)| gid).collect::<Vec<_>>() {
+            groups.by_gid.get_mut(&gid).expect("just seen").stays = false;
+            groups.delete_if_left(gid);
+        }
+        groups.add_of_partitions(&asked, config);
+    }
+}
+
+/// Returns the groups that partitions ask for, with the P_Keys of these.
+fn of_partitions(config: &SmConfig) -> Vec<(u16, partition::Group)> {
+    let all = config.partitions.all().iter();
+    let groups = all.flat_map(|it| it.groups.iter().map(|&group| (it.key, group)));
+    let with_level = |(key, group): (u16, partition::Group)| {
+        let sl = if group.sl_of_partition && config.qos.is_none() { 0 } else { group.sl };
+        (key, partition::Group { sl, ..group })
+    };
+    groups.map(with_level).collect()
+}
+
+impl Groups {
+    /// Starts with the groups that partitions ask for.
+    pub(super) fn new(config: &SmConfig) -> Self {
+        let mut groups = Self::default();
+        groups.add_of_partitions(&of_partitions(config), config);
+        groups
+    }
+
+    fn add_of_partitions(&mut self, asked: &[(u16, partition::Group)], config: &SmConfig) {
+        for (key, group) in asked {
+            match self.by_gid.get_mut(&group.mgid) {
+                Some(known) => known.stays = true,
+                None => {
+                    let life_time = LifeTimeCode(config.packet_life_time);
+                    // A file that names more groups than there are multicast LIDs has the first of them.
+                    let _ = self.add_of_partition(*key, group, life_time);
+                }
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ib_link::{Datagram, Incoming, Remote};
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, RoutingConfig, SmConfig};
 use ib_types::{PKey, Qpn};
-use ib_wire::mad::sa::{ComponentMask, InformInfo, NodeRecord, SaNotice};
+use ib_wire::mad::sa::{ComponentMask, InformInfo, MCMemberRecord, NodeRecord, SaNotice};
 use ib_wire::mad::sm::{Notice, PortState, SlToVl, TrapNumber, VlArbitration};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId};
@@ -291,6 +291,37 @@ fn many_records_arrive_whole() {
     let nodes = lab.sim.node_ids().count();
     assert_eq!(answer.records::<NodeRecord>().count(), nodes);
     assert!(answer.is_reassembled(), "{nodes} records are more than a datagram holds");
+}
+
+#[test]
+fn the_broadcast_group_of_a_new_partition_comes_and_goes_with_it() {
+    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
+    let mut asker = lab.asker(3);
+    let all = (Method::GET_TABLE, ComponentMask::of(&[]));
+    let mut keys = |lab: &mut Lab, text: &str| {
+        let partitions = Partitions::read("p", text.as_bytes()).expect("partitions");
+        lab.stations[0].manager.set_partitions(partitions);
+        let answer = lab.ask_records(&mut asker, all, &MCMemberRecord::zeroed());
+        answer.records::<MCMemberRecord>().map(|it| it.p_key.0).collect::<Vec<_>>()
+    };
+    let default = "Default=0x7fff, ipoib : ALL=full ;\n";
+    assert_eq!(keys(&mut lab, default), [0xffff]);
+    assert_eq!(keys(&mut lab, &format!("{default}a=0x10, ipoib : ALL=full ;\n")), [0x8010, 0xffff]);
+    assert_eq!(keys(&mut lab, &format!("{default}b=0x11 : ALL=full ;\n")), [0xffff]);
+}
+
+#[test]
+fn it_is_told_why_a_subnet_is_explored_and_what_has_changed() {
+    let mut lab = up("torus 3x3 hosts=1", SmConfig::default());
+    let first = std::mem::take(&mut lab.stations[0].changes);
+    assert_eq!(first.len(), 1 + 18, "{first:?}");
+    assert_eq!(first[0], "explored: the manager starts");
+    let name = lab.sim.node_name(lab.sim.place(lab.host(6)).0).to_owned();
+    lab.command(&format!("power \"{name}\" off"));
+    lab.run_for(Duration::from_secs(5));
+    let changes = std::mem::take(&mut lab.stations[0].changes);
+    assert!(changes[0].ends_with(" tells of changes"), "{changes:?}");
+    assert_eq!(changes[1..], ["port false", "link false"], "{changes:?}");
 }
 
 #[test]

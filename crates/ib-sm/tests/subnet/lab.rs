@@ -48,6 +48,8 @@ pub(crate) struct Station {
     pub(crate) refusals: Vec<String>,
     pub(crate) warnings: Vec<String>,
     pub(crate) traps: usize,
+    /// What it says of explorations, ports and links.
+    pub(crate) changes: Vec<String>,
     client: ClientId,
     port: PortId,
 }
@@ -137,6 +139,7 @@ impl Lab {
             refusals: Vec::new(),
             warnings: Vec::new(),
             traps: 0,
+            changes: Vec::new(),
             client,
             port,
         });
@@ -319,6 +322,11 @@ impl Lab {
                         SmEvent::SubnetUp(report) => station.reports.push(*report),
                         SmEvent::State(state) => station.states.push(state),
                         SmEvent::Trap(_) => station.traps += 1,
+                        SmEvent::Exploration(it) => {
+                            station.changes.push(format!("explored: {}", it.why));
+                        }
+                        SmEvent::Port(it) => station.changes.push(format!("port {}", it.is_new)),
+                        SmEvent::Link(it) => station.changes.push(format!("link {}", it.is_new)),
                         _ => {}
                     }
                 }

@@ -47,13 +47,24 @@ pub(crate) struct Given {
     pub(crate) value: OsString,
 }
 
-const ENGINE: &str = "it belongs to a routing engine that is not here: the engines are minhop, updn, \
+pub(crate) const ENGINE: &str = "it belongs to a routing engine that is not here: the engines are minhop, updn, \
                       ftree, lash, dor and file";
-const SA_FILE: &str = "subnet administration is not loaded from files: clients register again";
-const CONGESTION: &str = "congestion control is not configured";
-const PERFMGR: &str =
+pub(crate) const SA_FILE: &str =
+    "subnet administration is not loaded from files: clients register again";
+pub(crate) const CONGESTION: &str = "congestion control is not configured";
+pub(crate) const PERFMGR: &str =
     "counters are collected with --perf-interval S and served with --metrics-port N";
-const QOS_POLICY: &str = "service levels come from the routing engine and the partitions";
+pub(crate) const QOS_POLICY: &str =
+    "service levels come from the routing engine and the partitions";
+
+pub(crate) const PREFIX_ROUTES: &str = "paths lead to no other subnet";
+pub(crate) const ONE_LID_EACH: &str = "every multicast group has a LID of its own";
+pub(crate) const MESHES: &str = "lash takes meshes as they are";
+pub(crate) const NO_SYSLOG: &str = "nothing is written to the system's log";
+pub(crate) const NO_CONSOLE: &str = "`ibfabric sm ctl` asks a running manager";
+pub(crate) const NO_PLUGINS: &str = "there are no plugins";
+pub(crate) const OTHER_MANAGERS: &str = "other managers cannot be ignored here";
+pub(crate) const MULTICAST: &str = "multicast cannot be switched off";
 
 const KNOWN: &[Known] = {
     use Meaning::{
@@ -88,7 +99,7 @@ const KNOWN: &[Known] = {
         Known(' ', "cc_key", true, Refused(CONGESTION)),
         Known('n', "maxsmps", true, Key("max_wire_smps")),
         Known('q', "console", true, Console),
-        Known('C', "console-port", true, Refused("`ibfabric sm ctl` asks a running manager")),
+        Known('C', "console-port", true, Refused(NO_CONSOLE)),
         Known('V', "V", false, Everything),
         Known('h', "help", false, Help),
         Known('?', "help", false, Help),
@@ -117,21 +128,16 @@ const KNOWN: &[Known] = {
         Known('I', "inactive", false, On("sm_inactive")),
         Known(' ', "perfmgr", false, Refused(PERFMGR)),
         Known(' ', "perfmgr_sweep_time_s", true, Refused(PERFMGR)),
-        Known(' ', "prefix_routes_file", true, Refused("paths lead to no other subnet")),
-        Known(
-            ' ',
-            "consolidate_ipv6_snm_req",
-            false,
-            Refused("every multicast group has a LID of its own"),
-        ),
-        Known(' ', "do_mesh_analysis", false, Refused("lash takes meshes as they are")),
+        Known(' ', "prefix_routes_file", true, Refused(PREFIX_ROUTES)),
+        Known(' ', "consolidate_ipv6_snm_req", false, Refused(ONE_LID_EACH)),
+        Known(' ', "do_mesh_analysis", false, Refused(MESHES)),
         Known(' ', "lash_start_vl", true, Key("lash_start_vl")),
         Known(' ', "sm_sl", true, Key("sm_sl")),
         Known(' ', "nue_max_num_vls", true, Refused(ENGINE)),
         Known(' ', "retries", true, Key("transaction_retries")),
         Known(' ', "torus_config", true, Refused(ENGINE)),
         Known(' ', "guid_routing_order_no_scatter", false, On("guid_routing_order_no_scatter")),
-        Known(' ', "log_prefix", true, Refused("nothing is written to the system's log")),
+        Known(' ', "log_prefix", true, Refused(NO_SYSLOG)),
         Known(' ', "subnet_prefix", true, Key("subnet_prefix")),
         Known(' ', "dump_files_dir", true, Key("dump_files_dir")),
         Known('J', "pidfile", true, PidFile),
@@ -255,8 +261,9 @@ fn cluster(
     Ok(())
 }
 
-/// Returns what `--help` prints.
-pub(crate) fn help() -> String {
+/// Returns what `--help` prints; `describe` says what a key of the configuration file means, what it
+/// takes, and what it is when nobody says.
+pub(crate) fn help(describe: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = "ibfabric under OpenSM's name: a subnet manager with OpenSM's command line.\n\
                     Usage: opensm [OPTIONS]\n\n"
         .to_owned();
@@ -267,13 +274,22 @@ pub(crate) fn help() -> String {
         let letter = if *short == ' ' { "    ".to_owned() } else { format!("-{short}, ") };
         let value = if *has_value { " <value>" } else { "" };
         let about = match meaning {
-            Meaning::Key(key) => format!("the key {key} of the configuration file"),
-            Meaning::On(key) => format!("{key} TRUE"),
-            Meaning::Is(key, value) => format!("{key} {value}"),
-            Meaning::Config => "the configuration file".to_owned(),
-            Meaning::CreateConfig => "write a configuration file, and end".to_owned(),
+            Meaning::Key(key) => describe(key).unwrap_or_else(|| format!("the key {key}")),
+            Meaning::On(key) | Meaning::Is(key, _) => {
+                let value = if let Meaning::Is(_, value) = meaning { value } else { "TRUE" };
+                let about = describe(key).unwrap_or_default();
+                let about = about.split(": ").next().unwrap_or_default();
+                format!("{about}: {value}")
+            }
+            Meaning::Config => {
+                "the configuration file; /etc/opensm/opensm.conf without it, if it is there"
+                    .to_owned()
+            }
+            Meaning::CreateConfig => {
+                "write a configuration file with what the other options say, and end".to_owned()
+            }
             Meaning::Once => "end when the subnet is up".to_owned(),
-            Meaning::Verbose => "log more; may be repeated".to_owned(),
+            Meaning::Verbose => "log more, 0x04 first; may be repeated".to_owned(),
             Meaning::Everything => "log everything".to_owned(),
             Meaning::Debug => "1 or 2: both are so anyway".to_owned(),
             Meaning::Console => "off".to_owned(),
@@ -282,8 +298,12 @@ pub(crate) fn help() -> String {
             Meaning::PidFile => "write the number of the process to a file".to_owned(),
             Meaning::CacheDir => "the directory of guid2lid and its like".to_owned(),
             Meaning::Socket => "the name of the socket of `ibfabric sm ctl`".to_owned(),
-            Meaning::MetricsPort => "serve metrics on this port of the loopback device".to_owned(),
-            Meaning::PerfInterval => "seconds between two collections of counters".to_owned(),
+            Meaning::MetricsPort => {
+                "serve metrics on this port of the loopback device, 1 to 65535".to_owned()
+            }
+            Meaning::PerfInterval => {
+                "seconds between two collections of counters, 1 to 86400".to_owned()
+            }
             Meaning::Ibsim => {
                 "manage the fabric of a simulator, by the name of its sockets".to_owned()
             }

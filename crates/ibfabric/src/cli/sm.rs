@@ -1,5 +1,6 @@
 //! The command line of `sm`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -68,11 +69,12 @@ pub struct ServeArgs {
     /// Where the subnet is.
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// The GUID of the port to manage from, where --umad names none.
+    /// The GUID of the port to manage from, where --umad names none. With --ibsim it has to be that of
+    /// the node.
     #[arg(short = 'g', long, value_name = "GUID")]
     pub guid: Option<Guid>,
-    /// Waits, on a real port, when another manager is the master, and takes over when it fails; the
-    /// manager ends without it.
+    /// Waits when another manager is the master, and takes over when that one fails. Without it a
+    /// manager of a real port, or with --once, ends with exit status 2.
     #[arg(long)]
     pub standby: bool,
     /// OpenSM's configuration file; options prevail over it. On a real port
@@ -100,7 +102,8 @@ pub struct ServeArgs {
     /// Refuses routes with credit loops also when the subnet is brought up first.
     #[arg(long)]
     pub refuse_credit_loops: bool,
-    /// Sets up lanes: service levels on lanes, and the lanes' turns.
+    /// Sets up lanes: service levels on lanes, and the lanes' turns. lash needs it to be free of
+    /// deadlocks.
     #[arg(short = 'Q', long)]
     pub qos: bool,
     /// Who may talk to whom, as OpenSM's partition file has it; all ports are full members of the
@@ -156,11 +159,11 @@ pub struct ServeArgs {
     /// The size in MB at which the log begins anew.
     #[arg(short = 'L', long, alias = "log_limit", value_name = "MB", help_heading = "Files")]
     pub log_limit: Option<u32>,
-    /// What is logged: 0x01 errors, 0x02 what happens, 0x04 more; 0x40 writes all dumps. 0x03 without
-    /// it.
+    /// What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x08 what the manager is doing, 0x20
+    /// every datagram; 0x40 writes all dumps. 0x03 without it; 0 logs nothing at all.
     #[arg(short = 'D', long, value_name = "FLAGS", help_heading = "Files")]
     pub log_flags: Option<String>,
-    /// Logs more.
+    /// Logs more: -v 0x04 as well, -vv 0x08, -vvv 0x20.
     #[arg(short = 'v', long, action = clap::ArgAction::Count, help_heading = "Files")]
     pub verbose: u8,
     /// Writes OpenSM's dump files into this directory whenever the subnet is up.
@@ -203,12 +206,32 @@ pub struct PlaceArgs {
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true,
         default_missing_value = "", group = "place")]
     pub ibsim: Option<String>,
-    /// The node of the simulator to manage from; its first without it, or `SIM_HOST`.
-    #[arg(long, value_name = "NODE", requires = "ibsim")]
+    /// The node of the simulated fabric to manage from; its first without it, or, with --ibsim,
+    /// `SIM_HOST`.
+    #[arg(long, value_name = "NODE", conflicts_with = "umad")]
     pub node: Option<String>,
     /// A port of an adapter of this machine, such as `mlx5_0:1`; without a name the first that has a
     /// link.
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "",
         group = "place")]
     pub umad: Option<String>,
+}
+
+/// Joins `--ibsim` of `sm` with a name that stands behind it as a word of its own: clap would take that
+/// for a subcommand.
+pub(super) fn joined(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_none_or(|word| word != "sm") {
+        return words;
+    }
+    let names_one = |pair: &[OsString]| {
+        let is_name = !["ctl", "help"].iter().any(|other| pair[1] == *other)
+            && !pair[1].as_encoded_bytes().starts_with(b"-");
+        pair[0] == "--ibsim" && is_name
+    };
+    if let Some(at) = words.windows(2).position(names_one) {
+        let name = words.remove(at + 1);
+        words[at].push("=");
+        words[at].push(name);
+    }
+    words
 }

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
     let start = Instant::now();
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
-    let options = input::routing_options(&subnet, &args.routing.engines)?;
+    let options = input::routing_options(&subnet, &args.routing.engines, &|text| say!("{text}"))?;
     ms.load = milliseconds(start);
 
     progress.next("routing");

@@ -47,7 +47,15 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
         Some(port) => Address::Port(port),
         None => Address::Name(args.socket.clone()),
     };
-    let server = Server::bind(address).map_err(Failure::unusable)?;
+    let server = Server::bind(address).map_err(|error| {
+        let is_named = std::env::var("IBSIM_SOCKNAME").is_ok_and(|name| name == args.socket);
+        let hint = if is_named && args.port.is_none() {
+            "; IBSIM_SOCKNAME in the environment names it, --socket names another one"
+        } else {
+            ""
+        };
+        Failure::Unusable(format!("{error}{hint}"))
+    })?;
     serve::Serving::new(sim, addresses, server, args, &conditions)?.run(output)
 }
 

@@ -7,6 +7,7 @@
 //! | `place` | the port that the subnet is managed from |
 //! | `drive` | the loop that joins manager and port |
 //! | `daemon` | the manager with everything around it |
+//! | `events` | what the log says of the fabric |
 //! | `planner` | the thread that plans |
 //! | `log`, `cache`, `dump`, `files` | what is written where OpenSM's users look |
 //! | `shared`, `console`, `ctl`, `metrics` | what is shown to those who ask |
@@ -32,6 +33,7 @@ mod ctl;
 mod daemon;
 mod drive;
 mod dump;
+mod events;
 mod files;
 mod log;
 mod metrics;
@@ -75,9 +77,10 @@ pub(crate) fn hosted(
 ) -> Result<Daemon, Failure> {
     let request = Request::for_fabric(engines, name);
     let shared = shared::Shared::new(alarm.bell());
-    drive::serve(&request, &shared)?;
-    let config = request.settings.config()?;
-    Daemon::new(&request, config, guid, now, Some(alarm.bell()), shared)
+    let log = daemon::open_log(&request)?;
+    drive::serve(&request, &shared, &log)?;
+    let config = request.settings.config(&log)?;
+    Daemon::new(&request, config, guid, now, Some(alarm.bell()), shared, log)
 }
 
 fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
@@ -89,6 +92,7 @@ fn answer(asked: Asked, out: &mut Output) -> Result<Verdict, Failure> {
         }
         Asked::Create(path, settings) => {
             conf::write(&path, &settings)?;
+            writeln!(out, "wrote the configuration file {}", path.display())?;
             Ok(Verdict::Good)
         }
     }

@@ -17,6 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Ends a process when a test ends.
 pub(crate) struct Killed(Child);
 
+impl Killed {
+    /// Ends it now.
+    pub(crate) fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Killed {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -114,6 +122,15 @@ impl Daemon {
             let output = self.ctl(&["status", "--format", "json"]);
             let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
             status["sweeps"].as_u64() >= Some(sweeps) && status["activity"] == "idle"
+        });
+    }
+
+    /// Waits until the manager is in a state.
+    pub(crate) fn is_in(&self, state: &str) {
+        wait_for(state, || {
+            let output = self.ctl(&["status", "--format", "json"]);
+            let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            status["state"] == state
         });
     }
 

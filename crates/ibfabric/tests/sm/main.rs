@@ -1,6 +1,7 @@
 //! The daemon around the subnet manager, run as its users run it.
 
 mod lab;
+mod start;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -167,12 +168,12 @@ fn the_program_is_opensm_by_its_name() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
-    fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nperfmgr TRUE\n").expect("written");
+    fs::write(lab.path("conf"), "lmc 1\nlog_file stdout\nfdr10 2\n").expect("written");
     let ibsim = format!("--ibsim={}", lab.socket);
     let (status, output, errors) = run(&["-F", "conf", "-once", "-Rminhop", "-D0x43", &ibsim]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(output.contains(" 0x02 -> SUBNET UP\n"), "{output}");
-    assert!(errors.contains("ignored, as there is no such thing here: perfmgr\n"), "{errors}");
+    assert!(errors.contains("conf:3: fdr10: ignored: OpenSM knows it"), "{errors}");
     assert!(file(&lab, "c/guid2lid").contains(" 0x0002 0x0003\n"));
     for name in ["opensm-subnet.lst", "opensm.fdbs", "opensm.mcfdbs"] {
         assert!(lab.path("t").join(name).exists(), "{name}");
@@ -190,7 +191,11 @@ fn the_program_is_opensm_by_its_name() {
         (&["--perfmgr"], "--perfmgr: is not supported: "),
         (&["-l", "9"], "--lmc: found `9`, expected a number of 0 to 7"),
         (&["-foo=", "--lo"], "--lo: which of --log_file, --log_limit, --log_prefix?"),
-        (&["-F", "none"], "cannot read none: "),
+        (&["--metrics-port", "99999"], "found `99999`, expected a number of 1 to 65535"),
+        (&["--sm_sl", "3"], "--sm_sl: found `3`, expected 0"),
+        (&["-F", "none"], "--config: cannot read none: "),
+        (&["-d", "10"], "--debug: 10: there is no mode for tests"),
+        (&["-R", "nue"], "`nue` is an engine of OpenSM that is not supported here"),
     ] {
         let (status, output, errors) = run(words);
         assert_eq!((status, output.as_str()), (Some(2), ""), "{words:?}");
@@ -202,7 +207,14 @@ fn the_program_is_opensm_by_its_name() {
     let expected = "conf:3: sweep_interval: found `never`, expected a number of 0 to 86400\n";
     assert_eq!(errors, format!("ibfabric: {expected}"));
     // A file that is written can be read.
-    assert_eq!(run(&["-c", "new", "-p", "3"]).0, Some(0));
+    let (status, output, _) = run(&["-c", "new", "-p", "3"]);
+    assert_eq!((status, output.as_str()), (Some(0), "wrote the configuration file new\n"));
+    // The port that there is can be asked for.
+    let (status, _, errors) = run(&["-g", "0", &ibsim]);
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("0x0002c90000100001 node "), "{errors}");
+    let (_, output, _) = run(&["--help"]);
+    assert!(output.contains("2^N LIDs for every port of an adapter: a number of 0 to 7; 0"));
     assert!(file(&lab, "new").contains("\nsm_priority 3\n"));
     assert_eq!(run(&["-F", "new", "-o", "-f", "log", "--dump_files_dir", "t", &ibsim]).0, Some(0));
 }
@@ -225,6 +237,8 @@ fn partitions_are_read_again() {
     fs::write(lab.path("p"), "Default=nonsense\n").expect("written");
     daemon.ask(&["sweep"]);
     daemon.is_up(4);
+    let rejected = daemon.ask(&["status"])["rejected"].clone();
+    assert!(rejected.as_str().is_some_and(|why| why.starts_with("--pconfig: p:1:")), "{rejected}");
     daemon.end();
     let log = file(&lab, "log");
     assert!(log.contains("; the partitions stay as they were\n") && log.contains("p:1:"), "{log}");

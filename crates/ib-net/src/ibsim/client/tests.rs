@@ -253,3 +253,15 @@ fn what_fails_says_where() {
     assert!(matches!(link.port(), Err(LinkError::Closed { .. })));
     assert!(link.now() > Moment::ZERO);
 }
+
+#[test]
+fn a_manager_that_leaves_gives_its_duty_back() {
+    let name = unique("duty");
+    let simulator = Simulator::new(Address::Name(name.clone()));
+    let attach = Attach { is_sm: true, ..Attach::new(ServerAddress::Name(name)) };
+    let client = Client::attach(&attach).expect("it attaches");
+    assert!(simulator.managed.load(Ordering::Relaxed));
+    drop(client);
+    assert!(!simulator.managed.load(Ordering::Relaxed));
+    simulator.stop();
+}

@@ -66,7 +66,8 @@ impl Manager {
             for news in news {
                 match news {
                     News::Up(_) => self.was_up = true,
-                    News::NoPlan(why) if !self.was_up => return Err(Failure::Unusable(why)),
+                    // It was logged, which is said on standard error here.
+                    News::NoPlan(_) if !self.was_up => return Err(Failure::Said),
                     News::NoPlan(_) => {}
                     News::Standby(other) => {
                         say!("the fabric has another subnet manager: {other}");

@@ -53,7 +53,10 @@ impl Cache {
         let path = directory.join(LIDS);
         match std::fs::read(&path) {
             Ok(bytes) => match lists::read_guid2lid(&path.display().to_string(), &bytes) {
-                Ok(lids) => cache.lids = lids,
+                Ok(lids) => {
+                    shared(&path, &bytes, &lids).into_iter().for_each(warn);
+                    cache.lids = lids;
+                }
                 Err(error) => warn(format!("{error}; the LIDs of the cache are not used")),
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -117,8 +120,37 @@ impl Store {
     }
 }
 
+/// Says which ports of a file have LIDs of other ports, and where they stand.
+fn shared(path: &Path, bytes: &[u8], lids: &Lids) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let line = |guid: Guid| {
+        let is_it = |line: &str| {
+            let first = line.split_whitespace().next();
+            first.and_then(|word| word.parse().ok()) == Some(guid)
+        };
+        text.lines().position(is_it).map_or(0, |at| at + 1)
+    };
+    let mut owners: BTreeMap<u16, Guid> = BTreeMap::new();
+    let mut said = Vec::new();
+    for (&guid, &(first, last)) in lids {
+        let other = (first..=last).find_map(|lid| Some((lid, *owners.get(&lid)?)));
+        if let Some((lid, other)) = other {
+            said.push(format!(
+                "{}:{}: found LID {lid:#06x} of port {guid}, which is that of {other} in line {} as \
+                 well; the line is ignored",
+                path.display(),
+                line(guid),
+                line(other)
+            ));
+        } else {
+            owners.extend((first..=last).map(|lid| (lid, guid)));
+        }
+    }
+    said
+}
+
 /// Finds out whether files can be made in a directory.
-fn probe(directory: &Path) -> std::io::Result<()> {
+pub(super) fn probe(directory: &Path) -> std::io::Result<()> {
     let path = directory.join(format!(".{}.tmp", std::process::id()));
     std::fs::File::create(&path)?;
     std::fs::remove_file(path)

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::files;
-use super::settings::{IGNORED, KEYS, Settings};
-use crate::failure::{Failure, say};
+use super::settings::{IGNORED, KEYS, REFUSED, Settings};
+use crate::failure::Failure;
 use crate::input;
 
 /// Where OpenSM looks for the file when it is told of none.
@@ -14,27 +14,28 @@ pub(super) const DEFAULT: &str = "/etc/opensm/opensm.conf";
 /// Where OpenSM looks for partitions when it is told of no file.
 pub(super) const PARTITIONS: &str = "/etc/opensm/partitions.conf";
 
-/// Reads a file into settings. What it says that means nothing here is named, all in one line.
+/// Reads the text of a file into settings; returns what is to be said of it, a sentence each: what
+/// means nothing here.
 ///
 /// # Errors
-/// Fails when the file cannot be read, and on the first value that is none of its key.
-pub(super) fn read(path: &Path, settings: &mut Settings) -> Result<(), Failure> {
+/// Fails on the first value that is none of its key, and on what cannot be had here.
+pub(super) fn read(
+    path: &Path,
+    text: &[u8],
+    settings: &mut Settings,
+) -> Result<Vec<String>, Failure> {
     let usual = Path::new(PARTITIONS);
-    let text = input::bytes(path)?;
-    let ignored = apply(&path.display().to_string(), &text, settings)?;
-    if !ignored.is_empty() {
-        say!("{}: ignored, as there is no such thing here: {}", path.display(), ignored.join(", "));
-    }
+    let notes = apply(&path.display().to_string(), text, settings)?;
     // OpenSM's own file names it whether it is there or not.
     if settings.partition_config_file.as_deref().is_some_and(|p| p == usual && !p.exists()) {
         settings.partition_config_file = None;
     }
-    Ok(())
+    Ok(notes)
 }
 
-/// Applies the lines of a file; returns the keys that were ignored.
+/// Applies the lines of a file; returns what is to be said of them.
 fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String>, Failure> {
-    let mut ignored = Vec::new();
+    let mut notes = Vec::new();
     for (line, number) in bytes.split(|&byte| byte == b'\n').zip(1..) {
         let at = |what: String| Failure::Unusable(format!("{name}:{number}: {what}"));
         let line = std::str::from_utf8(line)
@@ -49,25 +50,37 @@ fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String
             return Err(at(format!("found `{key}` alone, expected a value behind it")));
         }
         let wrong = |what: String| at(format!("{key}: {what}"));
-        if KEYS.iter().any(|known| known.name == key) {
+        if let Some(known) = KEYS.iter().find(|known| known.name == key) {
             settings.set(key, value).map_err(wrong)?;
+            settings.set_by(known.name, format!("{name}:{number}: {key}"));
         } else if key == "no_partition_enforcement" {
             let mut off = false;
             super::settings::Field::Switch(&mut off).read(value).map_err(wrong)?;
             if off {
                 settings.set("part_enforce", "off").map_err(wrong)?;
             }
-        } else {
-            let known = IGNORED.iter().find(|(known, _)| *known == key);
-            let harmless = known.is_some_and(|&(_, usual)| {
-                usual.is_empty() || usual == value || both_zero(usual, value)
-            });
-            if !harmless && !ignored.iter().any(|other| other == key) {
-                ignored.push(key.to_owned());
+        } else if let Some((_, usual)) = IGNORED.iter().find(|(known, _)| *known == key) {
+            let refused = REFUSED.iter().find(|(known, _)| *known == key);
+            let is_none = value == "(null)" && refused.is_some();
+            if usual.is_empty() || *usual == value || both_zero(usual, value) || is_none {
+                continue;
             }
+            if let Some((_, why)) = refused {
+                return Err(wrong(format!(
+                    "found `{value}`, which is not supported: {why}; expected `{usual}`"
+                )));
+            }
+            notes.push(format!(
+                "{name}:{number}: {key}: ignored: OpenSM knows it, but there is no such thing here"
+            ));
+        } else {
+            notes.push(format!(
+                "{name}:{number}: found `{key}`, expected a key that OpenSM or ibfabric knows; \
+                 ignored"
+            ));
         }
     }
-    Ok(ignored)
+    Ok(notes)
 }
 
 /// Returns true for two ways of writing nothing at all.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use ib_routing::engine::{Refusal, reason};
 use ib_routing::{NO_PATH, SwitchId};
 use ib_sm::PortStatus;
 use ib_types::Guid;
@@ -27,10 +28,13 @@ pub(super) fn answer(shared: &Shared, line: &str) -> String {
     let state = shared.state();
     let reply = match words[..] {
         ["status"] => Ok(status(&state)),
-        ["sweep"] => {
-            shared.ask_for_sweep();
-            Ok(("a sweep starts".to_owned(), Value::Null))
-        }
+        ["sweep"] => match idle_reason(&state) {
+            Some(why) => Err(format!("{why}: nothing is swept, and no file is read")),
+            None => {
+                shared.ask_for_sweep();
+                Ok(("a sweep starts".to_owned(), Value::Null))
+            }
+        },
         ["routes"] => routes(&state),
         ["routes", switch] => table(&state, switch),
         ["metrics"] => Ok((metrics::page(&state), metrics_data(&state))),
@@ -44,6 +48,20 @@ pub(super) fn answer(shared: &Shared, line: &str) -> String {
 }
 
 type Answer = (String, Value);
+
+/// Returns why a manager sweeps nothing.
+fn idle_reason(state: &State) -> Option<String> {
+    match state.info.as_ref()?.state {
+        SmState::STANDBY => {
+            let mut others = state.managers.iter();
+            let master = others.find(|(_, _, info)| info.state == SmState::MASTER);
+            let master = master.map(|(name, guid, _)| format!("; the master is {guid} ('{name}')"));
+            Some(format!("this manager stands by{}", master.unwrap_or_default()))
+        }
+        SmState::NOT_ACTIVE => Some("this manager is not active".to_owned()),
+        _ => None,
+    }
+}
 
 /// Returns the word for a manager's state.
 pub(super) fn state_word(state: SmState) -> &'static str {
@@ -78,6 +96,7 @@ fn status(state: &State) -> Answer {
             report.plan.report.credit.loops,
         )
         .expect("memory");
+        let refusals = refusals(&report.plan.refusals, &mut text);
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
         up = json!({
             "seconds_ago": seconds,
@@ -85,6 +104,7 @@ fn status(state: &State) -> Answer {
             "switches": report.plan.switches.len(),
             "lids": lids,
             "engine": engine,
+            "refusals": refusals,
             "cached": report.cached,
             "unreachable": report.plan.report.reach.unreachable,
             "credit_loops": report.plan.report.credit.loops,
@@ -112,6 +132,9 @@ fn status(state: &State) -> Answer {
     if let Some(why) = &state.no_plan {
         writeln!(text, "no plan: {why}").expect("memory");
     }
+    if let Some(why) = &state.rejected {
+        writeln!(text, "rejected: {why}").expect("memory");
+    }
     for fault in state.faults.iter() {
         writeln!(text, "fault: {fault}").expect("memory");
     }
@@ -137,13 +160,27 @@ fn status(state: &State) -> Answer {
         "retries": traffic.retries,
         "managers": managers.collect::<Vec<_>>(),
         "no_plan": state.no_plan,
+        "rejected": state.rejected,
         "faults": *state.faults,
     });
     (text, data)
 }
 
+/// Says which engines could not route the subnet, and returns it as data.
+fn refusals(refusals: &[Refusal], text: &mut String) -> Vec<Value> {
+    let said = refusals.iter().map(|refusal| {
+        let (engine, reason) = (refusal.0, reason(refusal));
+        writeln!(text, "{engine} cannot route this subnet: {reason}").expect("memory");
+        json!({ "engine": engine.name(), "reason": reason })
+    });
+    said.collect()
+}
+
 fn last(state: &State) -> Result<&Last, String> {
-    state.last.as_deref().ok_or_else(|| "the subnet is not up".to_owned())
+    state
+        .last
+        .as_deref()
+        .ok_or_else(|| idle_reason(state).unwrap_or_else(|| "the subnet is not up".to_owned()))
 }
 
 /// Returns the LID and the name of each switch of the tables, by its row.
@@ -170,14 +207,7 @@ fn routes(state: &State) -> Result<Answer, String> {
         "{engine} (asked for: {}); {} unreachable, {} credit loops\n",
         state.requested, reach.unreachable, plan.report.credit.loops
     );
-    let refusals: Vec<Value> = plan
-        .refusals
-        .iter()
-        .map(|(engine, error)| {
-            writeln!(text, "{engine} cannot route this subnet: {error}").expect("memory");
-            json!({ "engine": engine.name(), "reason": error.to_string() })
-        })
-        .collect();
+    let refusals = refusals(&plan.refusals, &mut text);
     let rows: Vec<Value> = switches(state, last)
         .into_iter()
         .map(|(guid, lid, name)| {

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use ib_link::{Datagram, Incoming};
 use ib_net::alarm::Bell;
 use ib_routing::LidOptions;
+use ib_routing::engine::{Refusal, reason};
 use ib_sm::{PortStatus, SmConfig, SmEvent, SubnetManager, SweepReport};
 use ib_topology::name_map;
 use ib_types::{Guid, Instant};
@@ -17,8 +18,9 @@ use ib_wire::mad::sm::{SmInfo, SmState};
 use super::cache::{Cache, Lids};
 use super::console::state_word;
 use super::dump::{self, Dump};
+use super::events;
 use super::files::{Kind, Writer};
-use super::log::{ERROR, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
+use super::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 use super::perf::Perf;
 use super::planner::Planner;
 use super::request::Request;
@@ -52,6 +54,12 @@ pub(crate) struct Daemon {
     planner: Planner,
     perf: Option<Perf>,
     shared: Arc<Shared>,
+    /// Whether the reason why there is no plan ends the program, which says it then.
+    ends_without_plan: bool,
+    /// Why engines could not route the subnet when it was brought up last.
+    refusals: Vec<String>,
+    /// What the manager was doing when it was looked at last.
+    activity: &'static str,
 }
 
 impl Daemon {
@@ -64,9 +72,9 @@ impl Daemon {
         now: Instant,
         bell: Option<Bell>,
         shared: Arc<Shared>,
+        log: Log,
     ) -> Result<Self, Failure> {
         let settings = request.settings.clone();
-        let mut log = open_log(request)?;
         let names = names(settings.node_name_map.as_deref())?;
         let mut lids = config.routing.lids.clone();
         let cache = Cache::open(request.cache_dir.as_deref(), &mut |text| log.line(ERROR, &text));
@@ -74,7 +82,10 @@ impl Daemon {
             lids.guid2lid = cache.lids.clone();
         }
         let dumps = settings.dump_files_dir.as_deref();
-        let dumps = dumps.map(|directory| dump::directory(directory, request.has_usual_dumps));
+        let dumps = dumps
+            .map(|directory| dump::directory(directory, request.has_usual_dumps, &log))
+            .transpose()
+            .map_err(Failure::Unusable)?;
         let writer = Writer::start().map_err(Failure::unusable)?;
         let timing = config.timing;
         let requested = config.routing.engines.to_string();
@@ -82,7 +93,6 @@ impl Daemon {
         let perf = request.perf_interval.map(|seconds| {
             Perf::new(Duration::from_secs(seconds.into()), timing, Arc::clone(&state.counts))
         });
-        log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION")));
         for warning in config.partitions.warnings() {
             log.line(ERROR, &warning.to_string());
         }
@@ -113,11 +123,21 @@ impl Daemon {
             planner,
             perf,
             shared,
+            ends_without_plan: request.once,
+            refusals: Vec::new(),
+            activity: "",
         })
     }
 
     /// Takes what came out of the link.
     pub(crate) fn handle(&mut self, now: Instant, incoming: &Incoming) {
+        if self.log.has(FRAMES) {
+            let (verb, datagram) = match incoming {
+                Incoming::Received(datagram) => ("received", datagram),
+                Incoming::Lost(datagram) => ("lost", datagram),
+            };
+            self.log.line(FRAMES, &events::datagram(verb, datagram));
+        }
         let counted = self.perf.as_mut().is_some_and(|perf| perf.handle(now, incoming));
         if !counted {
             self.manager.handle(now, incoming);
@@ -159,6 +179,13 @@ impl Daemon {
             self.complain(&text);
         }
         let mut news = Vec::new();
+        let frames = self.log.has(FRAMES).then(|| self.log.clone());
+        let send = &mut |datagram: &Datagram| {
+            if let Some(log) = &frames {
+                log.line(FRAMES, &events::datagram("sends", datagram));
+            }
+            send(datagram)
+        };
         loop {
             if let Some(plan) = self.planner.take() {
                 self.manager.handle_plan(now, plan);
@@ -181,6 +208,10 @@ impl Daemon {
                 send(&datagram)?;
             }
         }
+        let activity = self.manager.activity();
+        if std::mem::replace(&mut self.activity, activity) != activity {
+            self.log.line(DEBUG, &format!("The manager is {activity}"));
+        }
         self.show();
         Ok(news)
     }
@@ -188,6 +219,9 @@ impl Daemon {
     /// Shows what changes all the time.
     fn show(&self) {
         let Self { manager, .. } = self;
+        if manager.info().state == SmState::STANDBY {
+            self.show_others();
+        }
         self.shared.update(|state| {
             state.info = Some(manager.info());
             state.activity = manager.activity();
@@ -198,19 +232,21 @@ impl Daemon {
 
     /// Reads the partitions again and explores the whole subnet.
     pub(crate) fn reload(&mut self, now: Instant) {
-        match self.settings.partitions() {
+        let rejected = match self.settings.partitions() {
             Ok(partitions) => {
                 for warning in partitions.warnings() {
                     self.log.line(ERROR, &warning.to_string());
                 }
                 self.manager.set_partitions(partitions);
+                None
             }
             Err(error) => {
-                let error = error.into_message();
-                self.log.line(ERROR, &format!("{error}; the partitions stay as they were"));
+                let text = format!("{}; the partitions stay as they were", error.into_message());
+                self.log.line(ERROR, &text);
+                Some(text)
             }
-        }
-        self.log.line(INFO, "A heavy sweep was asked for");
+        };
+        self.shared.update(|state| state.rejected = rejected);
         self.manager.sweep(now);
     }
 
@@ -219,12 +255,11 @@ impl Daemon {
         self.log.reopen();
     }
 
-    /// Says that the manager ends, and writes what is not written yet.
+    /// Writes what is not written yet.
     pub(crate) fn end(&mut self) {
         for text in self.writer.finish() {
             self.log.line(ERROR, &text);
         }
-        self.log.line(SYSTEM, "Exiting SM");
     }
 
     /// Logs an error.
@@ -238,7 +273,9 @@ impl Daemon {
             SmEvent::Fault(fault) => self.complain(&fault.to_string()),
             SmEvent::Warning(text) => self.complain(&text),
             SmEvent::NoPlan(why) => {
-                self.complain(&why);
+                if !self.ends_without_plan {
+                    self.complain(&why);
+                }
                 self.shared.update(|state| state.no_plan = Some(why.clone()));
                 news.push(News::NoPlan(why));
             }
@@ -246,6 +283,13 @@ impl Daemon {
                 let word = state_word(state).to_uppercase();
                 self.log.line(SYSTEM, &format!("Entering {word} state"));
                 self.show_others();
+                if state != SmState::MASTER {
+                    // What was true of the subnet is another manager's business now.
+                    self.shared.update(|state| {
+                        (state.last, state.no_plan) = (None, None);
+                        (state.faults, state.ports) = Default::default();
+                    });
+                }
                 if state == SmState::STANDBY {
                     // The other master may assign other LIDs meanwhile.
                     if !self.settings.honor_guid2lid {
@@ -260,12 +304,16 @@ impl Daemon {
                 self.up(now, &report);
                 news.push(News::Up(report));
             }
-            SmEvent::Trap(notice) => {
-                let text = format!("Trap {} from LID {}", notice.trap.0, notice.issuer_lid);
-                self.log.line(VERBOSE, &text);
-            }
+            SmEvent::Trap(notice) => self.tell(events::trap(&notice)),
+            SmEvent::Exploration(exploration) => self.tell(events::exploration(&exploration)),
+            SmEvent::Port(change) => self.tell(events::port(&change)),
+            SmEvent::Link(change) => self.tell(events::link(&change)),
             _ => {}
         }
+    }
+
+    fn tell(&self, (level, text): events::Line) {
+        self.log.line(level, &text);
     }
 
     /// Returns the manager that this one stands back for, in words.
@@ -291,6 +339,24 @@ impl Daemon {
         self.shared.update(|state| state.managers = managers);
     }
 
+    /// Says which engines could not route the subnet, and which one did, when that has changed.
+    fn tell_refusals(&mut self, refusals: &[Refusal], engine: &str) {
+        let texts: Vec<String> = refusals
+            .iter()
+            .map(|refusal| format!("{} cannot route this subnet: {}", refusal.0, reason(refusal)))
+            .collect();
+        if self.refusals == texts {
+            return;
+        }
+        for text in &texts {
+            self.log.line(ERROR, text);
+        }
+        if !texts.is_empty() {
+            self.log.line(ERROR, &format!("routed with {engine} instead"));
+        }
+        self.refusals = texts;
+    }
+
     /// Keeps, shows and dumps a subnet that was just brought up.
     fn up(&mut self, now: Instant, report: &SweepReport) {
         let plan = &report.plan;
@@ -313,9 +379,13 @@ impl Daemon {
         self.lids.guid2lid = self.cache.lids.clone();
         self.manager.set_lids(self.lids.clone());
         let engine = plan.routing.engine.name();
+        self.tell_refusals(&plan.refusals, engine);
         self.log.line(INFO, &format!("ucast: {engine} tables configured on all switches"));
         for note in &plan.notes {
             self.log.line(VERBOSE, note);
+        }
+        for line in events::up(report) {
+            self.tell(line);
         }
         let without = if self.settings.sweep_interval == 0 { " (sweep disabled)" } else { "" };
         self.log.line(INFO, &format!("SUBNET UP{without}"));
@@ -353,17 +423,23 @@ impl Daemon {
     }
 }
 
-fn open_log(request: &Request) -> Result<Log, Failure> {
+/// Opens the log that is asked for.
+///
+/// # Errors
+/// Fails when a file that was named cannot be opened.
+pub(super) fn open_log(request: &Request) -> Result<Log, Failure> {
     let settings = &request.settings;
     let log = Log::open(&LogOptions {
         flags: settings.log_flags,
         limit: settings.log_max_size,
         file: settings.log_file.as_deref(),
-        is_default: request.has_usual_log(),
+        is_default: request.has_usual_log,
         erases: !settings.accum_log_file,
         echoes: request.as_opensm,
     });
-    log.map_err(Failure::Unusable)
+    let log = log.map_err(Failure::Unusable)?;
+    log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION")));
+    Ok(log)
 }
 
 /// Reads names for node GUIDs.

@@ -7,14 +7,15 @@ use std::time::Instant as WallClock;
 use ib_link::{LinkError, MadLink};
 use ib_net::alarm::{Alarm, AlarmedLink};
 use ib_net::console::ConsoleServer;
-use ib_net::daemon as background;
+use ib_net::daemon::{self as background, Detached};
 use ib_net::page::PageServer;
 use ib_net::signals::{Order, Orders};
 use ib_sim::{Options, Sim};
 use ib_sm::SmConfig;
-use ib_types::Instant;
+use ib_types::{Guid, Instant};
 
-use super::daemon::{Daemon, News};
+use super::daemon::{self, Daemon, News};
+use super::log::{ERROR, INFO, Log, SYSTEM};
 use super::place::Port;
 use super::request::{Place, Request};
 use super::shared::Shared;
@@ -26,25 +27,55 @@ use crate::output::Output;
 /// The name of the console when nobody names one.
 const SOCKET: &str = "sm";
 
-/// Manages as it is asked to.
+/// How many managers of a machine have names of their own.
+const MOST_MANAGERS: u8 = 9;
+
+/// Manages as it is asked to: in the background once everything is there that it needs.
 pub(super) fn run(request: &Request, out: &mut Output) -> Result<Verdict, Failure> {
-    // Files are read before the terminal is left, so that it hears of what is wrong with them.
-    let config = request.settings.config()?;
+    let failed = |error| Failure::Unusable(format!("cannot go on in the background: {error}"));
+    let mut starting = None;
     if request.settings.daemon && !request.once {
         out.flush()?;
-        background::detach().map_err(|error| {
-            Failure::Unusable(format!("cannot go on in the background: {error}"))
-        })?;
+        match background::detach().map_err(failed)? {
+            Detached::Caller(0) => return Ok(Verdict::Good),
+            Detached::Caller(_) => return Err(Failure::Said),
+            Detached::Background(background) => starting = Some(background),
+        }
     }
+    let log = daemon::open_log(request)?;
+    for note in &request.notes {
+        log.line_unless_said(INFO, note);
+    }
+    let result = manage(request, &log, out, || match starting {
+        Some(starting) => starting.finish().map_err(failed),
+        None => Ok(()),
+    });
+    if let Err(Failure::Unusable(message)) = &result {
+        log.line_unless_said(ERROR, message);
+    }
+    log.line(SYSTEM, "Exiting SM");
+    result
+}
+
+/// Sets everything up, says that it is, and manages.
+fn manage(
+    request: &Request,
+    log: &Log,
+    out: &mut Output,
+    is_set_up: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Verdict, Failure> {
+    let config = request.settings.config(log)?;
     let _pid_file = request.pid_file.as_deref().map(PidFile::write).transpose()?;
-    if let Place::Sim(path) = &request.place {
-        let fabric = input::fabric_file(path)?;
-        let mut sim = Sim::new(&fabric, Options::default());
-        return Port::of_sim(&mut sim)
-            .and_then(|port| Driver::new(request, config, port)?.run(out));
-    }
-    let port = Port::open(&request.place, &request.settings)?;
-    Driver::new(request, config, port)?.run(out)
+    let mut sim;
+    let port = if let Place::Sim { fabric, node } = &request.place {
+        sim = Sim::new(&input::fabric_file(fabric)?, Options::default());
+        Port::of_sim(&mut sim, node.as_deref(), Guid(request.settings.guid))?
+    } else {
+        Port::open(&request.place, &request.settings)?
+    };
+    let driver = Driver::new(request, config, port, log)?;
+    is_set_up()?;
+    driver.run(out)
 }
 
 /// A manager at its port.
@@ -59,19 +90,25 @@ struct Driver<'r, 's> {
 }
 
 impl<'r, 's> Driver<'r, 's> {
-    fn new(request: &'r Request, config: SmConfig, mut port: Port<'s>) -> Result<Self, Failure> {
+    fn new(
+        request: &'r Request,
+        config: SmConfig,
+        mut port: Port<'s>,
+        log: &Log,
+    ) -> Result<Self, Failure> {
         let started = Some(WallClock::now());
         let failed = |error| Failure::Unusable(format!("cannot wait for signals: {error}"));
         let alarm = Alarm::new().map_err(failed)?;
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
         let shared = Shared::new(alarm.bell());
         if !port.is_virtual() {
-            serve(request, &shared)?;
+            serve(request, &shared, log)?;
         }
         let guid = port.port().map_err(Failure::unusable)?.port_guid;
+        request.settings.check_port(guid)?;
         let bell = (!port.is_virtual()).then(|| alarm.bell());
         let now = port.now();
-        let daemon = Daemon::new(request, config, guid, now, bell, shared)?;
+        let daemon = Daemon::new(request, config, guid, now, bell, shared, log.clone())?;
         Ok(Self { request, port, daemon, alarm, orders, started })
     }
 
@@ -183,9 +220,24 @@ impl<'r, 's> Driver<'r, 's> {
 }
 
 /// Opens what others ask the manager by.
-pub(super) fn serve(request: &Request, shared: &Arc<Shared>) -> Result<(), Failure> {
+pub(super) fn serve(request: &Request, shared: &Arc<Shared>, log: &Log) -> Result<(), Failure> {
     let name = request.socket.as_deref().unwrap_or(SOCKET);
-    let bound = ConsoleServer::bind(name);
+    let mut bound = ConsoleServer::bind(name);
+    if request.socket.is_none() && !request.once {
+        // Of several managers on one machine the first one has the usual name.
+        for number in 2..=MOST_MANAGERS {
+            if bound.is_ok() {
+                break;
+            }
+            let other = format!("{SOCKET}-{number}");
+            bound = ConsoleServer::bind(&other);
+            if bound.is_ok() {
+                let why = format!("@{name}:console is another manager's");
+                let ask = format!("this one is asked with `ibfabric sm ctl --socket {other}`");
+                log.note(INFO, &format!("{why}: {ask}"));
+            }
+        }
+    }
     match bound {
         Ok(server) => {
             let shared = Arc::clone(shared);
@@ -196,9 +248,11 @@ pub(super) fn serve(request: &Request, shared: &Arc<Shared>) -> Result<(), Failu
             let message = format!("cannot listen on @{name}:console: {error}");
             return Err(Failure::Unusable(message));
         }
-        // Of several managers on one machine the first one has the usual name.
         Err(_) if request.once => {}
-        Err(error) => say!("nobody can ask this manager: @{name}:console: {error}; see --socket"),
+        Err(error) => log.note(
+            ERROR,
+            &format!("nobody can ask this manager: @{name}:console: {error}; see --socket"),
+        ),
     }
     if let Some(port) = request.metrics_port {
         let failed = |error| {

@@ -10,8 +10,8 @@ use ib_sm::Plan;
 use ib_topology::Fabric;
 use ib_types::Guid;
 
-use super::files;
-use crate::failure::say;
+use super::log::{INFO, Log};
+use super::{cache, files};
 
 /// What there is to dump.
 pub(super) struct Dump {
@@ -25,20 +25,22 @@ pub(super) struct Dump {
     pub(super) all: bool,
 }
 
-/// Returns the directory for dumps. Without the right to write the usual one, which nobody named, the
-/// current one serves.
-pub(super) fn directory(wanted: &Path, is_usual: bool) -> PathBuf {
-    if is_usual && !is_writable(wanted) {
-        say!("cannot write to {}; dump files go to the current directory", wanted.display());
-        return PathBuf::from(".");
+/// Returns the directory for dumps, which is made when it is missing. Without the right to write the
+/// usual one, which nobody named, the current one serves.
+///
+/// # Errors
+/// Fails when a directory that was named cannot be written.
+pub(super) fn directory(wanted: &Path, is_usual: bool, log: &Log) -> Result<PathBuf, String> {
+    let shown = wanted.display();
+    match std::fs::create_dir_all(wanted).and_then(|()| cache::probe(wanted)) {
+        Ok(()) => Ok(wanted.to_owned()),
+        Err(_) if is_usual => {
+            let text = format!("cannot write to {shown}; dump files go to the current directory");
+            log.note(INFO, &text);
+            Ok(PathBuf::from("."))
+        }
+        Err(error) => Err(format!("cannot write dump files to {shown}: {error}")),
     }
-    wanted.to_owned()
-}
-
-fn is_writable(directory: &Path) -> bool {
-    let path = directory.join(format!(".ibfabric.{}.tmp", std::process::id()));
-    let made = std::fs::File::create(&path).is_ok();
-    made && std::fs::remove_file(path).is_ok()
 }
 
 impl Dump {

@@ -3,9 +3,11 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use ib_net::clock::LocalTime;
 
+use super::shared::lock;
 use crate::failure::say;
 
 /// Something is wrong.
@@ -14,6 +16,10 @@ pub(super) const ERROR: u8 = 0x01;
 pub(super) const INFO: u8 = 0x02;
 /// What is of less interest.
 pub(super) const VERBOSE: u8 = 0x04;
+/// What the manager is doing, step by step.
+pub(super) const DEBUG: u8 = 0x08;
+/// Every datagram.
+pub(super) const FRAMES: u8 = 0x20;
 /// The dumps are written.
 pub(super) const ROUTING: u8 = 0x40;
 /// What is always logged.
@@ -25,9 +31,14 @@ const MONTHS: [&str; 12] =
 /// The word for standard output in place of a file.
 const STDOUT: &str = "stdout";
 
-/// A log.
+/// A log; clones write to the same one, from any thread.
+#[derive(Clone)]
 pub(super) struct Log {
     flags: u8,
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
     /// The size in bytes at which the file begins anew; 0 for none.
     limit: u64,
     target: Target,
@@ -79,7 +90,8 @@ impl Log {
             },
         };
         let limit = u64::from(options.limit) << 20;
-        Ok(Self { flags: options.flags, limit, target, echoes: options.echoes })
+        let inner = Inner { limit, target, echoes: options.echoes };
+        Ok(Self { flags: options.flags, inner: Arc::new(Mutex::new(inner)) })
     }
 
     /// Returns true when a level is logged.
@@ -88,8 +100,8 @@ impl Log {
     }
 
     /// Opens the file again: the old one was renamed.
-    pub(super) fn reopen(&mut self) {
-        if let Target::File { path, file, size } = &mut self.target {
+    pub(super) fn reopen(&self) {
+        if let Target::File { path, file, size } = &mut lock(&self.inner).target {
             match open(path, false) {
                 Ok(new) => (*file, *size) = new,
                 Err(error) => say!("cannot log to {} again: {error}", path.display()),
@@ -97,11 +109,31 @@ impl Log {
         }
     }
 
+    /// Says what is to be known at the start, on standard error and in the log.
+    pub(super) fn note(&self, level: u8, text: &str) {
+        say!("{text}");
+        self.line_unless_said(level, text);
+    }
+
+    /// Logs what is said on standard error as well, unless that is where the log goes.
+    pub(super) fn line_unless_said(&self, level: u8, text: &str) {
+        let is_said = matches!(lock(&self.inner).target, Target::Messages | Target::Stderr);
+        if !is_said {
+            self.line(level, text);
+        }
+    }
+
     /// Logs a line of a level, if that is wanted.
-    pub(super) fn line(&mut self, level: u8, text: &str) {
+    pub(super) fn line(&self, level: u8, text: &str) {
         if self.flags == 0 || (level != SYSTEM && !self.has(level)) {
             return;
         }
+        lock(&self.inner).line(level, text);
+    }
+}
+
+impl Inner {
+    fn line(&mut self, level: u8, text: &str) {
         if level == SYSTEM && self.echoes && !matches!(self.target, Target::Stdout) {
             // Whoever does not listen misses nothing that is not in the log.
             let _ = write!(io::stdout(), "{text}\n\n");

@@ -5,6 +5,7 @@ use ib_net::alarm::{Alarm, AlarmedLink};
 use ib_net::ibsim::client::{Attach, IbsimLink, ServerAddress};
 use ib_net::umad::{UmadDevice, UmadDuty, UmadError, UmadLink, UmadOptions};
 use ib_sim::{ClientOptions, Sim, SimLink};
+use ib_topology::PortId;
 use ib_types::{Guid, Instant};
 
 use super::request::Place;
@@ -22,10 +23,22 @@ pub(super) enum Port<'s> {
 }
 
 impl<'s> Port<'s> {
-    /// Opens a port of a fabric in this process.
-    pub(super) fn of_sim(sim: &'s mut Sim) -> Result<Self, Failure> {
-        let port = sim.first_end_port();
-        let port = port.ok_or_else(|| Failure::Unusable("no port to manage from".to_owned()))?;
+    /// Opens a port of a fabric in this process: of a node, or with a GUID, or the first.
+    pub(super) fn of_sim(
+        sim: &'s mut Sim,
+        node: Option<&str>,
+        guid: Guid,
+    ) -> Result<Self, Failure> {
+        let port = match node {
+            Some(name) => {
+                let port = sim.find_node(name).and_then(|node| sim.end_port(node));
+                port.ok_or_else(|| format!("--node {name}: there is no such node"))
+            }
+            None if !guid.is_zero() => with_guid(sim, guid)
+                .ok_or_else(|| format!("--guid {guid}: no port with LIDs has that GUID")),
+            None => sim.first_end_port().ok_or_else(|| "no port to manage from".to_owned()),
+        };
+        let port = port.map_err(Failure::Unusable)?;
         let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
         SimLink::attach(sim, port, options).map(Self::Sim).map_err(Failure::unusable)
     }
@@ -36,15 +49,9 @@ impl<'s> Port<'s> {
     /// Fails when there is none, or somebody else has it.
     pub(super) fn open(place: &Place, settings: &Settings) -> Result<Self, Failure> {
         let device = match place {
-            Place::Sim(_) => unreachable!("a fabric in this process is opened otherwise"),
+            Place::Sim { .. } => unreachable!("a fabric in this process is opened otherwise"),
             Place::Ibsim { name, node } => {
-                let attach = Attach::from_environment().map_err(Failure::unusable)?;
-                let server = match name.as_str() {
-                    "" => attach.server.clone(),
-                    name => ServerAddress::Name(name.to_owned()),
-                };
-                let node = node.clone().or_else(|| attach.node.clone());
-                let attach = Attach { server, is_sm: true, node, ..attach };
+                let attach = Attach { is_sm: true, ..attach(name, node.as_deref())? };
                 let link = IbsimLink::attach(&attach).map_err(Failure::unusable)?;
                 return Ok(Self::Ibsim(Box::new(link)));
             }
@@ -64,6 +71,26 @@ impl<'s> Port<'s> {
         })?;
         Ok(Self::Umad(Box::new(link), duty))
     }
+}
+
+/// Returns what a client asks of a simulator.
+fn attach(name: &str, node: Option<&str>) -> Result<Attach, Failure> {
+    let attach = Attach::from_environment().map_err(Failure::unusable)?;
+    let server = match name {
+        "" => attach.server.clone(),
+        name => ServerAddress::Name(name.to_owned()),
+    };
+    let node = node.map(str::to_owned).or_else(|| attach.node.clone());
+    Ok(Attach { server, is_sm: false, node, ..attach })
+}
+
+/// Returns the port with LIDs that has a GUID.
+fn with_guid(sim: &Sim, guid: Guid) -> Option<PortId> {
+    let ports = sim.node_ids().flat_map(|node| {
+        let numbers = if sim.is_switch(node) { 0..=0 } else { 1..=u8::MAX };
+        numbers.map_while(move |number| sim.find_port(node, number))
+    });
+    ports.into_iter().find(|&port| sim.link_port(port).port_guid == guid)
 }
 
 /// Chooses the port with a GUID; without one the first whose link is up, or else the first.
@@ -87,9 +114,20 @@ fn choose(guid: Guid) -> Result<UmadDevice, Failure> {
     Err(Failure::Unusable(format!("found no port with GUID {guid}, there is: {known}")))
 }
 
-/// Returns the ports of this machine, a line each.
-pub(super) fn list() -> Result<String, Failure> {
+/// Returns the ports of this machine, or the one that a simulator gives its clients, a line each.
+pub(super) fn list(place: &Place) -> Result<String, Failure> {
     let mut text = String::new();
+    if let Place::Ibsim { name, node } = place {
+        let attach = attach(name, node.as_deref())?;
+        let mut link = IbsimLink::attach(&attach).map_err(Failure::unusable)?;
+        let guid = link.port().map_err(Failure::unusable)?.port_guid;
+        let node = link.client().node();
+        return Ok(format!(
+            "{guid} node {node} of the simulator at {}; SIM_HOST in the environment names another \
+             node\n",
+            attach.server
+        ));
+    }
     for device in UmadDevice::list().map_err(without_ports)? {
         let port = device.link_port().map_err(Failure::unusable)?;
         let linked = if device.is_linked().unwrap_or(false) { "linked" } else { "no link" };

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use ib_routing::EngineList;
 
 use super::conf;
-use super::log::{ERROR, INFO, VERBOSE};
+use super::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 use super::settings::Settings;
-use crate::cli::opensm::{Given, Meaning};
-use crate::cli::sm::ServeArgs;
+use crate::cli::opensm::{self, Given, Meaning};
+use crate::cli::sm::{PlaceArgs, ServeArgs};
 use crate::failure::{Failure, say};
 use crate::output::Format;
 
@@ -17,7 +17,7 @@ use crate::output::Format;
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     /// Simulated in this process.
-    Sim(PathBuf),
+    Sim { fabric: PathBuf, node: Option<String> },
     /// Behind the sockets of a simulator; without a name where the environment says.
     Ibsim { name: String, node: Option<String> },
     /// Behind a port of an adapter; without a number its first.
@@ -40,6 +40,10 @@ pub(super) struct Request {
     pub(super) as_opensm: bool,
     /// Whether the directory of dumps is OpenSM's, which nobody named.
     pub(super) has_usual_dumps: bool,
+    /// Whether the log is OpenSM's, which nobody named.
+    pub(super) has_usual_log: bool,
+    /// What was said before there was a log.
+    pub(super) notes: Vec<String>,
     pub(super) cache_dir: Option<PathBuf>,
     pub(super) pid_file: Option<PathBuf>,
     /// The name of its console; `None` for the usual one, if that is free.
@@ -72,7 +76,9 @@ impl Request {
     /// Fails when an option's value is none, or when there is nothing to manage.
     pub(super) fn from_args(args: ServeArgs) -> Result<Asked, Failure> {
         let place = match &args.place {
-            place if place.sim.is_some() => place.sim.clone().map(Place::Sim),
+            PlaceArgs { sim: Some(fabric), node, .. } => {
+                Some(Place::Sim { fabric: fabric.clone(), node: node.clone() })
+            }
             place if place.ibsim.is_some() => {
                 let name = place.ibsim.clone().unwrap_or_default();
                 Some(Place::Ibsim { name, node: place.node.clone() })
@@ -82,7 +88,7 @@ impl Request {
         };
         let is_real = matches!(place, None | Some(Place::Umad { .. } | Place::AnyUmad));
         let mut settings = Settings::default();
-        read_config(
+        let notes = read_config(
             args.config.as_deref(),
             is_real && args.create_config.is_none(),
             &mut settings,
@@ -97,7 +103,7 @@ impl Request {
                 "nobody said where the subnet is: expected --umad, --guid, --ibsim or --sim";
             Failure::Unusable(message.to_owned())
         })?;
-        if matches!(place, Place::Sim(_)) && !args.once {
+        if matches!(place, Place::Sim { .. }) && !args.once {
             let message = "--sim: nobody else can reach a fabric in this process, and it ends with \
                            --once; `ibfabric sim --sm` keeps one up";
             return Err(Failure::Unusable(message.to_owned()));
@@ -110,6 +116,8 @@ impl Request {
             standby: args.standby,
             as_opensm: false,
             has_usual_dumps: false,
+            has_usual_log: false,
+            notes,
             cache_dir: args.cache_dir,
             pid_file: args.pidfile,
             socket: args.socket,
@@ -134,6 +142,8 @@ impl Request {
             standby: true,
             as_opensm: false,
             has_usual_dumps: false,
+            has_usual_log: false,
+            notes: Vec::new(),
             cache_dir: None,
             pid_file: None,
             socket: Some(socket.to_owned()),
@@ -150,7 +160,7 @@ impl Request {
         let mut settings = Settings::default();
         let last = |meaning| given.iter().rev().find(|given| given.meaning == meaning);
         if last(Meaning::Help).is_some() {
-            return Ok(Asked::Print(crate::cli::opensm::help()));
+            return Ok(Asked::Print(opensm::help(&super::settings::describe)));
         }
         if last(Meaning::Version).is_some() {
             let version = env!("CARGO_PKG_VERSION");
@@ -158,7 +168,7 @@ impl Request {
         }
         let config = last(Meaning::Config).map(|given| PathBuf::from(&given.value));
         let create = last(Meaning::CreateConfig).map(|given| PathBuf::from(&given.value));
-        read_config(config.as_deref(), true, &mut settings)?;
+        let notes = read_config(config.as_deref(), true, &mut settings)?;
         let mut request = Self {
             place: Place::AnyUmad,
             settings,
@@ -167,6 +177,8 @@ impl Request {
             standby: true,
             as_opensm: true,
             has_usual_dumps: false,
+            has_usual_log: false,
+            notes,
             cache_dir: None,
             pid_file: None,
             socket: None,
@@ -180,7 +192,7 @@ impl Request {
             return Ok(Asked::Create(path, Box::new(request.settings)));
         }
         if given.iter().any(|g| g.meaning == Meaning::Key("guid")) && request.settings.guid == 0 {
-            let ports = super::place::list()?;
+            let ports = super::place::list(&request.place)?;
             return Err(Failure::Unusable(format!("-g 0: which of these ports?\n{ports}")));
         }
         request.use_usual_files();
@@ -193,7 +205,10 @@ impl Request {
         let wrong = |what: String| Failure::Unusable(format!("--{name}: {what}"));
         let settings = &mut self.settings;
         match *meaning {
-            Meaning::Key(key) => set(settings, key, value).map_err(wrong)?,
+            Meaning::Key(key) => {
+                set(settings, key, value).map_err(wrong)?;
+                settings.set_by(key, format!("--{name}"));
+            }
             Meaning::On(key) => settings.set(key, "TRUE").map_err(wrong)?,
             Meaning::Is(key, value) => settings.set(key, value).map_err(wrong)?,
             Meaning::Once => self.once = true,
@@ -202,8 +217,9 @@ impl Request {
             Meaning::Debug => match value.to_str() {
                 // One thread does it all, and every line of the log is written at once.
                 Some("1" | "2") => {}
-                Some("0") => return Err(wrong("other managers cannot be ignored here".to_owned())),
-                Some("3") => return Err(wrong("multicast cannot be switched off".to_owned())),
+                Some("0") => return Err(wrong(format!("0: {}", opensm::OTHER_MANAGERS))),
+                Some("3") => return Err(wrong(format!("3: {}", opensm::MULTICAST))),
+                Some("10") => return Err(wrong("10: there is no mode for tests".to_owned())),
                 _ => {
                     let value = value.to_string_lossy();
                     return Err(wrong(format!("found `{value}`, expected 1 or 2")));
@@ -211,14 +227,18 @@ impl Request {
             },
             Meaning::Console if value == "off" => {}
             Meaning::Console => {
-                let message = "there is none: `ibfabric sm ctl` asks a running manager";
-                return Err(wrong(message.to_owned()));
+                return Err(wrong(format!("there is none: {}", opensm::NO_CONSOLE)));
             }
             Meaning::PidFile => self.pid_file = Some(value.into()),
             Meaning::CacheDir => self.cache_dir = Some(value.into()),
             Meaning::Socket => self.socket = Some(value.to_string_lossy().into_owned()),
-            Meaning::MetricsPort => self.metrics_port = Some(parsed(value).map_err(wrong)?),
-            Meaning::PerfInterval => self.perf_interval = Some(parsed(value).map_err(wrong)?),
+            Meaning::MetricsPort => {
+                let port = parsed(value, 1, u16::MAX.into()).map_err(wrong)?;
+                self.metrics_port = Some(port as u16);
+            }
+            Meaning::PerfInterval => {
+                self.perf_interval = Some(parsed(value, 1, 86_400).map_err(wrong)?);
+            }
             Meaning::Ibsim => {
                 let name = value.to_string_lossy().into_owned();
                 self.place = Place::Ibsim { name, node: None };
@@ -251,27 +271,41 @@ impl Request {
         if settings.partition_config_file.is_none() && partitions.exists() {
             settings.partition_config_file = Some(partitions.to_owned());
         }
-        if settings.log_file.is_none() {
-            settings.log_file = Some(usual::LOG.into());
-        }
-    }
-
-    /// Returns true when the log is the one that nobody named.
-    pub(super) fn has_usual_log(&self) -> bool {
-        self.settings.log_file.as_deref() == Some(Path::new(usual::LOG))
+        let log = settings.log_file.get_or_insert_with(|| usual::LOG.into());
+        // OpenSM's own configuration file names it whether it can be written or not.
+        let origin = settings.origins.get("log_file");
+        let is_option = origin.is_some_and(|origin| origin.starts_with("--"));
+        self.has_usual_log = log == Path::new(usual::LOG) && !is_option;
     }
 }
 
-/// Reads the configuration file that was named, or the usual one where there is one.
-fn read_config(named: Option<&Path>, usual: bool, settings: &mut Settings) -> Result<(), Failure> {
+/// Reads the configuration file that was named, or the usual one where there is one; says what is to
+/// be said of it, and returns it for the log.
+fn read_config(
+    named: Option<&Path>,
+    usual: bool,
+    settings: &mut Settings,
+) -> Result<Vec<String>, Failure> {
+    let mut notes = Vec::new();
     match named {
-        Some(path) => conf::read(path, settings),
-        None if usual && Path::new(conf::DEFAULT).exists() => {
-            say!("reading {}", conf::DEFAULT);
-            conf::read(Path::new(conf::DEFAULT), settings)
+        Some(path) => {
+            let named = |failure: Failure| {
+                Failure::Unusable(format!("--config: {}", failure.into_message()))
+            };
+            let text = crate::input::bytes(path).map_err(named)?;
+            notes = conf::read(path, &text, settings)?;
         }
-        None => Ok(()),
+        None if usual && Path::new(conf::DEFAULT).exists() => {
+            let path = Path::new(conf::DEFAULT);
+            notes.push(format!("reading {}", conf::DEFAULT));
+            notes.extend(conf::read(path, &crate::input::bytes(path)?, settings)?);
+        }
+        None => {}
     }
+    for note in &notes {
+        say!("{note}");
+    }
+    Ok(notes)
 }
 
 /// Sets a key to an argument, which may be a path of any bytes.
@@ -287,9 +321,11 @@ fn set(settings: &mut Settings, key: &str, value: &OsStr) -> Result<(), String> 
     }
 }
 
-fn parsed<T: TryFrom<u64>>(value: &OsStr) -> Result<T, String> {
+fn parsed(value: &OsStr, low: u32, high: u32) -> Result<u32, String> {
     let number = value.to_str().and_then(crate::input::number);
-    number.ok_or_else(|| format!("found `{}`, expected a number", value.to_string_lossy()))
+    number.filter(|number| (low..=high).contains(number)).ok_or_else(|| {
+        format!("found `{}`, expected a number of {low} to {high}", value.to_string_lossy())
+    })
 }
 
 /// Reads `DEV[:PORT]`.
@@ -378,8 +414,29 @@ impl ServeArgs {
                 file.clone_from(given);
             }
         }
-        if self.verbose > 0 {
-            settings.log_flags |= INFO | VERBOSE;
+        let named = [
+            ("partition_config_file", "--pconfig", &self.pconfig),
+            ("log_file", "--log", &self.log),
+            ("dump_files_dir", "--dump-dir", &self.dump_dir),
+            ("root_guid_file", "--root-guids", &engines.root_guids),
+            ("cn_guid_file", "--cn-guids", &engines.cn_guids),
+            ("io_guid_file", "--io-guids", &engines.io_guids),
+            ("port_prof_ignore_file", "--ignore-guids", &engines.ignore_guids),
+            ("guid_routing_order_file", "--guid-routing-order", &engines.guid_routing_order),
+            ("port_search_ordering_file", "--port-search-ordering", &engines.port_search_ordering),
+            ("hop_weights_file", "--hop-weights", &engines.hop_weights),
+            ("ids_guid_file", "--ids-guids", &engines.ids_guids),
+            ("lfts_file", "--lfts", &engines.lfts),
+            ("lid_matrix_dump_file", "--lid-matrix", &engines.lid_matrix),
+        ];
+        for (key, option, _) in named.into_iter().filter(|(.., given)| given.is_some()) {
+            settings.set_by(key, option.to_owned());
+        }
+        for flags in [INFO | VERBOSE, DEBUG, FRAMES].into_iter().take(self.verbose.into()) {
+            settings.log_flags |= flags;
+        }
+        if self.guid.is_some() {
+            settings.set_by("guid", "--guid".to_owned());
         }
         Ok(())
     }

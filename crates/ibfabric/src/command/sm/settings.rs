@@ -3,21 +3,24 @@
 //! Every way to set something - the file, the options of `ibfabric sm`, OpenSM's command line - ends in
 //! a [`Field`] of [`Settings`], which reads and shows values in one notation.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ib_routing::EngineList;
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, SmConfig};
-use ib_types::Lmc;
+use ib_types::{Guid, Lmc};
 
+use super::log::{ERROR, Log};
+use super::shared::lock;
 use crate::cli::EngineArgs;
 use crate::failure::Failure;
 use crate::input::{self, number};
 
 mod keys;
 
-pub(super) use keys::{IGNORED, KEYS};
+pub(super) use keys::{IGNORED, KEYS, REFUSED};
 
 /// The log's errors and its few important messages.
 pub(super) const LOG_DEFAULT: u8 = 0x03;
@@ -52,6 +55,8 @@ pub(super) struct Settings {
     pub(super) qos: bool,
     /// Of all ports, then of adapters, ports 0 of switches, other ports of switches, and routers.
     pub(super) lanes: [Lanes; 5],
+    /// Who has set a key: an option, or a line of the configuration file.
+    pub(super) origins: BTreeMap<&'static str, String>,
 }
 
 /// What the `qos_` keys say of a kind of port.
@@ -94,6 +99,7 @@ impl Default for Settings {
             node_name_map: None,
             qos: false,
             lanes: Default::default(),
+            origins: BTreeMap::new(),
         }
     }
 }
@@ -111,21 +117,74 @@ impl Settings {
         (key.field)(self).read(value)
     }
 
+    /// Takes note of who has set a key.
+    pub(super) fn set_by(&mut self, key: &'static str, origin: String) {
+        self.origins.insert(key, origin);
+    }
+
+    /// Returns who has set a key, for messages.
+    fn origin<'k>(&'k self, key: &'k str) -> &'k str {
+        self.origins.get(key).map_or(key, String::as_str)
+    }
+
+    /// Reads a file that a key names.
+    fn read(&self, key: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+        let named = |failure: Failure| {
+            Failure::Unusable(format!("{}: {}", self.origin(key), failure.into_message()))
+        };
+        input::bytes(path).map_err(named)
+    }
+
     /// Reads the partitions that the settings name.
     ///
     /// # Errors
     /// Fails when the file cannot be read or holds something else.
     pub(super) fn partitions(&self) -> Result<Partitions, Failure> {
+        const KEY: &str = "partition_config_file";
         let Some(path) = &self.partition_config_file else { return Ok(Partitions::default()) };
-        let partitions = Partitions::read(&path.display().to_string(), &input::bytes(path)?);
-        partitions.map_err(Failure::unusable)
+        let partitions = Partitions::read(&path.display().to_string(), &self.read(KEY, path)?);
+        partitions.map_err(|error| Failure::Unusable(format!("{}: {error}", self.origin(KEY))))
     }
 
-    /// Returns what the manager is told.
+    /// Makes sure that a port is the one that is to be managed from.
+    ///
+    /// # Errors
+    /// Fails when it is another one.
+    pub(super) fn check_port(&self, guid: Guid) -> Result<(), Failure> {
+        if self.guid == 0 || Guid(self.guid) == guid {
+            return Ok(());
+        }
+        Err(Failure::Unusable(format!(
+            "{}: found {}, expected {guid}, the GUID of the port that was opened; of a simulator the \
+             node is chosen with --node NAME, or SIM_HOST in the environment",
+            self.origin("guid"),
+            Guid(self.guid)
+        )))
+    }
+
+    /// Makes sure that all files can be read that are read again whenever routes are made.
+    ///
+    /// # Errors
+    /// Fails with the option and the file that cannot be read.
+    fn check_files(&self) -> Result<(), Failure> {
+        /// They are written, or read elsewhere.
+        const OTHERS: [&str; 3] = ["partition_config_file", "log_file", "dump_files_dir"];
+        let mut own = self.clone();
+        for key in KEYS.iter().filter(|key| !OTHERS.contains(&key.name)) {
+            if let Field::File(Some(path)) = (key.field)(&mut own) {
+                self.read(key.name, path)?;
+            }
+        }
+        let tables = self.engines.keep_lfts.as_deref();
+        tables.map_or(Ok(()), |path| self.read("--keep-lfts", path).map(drop))
+    }
+
+    /// Returns what the manager is told. What files have that cannot be used is logged, once.
     ///
     /// # Errors
     /// Fails when a file that is named cannot be used.
-    pub(super) fn config(&self) -> Result<SmConfig, Failure> {
+    pub(super) fn config(&self, log: &Log) -> Result<SmConfig, Failure> {
+        self.check_files()?;
         let mut config = self.config.clone();
         config.partitions = self.partitions()?;
         config.max_smps = match self.max_wire_smps {
@@ -141,8 +200,14 @@ impl Settings {
         config.routing.lids.lmc = Lmc::new(self.lmc).expect("the field admits an LMC");
         config.qos = self.qos.then(|| self.qos_config());
         let engines = self.engines.clone();
+        let (log, said) = (log.clone(), Mutex::new(BTreeSet::new()));
+        let warn = move |text: String| {
+            if lock(&said).insert(text.clone()) {
+                log.line(ERROR, &text);
+            }
+        };
         config.routing.options = Some(Arc::new(move |subnet| {
-            input::routing_options(subnet, &engines).map_err(Failure::into_message)
+            input::routing_options(subnet, &engines, &warn).map_err(Failure::into_message)
         }));
         Ok(config)
     }
@@ -213,7 +278,7 @@ impl Field<'_> {
         let found = |expected: &str| format!("found `{text}`, expected {expected}");
         let range = |low: u64, high: u64| {
             let value = number::<u64>(text).filter(|value| (low..=high).contains(value));
-            value.ok_or_else(|| found(&format!("a number of {low} to {high}")))
+            value.ok_or_else(|| found(&numbers(low, high)))
         };
         let given = (text != NULL).then(|| text.to_owned());
         match self {
@@ -262,6 +327,29 @@ impl Field<'_> {
         Ok(())
     }
 
+    /// Says what values there are.
+    fn takes(&self) -> String {
+        match self {
+            Self::Switch(_) => "TRUE or FALSE".to_owned(),
+            Self::Byte(_, admitted) => {
+                numbers((*admitted.start()).into(), (*admitted.end()).into())
+            }
+            Self::Code(_, most) => numbers(0, (*most).into()),
+            Self::Short(_) => numbers(0, u16::MAX.into()),
+            Self::Number(_, admitted) => {
+                numbers((*admitted.start()).into(), (*admitted.end()).into())
+            }
+            Self::Option(_, most) => numbers(0, *most),
+            Self::Long(_) => "a 64-bit number".to_owned(),
+            Self::File(_) => "a path".to_owned(),
+            Self::Engines(_) => "names with commas between".to_owned(),
+            Self::Enforce(_) => "both, in, out or off".to_owned(),
+            Self::HighLimit(_) => "-1 to 255".to_owned(),
+            Self::Turns(_) => "lane:weight, with commas between".to_owned(),
+            Self::Levels(_) => "16 lanes with commas between".to_owned(),
+        }
+    }
+
     /// Returns the value as it is read.
     pub(super) fn show(&self) -> String {
         let truth = |value: bool| if value { "TRUE" } else { "FALSE" }.to_owned();
@@ -289,6 +377,27 @@ impl Field<'_> {
             Self::Turns(value) | Self::Levels(value) => value.as_deref().unwrap_or(NULL).to_owned(),
         }
     }
+}
+
+/// Says which numbers are admitted.
+fn numbers(low: u64, high: u64) -> String {
+    if low == high { low.to_string() } else { format!("a number of {low} to {high}") }
+}
+
+/// Returns what a key says, what it takes and what it is when nobody says, for the help of options;
+/// nothing when there is no such key.
+pub(super) fn describe(name: &str) -> Option<String> {
+    let key = KEYS.iter().find(|key| key.name == name)?;
+    let mut settings = Settings::default();
+    let field = (key.field)(&mut settings);
+    let (takes, usual) = (field.takes(), field.show());
+    let about = key.about.trim_end_matches('.');
+    let about =
+        about.strip_suffix(takes.as_str()).map_or(about, |about| about.trim_end_matches(": "));
+    Some(match usual.as_str() {
+        NULL => format!("{about}: {takes}"),
+        _ => format!("{about}: {takes}; {usual} without it"),
+    })
 }
 
 /// Reads TRUE or FALSE, in any case.

@@ -31,6 +31,8 @@ pub(super) struct State {
     pub(super) fault_count: u64,
     /// What is wrong now.
     pub(super) faults: Arc<Vec<String>>,
+    /// Why a file was not taken when it was read again.
+    pub(super) rejected: Option<String>,
     /// Why there is no plan, when there is none.
     pub(super) no_plan: Option<String>,
     /// Other managers: name, GUID, state, priority.

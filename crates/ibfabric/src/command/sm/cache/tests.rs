@@ -44,3 +44,15 @@ fn a_cache_that_cannot_be_used_is_said_once() {
     assert!(said[0].contains("they are not kept"), "{said:?}");
     assert!(cache.keep(Lids::new(), 0, &Arc::new(Fabric::new())).is_none());
 }
+
+#[test]
+fn ports_with_the_same_lid_are_named_with_their_lines() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let text = "0x0000000000000001 0x0004 0x0005\n\n0x0000000000000002 0x0005 0x0005\n";
+    std::fs::write(place.path().join(LIDS), text).expect("written");
+    let mut said = Vec::new();
+    Cache::open(Some(place.path()), &mut |text| said.push(text));
+    let expected = "guid2lid:3: found LID 0x0005 of port 0x0000000000000002, which is that of \
+                    0x0000000000000001 in line 1 as well; the line is ignored";
+    assert!(said.len() == 1 && said[0].ends_with(expected), "{said:?}");
+}

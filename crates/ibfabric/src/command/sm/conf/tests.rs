@@ -1,3 +1,4 @@
+use super::super::log::{Log, LogOptions};
 use super::*;
 
 fn read_text(text: &str) -> Result<(Settings, Vec<String>), String> {
@@ -11,14 +12,23 @@ fn values_are_read_in_their_notations() {
     let text = "# comment\n\nlmc 2\nm_key 0x1234\nrouting_engine ftree,updn\nconnect_roots TRUE\n\
                 root_guid_file /etc/roots\npacket_life_time 0x10\nqos TRUE\nqos_max_vls 4\n\
                 qos_ca_vlarb_high 0:4,1:0\npart_enforce out\nscatter_ports 8\nsweep_interval\t0\n";
-    let (settings, ignored) = read_text(text).expect("it is right");
+    let (mut settings, ignored) = read_text(text).expect("it is right");
     assert!(ignored.is_empty(), "{ignored:?}");
     assert_eq!((settings.lmc, settings.config.m_key), (2, 0x1234));
     assert_eq!(settings.config.routing.engines.to_string(), "ftree,updn");
     assert!(settings.engines.connect_roots);
-    assert_eq!(settings.engines.root_guids.as_deref(), Some(Path::new("/etc/roots")));
+    assert_eq!(settings.engines.root_guids.take().as_deref(), Some(Path::new("/etc/roots")));
     assert_eq!(settings.engines.scatter_ports, Some(8));
-    let config = settings.config().expect("no file is needed");
+    let log = LogOptions {
+        flags: 3,
+        limit: 0,
+        file: None,
+        is_default: false,
+        erases: false,
+        echoes: false,
+    };
+    let log = Log::open(&log).expect("it is no file");
+    let config = settings.config(&log).expect("no file is needed");
     assert_eq!(config.packet_life_time, 16);
     assert_eq!(config.sweep_interval, None);
     let qos = config.qos.expect("it is on");
@@ -43,12 +53,39 @@ fn a_value_that_is_none_is_named_with_its_place() {
 }
 
 #[test]
-fn what_means_nothing_here_is_ignored_once_and_only_when_it_is_not_as_usual() {
-    let text = "perfmgr FALSE\nperfmgr TRUE\nperfmgr TRUE\nconsole off\nfrobnicate 1\n\
+fn what_means_nothing_here_is_named_with_its_line_when_it_is_not_as_usual() {
+    let text = "perfmgr FALSE\nforce_link_speed 1\nconsole off\nfrobnicate 1\n\
                 cc_sw_cong_setting_victim_mask 0x0\nno_partition_enforcement TRUE\n";
-    let (settings, ignored) = read_text(text).expect("nothing is wrong");
-    assert_eq!(ignored, ["perfmgr", "frobnicate"]);
+    let (settings, notes) = read_text(text).expect("nothing is wrong");
+    assert_eq!(
+        notes,
+        [
+            "opensm.conf:2: force_link_speed: ignored: OpenSM knows it, but there is no such thing \
+             here",
+            "opensm.conf:4: found `frobnicate`, expected a key that OpenSM or ibfabric knows; \
+             ignored"
+        ]
+    );
     assert_eq!(settings.config.part_enforce, ib_sm::PartEnforce::Off);
+}
+
+#[test]
+fn what_an_option_is_refused_for_is_refused_of_its_key() {
+    for (text, expected) in [
+        ("\nperfmgr TRUE", "opensm.conf:2: perfmgr: found `TRUE`, which is not supported: "),
+        ("console local", "opensm.conf:1: console: found `local`, "),
+        ("congestion_control TRUE", "; expected `FALSE`"),
+        ("qos_policy_file /etc/mine", "opensm.conf:1: qos_policy_file: "),
+        ("prefix_routes_file mine", "opensm.conf:1: prefix_routes_file: "),
+        ("event_plugin_name x", "opensm.conf:1: event_plugin_name: "),
+        ("routing_engine dfsssp", "`dfsssp` is an engine of OpenSM that is not supported here"),
+    ] {
+        let error = read_text(text).expect_err("it cannot be had");
+        assert!(error.contains(expected), "{error}");
+    }
+    for (key, _) in REFUSED {
+        assert!(IGNORED.iter().any(|(known, _)| known == key), "{key}");
+    }
 }
 
 #[test]
@@ -61,7 +98,8 @@ fn what_is_written_is_read_again() {
     }
     write(&path, &settings).expect("written");
     let mut again = Settings::default();
-    read(&path, &mut again).expect("it is right");
+    let text = std::fs::read(&path).expect("it is there");
+    assert!(read(&path, &text, &mut again).expect("it is right").is_empty());
     for key in KEYS {
         let (one, other) = ((key.field)(&mut settings).show(), (key.field)(&mut again).show());
         assert_eq!(one, other, "{}", key.name);

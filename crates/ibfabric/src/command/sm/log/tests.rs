@@ -16,7 +16,7 @@ fn logged(flags: u8, limit: u32, lines: &[(u8, &str)]) -> String {
     let file = Some(path.as_path());
     let options =
         LogOptions { flags, limit, file, is_default: false, erases: false, echoes: false };
-    let mut log = Log::open(&options).expect("it can be opened");
+    let log = Log::open(&options).expect("it can be opened");
     for &(level, text) in lines {
         log.line(level, text);
     }
@@ -52,7 +52,7 @@ fn a_log_is_opened_again_after_it_was_renamed() {
     let file = Some(path.as_path());
     let mut options =
         LogOptions { flags: 3, limit: 0, file, is_default: false, erases: false, echoes: false };
-    let mut log = Log::open(&options).expect("it can be opened");
+    let log = Log::open(&options).expect("it can be opened");
     log.line(INFO, "one");
     std::fs::rename(&path, &old).expect("renamed");
     log.line(INFO, "two");

@@ -1,6 +1,7 @@
 //! The keys of OpenSM's configuration file.
 
 use super::{Field, Settings};
+use crate::cli::opensm;
 
 /// A key that means something here.
 pub(in crate::command::sm) struct Key {
@@ -136,7 +137,8 @@ keys! {
         s => Switch(&mut s.inactive);
     "node_name_map_name" "Names for node GUIDs."
         s => File(&mut s.node_name_map);
-    "log_flags" "What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x40 writes the dumps."
+    "log_flags" "What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x08 steps, 0x20 datagrams; \
+                 0x40 writes the dumps."
         s => Code(&mut s.log_flags, 0xff);
     "log_file" "The log; stdout for standard output."
         s => File(&mut s.log_file);
@@ -271,6 +273,26 @@ pub(in crate::command::sm) const IGNORED: &[(&str, &str)] = &[
     ("prefix_routes_file", "/etc/opensm/prefix-routes.conf"),
     ("consolidate_ipv6_snm_req", "FALSE"),
     ("log_prefix", "(null)"),
+];
+
+/// Keys of those that end the program when they ask for something, as the options of the command line
+/// do, and why.
+pub(in crate::command::sm) const REFUSED: &[(&str, &str)] = &[
+    ("do_mesh_analysis", opensm::MESHES),
+    ("nue_max_num_vls", opensm::ENGINE),
+    ("sa_db_file", opensm::SA_FILE),
+    ("torus_config", opensm::ENGINE),
+    ("ignore_other_sm", opensm::OTHER_MANAGERS),
+    ("perfmgr", opensm::PERFMGR),
+    ("event_plugin_name", opensm::NO_PLUGINS),
+    ("disable_multicast", opensm::MULTICAST),
+    ("console", opensm::NO_CONSOLE),
+    ("qos_policy_file", opensm::QOS_POLICY),
+    ("congestion_control", opensm::CONGESTION),
+    ("cc_key", opensm::CONGESTION),
+    ("prefix_routes_file", opensm::PREFIX_ROUTES),
+    ("consolidate_ipv6_snm_req", opensm::ONE_LID_EACH),
+    ("log_prefix", opensm::NO_SYSLOG),
 ];
 
 /// A mask of 256 ports.

@@ -1,0 +1,188 @@
+//! How the daemon starts, in the background and not, and what it says when it cannot.
+
+use std::fs;
+use std::process::{Output, Stdio};
+
+use crate::lab::{Daemon, Lab, signal, wait_for};
+
+/// Runs a manager to its end; returns its exit status and what it said on standard error.
+fn run(lab: &Lab, options: &[&str]) -> (Option<i32>, String) {
+    let mut command = lab.command(options);
+    let Output { status, stderr, .. } = command.stderr(Stdio::piped()).output().expect("it runs");
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[test]
+fn what_keeps_it_from_the_background_is_said_and_logged() {
+    let lab = Lab::start(&[]);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let number = port.local_addr().expect("an address").port().to_string();
+    let log = ["-B", "--log", "log", "--pidfile", "pid"];
+    for (options, expected) in [
+        (&["--metrics-port", number.as_str()][..], "cannot serve metrics on port "),
+        (&["--root-guids", "none"], "--root-guids: cannot read none: "),
+        (&["--guid-routing-order", "none"], "--guid-routing-order: cannot read none: "),
+        (&["--pconfig", "none"], "--pconfig: cannot read none: "),
+        (&["--node", "nobody"], "there is no such node"),
+    ] {
+        let (status, errors) = run(&lab, &[&log[..], options].concat());
+        assert_eq!(status, Some(2), "{options:?}");
+        assert_eq!(errors.matches(expected).count(), 1, "{options:?}: {errors}");
+        let text = fs::read_to_string(lab.path("log")).expect("a log");
+        assert!(text.contains(expected) && text.ends_with("Exiting SM\n"), "{text}");
+        assert!(!lab.path("pid").exists(), "{options:?}");
+        fs::remove_file(lab.path("log")).expect("removed");
+    }
+    let (status, errors) = run(&lab, &["-B", "--log", "missing/log"]);
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("cannot log to missing/log: "), "{errors}");
+}
+
+#[test]
+fn it_is_set_up_when_it_is_in_the_background() {
+    let lab = Lab::start(&[]);
+    let (status, errors) = run(&lab, &["-B", "--log", "log", "--pidfile", "pid"]);
+    assert_eq!((status, errors.as_str()), (Some(0), ""));
+    let pid = fs::read_to_string(lab.path("pid")).expect("it is written before");
+    let kill = |name: &str| {
+        let mut command = std::process::Command::new("kill");
+        command.args([name, pid.trim()]).stderr(Stdio::null());
+        command.status().expect("it runs").success()
+    };
+    assert!(kill("-TERM"));
+    wait_for("its end", || !lab.path("pid").exists());
+    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    assert!(text.contains(" 0x80 -> ibfabric "), "{text}");
+    wait_for("the last line", || {
+        fs::read_to_string(lab.path("log")).is_ok_and(|text| text.ends_with("Exiting SM\n"))
+    });
+}
+
+#[test]
+fn a_simulator_that_ends_is_logged() {
+    let mut lab = Lab::start(&[]);
+    let mut daemon = Daemon::start(&lab, &["--log", "log", "--pidfile", "pid", "--sweep", "1"]);
+    daemon.is_up(1);
+    lab.simulator.end();
+    let status = daemon.child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(2));
+    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    let end: Vec<&str> = text.lines().rev().take(2).collect();
+    assert!(end[0].ends_with("Exiting SM") && end[1].contains(" 0x01 -> "), "{text}");
+    assert!(!lab.path("pid").exists());
+}
+
+#[test]
+fn a_reason_is_said_once() {
+    let lab = Lab::start(&[]);
+    let (status, errors) = run(&lab, &["--once", "--engine", "updn,no_fallback"]);
+    assert_eq!(status, Some(2));
+    assert_eq!(errors.matches("no root switch").count(), 1, "{errors}");
+}
+
+#[test]
+fn lines_that_are_discarded_reach_the_log() {
+    let lab = Lab::start(&[]);
+    fs::write(lab.path("a.txt"), "0xdead\n").expect("written");
+    let options = ["--engine", "updn", "--root-guids", "a.txt", "--log", "log"];
+    let mut daemon = Daemon::start(&lab, &options);
+    daemon.is_up(1);
+    signal(&daemon.child, "HUP");
+    daemon.is_up(2);
+    let status = daemon.ask(&["status"]);
+    assert_eq!((&status["up"]["engine"], &status["requested"]), (&"minhop".into(), &"updn".into()));
+    let refusal = &status["up"]["refusals"][0];
+    assert_eq!(refusal["engine"], "updn");
+    let text = String::from_utf8(daemon.ctl(&["status"]).stdout).expect("text");
+    assert!(text.contains("updn cannot route this subnet: "), "{text}");
+    daemon.end();
+    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    for expected in [
+        " 0x01 -> a.txt:1: found 0x000000000000dead, expected the GUID of ",
+        " 0x01 -> updn cannot route this subnet: ",
+        " 0x01 -> routed with minhop instead\n",
+    ] {
+        assert_eq!(text.matches(expected).count(), 1, "{expected} in {text}");
+    }
+    // Without a log it is said on standard error.
+    let (_, errors) = run(&lab, &["--once", "--engine", "ftree"]);
+    assert!(errors.contains("ftree cannot route this subnet: "), "{errors}");
+}
+
+#[test]
+fn the_log_tells_what_happens_in_the_fabric() {
+    let lab = Lab::start(&[]);
+    let mut daemon = Daemon::start(&lab, &["--log", "log", "-vvv"]);
+    daemon.is_up(1);
+    lab.tell("unlink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 7);
+    lab.tell("relink \"H-0002c90000100002\"[1]");
+    wait_for("the trap", || daemon.ask(&["status"])["up"]["nodes"] == 8);
+    daemon.end();
+    let text = fs::read_to_string(lab.path("log")).expect("a log");
+    for expected in [
+        " 0x02 -> Heavy sweep: the manager starts\n",
+        " 0x04 -> Discovered new port with GUID:",
+        " 0x02 -> 8 nodes, 4 switches, 8 LIDs, routed with minhop; 0 unreachable, 0 credit loops\n",
+        " 0x04 -> explored in ",
+        " 0x02 -> Received Generic Notice type:1 num:128 (",
+        " tells of changes\n",
+        " 0x02 -> Removed port with GUID:0x0002c90000100003 LID range [",
+        " 0x02 -> Removed link between ",
+        " 0x02 -> Discovered new port with GUID:0x0002c90000100003 LID range [",
+        " 0x02 -> Discovered new link between ",
+        " 0x08 -> The manager is discovering\n",
+        " 0x20 -> sends ",
+        " 0x20 -> received ",
+    ] {
+        assert!(text.contains(expected), "{expected} in {text}");
+    }
+}
+
+#[test]
+fn a_manager_that_stands_by_says_so() {
+    let lab = Lab::start(&["--sm"]);
+    let mut daemon = Daemon::start(&lab, &["--node", "host-3", "--log", "log"]);
+    daemon.is_in("standby");
+    let output = daemon.ctl(&["sweep"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("this manager stands by; the master is 0x"), "{errors}");
+    assert_eq!(daemon.ask(&["status"])["managers"][0]["state"], "master");
+    daemon.end();
+    // With a higher priority it gets the subnet, and the other one says so.
+    let daemon = Daemon::start(&lab, &["--node", "host-3", "--priority", "5"]);
+    daemon.is_in("master");
+    wait_for("standby", || lab.ask_manager(&["status"])["state"] == "standby");
+    let status = lab.ask_manager(&["status"]);
+    assert_eq!(status["managers"][0]["state"], "master", "{status}");
+    assert!(status["up"].is_null(), "{status}");
+}
+
+#[test]
+fn the_port_is_the_one_that_was_asked_for() {
+    let lab = Lab::start(&[]);
+    let own = "0x0002c90000100001";
+    let (status, errors) = run(&lab, &["--once", "--guid", own]);
+    assert_eq!(status, Some(0), "{errors}");
+    let (status, errors) = run(&lab, &["--once", "--guid", "0x0002c90000100003"]);
+    assert_eq!(status, Some(2));
+    let expected = format!("--guid: found 0x0002c90000100003, expected {own}");
+    assert!(errors.contains(&expected), "{errors}");
+    let here = |options: &[&str]| {
+        let mut command = std::process::Command::new(crate::lab::PROGRAM);
+        command.args(["sm", "--sim", "net", "--once", "--log", "stdout"]).args(options);
+        let output = command.current_dir(lab.place.path()).output().expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    let other = "Managing from port GUID 0x0002c90000100003\n";
+    assert!(here(&["--guid", "0x0002c90000100003"]).contains(other));
+    assert!(here(&["--node", "H-0002c90000100002"]).contains(other));
+    assert!(here(&["--node", "nope"]).contains("--node nope: there is no such node"));
+    assert!(here(&["--guid", "0xdead"]).contains("no port with LIDs has that GUID"));
+    // A name may stand behind --ibsim as a word of its own.
+    let mut command = std::process::Command::new(crate::lab::PROGRAM);
+    command.args(["sm", "--ibsim", &lab.socket, "-o"]);
+    assert_eq!(command.output().expect("it runs").status.code(), Some(0));
+}
