@@ -41,6 +41,8 @@ struct Subscription {
     number: u16,
     info: InformInfo,
     remote: Remote,
+    /// Whether who asked for it knew the key.
+    trusted: bool,
 }
 
 impl Subscriptions {
@@ -52,8 +54,7 @@ impl Subscriptions {
         info: InformInfo,
         trusted: bool,
     ) -> Result<InformInfo, MadStatus> {
-        let of_keys = (FIRST_OF_KEYS..=LAST_OF_KEYS).contains(&info.trap) && info.is_generic == 1;
-        if of_keys && !trusted {
+        if info.is_generic == 1 && is_of_keys(info.trap) && !trusted {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
         let remote = Remote { qpn: subscriber_queue_pair(&info, &remote), ..remote };
@@ -65,11 +66,11 @@ impl Subscriptions {
             1 => {
                 let own = self.of.entry(subscriber).or_default();
                 if let Some(known) = own.iter_mut().find(|one| same(one)) {
-                    known.remote = remote;
+                    (known.remote, known.trusted) = (remote, trusted);
                 } else if own.len() == MOST_OF_ONE || self.count == MOST {
                     return Err(MadStatus::SA_NO_RESOURCES);
                 } else {
-                    own.push(Subscription { number: self.numbers, info, remote });
+                    own.push(Subscription { number: self.numbers, info, remote, trusted });
                     self.numbers = self.numbers.wrapping_add(1);
                     self.count += 1;
                 }
@@ -113,7 +114,7 @@ impl Subscriptions {
     pub(super) fn tell(&mut self, notice: Notice, issuer: Gid) {
         let told = SaNotice { notice, issuer_gid: issuer };
         for own in self.of.values() {
-            for one in own.iter().filter(|one| wants(&one.info, &notice, issuer)) {
+            for one in own.iter().filter(|one| one.hears_of(&notice, issuer)) {
                 if self.reports.len() == MOST_REPORTS {
                     // Who does not take reports must not make the others' wait for ever.
                     return;
@@ -129,6 +130,20 @@ impl Subscriptions {
     pub(super) fn next_report(&mut self) -> Option<Request> {
         self.reports.pop_front()
     }
+}
+
+impl Subscription {
+    /// Returns true when it is for a notice: violations of keys are for the trusted only, who asks for
+    /// everything not excepted.
+    fn hears_of(&self, notice: &Notice, issuer: Gid) -> bool {
+        let may = self.trusted || !(notice.is_generic && is_of_keys(notice.trap.0));
+        may && wants(&self.info, notice, issuer)
+    }
+}
+
+/// Returns true for the traps of violations of keys.
+const fn is_of_keys(trap: u16) -> bool {
+    FIRST_OF_KEYS <= trap && trap <= LAST_OF_KEYS
 }
 
 /// Returns the queue pair that reports go to: the one that the subscription names, else who asked.
@@ -149,3 +164,6 @@ fn wants(info: &InformInfo, notice: &Notice, issuer: Gid) -> bool {
         && (info.trap == ANY || info.trap == notice.trap.0)
         && (info.producer == ANY_PRODUCER || info.producer == notice.producer)
 }
+
+#[cfg(test)]
+mod tests;
