@@ -86,6 +86,8 @@ pub(crate) struct Known<'a> {
     pub(crate) written: &'a WrittenTables,
     /// What the manager says of itself.
     pub(crate) manager: SmInfo,
+    /// The key of those who are trusted.
+    pub(crate) sa_key: u64,
 }
 
 /// The administration of a subnet.
@@ -281,7 +283,7 @@ impl Administration {
         // again, or somebody else.
         let Some(subnet) = known.subnet else { return };
         let key = mad.sa().sm_key;
-        if key != 0 && key != known.manager.sm_key {
+        if key != 0 && key != known.sa_key {
             return;
         }
         if mad.class_version() != VERSION {
