@@ -1,6 +1,7 @@
 //! Multicast groups: who creates them, joins and leaves; IBTA volume 1, chapter 15.2.5.17.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use ib_types::{Gid, Guid, PKey, QKey};
 use ib_wire::mad::MadStatus;
@@ -365,24 +366,31 @@ impl Groups {
         true
     }
 
-    /// Returns the records that a request selects: of each member for those who are trusted, else of
-    /// each group and of the port that asks.
-    pub(super) fn records(&self, query: &Query<'_>, trusted: bool, asker: Option<Gid>) -> Vec<u8> {
-        let mut records = Vec::new();
-        for group in self.by_gid.values() {
-            let own = asker.and_then(|gid| group.members.get_key_value(&gid));
-            let members: Vec<_> =
-                if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
-            if members.is_empty() && !trusted {
-                // The group itself has members of every kind.
-                query.without(JOIN_STATE).add(&group.shared, &mut records);
-            }
-            for (&port_gid, &(join_state, proxy_join)) in members {
-                let record = MCMemberRecord { port_gid, join_state, proxy_join, ..group.shared };
-                query.add(&record, &mut records);
-            }
+    /// Appends the records that a request selects of the group behind one: of each member for those who
+    /// are trusted, else of the group and of the port that asks. Returns the group, and how many records
+    /// were looked at.
+    pub(super) fn records(
+        &self,
+        after: Option<Gid>,
+        query: &Query<'_>,
+        (trusted, asker): (bool, Option<Gid>),
+        records: &mut Vec<u8>,
+    ) -> Option<(Gid, usize)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (&gid, group) = self.by_gid.range((from, Bound::Unbounded)).next()?;
+        let own = asker.and_then(|gid| group.members.get_key_value(&gid));
+        let members: Vec<_> =
+            if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
+        if members.is_empty() && !trusted {
+            // The group itself has members of every kind.
+            query.without(JOIN_STATE).add(&group.shared, records);
         }
-        records
+        let looked = members.len().max(1);
+        for (&port_gid, &(join_state, proxy_join)) in members {
+            let record = MCMemberRecord { port_gid, join_state, proxy_join, ..group.shared };
+            query.add(&record, records);
+        }
+        Some((gid, looked))
     }
 
     /// Returns the groups by multicast LID.

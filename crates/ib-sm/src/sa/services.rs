@@ -1,6 +1,7 @@
 //! Services that ports offer; IBTA volume 1, chapter 15.2.5.15.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 use ib_types::{Gid, Instant, PKey};
@@ -95,19 +96,26 @@ impl Services {
         Ok(service.record)
     }
 
-    /// Returns the records that a request selects, of the partitions of the port that asks; with their
-    /// keys for those who are trusted only.
+    /// Appends the records that a request selects among so many services behind one, of the partitions of
+    /// the port that asks; with their keys for those who are trusted only. Returns the last that was
+    /// looked at, when there may be more.
     pub(super) fn records(
         &self,
         now: Instant,
+        (after, most): (Option<Identity>, usize),
         query: &Query<'_>,
-        asker_keys: &[PKey],
-        trusted: bool,
-    ) -> Vec<u8> {
+        (asker_keys, trusted): (&[PKey], bool),
+        records: &mut Vec<u8>,
+    ) -> Option<Identity> {
         // How much of a lease is left is told, and not asked for.
         let query = query.without(LEASE);
-        let mut records = Vec::new();
-        for service in self.all.values() {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut last = None;
+        for (number, (&key, service)) in self.all.range((from, Bound::Unbounded)).enumerate() {
+            if number == most {
+                return last;
+            }
+            last = Some(key);
             let p_key = service.record.p_key;
             let visible = p_key == NO_PARTITION || has(asker_keys, p_key);
             if !visible || !query.selects(&service.record) {
@@ -117,7 +125,7 @@ impl Services {
             let record = ServiceRecord { lease, ..service.record };
             records.extend(if trusted { record } else { without_key(record) }.to_record());
         }
-        records
+        None
     }
 
     /// Forgets what has run out.

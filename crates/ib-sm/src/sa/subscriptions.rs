@@ -1,6 +1,7 @@
 //! Who wants to hear of what happens, and who is told; IBTA volume 1, chapters 13.4.8.3 and 13.4.11.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use ib_link::Remote;
 use ib_mad::Request;
@@ -95,19 +96,23 @@ impl Subscriptions {
         self.count -= self.of.remove(&subscriber).map_or(0, |own| own.len());
     }
 
-    pub(super) fn records(&self, query: &Query<'_>) -> Vec<u8> {
-        let mut records = Vec::new();
-        for (&subscriber_gid, own) in &self.of {
-            for one in own {
-                let record = InformInfoRecord {
-                    subscriber_gid,
-                    inform_enum: one.number,
-                    inform_info: one.info,
-                };
-                query.add(&record, &mut records);
-            }
+    /// Appends the records that a request selects of the subscriber behind one; returns it, and how many
+    /// records were looked at.
+    pub(super) fn records(
+        &self,
+        after: Option<Gid>,
+        query: &Query<'_>,
+        sees: impl Fn(Gid) -> bool,
+        records: &mut Vec<u8>,
+    ) -> Option<(Gid, usize)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (&subscriber_gid, own) = self.of.range((from, Bound::Unbounded)).next()?;
+        for one in own.iter().filter(|_| sees(subscriber_gid)) {
+            let record =
+                InformInfoRecord { subscriber_gid, inform_enum: one.number, inform_info: one.info };
+            query.add(&record, records);
         }
-        records
+        Some((subscriber_gid, own.len()))
     }
 
     /// Tells of a notice whoever wants to know.

@@ -20,7 +20,13 @@ fn record(id: u64) -> ServiceRecord {
 fn told(services: &Services, now: Instant, mask: u64, keys: &[PKey], trusted: bool) -> Vec<u8> {
     let template = record(1).to_record();
     let query = Query { mask: ComponentMask(mask), template: &template };
-    services.records(now, &query, keys, trusted)
+    let (mut records, mut after) = (Vec::new(), None);
+    loop {
+        after = services.records(now, (after, 2), &query, (keys, trusted), &mut records);
+        if after.is_none() {
+            return records;
+        }
+    }
 }
 
 #[test]
