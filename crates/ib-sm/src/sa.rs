@@ -389,9 +389,9 @@ impl Administration {
             }
             _ => {
                 let enough = if one { 2 } else { usize::MAX };
-                let found = RecordQuery::new(subnet, mad, viewer, enough).map(Work::Found);
+                let found = RecordQuery::new(subnet, mad, viewer, enough).map(Box::new);
                 let told = || ToldQuery::new(subnet, mad, asker, trusted).map(Box::new);
-                let work = found.or_else(|| told().map(Work::Told));
+                let work = found.map(Work::Found).or_else(|| told().map(Work::Told));
                 work.ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)?
             }
         };

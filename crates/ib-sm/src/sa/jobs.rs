@@ -44,7 +44,7 @@ pub(super) struct Sources<'a> {
 pub(super) enum Work {
     Paths(PathQuery),
     /// Of what a sweep has found and written.
-    Found(RecordQuery),
+    Found(Box<RecordQuery>),
     /// Of what ports have told.
     Told(Box<ToldQuery>),
 }

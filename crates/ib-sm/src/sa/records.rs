@@ -265,7 +265,7 @@ fn forwarding_records(source: &Source<'_>, place: Place, lid: u16, records: &mut
         let record = LinearForwardingRecord { lid, block: block as u16, entries };
         source.query.add(&record, records);
     }
-    table.blocks() as usize
+    table.blocks()
 }
 
 pub(super) fn manager_records(

@@ -31,6 +31,8 @@ pub(crate) struct Subnet {
     ends: Vec<Place>,
     /// The partitions of each end port; ports with the same ones share them.
     p_keys: BTreeMap<Guid, Arc<[PKey]>>,
+    /// Whether all ports have the same keys, one of them a full member's: all share a partition.
+    is_open: bool,
     /// Whether switches check the partitions of their hosts.
     checks: bool,
     /// The service levels of the partitions by their numbers; none without quality of service.
@@ -124,6 +126,8 @@ impl Subnet {
             places,
             by_guid,
             p_keys,
+            is_open: known_sets.len() == 1
+                && known_sets.first().is_some_and(|keys| keys.iter().any(|it| it.is_full_member())),
             checks: config.part_enforce != PartEnforce::Off,
             levels,
             rows,
@@ -204,6 +208,9 @@ impl Subnet {
     /// Returns whether two ports may know of each other: they are the same, or share a partition of
     /// which one is a full member, as OpenSM has it.
     pub(crate) fn share(&self, one: Place, other: Place) -> bool {
+        if self.is_open {
+            return true;
+        }
         let (Some(keys), Some(others)) = (self.passing(one), self.passing(other)) else {
             return true;
         };
