@@ -23,6 +23,10 @@ pub struct SmConfig {
     pub m_key_protection_level: u8,
     /// The key that managers of the subnet share.
     pub sm_key: u64,
+    /// The key by which requests to administration are trusted.
+    pub sa_key: u64,
+    /// How many bytes the answers of administration may hold together; longer ones are refused.
+    pub sa_max_bytes: usize,
     /// The priority among managers, 0 to 15; the higher one wins, then the lower GUID.
     pub sm_priority: u8,
     /// The longest trip through the subnet: 4.096 µs × 2^value.
@@ -99,6 +103,8 @@ impl Default for SmConfig {
             m_key_lease_period: 0,
             m_key_protection_level: 0,
             sm_key: 1,
+            sa_key: 1,
+            sa_max_bytes: 256 << 20,
             sm_priority: 0,
             subnet_timeout: 18,
             packet_life_time: 0x12,

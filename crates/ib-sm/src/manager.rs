@@ -306,6 +306,7 @@ impl SubnetManager {
             multicast: &self.multicast,
             written: &self.written,
             manager: self.info(),
+            sa_key: self.config.sa_key,
         };
         let credit = self.pace.credit(busy);
         self.administration.work(now, known, credit);

@@ -34,6 +34,8 @@ pub struct Partition {
     pub key: u16,
     /// Whether the key stands at index 0 of the members' tables.
     pub first: bool,
+    /// The service level of the paths in it, where lanes are set up.
+    pub sl: u8,
     /// The members, in the order of the file: later ones prevail.
     pub members: Vec<(Who, Membership)>,
     /// The multicast groups that are there from the start.
@@ -131,6 +133,7 @@ impl Default for Partitions {
                 name: "Default".to_owned(),
                 key: PKey::DEFAULT.partition(),
                 first: false,
+                sl: 0,
                 members: vec![(Who::All, Membership::Full)],
                 groups: vec![Group::broadcast(PKey::DEFAULT.partition())],
             }],
@@ -168,6 +171,7 @@ impl Partitions {
                     name: "Default".to_owned(),
                     key: default,
                     first: false,
+                    sl: 0,
                     members: everybody.to_vec(),
                     groups: Vec::new(),
                 },

@@ -4,35 +4,37 @@
 //! |---|---|
 //! | `sa` | requests and their answers |
 //! | `subnet` | what is known of the subnet, with indexes |
+//! | `jobs` | answers of many records, found a few at a time |
 //! | `records` | what a sweep has found and written |
 //! | `path` | PathRecords |
 //! | `groups` | multicast groups and their members |
 //! | `services` | services that ports offer |
 //! | `subscriptions` | who is told of what happens |
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ib_link::{Datagram, Incoming};
-use ib_mad::{Message, Requester, RequesterConfig, Responder, ResponderConfig, ResponderEvent};
+use ib_mad::{
+    Message, Requester, RequesterConfig, RespondError, Responder, ResponderConfig, ResponderEvent,
+};
 use ib_types::{Gid, Guid, Instant, QKey, Qpn};
 use ib_wire::mad::rmpp::{self, RmppFlags, RmppHeader, RmppStatus, RmppType};
 use ib_wire::mad::sa::{
-    GuidInfoRecord, InformInfo, InformInfoRecord, LinearForwardingRecord, LinkRecord,
-    MCMemberRecord, MultiPathRecord, MulticastForwardingRecord, NodeRecord, PKeyTableRecord,
-    PathRecord, PortInfoRecord, Record, SaHeader, ServiceRecord, SlToVlRecord, SmInfoRecord,
-    SwitchInfoRecord, TraceRecord, VlArbitrationRecord,
+    InformInfo, MCMemberRecord, MultiPathRecord, PathRecord, Record, SaHeader, ServiceRecord,
+    SmInfoRecord, TraceRecord,
 };
 use ib_wire::mad::sm::notice::{GidDetails, NoticeType};
 use ib_wire::mad::sm::{Notice, NoticeDetails, SmInfo, TrapNumber};
 use ib_wire::mad::{Attribute, AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
 
 use crate::config::SmConfig;
-use crate::found::Found;
+use crate::found::{Found, Place};
 use crate::multicast::MulticastTables;
 use crate::tables::{Tables, WrittenTables};
 
 mod groups;
+mod jobs;
 mod path;
 mod records;
 mod services;
@@ -40,8 +42,9 @@ pub(crate) mod subnet;
 mod subscriptions;
 
 use groups::{Applicant, Groups, has};
+use jobs::{Job, Jobs, Sources, TURN, ToldQuery, Work};
 use path::PathQuery;
-use records::Query;
+use records::{Query, RecordQuery};
 use services::{Services, without_key};
 use subnet::Subnet;
 use subscriptions::Subscriptions;
@@ -54,12 +57,6 @@ const REPORTER: u16 = 2;
 
 /// What a request, and each pair of ports whose paths are looked for, costs in microseconds.
 const COST: u32 = 5;
-
-/// How many pairs of ports a request has looked at before the next one has its turn.
-const TURN: usize = 32;
-
-/// How many requests for many paths have their turns; the next ones wait.
-const MOST_QUERIES: usize = 64;
 
 /// How many reports may be under way.
 const REPORTS: usize = 16;
@@ -87,6 +84,8 @@ pub(crate) struct Known<'a> {
     pub(crate) written: &'a WrittenTables,
     /// What the manager says of itself.
     pub(crate) manager: SmInfo,
+    /// The key of those who are trusted.
+    pub(crate) sa_key: u64,
 }
 
 /// The administration of a subnet.
@@ -98,17 +97,30 @@ pub(crate) struct Administration {
     services: Services,
     subscriptions: Subscriptions,
     groups: Groups,
-    /// Requests for many paths, in the order in which they have their turns.
-    queries: VecDeque<(Message, PathQuery)>,
+    /// Requests whose answers are not complete.
+    jobs: Jobs,
+    /// What the requests of this turn have cost in microseconds, and what is owed for earlier ones.
+    spent: u32,
+    owed: u32,
+    /// How many bytes answers may hold, those that are not complete and those that are sent.
+    most_bytes: usize,
 }
 
 /// The records of an answer, one behind the other.
+#[derive(Debug)]
 struct Records {
     id: AttributeId,
     bytes: Vec<u8>,
     stride: usize,
     /// The length of a record without the gap to the next one.
     length: usize,
+}
+
+/// What is answered to a question.
+enum Answer {
+    Records(Records),
+    /// It has to be found.
+    Work(Work),
 }
 
 impl Known<'_> {
@@ -130,13 +142,18 @@ impl Records {
 impl Administration {
     /// Starts with the groups that partitions ask for.
     pub(crate) fn new(config: &SmConfig) -> Self {
+        let most_bytes = config.sa_max_bytes;
+        let responder = ResponderConfig { max_bytes: most_bytes, ..ResponderConfig::default() };
         Self {
-            responder: Responder::new(ResponderConfig::default()),
+            most_bytes,
+            responder: Responder::new(responder),
             reporter: Requester::new(RequesterConfig { tag: REPORTER, ..Default::default() }),
             services: Services::default(),
             subscriptions: Subscriptions::default(),
             groups: Groups::new(config),
-            queries: VecDeque::new(),
+            jobs: Jobs::default(),
+            spent: 0,
+            owed: 0,
         }
     }
 
@@ -155,54 +172,73 @@ impl Administration {
 
     /// Returns true when requests wait.
     pub(crate) fn has_work(&self) -> bool {
-        self.responder.requests() > 0 || !self.queries.is_empty()
+        self.responder.requests() > 0 || !self.jobs.is_empty()
     }
 
-    /// Answers requests that wait, as far as a credit in microseconds allows.
+    /// Answers requests that wait, as far as a credit in microseconds allows. What they have cost beyond
+    /// that is owed by the next ones.
     pub(crate) fn work(&mut self, now: Instant, known: Known<'_>, credit: &mut u32) {
-        while *credit > 0 && self.has_work() {
-            if let Some((request, mut query)) = self.queries.pop_front() {
-                let pairs = query.left().min(TURN).min((*credit / COST).max(1) as usize);
-                *credit = credit.saturating_sub(pairs as u32 * COST);
-                match query.step(pairs) {
-                    Ok(()) if query.left() > 0 => self.queries.push_back((request, query)),
-                    Ok(()) => self.tell_paths(&request, &query.finish()),
-                    Err(status) => self.refuse(&request, status),
-                }
+        while self.has_work() {
+            let pays = self.owed.min(*credit);
+            self.owed -= pays;
+            *credit -= pays;
+            if *credit == 0 {
+                return;
             }
-            if self.queries.len() < MOST_QUERIES
-                && let Some(event) = self.responder.poll_event()
-                && let ResponderEvent::Request(request) = event
-            {
-                *credit = credit.saturating_sub(COST);
+            if let Some(job) = self.jobs.next() {
+                self.go_on(job, (now, known), TURN.min(*credit));
+            }
+            let request = match self.responder.poll_event() {
+                Some(ResponderEvent::Request(request)) => Some(request),
+                Some(_) => None,
+                None => self.jobs.waited(),
+            };
+            if let Some(request) = request {
+                self.spent += COST;
                 self.answer(now, &request, known);
             }
+            self.owed = std::mem::take(&mut self.spent);
         }
     }
 
-    /// Answers a request for paths.
-    fn tell_paths(&mut self, request: &Message, paths: &[PathRecord]) {
-        let mut bytes = vec![0; paths.len() * PathRecord::STRIDE];
-        for (path, to) in paths.iter().zip(bytes.chunks_exact_mut(PathRecord::STRIDE)) {
-            path.write(&mut to[..PathRecord::LENGTH]);
+    /// Begins to find records, and answers when they are found soon.
+    fn begin(&mut self, request: &Message, work: Work, at: (Instant, Known<'_>)) {
+        if self.jobs.has(request) {
+            return;
         }
-        let records = Records::of::<PathRecord>(bytes);
-        if request.mad().method() == Method::GET {
-            self.one(request, &records);
-        } else {
-            self.table(request, records);
-        }
-    }
-
-    /// Finds paths at once when there are few, and else bit by bit.
-    fn find_paths(&mut self, request: &Message, query: Result<PathQuery, MadStatus>) {
-        match query {
+        match self.jobs.admit(request, work) {
+            Ok(Some(work)) => self.go_on(Job { request: request.clone(), work }, at, TURN),
+            Ok(None) => {}
             Err(status) => self.refuse(request, status),
-            Ok(mut query) if query.left() <= TURN => match query.step(TURN) {
-                Ok(()) => self.tell_paths(request, &query.finish()),
-                Err(status) => self.refuse(request, status),
-            },
-            Ok(query) => self.queries.push_back((request.clone(), query)),
+        }
+    }
+
+    /// Finds records for about so many microseconds.
+    fn go_on(&mut self, mut job: Job, (now, known): (Instant, Known<'_>), most: u32) {
+        let Self { services, subscriptions, groups, .. } = self;
+        let sources = Sources { now, known, services, subscriptions, groups };
+        match job.work.step(&sources, most) {
+            Err(status) => return self.refuse(&job.request, status),
+            Ok(cost) => self.spent += cost,
+        }
+        if !job.work.is_done() {
+            self.jobs.again(job);
+            return self.make_room();
+        }
+        let records = job.work.finish();
+        if job.request.mad().method() == Method::GET {
+            self.one(&job.request, &records);
+        } else {
+            self.table(&job.request, records);
+        }
+    }
+
+    /// Refuses the longest answers when all together are too long.
+    fn make_room(&mut self) {
+        while self.jobs.held() + self.responder.held() > self.most_bytes
+            && let Some(job) = self.jobs.take_largest()
+        {
+            self.refuse(&job.request, MadStatus::SA_NO_RESOURCES);
         }
     }
 
@@ -280,7 +316,7 @@ impl Administration {
         // again, or somebody else.
         let Some(subnet) = known.subnet else { return };
         let key = mad.sa().sm_key;
-        if key != 0 && key != known.manager.sm_key {
+        if key != 0 && key != known.sa_key {
             return;
         }
         if mad.class_version() != VERSION {
@@ -292,38 +328,72 @@ impl Administration {
                 Ok(attribute) => self.plain(request, &attribute),
                 Err(status) => self.refuse(request, status),
             },
-            (Method::GET_TRACE_TABLE, AttributeId::PATH_RECORD) => {
-                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
-                match path::trace_records(subnet, mad.component_mask(), &wanted) {
-                    Ok(records) => {
-                        let bytes = records.iter().flat_map(Record::to_record).collect();
-                        self.table(request, Records::of::<TraceRecord>(bytes));
+            (Method::GET | Method::GET_TABLE | Method::GET_TRACE_TABLE | Method::GET_MULTI, _) => {
+                match self.read(request, subnet, known) {
+                    Ok(Answer::Records(records)) if mad.method() == Method::GET => {
+                        self.one(request, &records);
                     }
+                    Ok(Answer::Records(records)) => self.table(request, records),
+                    Ok(Answer::Work(work)) => self.begin(request, work, (now, known)),
                     Err(status) => self.refuse(request, status),
                 }
             }
-            (Method::GET_MULTI, AttributeId::MULTI_PATH_RECORD) => {
-                let data = request.data();
-                let Some(head) = data.first_chunk() else {
-                    return self.refuse(request, MadStatus::SA_REQUEST_INVALID);
-                };
-                let wanted = MultiPathRecord::parse(head);
-                let query = PathQuery::multi(subnet, mad.component_mask(), &wanted, data);
-                self.find_paths(request, query);
-            }
-            (Method::GET | Method::GET_TABLE, AttributeId::PATH_RECORD) => {
-                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
-                let one = mad.method() == Method::GET;
-                let query = PathQuery::new(subnet, mad.component_mask(), &wanted, one);
-                self.find_paths(request, Ok(query));
-            }
-            (Method::GET | Method::GET_TABLE, _) => match self.read(now, request, subnet, known) {
-                Ok(records) if mad.method() == Method::GET => self.one(request, &records),
-                Ok(records) => self.table(request, records),
-                Err(status) => self.refuse(request, status),
-            },
             _ => self.refuse(request, MadStatus::BAD_METHOD_ATTRIBUTE),
         }
+    }
+
+    /// Returns the records that a request selects, or how they are found.
+    fn read(
+        &mut self,
+        request: &Message,
+        subnet: &Arc<Subnet>,
+        known: Known<'_>,
+    ) -> Result<Answer, MadStatus> {
+        let mad = request.mad();
+        let mask = mad.component_mask();
+        let asker = subnet.by_lid(request.remote().lid);
+        let trusted = is_trusted(mad);
+        let viewer = viewer(asker, trusted)?;
+        let one = mad.method() == Method::GET;
+        let work = match (mad.method(), mad.attribute_id()) {
+            (Method::GET_TRACE_TABLE, AttributeId::PATH_RECORD) => {
+                self.spent += path::MOST_TRACED as u32 * COST;
+                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
+                let records = path::trace_records(subnet, mask, &wanted, viewer)?;
+                let bytes = records.iter().flat_map(Record::to_record).collect();
+                return Ok(Answer::Records(Records::of::<TraceRecord>(bytes)));
+            }
+            (Method::GET_MULTI, AttributeId::MULTI_PATH_RECORD) => {
+                let data = request.data();
+                let head = data.first_chunk().ok_or(MadStatus::SA_REQUEST_INVALID)?;
+                let wanted = MultiPathRecord::parse(head);
+                Work::Paths(PathQuery::multi(subnet, mask, (&wanted, data), viewer)?)
+            }
+            (Method::GET_TRACE_TABLE | Method::GET_MULTI, _) => {
+                return Err(MadStatus::BAD_METHOD_ATTRIBUTE);
+            }
+            (_, AttributeId::PATH_RECORD) => {
+                let wanted: PathRecord = mad.attribute().expect("the attribute was looked at");
+                Work::Paths(PathQuery::new(subnet, mask, &wanted, (viewer, one))?)
+            }
+            (_, AttributeId::SM_INFO_RECORD) => {
+                let query = Query { mask, template: mad.data() };
+                let records = records::manager_records(subnet, viewer, &known.manager, &query);
+                return Ok(Answer::Records(Records::of::<SmInfoRecord>(records)));
+            }
+            // Keys are for those who can tell the manager's own.
+            (_, AttributeId::P_KEY_TABLE_RECORD) if !trusted => {
+                return Err(MadStatus::SA_REQUEST_INVALID);
+            }
+            _ => {
+                let enough = if one { 2 } else { usize::MAX };
+                let found = RecordQuery::new(subnet, mad, viewer, enough).map(Box::new);
+                let told = || ToldQuery::new(subnet, mad, asker, trusted).map(Box::new);
+                let work = found.map(Work::Found).or_else(|| told().map(Work::Told));
+                work.ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)?
+            }
+        };
+        Ok(Answer::Work(work))
     }
 
     fn refuse(&mut self, request: &Message, status: MadStatus) {
@@ -372,9 +442,9 @@ impl Administration {
             let length = MgmtClass::SUBN_ADM.data_offset() + length;
             return self.responder.respond(request.datagram(), mad, length as u16);
         }
-        let sent = self.responder.respond_message(request.datagram(), mad, records.bytes);
-        if sent.is_err() {
-            // The answer to the same request is under way, or too many are.
+        match self.responder.respond_message(request.datagram(), mad, records.bytes) {
+            Ok(()) | Err(RespondError::UnderWay) => {}
+            Err(_) => self.refuse(request, MadStatus::SA_NO_RESOURCES),
         }
     }
 
@@ -404,12 +474,12 @@ impl Administration {
                 } else {
                     self.services.withdraw(&record)?
                 };
-                let trusted = mad.sa().sm_key != 0;
+                let trusted = is_trusted(mad);
                 Ok(bytes(&if trusted { record } else { without_key(record) }))
             }
             AttributeId::INFORM_INFO if set => {
                 let info: InformInfo = mad.attribute().expect("the attribute was looked at");
-                let trusted = mad.sa().sm_key != 0;
+                let trusted = is_trusted(mad);
                 let (gid, remote) = (subnet.gid(asker), *request.remote());
                 Ok(bytes(&self.subscriptions.set(gid, remote, info, trusted)?))
             }
@@ -446,36 +516,6 @@ impl Administration {
             }
             _ => Err(MadStatus::BAD_METHOD_ATTRIBUTE),
         }
-    }
-
-    /// Returns the records that a Get or GetTable selects.
-    fn read(
-        &self,
-        now: Instant,
-        request: &Message,
-        subnet: &Subnet,
-        known: Known<'_>,
-    ) -> Result<Records, MadStatus> {
-        let mad = request.mad();
-        let query = Query { mask: mad.component_mask(), template: mad.data() };
-        Ok(match mad.attribute_id() {
-            AttributeId::SERVICE_RECORD => {
-                let asker = subnet.by_lid(request.remote().lid);
-                let asker = asker.ok_or(MadStatus::SA_REQUEST_INVALID)?;
-                let trusted = mad.sa().sm_key != 0;
-                let keys = subnet.p_keys(asker);
-                Records::of::<ServiceRecord>(self.services.records(now, &query, keys, trusted))
-            }
-            AttributeId::INFORM_INFO_RECORD => {
-                Records::of::<InformInfoRecord>(self.subscriptions.records(&query))
-            }
-            AttributeId::MC_MEMBER_RECORD => {
-                let asker = subnet.by_lid(request.remote().lid).map(|place| subnet.gid(place));
-                let trusted = mad.sa().sm_key != 0;
-                Records::of::<MCMemberRecord>(self.groups.records(&query, trusted, asker))
-            }
-            _ => return read(request, subnet, known),
-        })
     }
 
     fn class_port_info(&mut self, request: &Message) {
@@ -525,48 +565,15 @@ fn header(request: &Mad, status: MadStatus, attribute_offset: u16) -> Mad {
     mad
 }
 
-/// Returns the records that a Get or GetTable selects.
-fn read(request: &Message, subnet: &Subnet, known: Known<'_>) -> Result<Records, MadStatus> {
-    let mad = request.mad();
-    let query = Query { mask: mad.component_mask(), template: mad.data() };
-    Ok(match mad.attribute_id() {
-        AttributeId::NODE_RECORD => {
-            Records::of::<NodeRecord>(records::node_records(subnet, &query))
-        }
-        AttributeId::PORT_INFO_RECORD => {
-            Records::of::<PortInfoRecord>(records::port_info_records(subnet, &query))
-        }
-        AttributeId::SWITCH_INFO_RECORD => {
-            Records::of::<SwitchInfoRecord>(records::switch_info_records(subnet, &query))
-        }
-        AttributeId::LINK_RECORD => {
-            Records::of::<LinkRecord>(records::link_records(subnet, &query))
-        }
-        AttributeId::LINEAR_FORWARDING_RECORD => Records::of::<LinearForwardingRecord>(
-            records::forwarding_records(subnet, known.tables, &query),
-        ),
-        AttributeId::MULTICAST_FORWARDING_RECORD => Records::of::<MulticastForwardingRecord>(
-            records::multicast_records(subnet, known.multicast, &query),
-        ),
-        AttributeId::SM_INFO_RECORD => {
-            Records::of::<SmInfoRecord>(records::manager_records(subnet, &known.manager, &query))
-        }
-        AttributeId::GUID_INFO_RECORD => {
-            Records::of::<GuidInfoRecord>(records::guid_info_records(subnet, &query))
-        }
-        AttributeId::P_KEY_TABLE_RECORD => {
-            // Keys are for those who can tell the manager's own.
-            if mad.sa().sm_key == 0 {
-                return Err(MadStatus::SA_REQUEST_INVALID);
-            }
-            Records::of::<PKeyTableRecord>(records::p_key_records(subnet, &query))
-        }
-        AttributeId::SL_TO_VL_RECORD => {
-            Records::of::<SlToVlRecord>(records::sl_to_vl_records(subnet, known.written, &query))
-        }
-        AttributeId::VL_ARBITRATION_RECORD => Records::of::<VlArbitrationRecord>(
-            records::arbitration_records(subnet, known.written, &query),
-        ),
-        _ => return Err(MadStatus::BAD_METHOD_ATTRIBUTE),
-    })
+/// Returns whether a request knows the key; those with a wrong one are not answered.
+fn is_trusted(mad: &Mad) -> bool {
+    mad.sa().sm_key != 0
 }
+
+/// Returns the port that only hears of what it may know of; `None` for those who may know of all.
+fn viewer(asker: Option<Place>, trusted: bool) -> Result<Option<Place>, MadStatus> {
+    if trusted { Ok(None) } else { asker.map(Some).ok_or(MadStatus::SA_REQUEST_INVALID) }
+}
+
+#[cfg(test)]
+mod tests;

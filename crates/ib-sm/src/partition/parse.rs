@@ -185,6 +185,9 @@ impl Reader<'_> {
                 );
             }
         }
+        if let Some(sl) = definition.flags.sl {
+            self.partitions[partition].sl = sl;
+        }
         if ipoib {
             let flags = definition.flags;
             let key = self.partitions[partition].key;
@@ -225,8 +228,8 @@ impl Reader<'_> {
             return Ok(at);
         }
         let name = name.text.to_owned();
-        let (first, members, groups) = (false, Vec::new(), Vec::new());
-        self.partitions.push(Partition { name, key, first, members, groups });
+        let (members, groups) = (Vec::new(), Vec::new());
+        self.partitions.push(Partition { name, key, first: false, sl: 0, members, groups });
         Ok(self.partitions.len() - 1)
     }
 

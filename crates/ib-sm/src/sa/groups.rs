@@ -1,6 +1,7 @@
 //! Multicast groups: who creates them, joins and leaves; IBTA volume 1, chapter 15.2.5.17.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use ib_types::{Gid, Guid, PKey, QKey};
 use ib_wire::mad::MadStatus;
@@ -236,6 +237,9 @@ impl Groups {
             if !wanted.mgid.is_multicast() || made_here || reserved {
                 return Err(MadStatus::SA_REQUEST_INVALID);
             }
+            if IPOIB_SIGNATURES.contains(&signature) && !self.fits_broadcast(mask, wanted) {
+                return Err(MadStatus::SA_REQUEST_INVALID);
+            }
             wanted.mgid
         } else {
             self.new_gid(scope, prefix)
@@ -291,6 +295,26 @@ impl Groups {
         self.by_lid.insert(mlid, mgid);
         self.by_gid.insert(mgid, Group { shared, members: BTreeMap::new(), stays: false });
         Ok(mgid)
+    }
+
+    /// Returns whether a new group of `IPoIB` has what the broadcast group of its address has, as OpenSM
+    /// wants it: Q_Key, partition, service level, traffic class, flow label, and the hop limit when it
+    /// is given. The broadcast group itself may have anything.
+    fn fits_broadcast(&self, mask: ComponentMask, wanted: &MCMemberRecord) -> bool {
+        const SCOPE_AND_KEY: u128 = 0x000f_0000_ffff << 80;
+        const BROADCAST: u128 = 0xff10_401b << 96 | 0xffff_ffff;
+        let own = wanted.mgid.0 & SCOPE_AND_KEY | BROADCAST;
+        if wanted.mgid.0 == own {
+            return true;
+        }
+        let Some(group) = self.by_gid.get(&Gid(own)) else { return false };
+        let group = &group.shared;
+        wanted.q_key == group.q_key
+            && wanted.p_key.partition() == group.p_key.partition()
+            && wanted.sl == group.sl
+            && wanted.traffic_class == group.traffic_class
+            && wanted.flow_label == group.flow_label
+            && (!mask.has(HOP_LIMIT) || wanted.hop_limit == group.hop_limit)
     }
 
     /// Takes a port out of a group, in the states that the request names, all of which it must have. The
@@ -364,24 +388,31 @@ impl Groups {
         true
     }
 
-    /// Returns the records that a request selects: of each member for those who are trusted, else of
-    /// each group and of the port that asks.
-    pub(super) fn records(&self, query: &Query<'_>, trusted: bool, asker: Option<Gid>) -> Vec<u8> {
-        let mut records = Vec::new();
-        for group in self.by_gid.values() {
-            let own = asker.and_then(|gid| group.members.get_key_value(&gid));
-            let members: Vec<_> =
-                if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
-            if members.is_empty() && !trusted {
-                // The group itself has members of every kind.
-                query.without(JOIN_STATE).add(&group.shared, &mut records);
-            }
-            for (&port_gid, &(join_state, proxy_join)) in members {
-                let record = MCMemberRecord { port_gid, join_state, proxy_join, ..group.shared };
-                query.add(&record, &mut records);
-            }
+    /// Appends the records that a request selects of the group behind one: of each member for those who
+    /// are trusted, else of the group and of the port that asks. Returns the group, and how many records
+    /// were looked at.
+    pub(super) fn records(
+        &self,
+        after: Option<Gid>,
+        query: &Query<'_>,
+        (trusted, asker): (bool, Option<Gid>),
+        records: &mut Vec<u8>,
+    ) -> Option<(Gid, usize)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (&gid, group) = self.by_gid.range((from, Bound::Unbounded)).next()?;
+        let own = asker.and_then(|gid| group.members.get_key_value(&gid));
+        let members: Vec<_> =
+            if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
+        if members.is_empty() && !trusted {
+            // The group itself has members of every kind.
+            query.without(JOIN_STATE).add(&group.shared, records);
         }
-        records
+        let looked = members.len().max(1);
+        for (&port_gid, &(join_state, proxy_join)) in members {
+            let record = MCMemberRecord { port_gid, join_state, proxy_join, ..group.shared };
+            query.add(&record, records);
+        }
+        Some((gid, looked))
     }
 
     /// Returns the groups by multicast LID.
@@ -418,19 +449,22 @@ impl Groups {
     }
 }
 
-/// Chooses a value, the best first, that the request admits and the port can do.
+/// Chooses a value, the best first, that the request admits and the port can do. A value without its
+/// selector admits all, and one that there is not none.
 fn choose<T: Copy>(
     (given, with_selector): (bool, bool),
     (selector, wanted): (Selector, T),
-    offers: impl IntoIterator<Item = T>,
+    offers: impl IntoIterator<Item = T> + Clone,
     order: impl Fn(T) -> u32,
     most: u32,
 ) -> Result<T, MadStatus> {
-    let selector = if with_selector { selector } else { Selector::EXACTLY };
+    let named = given && with_selector;
+    let known = !named || offers.clone().into_iter().any(|offer| order(offer) == order(wanted));
     let admitted = |offer: &T| {
-        order(*offer) <= most && (!given || selector.admits(&order(wanted), &order(*offer)))
+        order(*offer) <= most && (!named || selector.admits(&order(wanted), &order(*offer)))
     };
-    offers.into_iter().find(admitted).ok_or(MadStatus::SA_REQUEST_INVALID)
+    let mut offers = offers.into_iter().filter(|_| known);
+    offers.find(admitted).ok_or(MadStatus::SA_REQUEST_INVALID)
 }
 
 /// Checks that a port may join a group that is there.

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use ib_types::{Gid, Guid, PKey};
-use ib_wire::mad::MadStatus;
+use ib_types::{Gid, Guid, PKey, ServiceLevel};
 use ib_wire::mad::sa::{
-    ComponentMask, LifeTimeCode, MultiPathRecord, PathRecord, RateCode, Selector, TraceRecord,
+    ComponentMask, LifeTimeCode, MultiPathRecord, PathRecord, RateCode, Record, Selector,
+    TraceRecord,
 };
 use ib_wire::mad::sm::MtuCode;
+use ib_wire::mad::{Attribute, MadStatus};
 
-use super::subnet::{Subnet, Way};
+use super::subnet::{Ends, Subnet, Way};
 use crate::found::Place;
 
 /// Bits of the component mask of a PathRecord; IBTA volume 1, chapter 15.2.5.16.
@@ -38,8 +39,11 @@ const MOST_PATHS: usize = 1 << 20;
 /// the others it is zero, the best.
 const BETWEEN_OFFSETS: u8 = 2;
 
+/// The MTUs there are.
+const MTUS: std::ops::RangeInclusive<MtuCode> = MtuCode::MTU_256..=MtuCode::MTU_4096;
+
 /// The most pairs of ports among which a path to be traced is looked for.
-const MOST_TRACED: usize = 64;
+pub(super) const MOST_TRACED: usize = 64;
 
 /// Paths between two sets of ports, found a few pairs at a time so that nobody else has to wait.
 #[derive(Debug)]
@@ -47,43 +51,50 @@ pub(super) struct PathQuery {
     subnet: Arc<Subnet>,
     mask: ComponentMask,
     wanted: PathRecord,
-    sources: Vec<Place>,
-    destinations: Vec<Place>,
+    /// Who asks: only paths of ports that it may know of are told. `None` may know of all.
+    viewer: Option<Place>,
+    sources: Ends,
+    destinations: Ends,
     /// How many paths of each pair of ports.
     limit: usize,
-    /// The next pair, counted by source and then by destination.
-    next: usize,
-    records: Vec<PathRecord>,
+    /// Whether the first path will do.
+    one: bool,
+    /// How many pairs are left, and how many there are.
+    left: usize,
+    pairs: usize,
+    /// The paths that were found, one behind the other.
+    records: Vec<u8>,
 }
 
 impl PathQuery {
-    /// Starts to find the paths that a request for PathRecords selects; for `one` the best of each pair
-    /// of ports.
+    /// Starts to find the paths that a request for PathRecords selects; for `one` the first.
     pub(super) fn new(
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
         wanted: &PathRecord,
-        one: bool,
-    ) -> Self {
+        (viewer, one): (Option<Place>, bool),
+    ) -> Result<Self, MadStatus> {
         let raw = mask.has(RAW_TRAFFIC) && wanted.raw_traffic;
-        let of = |gid, lid| if raw { Vec::new() } else { ends(subnet, mask, gid, lid) };
+        let nobody = || Ends::These(Vec::new());
+        let of = |gid, lid| if raw { nobody() } else { ends(subnet, mask, gid, lid) };
         let sources = of((SGID, wanted.sgid), (SLID, wanted.slid));
         let destinations = of((DGID, wanted.dgid), (DLID, wanted.dlid));
         let limit = match () {
-            () if mask.has(NUMB_PATH) && wanted.numb_path == 0 => 0,
             () if one => 1,
             () if mask.has(NUMB_PATH) => usize::from(wanted.numb_path),
             () => usize::MAX,
         };
-        Self::between(subnet, (mask, *wanted), (sources, destinations), limit)
+        let query =
+            Self::between(subnet, (mask, *wanted), (sources, destinations), (viewer, limit))?;
+        Ok(Self { one, ..query })
     }
 
     /// Starts to find the paths that a request for paths between two sets of ports selects.
     pub(super) fn multi(
         subnet: &Arc<Subnet>,
         mask: ComponentMask,
-        wanted: &MultiPathRecord,
-        data: &[u8],
+        (wanted, data): (&MultiPathRecord, &[u8]),
+        viewer: Option<Place>,
     ) -> Result<Self, MadStatus> {
         /// Bits of the component mask of a MultiPathRecord and those of a PathRecord that mean the same.
         const SAME: [(u8, u8); 9] = [
@@ -98,8 +109,9 @@ impl PathQuery {
             (15, LIFE_TIME),
         ];
         if mask.has(0) && wanted.raw_traffic {
-            let nobody = (Vec::new(), Vec::new());
-            return Ok(Self::between(subnet, (mask, PathRecord::zeroed()), nobody, 1));
+            let nobody = (Ends::These(Vec::new()), Ends::These(Vec::new()));
+            let nothing = (ComponentMask(0), PathRecord::zeroed());
+            return Self::between(subnet, nothing, nobody, (viewer, 1));
         }
         let (sources, destinations) = wanted.gids(data).ok_or(MadStatus::SA_REQUEST_INVALID)?;
         if sources.is_empty() || destinations.is_empty() {
@@ -109,7 +121,9 @@ impl PathQuery {
             let local = gid.prefix() == subnet.prefix;
             subnet.by_guid(gid.guid()).filter(|_| local).ok_or(MadStatus::SA_INVALID_GID)
         };
-        let ports = |gids: Vec<Gid>| gids.into_iter().map(port).collect::<Result<Vec<Place>, _>>();
+        let ports = |gids: Vec<Gid>| {
+            gids.into_iter().map(port).collect::<Result<Vec<Place>, _>>().map(Ends::These)
+        };
         let (sources, destinations) = (ports(sources)?, ports(destinations)?);
         let given = SAME.iter().filter(|(bit, _)| mask.has(*bit)).map(|&(_, bit)| bit);
         let mask = ComponentMask::of(&given.collect::<Vec<u8>>());
@@ -126,42 +140,79 @@ impl PathQuery {
             ..PathRecord::zeroed()
         };
         let limit = if mask.has(NUMB_PATH) { usize::from(wanted.numb_path.max(1)) } else { 1 };
-        Ok(Self::between(subnet, (mask, path), (sources, destinations), limit))
+        Self::between(subnet, (mask, path), (sources, destinations), (viewer, limit))
     }
 
     fn between(
         subnet: &Arc<Subnet>,
         (mask, wanted): (ComponentMask, PathRecord),
-        (sources, destinations): (Vec<Place>, Vec<Place>),
-        limit: usize,
-    ) -> Self {
+        (sources, destinations): (Ends, Ends),
+        (viewer, limit): (Option<Place>, usize),
+    ) -> Result<Self, MadStatus> {
+        let named = |value, selector| mask.has(value) && mask.has(selector);
+        let unknown = named(MTU, MTU_SELECTOR) && !MTUS.contains(&wanted.mtu)
+            || named(RATE, RATE_SELECTOR) && wanted.rate.megabits_per_second().is_none();
+        if unknown {
+            return Err(MadStatus::SA_REQUEST_INVALID);
+        }
         let subnet = Arc::clone(subnet);
-        Self { subnet, mask, wanted, sources, destinations, limit, next: 0, records: Vec::new() }
+        let pairs = sources.len(&subnet) * destinations.len(&subnet);
+        Ok(Self {
+            subnet,
+            mask,
+            wanted,
+            viewer,
+            sources,
+            destinations,
+            limit,
+            one: false,
+            left: pairs,
+            pairs,
+            records: Vec::new(),
+        })
     }
 
     /// Returns the number of pairs that are left.
     pub(super) const fn left(&self) -> usize {
-        self.sources.len() * self.destinations.len() - self.next
+        self.left
+    }
+
+    /// Returns how many bytes it holds.
+    pub(super) fn held(&self) -> usize {
+        let places = |ends: &Ends| match ends {
+            Ends::All => 0,
+            Ends::These(places) => places.capacity() * size_of::<Place>(),
+        };
+        self.records.capacity() + places(&self.sources) + places(&self.destinations)
     }
 
     /// Looks at a few pairs.
     pub(super) fn step(&mut self, pairs: usize) -> Result<(), MadStatus> {
-        for _ in 0..pairs.min(self.left()) {
-            let (from, to) =
-                (self.next / self.destinations.len(), self.next % self.destinations.len());
-            let between = (self.sources[from], self.destinations[to]);
-            let Self { subnet, mask, wanted, limit, records, .. } = self;
-            pair(subnet, *mask, wanted, between, *limit, records);
-            self.next += 1;
-            if self.records.len() > MOST_PATHS {
+        for _ in 0..pairs.min(self.left) {
+            let count = self.destinations.len(&self.subnet);
+            let next = self.pairs - self.left;
+            let from = self.sources.at(&self.subnet, next / count);
+            let to = self.destinations.at(&self.subnet, next % count);
+            self.left -= 1;
+            let Self { subnet, mask, wanted, viewer, limit, records, .. } = self;
+            let sees = |port| viewer.is_none_or(|viewer| subnet.share(viewer, port));
+            if !(sees(from) && sees(to)) {
+                continue;
+            }
+            pair(subnet, *mask, wanted, (from, to), *limit, records);
+            if self.one && !self.records.is_empty() {
+                self.left = 0;
+                break;
+            }
+            if self.records.len() > MOST_PATHS * PathRecord::STRIDE {
                 return Err(MadStatus::SA_NO_RESOURCES);
             }
         }
         Ok(())
     }
 
-    /// Returns the paths.
-    pub(super) fn finish(self) -> Vec<PathRecord> {
+    /// Returns the paths, one behind the other.
+    pub(super) fn finish(self) -> Vec<u8> {
         self.records
     }
 }
@@ -171,18 +222,21 @@ pub(super) fn trace_records(
     subnet: &Arc<Subnet>,
     mask: ComponentMask,
     wanted: &PathRecord,
+    viewer: Option<Place>,
 ) -> Result<Vec<TraceRecord>, MadStatus> {
-    let mut query = PathQuery::new(subnet, mask, wanted, true);
+    let mut query = PathQuery::new(subnet, mask, wanted, (viewer, true))?;
+    query.one = false;
     if query.left() > MOST_TRACED {
         return Err(MadStatus::SA_TOO_MANY_RECORDS);
     }
     query.step(MOST_TRACED)?;
     let paths = query.finish();
-    let path = match &paths[..] {
-        [] => return Err(MadStatus::SA_NO_RECORDS),
-        [path] => path,
-        _ => return Err(MadStatus::SA_TOO_MANY_RECORDS),
-    };
+    let mut paths = paths.chunks_exact(PathRecord::STRIDE);
+    let bytes = paths.next().ok_or(MadStatus::SA_NO_RECORDS)?;
+    if paths.next().is_some() {
+        return Err(MadStatus::SA_TOO_MANY_RECORDS);
+    }
+    let path = PathRecord::parse(bytes.first_chunk().expect("a record has its length"));
     let ends = subnet.by_lid(path.slid).zip(subnet.by_lid(path.dlid));
     let (from, to) = ends.ok_or(MadStatus::SA_NO_RECORDS)?;
     let steps = subnet.steps(from, to, path.dlid).ok_or(MadStatus::SA_NO_RECORDS)?;
@@ -211,12 +265,13 @@ fn ends(
     mask: ComponentMask,
     (gid_bit, gid): (u8, Gid),
     (lid_bit, lid): (u8, u16),
-) -> Vec<Place> {
+) -> Ends {
+    let nobody = || Ends::These(Vec::new());
     let by_gid = if mask.has(gid_bit) {
         let port = Some(gid).filter(|gid| gid.prefix() == subnet.prefix);
         // Nothing leads to a port that is not there.
         let Some(place) = port.and_then(|gid| subnet.by_guid(gid.guid())) else {
-            return Vec::new();
+            return nobody();
         };
         Some(place)
     } else {
@@ -224,16 +279,16 @@ fn ends(
     };
     let by_lid = if mask.has(lid_bit) {
         match subnet.by_lid(lid) {
-            None => return Vec::new(),
+            None => return nobody(),
             place => place,
         }
     } else {
         None
     };
     match (by_gid, by_lid) {
-        (Some(one), Some(other)) if one != other => Vec::new(),
-        (Some(place), _) | (None, Some(place)) => vec![place],
-        (None, None) => subnet.end_ports().collect(),
+        (Some(one), Some(other)) if one != other => nobody(),
+        (Some(place), _) | (None, Some(place)) => Ends::These(vec![place]),
+        (None, None) => Ends::All,
     }
 }
 
@@ -247,7 +302,7 @@ fn pair(
     wanted: &PathRecord,
     (from, to): (Place, Place),
     limit: usize,
-    records: &mut Vec<PathRecord>,
+    records: &mut Vec<u8>,
 ) {
     let Some(p_key) = common_partition(subnet, mask, wanted, from, to) else { return };
     let ((slid, sources), (dlid, destinations)) = (subnet.lids(from), subnet.lids(to));
@@ -264,16 +319,20 @@ fn pair(
                 continue;
             }
             let Some(way) = subnet.way(from, to, dlid) else { continue };
-            let Some(record) = suits(subnet, mask, wanted, &way) else { continue };
+            let Some(record) = suits(subnet, mask, wanted, (&way, p_key)) else { continue };
             let (sgid, dgid) = (subnet.gid(from), subnet.gid(to));
             let preference = if shift == 0 { 0 } else { BETWEEN_OFFSETS };
-            records.push(PathRecord { sgid, dgid, slid, dlid, p_key, preference, ..record });
+            let record = PathRecord { sgid, dgid, slid, dlid, p_key, preference, ..record };
+            let at = records.len();
+            records.resize(at + PathRecord::STRIDE, 0);
+            record.write(&mut records[at..]);
             left -= 1;
         }
     }
 }
 
-/// Returns the partition that both ports are in; one of them has to be a full member.
+/// Returns the partition that both ports are in, the one with the lowest number; one of them has to be a
+/// full member.
 fn common_partition(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -286,47 +345,43 @@ fn common_partition(
     if mask.has(P_KEY) {
         common.any(|key| key.partition() == wanted.p_key.partition()).then_some(wanted.p_key)
     } else {
-        common.next().copied()
+        common.min_by_key(|key| key.partition()).copied()
     }
 }
 
-/// Returns what holds on a way, when the request wants such a way.
+/// Returns what holds on a way in a partition, when the request wants such a way.
 fn suits(
     subnet: &Subnet,
     mask: ComponentMask,
     wanted: &PathRecord,
-    way: &Way,
+    (way, p_key): (&Way, PKey),
 ) -> Option<PathRecord> {
     let life_time = if way.hops == 0 { LifeTimeCode(0) } else { subnet.life_time };
-    // Where the routes need no level of their own, any will do.
-    let free = subnet.plan.routing.layers.is_uniform();
-    let sl = if mask.has(SL) && free { wanted.sl } else { way.level.get() };
+    let sl = match subnet.plan.routing.layers.is_uniform() {
+        // Where the routes need no level of their own, any will do.
+        true if mask.has(SL) => wanted.sl,
+        true if way.level == ServiceLevel::default() => subnet.level_of(p_key).get(),
+        _ => way.level.get(),
+    };
     if mask.has(SL) && wanted.sl != sl {
         return None;
     }
-    // Without a selector the value is meant exactly.
-    let selector = |bit, selector| if mask.has(bit) { selector } else { Selector::EXACTLY };
-    let mtu = if mask.has(MTU) {
-        let by = selector(MTU_SELECTOR, wanted.mtu_selector);
-        let codes = (MtuCode::MTU_256.0..=MtuCode::MTU_4096.0).rev().map(MtuCode);
-        within(by, &wanted.mtu, &way.mtu, codes, |code| u32::from(code.0))?
+    let named = |value, selector| mask.has(value) && mask.has(selector);
+    let mtu = if named(MTU, MTU_SELECTOR) {
+        mtu_within(wanted.mtu_selector, wanted.mtu, way.mtu)?
     } else {
         way.mtu
     };
-    let rate = if mask.has(RATE) {
-        let by = selector(RATE_SELECTOR, wanted.rate_selector);
-        let codes = RateCode::RATES.iter().rev().map(|&(code, _)| code);
-        let speed = |code: &RateCode| code.megabits_per_second().unwrap_or(0);
-        within(by, &wanted.rate, &way.rate, codes, speed)?
+    let rate = if named(RATE, RATE_SELECTOR) {
+        rate_within(wanted.rate_selector, wanted.rate, way.rate)?
     } else {
         way.rate
     };
-    if mask.has(LIFE_TIME) {
-        let by = selector(LIFE_TIME_SELECTOR, wanted.life_time_selector);
-        if !by.admits(&wanted.life_time.0, &life_time.0) {
-            return None;
-        }
-    }
+    let life_time = if named(LIFE_TIME, LIFE_TIME_SELECTOR) {
+        life_time_within(wanted.life_time_selector, wanted.life_time, life_time)?
+    } else {
+        life_time
+    };
     Some(PathRecord {
         reversible: true,
         sl,
@@ -340,18 +395,45 @@ fn suits(
     })
 }
 
-/// Returns what a path shall use of what a way can carry: all of it, but as much less as a request wants
-/// that asks for less.
-fn within<C: Copy>(
-    by: Selector,
-    wanted: &C,
-    offered: &C,
-    mut falling: impl Iterator<Item = C>,
-    size: impl Fn(&C) -> u32,
-) -> Option<C> {
-    let (limit, most) = (size(wanted), size(offered));
-    if by == Selector::LESS {
-        return falling.find(|code| size(code) <= most && size(code) < limit);
+/// Returns the MTU that a path shall use of what its links can carry: all of it, or as much less as a
+/// request wants that asks for less or for just that. OpenSM heeds a value only with its selector.
+fn mtu_within(by: Selector, wanted: MtuCode, offered: MtuCode) -> Option<MtuCode> {
+    match by {
+        Selector::GREATER => (offered > wanted).then_some(offered),
+        Selector::LESS if offered < wanted => Some(offered),
+        Selector::LESS => wanted.0.checked_sub(1).map(MtuCode).filter(|mtu| MTUS.contains(mtu)),
+        Selector::EXACTLY => (offered >= wanted).then_some(wanted),
+        _ => Some(offered),
     }
-    by.admits(&limit, &most).then_some(*offered)
 }
+
+/// Returns the rate that a path shall use: as much less than its links have as a request wants that asks
+/// for less.
+fn rate_within(by: Selector, wanted: RateCode, offered: RateCode) -> Option<RateCode> {
+    let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
+    let (limit, most) = (speed(wanted), speed(offered));
+    if by == Selector::LESS && most >= limit {
+        let falling = RateCode::RATES.iter().rev().map(|&(code, _)| code);
+        return falling.into_iter().find(|&code| speed(code) < limit);
+    }
+    by.admits(&limit, &most).then_some(offered)
+}
+
+/// Returns the life time that a path's packets shall have: that of the subnet, or as much less as a
+/// request wants that asks for less or for just that; less than one code above zero is none.
+fn life_time_within(
+    by: Selector,
+    wanted: LifeTimeCode,
+    offered: LifeTimeCode,
+) -> Option<LifeTimeCode> {
+    match by {
+        Selector::GREATER => (offered > wanted).then_some(offered),
+        Selector::LESS if offered < wanted => Some(offered),
+        Selector::LESS => (wanted.0 > 1).then(|| LifeTimeCode(wanted.0 - 1)),
+        Selector::EXACTLY => (offered >= wanted).then_some(wanted),
+        _ => Some(offered),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! Records that say what a sweep has found and written.
 //!
-//! Each function returns the records that a request selects, one behind the other at the distance
-//! that the record has in tables. Records whose key the request gives are found by it; of the others
-//! all are looked at.
+//! Records are found port by port, so that nobody has to wait for a long table. Records whose LID the
+//! request gives are found by it; of the others all are looked at. Whoever does not know the key gets
+//! those of ports that share a partition with the one that asks.
+
+use std::sync::Arc;
 
 use ib_types::Guid;
 use ib_wire::mad::sa::{
@@ -14,11 +16,11 @@ use ib_wire::mad::sm::{
     CapabilityMask, GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, NodeInfo, PKeyTable,
     SlToVl, SmInfo, VlArbitration,
 };
+use ib_wire::mad::{AttributeId, Mad};
 
-use super::subnet::Subnet;
-use crate::found::{NodeIndex, Place};
-use crate::multicast::MulticastTables;
-use crate::tables::{Tables, WrittenTables};
+use super::subnet::{Ends, Subnet};
+use super::{Known, Records};
+use crate::found::Place;
 
 /// What a request selects: the components that it gives, and their values.
 #[derive(Clone, Copy)]
@@ -51,127 +53,234 @@ impl Query<'_> {
 
     /// Appends a record when it is selected.
     pub(super) fn add<R: Record>(&self, record: &R, to: &mut Vec<u8>) {
-        let bytes = record.to_record();
-        if matches(self.mask, R::COMPONENTS, self.template, &bytes) {
-            to.extend(bytes);
+        let start = to.len();
+        to.resize(start + R::STRIDE, 0);
+        record.write(&mut to[start..]);
+        if !matches(self.mask, R::COMPONENTS, self.template, &to[start..]) {
+            to.truncate(start);
         }
     }
 }
 
-/// Returns the nodes that a query by LID is about: the one that has the LID, or all.
-fn nodes(subnet: &Subnet, query: &Query<'_>) -> Vec<Place> {
-    match query.lid() {
-        Some(lid) => subnet.by_lid(lid).into_iter().collect(),
-        None => subnet.end_ports().collect(),
-    }
+/// What the records of a port are made from.
+struct Source<'a> {
+    subnet: &'a Subnet,
+    known: Known<'a>,
+    /// Who asks; `None` may know of all ports.
+    viewer: Option<Place>,
+    query: Query<'a>,
 }
 
-fn switches(subnet: &Subnet, query: &Query<'_>) -> Vec<(NodeIndex, u16)> {
-    let places = nodes(subnet, query).into_iter();
-    let switches = places.filter(|place| subnet.found.node(place.node).kind.is_switch());
-    switches.map(|place| (place.node, subnet.lids(place).0)).collect()
+/// A kind of records.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    /// Whether each port of a switch has records, not only its port 0 for all.
+    of_ports: bool,
+    /// Appends the selected records of a port, which has a LID or is of a switch that has it. Returns
+    /// how many records were looked at.
+    add: fn(&Source<'_>, Place, u16, &mut Vec<u8>) -> usize,
+    /// Returns an answer of such records.
+    answer: fn(Vec<u8>) -> Records,
 }
 
-/// Returns all ports of the nodes that a query by LID is about, with the LID of each.
-fn ports(subnet: &Subnet, query: &Query<'_>) -> Vec<(Place, u16)> {
-    let mut ports = Vec::new();
-    for place in nodes(subnet, query) {
-        let (node, lid) = (subnet.found.node(place.node), subnet.lids(place).0);
-        if node.kind.is_switch() {
-            ports.extend((0..=node.info.num_ports).map(|number| (place.node.at(number), lid)));
-        } else {
-            ports.push((place, lid));
+impl Kind {
+    fn of(id: AttributeId) -> Option<Self> {
+        let ends = |add, answer| Some(Self { of_ports: false, add, answer });
+        let ports = |add, answer| Some(Self { of_ports: true, add, answer });
+        match id {
+            AttributeId::NODE_RECORD => ends(node_record, Records::of::<NodeRecord>),
+            AttributeId::PORT_INFO_RECORD => ports(port_info_record, Records::of::<PortInfoRecord>),
+            AttributeId::SWITCH_INFO_RECORD => {
+                ends(switch_info_record, Records::of::<SwitchInfoRecord>)
+            }
+            AttributeId::LINK_RECORD => ports(link_record, Records::of::<LinkRecord>),
+            AttributeId::LINEAR_FORWARDING_RECORD => {
+                ends(forwarding_records, Records::of::<LinearForwardingRecord>)
+            }
+            AttributeId::MULTICAST_FORWARDING_RECORD => {
+                ends(multicast_records, Records::of::<MulticastForwardingRecord>)
+            }
+            AttributeId::GUID_INFO_RECORD => ends(guid_info_records, Records::of::<GuidInfoRecord>),
+            AttributeId::P_KEY_TABLE_RECORD => ports(p_key_records, Records::of::<PKeyTableRecord>),
+            AttributeId::SL_TO_VL_RECORD => ports(sl_to_vl_records, Records::of::<SlToVlRecord>),
+            AttributeId::VL_ARBITRATION_RECORD => {
+                ports(arbitration_records, Records::of::<VlArbitrationRecord>)
+            }
+            _ => None,
         }
     }
-    ports
 }
 
-pub(super) fn node_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
-    let mut records = Vec::new();
-    for place in nodes(subnet, query) {
-        let node = subnet.found.node(place.node);
-        let record = NodeRecord {
-            lid: subnet.lids(place).0,
-            node_info: NodeInfo {
-                port_guid: subnet.found.port(place).guid,
-                local_port: place.port,
-                ..node.info
-            },
-            node_description: node.description,
+/// The records that a request selects, found a few at a time.
+#[derive(Debug)]
+pub(super) struct RecordQuery {
+    subnet: Arc<Subnet>,
+    request: Mad,
+    viewer: Option<Place>,
+    kind: Kind,
+    ends: Ends,
+    /// The next end port, and of a switch the next port.
+    next: usize,
+    port: u8,
+    /// How many records will do.
+    enough: usize,
+    records: Vec<u8>,
+}
+
+impl RecordQuery {
+    /// Starts to find the records that a request selects; `None` when there are no such records.
+    pub(super) fn new(
+        subnet: &Arc<Subnet>,
+        request: &Mad,
+        viewer: Option<Place>,
+        enough: usize,
+    ) -> Option<Self> {
+        let query = Query { mask: request.component_mask(), template: request.data() };
+        let ends = match query.lid() {
+            Some(lid) => Ends::These(subnet.by_lid(lid).into_iter().collect()),
+            None => Ends::All,
         };
-        query.without(LID).add(&record, &mut records);
+        Some(Self {
+            subnet: Arc::clone(subnet),
+            request: *request,
+            viewer,
+            kind: Kind::of(request.attribute_id())?,
+            ends,
+            next: 0,
+            port: 0,
+            enough,
+            records: Vec::new(),
+        })
     }
-    records
+
+    /// Returns how many end ports are left.
+    pub(super) fn left(&self) -> usize {
+        self.ends.len(&self.subnet) - self.next
+    }
+
+    /// Returns how many bytes it holds.
+    pub(super) const fn held(&self) -> usize {
+        self.records.capacity()
+    }
+
+    /// Looks at about so many records more; returns at how many.
+    pub(super) fn step(&mut self, known: Known<'_>, most: usize) -> usize {
+        let subnet = &*self.subnet;
+        let query = Query { mask: self.request.component_mask(), template: self.request.data() };
+        let source = Source { subnet, known, viewer: self.viewer, query: query.without(LID) };
+        let mut looked = 0;
+        while self.next < self.ends.len(subnet) && looked < most {
+            let end = self.ends.at(subnet, self.next);
+            let node = subnet.found.node(end.node);
+            let of_ports = self.kind.of_ports && node.kind.is_switch();
+            let place = if of_ports { end.node.at(self.port) } else { end };
+            looked += 1;
+            if self.viewer.is_none_or(|viewer| subnet.share(viewer, place)) {
+                let lid = subnet.lids(end).0;
+                looked += (self.kind.add)(&source, place, lid, &mut self.records);
+            }
+            if of_ports && self.port < node.info.num_ports {
+                self.port += 1;
+            } else {
+                (self.next, self.port) = (self.next + 1, 0);
+            }
+            if self.enough != usize::MAX && self.answer_has(self.enough) {
+                self.next = self.ends.len(subnet);
+            }
+        }
+        looked
+    }
+
+    fn answer_has(&self, records: usize) -> bool {
+        (self.kind.answer)(Vec::new()).stride * records <= self.records.len()
+    }
+
+    /// Returns the records.
+    pub(super) fn finish(self) -> Records {
+        (self.kind.answer)(self.records)
+    }
 }
 
-pub(super) fn port_info_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
+fn node_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+    let found = &source.subnet.found;
+    let node = found.node(place.node);
+    let port_guid = found.port(place).guid;
+    let record = NodeRecord {
+        lid,
+        node_info: NodeInfo { port_guid, local_port: place.port, ..node.info },
+        node_description: node.description,
+    };
+    source.query.add(&record, records);
+    1
+}
+
+fn port_info_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
     /// The bit of `CapabilityMask`, which selects ports that have at least these capabilities.
     const CAPABILITIES: u8 = 7;
     /// How speeds are to be shown, which selects nothing.
     const OPTIONS: u8 = 2;
+    let query = &source.query;
+    let Some(info) = source.subnet.found.port(place).info.as_deref() else { return 1 };
     let wanted = PortInfoRecord::parse(query.template.first_chunk().expect("68 bytes"));
     let options = if query.mask.has(OPTIONS) { wanted.options } else { 0 };
     let wanted: Option<CapabilityMask> =
         query.mask.has(CAPABILITIES).then_some(wanted.port_info.capability_mask);
-    let rest = query.without(LID).without(CAPABILITIES).without(OPTIONS);
-    let mut records = Vec::new();
-    for (place, lid) in ports(subnet, query) {
-        let Some(info) = subnet.found.port(place).info.as_deref() else { continue };
-        if wanted.is_some_and(|wanted| !info.capability_mask.contains(wanted)) {
-            continue;
-        }
-        let mut record =
-            PortInfoRecord { lid, port: place.port, options, ..PortInfoRecord::zeroed() };
-        record.port_info = *info;
-        // The key is nobody's business.
-        record.port_info.m_key = 0;
-        rest.add(&record, &mut records);
+    if wanted.is_some_and(|wanted| !info.capability_mask.contains(wanted)) {
+        return 1;
     }
-    records
+    let mut record = PortInfoRecord { lid, port: place.port, options, ..PortInfoRecord::zeroed() };
+    record.port_info = *info;
+    // The key is nobody's business.
+    record.port_info.m_key = 0;
+    query.without(CAPABILITIES).without(OPTIONS).add(&record, records);
+    1
 }
 
-pub(super) fn switch_info_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
-    let mut records = Vec::new();
-    for (node, lid) in switches(subnet, query) {
-        if let Some(switch_info) = subnet.found.node(node).switch {
-            query.without(LID).add(&SwitchInfoRecord { lid, switch_info }, &mut records);
-        }
+fn switch_info_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+    if let Some(switch_info) = source.subnet.found.node(place.node).switch {
+        source.query.add(&SwitchInfoRecord { lid, switch_info }, records);
     }
-    records
+    1
 }
 
-pub(super) fn link_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
-    let mut records = Vec::new();
-    for (place, from_lid) in ports(subnet, query) {
-        let Some(peer) = subnet.found.port(place).peer else { continue };
-        let Some(to_lid) = subnet.base_lid(peer) else { continue };
+/// A link is shown to those who may know of both its ends, if these may know of each other.
+fn link_record(source: &Source<'_>, place: Place, from_lid: u16, records: &mut Vec<u8>) -> usize {
+    let subnet = source.subnet;
+    let Some(peer) = subnet.found.port(place).peer else { return 1 };
+    let Some(to_lid) = subnet.base_lid(peer) else { return 1 };
+    let sees = |viewer| subnet.share(viewer, peer) && subnet.share(place, peer);
+    if source.viewer.is_none_or(sees) {
         let record = LinkRecord { from_lid, from_port: place.port, to_port: peer.port, to_lid };
-        query.without(LID).add(&record, &mut records);
+        source.query.add(&record, records);
     }
-    records
+    1
 }
 
-pub(super) fn forwarding_records(subnet: &Subnet, tables: &Tables, query: &Query<'_>) -> Vec<u8> {
-    let mut records = Vec::new();
-    for (node, lid) in switches(subnet, query) {
-        let Some(table) = tables.get(&subnet.found.node(node).info.node_guid) else { continue };
-        for block in 0..table.blocks() {
-            let Some(ports) = table.block(block) else { continue };
-            let entries = LinearForwardingBlock { ports: *ports };
-            let record = LinearForwardingRecord { lid, block: block as u16, entries };
-            query.without(LID).add(&record, &mut records);
-        }
+fn forwarding_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+    let guid = source.subnet.found.node(place.node).info.node_guid;
+    let Some(table) = source.known.tables.get(&guid) else { return 0 };
+    for block in 0..table.blocks() {
+        let Some(ports) = table.block(block) else { continue };
+        let entries = LinearForwardingBlock { ports: *ports };
+        let record = LinearForwardingRecord { lid, block: block as u16, entries };
+        source.query.add(&record, records);
     }
-    records
+    table.blocks()
 }
 
-pub(super) fn manager_records(subnet: &Subnet, own: &SmInfo, query: &Query<'_>) -> Vec<u8> {
+pub(super) fn manager_records(
+    subnet: &Subnet,
+    viewer: Option<Place>,
+    own: &SmInfo,
+    query: &Query<'_>,
+) -> Vec<u8> {
     let mut managers: Vec<(Place, SmInfo)> =
         subnet.found.managers.iter().map(|(&place, &info)| (place, info)).collect();
     managers.extend(subnet.found.own.map(|place| (place, *own)));
     let mut records = Vec::new();
     for (place, info) in managers {
-        let Some(lid) = subnet.base_lid(place) else { continue };
+        let seen = viewer.is_none_or(|viewer| subnet.share(viewer, place));
+        let Some(lid) = subnet.base_lid(place).filter(|_| seen) else { continue };
         // Who asks is not known to be trusted.
         let record = SmInfoRecord { lid, sm_info: SmInfo { sm_key: 0, ..info } };
         query.add(&record, &mut records);
@@ -179,113 +288,87 @@ pub(super) fn manager_records(subnet: &Subnet, own: &SmInfo, query: &Query<'_>) 
     records
 }
 
-pub(super) fn guid_info_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
-    let mut records = Vec::new();
-    for place in nodes(subnet, query) {
-        let port = subnet.found.port(place);
-        let room = port.info.as_ref().map_or(0, |info| info.guid_cap);
-        for block in 0..room.div_ceil(GUIDS).max(1) {
-            let mut guids = [Guid::ZERO; GUIDS as usize];
-            if block == 0 {
-                guids[0] = port.guid;
-            }
-            let lid = subnet.lids(place).0;
-            let mut record = GuidInfoRecord { lid, block, ..GuidInfoRecord::zeroed() };
-            record.guid_info = GuidInfo { guids };
-            query.without(LID).add(&record, &mut records);
+fn guid_info_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+    let port = source.subnet.found.port(place);
+    let room = port.info.as_ref().map_or(0, |info| info.guid_cap);
+    let blocks = room.div_ceil(GUIDS).max(1);
+    for block in 0..blocks {
+        let mut guids = [Guid::ZERO; GUIDS as usize];
+        if block == 0 {
+            guids[0] = port.guid;
         }
+        let mut record = GuidInfoRecord { lid, block, ..GuidInfoRecord::zeroed() };
+        record.guid_info = GuidInfo { guids };
+        source.query.add(&record, records);
     }
-    records
+    blocks.into()
 }
 
 /// The P_Keys of end ports, and those that switches let pass where something is plugged in, as they
 /// were read and written.
-pub(super) fn p_key_records(subnet: &Subnet, query: &Query<'_>) -> Vec<u8> {
-    let mut records = Vec::new();
-    for (place, lid) in ports(subnet, query) {
-        for (block, &keys) in (0..).zip(&subnet.found.port(place).p_keys) {
-            let table = PKeyTable { keys };
-            let record = PKeyTableRecord { lid, block, port: place.port, table };
-            query.without(LID).add(&record, &mut records);
-        }
+fn p_key_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+    let blocks = &source.subnet.found.port(place).p_keys;
+    for (block, &keys) in (0..).zip(blocks) {
+        let table = PKeyTable { keys };
+        source.query.add(&PKeyTableRecord { lid, block, port: place.port, table }, records);
     }
-    records
+    blocks.len()
 }
 
 /// The multicast tables as they were written.
-pub(super) fn multicast_records(
-    subnet: &Subnet,
-    tables: &MulticastTables,
-    query: &Query<'_>,
-) -> Vec<u8> {
-    let mut records = Vec::new();
-    for (node, lid) in switches(subnet, query) {
-        let guid = subnet.found.node(node).info.node_guid;
-        for at in tables.blocks(guid) {
-            let Some(&masks) = tables.block(guid, at) else { continue };
-            let (block, position) = at;
-            let entries = MulticastForwardingBlock { masks };
-            let record = MulticastForwardingRecord { lid, position, block, entries };
-            query.without(LID).add(&record, &mut records);
-        }
+fn multicast_records(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
+    let tables = source.known.multicast;
+    let guid = source.subnet.found.node(place.node).info.node_guid;
+    let mut looked = 0;
+    for at in tables.blocks(guid) {
+        looked += 1;
+        let Some(&masks) = tables.block(guid, at) else { continue };
+        let (block, position) = at;
+        let entries = MulticastForwardingBlock { masks };
+        source.query.add(&MulticastForwardingRecord { lid, position, block, entries }, records);
     }
-    records
+    looked
 }
 
 /// The lanes of each service level, on every way through every switch, as they were written; zeros where
 /// nobody has, as OpenSM answers.
-pub(super) fn sl_to_vl_records(
-    subnet: &Subnet,
-    written: &WrittenTables,
-    query: &Query<'_>,
-) -> Vec<u8> {
+fn sl_to_vl_records(source: &Source<'_>, out: Place, lid: u16, records: &mut Vec<u8>) -> usize {
     /// The bits of the ports that packets come in and leave by.
     const INPUT: u8 = 1;
     const OUTPUT: u8 = 2;
-    let mut records = Vec::new();
-    for (out, lid) in ports(subnet, query) {
-        let node = subnet.found.node(out.node);
-        let known = written.get(&(node.info.node_guid, out.port));
-        // Of what is no switch there is one table, and it names no ports.
-        let is_switch = node.kind.is_switch();
-        let (inputs, output_port) =
-            if is_switch { (0..=node.info.num_ports, out.port) } else { (0..=0, 0) };
-        let query = query.without(LID);
-        let query = if is_switch { query } else { query.without(INPUT).without(OUTPUT) };
-        for input_port in inputs {
-            let table = known.and_then(|known| known.sl_to_vl.get(&input_port)).copied();
-            let table = table.unwrap_or_else(SlToVl::zeroed);
-            let record = SlToVlRecord { lid, input_port, output_port, table };
-            query.add(&record, &mut records);
-        }
+    let node = source.subnet.found.node(out.node);
+    let known = source.known.written.get(&(node.info.node_guid, out.port));
+    // Of what is no switch there is one table, and it names no ports.
+    let is_switch = node.kind.is_switch();
+    let (last, output_port) = if is_switch { (node.info.num_ports, out.port) } else { (0, 0) };
+    let query = source.query;
+    let query = if is_switch { query } else { query.without(INPUT).without(OUTPUT) };
+    for input_port in 0..=last {
+        let table = known.and_then(|known| known.sl_to_vl.get(&input_port)).copied();
+        let table = table.unwrap_or_else(SlToVl::zeroed);
+        query.add(&SlToVlRecord { lid, input_port, output_port, table }, records);
     }
-    records
+    usize::from(last) + 1
 }
 
 /// The lanes' turns as they were written; zeros where nobody has, as OpenSM answers.
-pub(super) fn arbitration_records(
-    subnet: &Subnet,
-    written: &WrittenTables,
-    query: &Query<'_>,
-) -> Vec<u8> {
+fn arbitration_records(
+    source: &Source<'_>,
+    place: Place,
+    lid: u16,
+    records: &mut Vec<u8>,
+) -> usize {
     /// The bit of the port's number.
     const PORT: u8 = 1;
-    let mut records = Vec::new();
-    for (place, lid) in ports(subnet, query) {
-        let node = subnet.found.node(place.node);
-        let known = written.get(&(node.info.node_guid, place.port));
-        // Of what is no switch the LID alone tells the port, whatever number is given.
-        let query = if node.kind.is_switch() {
-            query.without(LID)
-        } else {
-            query.without(LID).without(PORT)
-        };
-        for block in 1..=4 {
-            let table = known.and_then(|known| known.arbitration.get(&block)).copied();
-            let table = table.unwrap_or_else(VlArbitration::zeroed);
-            let record = VlArbitrationRecord { lid, port: place.port, block, table };
-            query.add(&record, &mut records);
-        }
+    let node = source.subnet.found.node(place.node);
+    let known = source.known.written.get(&(node.info.node_guid, place.port));
+    // Of what is no switch the LID alone tells the port, whatever number is given.
+    let query = source.query;
+    let query = if node.kind.is_switch() { query } else { query.without(PORT) };
+    for block in 1..=4 {
+        let table = known.and_then(|known| known.arbitration.get(&block)).copied();
+        let table = table.unwrap_or_else(VlArbitration::zeroed);
+        query.add(&VlArbitrationRecord { lid, port: place.port, block, table }, records);
     }
-    records
+    4
 }

@@ -1,6 +1,7 @@
 //! Services that ports offer; IBTA volume 1, chapter 15.2.5.15.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 use ib_types::{Gid, Instant, PKey};
@@ -26,10 +27,15 @@ const KEY: u8 = 5;
 /// The P_Key of a service that is for all partitions.
 const NO_PARTITION: PKey = PKey(0);
 
-/// The services by identifier, port and partition.
+/// What makes a service another one: identifier, port and partition.
+pub(super) type Identity = (u64, Gid, PKey);
+
+/// The services.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    all: BTreeMap<(u64, Gid, PKey), Service>,
+    all: BTreeMap<Identity, Service>,
+    /// Those that run out, by when.
+    deadlines: BTreeSet<(Instant, Identity)>,
 }
 
 #[derive(Debug)]
@@ -70,30 +76,46 @@ impl Services {
         }
         let lease = Duration::from_secs(record.lease.into());
         let ends = (record.lease != FOR_EVER).then(|| now + lease);
-        self.all.insert(key, Service { record, ends });
+        if let Some(Service { ends: Some(before), .. }) =
+            self.all.insert(key, Service { record, ends })
+        {
+            self.deadlines.remove(&(before, key));
+        }
+        self.deadlines.extend(ends.map(|ends| (ends, key)));
         Ok(record)
     }
 
     /// Forgets the service whose identifier, port and partition a request names, whatever its mask says;
     /// it has to be there. OpenSM's clients give back the record that they were told, which has no key.
     pub(super) fn withdraw(&mut self, wanted: &ServiceRecord) -> Result<ServiceRecord, MadStatus> {
-        let service = self.all.remove(&identity(wanted)).ok_or(MadStatus::SA_NO_RECORDS)?;
+        let key = identity(wanted);
+        let service = self.all.remove(&key).ok_or(MadStatus::SA_NO_RECORDS)?;
+        if let Some(ends) = service.ends {
+            self.deadlines.remove(&(ends, key));
+        }
         Ok(service.record)
     }
 
-    /// Returns the records that a request selects, of the partitions of the port that asks; with their
-    /// keys for those who are trusted only.
+    /// Appends the records that a request selects among so many services behind one, of the partitions of
+    /// the port that asks; with their keys for those who are trusted only. Returns the last that was
+    /// looked at, when there may be more.
     pub(super) fn records(
         &self,
         now: Instant,
+        (after, most): (Option<Identity>, usize),
         query: &Query<'_>,
-        asker_keys: &[PKey],
-        trusted: bool,
-    ) -> Vec<u8> {
+        (asker_keys, trusted): (&[PKey], bool),
+        records: &mut Vec<u8>,
+    ) -> Option<Identity> {
         // How much of a lease is left is told, and not asked for.
         let query = query.without(LEASE);
-        let mut records = Vec::new();
-        for service in self.all.values() {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut last = None;
+        for (number, (&key, service)) in self.all.range((from, Bound::Unbounded)).enumerate() {
+            if number == most {
+                return last;
+            }
+            last = Some(key);
             let p_key = service.record.p_key;
             let visible = p_key == NO_PARTITION || has(asker_keys, p_key);
             if !visible || !query.selects(&service.record) {
@@ -103,22 +125,27 @@ impl Services {
             let record = ServiceRecord { lease, ..service.record };
             records.extend(if trusted { record } else { without_key(record) }.to_record());
         }
-        records
+        None
     }
 
     /// Forgets what has run out.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        self.all.retain(|_, service| service.ends.is_none_or(|ends| ends > now));
+        while let Some(&(ends, key)) = self.deadlines.first()
+            && ends <= now
+        {
+            self.deadlines.pop_first();
+            self.all.remove(&key);
+        }
     }
 
     /// Returns when the next service runs out.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.all.values().filter_map(|service| service.ends).min()
+        self.deadlines.first().map(|&(ends, _)| ends)
     }
 }
 
 /// Returns what makes a record another one.
-fn identity(record: &ServiceRecord) -> (u64, Gid, PKey) {
+const fn identity(record: &ServiceRecord) -> Identity {
     (record.service_id, record.service_gid, record.p_key)
 }
 

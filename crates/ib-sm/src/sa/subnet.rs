@@ -10,7 +10,7 @@ use ib_wire::mad::sa::{LifeTimeCode, RateCode};
 use ib_wire::mad::sm::MtuCode;
 
 use super::groups::Ability;
-use crate::config::SmConfig;
+use crate::config::{PartEnforce, SmConfig};
 use crate::found::{Found, NodeIndex, Place};
 use crate::plan::Plan;
 
@@ -27,10 +27,44 @@ pub(crate) struct Subnet {
     /// The end port of each LID: the node's number and that of its port.
     places: Vec<u32>,
     by_guid: BTreeMap<Guid, Place>,
+    /// The end ports by rising GUID.
+    ends: Vec<Place>,
     /// The partitions of each end port; ports with the same ones share them.
     p_keys: BTreeMap<Guid, Arc<[PKey]>>,
+    /// Whether all ports have the same keys, one of them a full member's: all share a partition.
+    is_open: bool,
+    /// Whether switches check the partitions of their hosts.
+    checks: bool,
+    /// The service levels of the partitions by their numbers; none without quality of service.
+    levels: BTreeMap<u16, ServiceLevel>,
     /// The row of each switch in the tables, by node.
     rows: Vec<Option<SwitchId>>,
+}
+
+/// The ports that a request is about.
+#[derive(Clone, Debug)]
+pub(crate) enum Ends {
+    /// All that have LIDs, by rising GUID.
+    All,
+    /// These.
+    These(Vec<Place>),
+}
+
+impl Ends {
+    pub(crate) fn len(&self, subnet: &Subnet) -> usize {
+        match self {
+            Self::All => subnet.ends.len(),
+            Self::These(places) => places.len(),
+        }
+    }
+
+    /// Returns one of them, by its number below their count.
+    pub(crate) fn at(&self, subnet: &Subnet, number: usize) -> Place {
+        match self {
+            Self::All => subnet.ends[number],
+            Self::These(places) => places[number],
+        }
+    }
 }
 
 /// A node on a way, and the ports by which the way enters and leaves it.
@@ -81,13 +115,28 @@ impl Subnet {
                 rows[node.0 as usize] = Some(SwitchId(row as u16));
             }
         }
-        let life_time = LifeTimeCode(config.packet_life_time);
-        Self { found, plan, prefix: config.subnet_prefix, life_time, places, by_guid, p_keys, rows }
+        let levels = config.partitions.all().iter().filter(|_| config.qos.is_some());
+        let levels = levels.filter_map(|it| Some((it.key, ServiceLevel::new(it.sl)?))).collect();
+        Self {
+            ends: by_guid.values().copied().collect(),
+            found,
+            plan,
+            prefix: config.subnet_prefix,
+            life_time: LifeTimeCode(config.packet_life_time),
+            places,
+            by_guid,
+            p_keys,
+            is_open: known_sets.len() == 1
+                && known_sets.first().is_some_and(|keys| keys.iter().any(|it| it.is_full_member())),
+            checks: config.part_enforce != PartEnforce::Off,
+            levels,
+            rows,
+        }
     }
 
     /// Returns the ports with LIDs, by rising GUID.
     pub(crate) fn end_ports(&self) -> impl Iterator<Item = Place> {
-        self.by_guid.values().copied()
+        self.ends.iter().copied()
     }
 
     /// Returns the port that has a LID.
@@ -143,6 +192,34 @@ impl Subnet {
     pub(crate) fn p_keys(&self, end_port: Place) -> &[PKey] {
         let guid = self.found.port(end_port).guid;
         self.p_keys.get(&guid).map_or(&[], |keys| keys)
+    }
+
+    /// Returns the partitions whose packets pass a port: of an end port its own, of a switch's port to
+    /// an adapter those of the adapter, if the switch checks. `None` where all pass.
+    fn passing(&self, place: Place) -> Option<&[PKey]> {
+        let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
+        if place.port == 0 || !is_switch(place) {
+            return Some(self.p_keys(place));
+        }
+        let peer = self.found.port(place).peer.filter(|&peer| self.checks && !is_switch(peer));
+        peer.map(|peer| self.p_keys(peer))
+    }
+
+    /// Returns whether two ports may know of each other: they are the same, or share a partition of
+    /// which one is a full member, as OpenSM has it.
+    pub(crate) fn share(&self, one: Place, other: Place) -> bool {
+        if self.is_open {
+            return true;
+        }
+        let (Some(keys), Some(others)) = (self.passing(one), self.passing(other)) else {
+            return true;
+        };
+        one == other || keys.iter().any(|key| others.iter().any(|other| key.matches(*other)))
+    }
+
+    /// Returns the service level of a partition's paths.
+    pub(crate) fn level_of(&self, key: PKey) -> ServiceLevel {
+        self.levels.get(&key.partition()).copied().unwrap_or_default()
     }
 
     /// Follows the tables from a port to a LID, which belongs to another port: what holds on the whole

@@ -1,6 +1,7 @@
 //! Who wants to hear of what happens, and who is told; IBTA volume 1, chapters 13.4.8.3 and 13.4.11.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 
 use ib_link::Remote;
 use ib_mad::Request;
@@ -41,6 +42,8 @@ struct Subscription {
     number: u16,
     info: InformInfo,
     remote: Remote,
+    /// Whether who asked for it knew the key.
+    trusted: bool,
 }
 
 impl Subscriptions {
@@ -52,8 +55,7 @@ impl Subscriptions {
         info: InformInfo,
         trusted: bool,
     ) -> Result<InformInfo, MadStatus> {
-        let of_keys = (FIRST_OF_KEYS..=LAST_OF_KEYS).contains(&info.trap) && info.is_generic == 1;
-        if of_keys && !trusted {
+        if info.is_generic == 1 && is_of_keys(info.trap) && !trusted {
             return Err(MadStatus::SA_REQUEST_INVALID);
         }
         let remote = Remote { qpn: subscriber_queue_pair(&info, &remote), ..remote };
@@ -65,11 +67,11 @@ impl Subscriptions {
             1 => {
                 let own = self.of.entry(subscriber).or_default();
                 if let Some(known) = own.iter_mut().find(|one| same(one)) {
-                    known.remote = remote;
+                    (known.remote, known.trusted) = (remote, trusted);
                 } else if own.len() == MOST_OF_ONE || self.count == MOST {
                     return Err(MadStatus::SA_NO_RESOURCES);
                 } else {
-                    own.push(Subscription { number: self.numbers, info, remote });
+                    own.push(Subscription { number: self.numbers, info, remote, trusted });
                     self.numbers = self.numbers.wrapping_add(1);
                     self.count += 1;
                 }
@@ -94,26 +96,30 @@ impl Subscriptions {
         self.count -= self.of.remove(&subscriber).map_or(0, |own| own.len());
     }
 
-    pub(super) fn records(&self, query: &Query<'_>) -> Vec<u8> {
-        let mut records = Vec::new();
-        for (&subscriber_gid, own) in &self.of {
-            for one in own {
-                let record = InformInfoRecord {
-                    subscriber_gid,
-                    inform_enum: one.number,
-                    inform_info: one.info,
-                };
-                query.add(&record, &mut records);
-            }
+    /// Appends the records that a request selects of the subscriber behind one; returns it, and how many
+    /// records were looked at.
+    pub(super) fn records(
+        &self,
+        after: Option<Gid>,
+        query: &Query<'_>,
+        sees: impl Fn(Gid) -> bool,
+        records: &mut Vec<u8>,
+    ) -> Option<(Gid, usize)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (&subscriber_gid, own) = self.of.range((from, Bound::Unbounded)).next()?;
+        for one in own.iter().filter(|_| sees(subscriber_gid)) {
+            let record =
+                InformInfoRecord { subscriber_gid, inform_enum: one.number, inform_info: one.info };
+            query.add(&record, records);
         }
-        records
+        Some((subscriber_gid, own.len()))
     }
 
     /// Tells of a notice whoever wants to know.
     pub(super) fn tell(&mut self, notice: Notice, issuer: Gid) {
         let told = SaNotice { notice, issuer_gid: issuer };
         for own in self.of.values() {
-            for one in own.iter().filter(|one| wants(&one.info, &notice, issuer)) {
+            for one in own.iter().filter(|one| one.hears_of(&notice, issuer)) {
                 if self.reports.len() == MOST_REPORTS {
                     // Who does not take reports must not make the others' wait for ever.
                     return;
@@ -129,6 +135,20 @@ impl Subscriptions {
     pub(super) fn next_report(&mut self) -> Option<Request> {
         self.reports.pop_front()
     }
+}
+
+impl Subscription {
+    /// Returns true when it is for a notice: violations of keys are for the trusted only, who asks for
+    /// everything not excepted.
+    fn hears_of(&self, notice: &Notice, issuer: Gid) -> bool {
+        let may = self.trusted || !(notice.is_generic && is_of_keys(notice.trap.0));
+        may && wants(&self.info, notice, issuer)
+    }
+}
+
+/// Returns true for the traps of violations of keys.
+const fn is_of_keys(trap: u16) -> bool {
+    FIRST_OF_KEYS <= trap && trap <= LAST_OF_KEYS
 }
 
 /// Returns the queue pair that reports go to: the one that the subscription names, else who asked.
@@ -149,3 +169,6 @@ fn wants(info: &InformInfo, notice: &Notice, issuer: Gid) -> bool {
         && (info.trap == ANY || info.trap == notice.trap.0)
         && (info.producer == ANY_PRODUCER || info.producer == notice.producer)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Subnet managers on simulated fabrics, in virtual time.
 
+mod administration;
 mod campaign;
 mod features;
 mod groups;

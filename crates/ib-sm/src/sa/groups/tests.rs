@@ -107,7 +107,7 @@ fn addresses_that_are_none_make_no_group() {
         (0xff12_a01b, false, "of those that administration makes, but it ends at the link"),
         (0xff15_a01b, true, "of those that administration makes"),
         (0xff22_1234, false, "a reserved flag"),
-        (0xff82_401b, true, "IPoIB is taken at its word"),
+        (0xff82_401b, false, "of IPoIB, but there is no broadcast group"),
         (0xff02_0000, true, "well known"),
     ];
     for (head, is_good, why) in cases {
@@ -134,4 +134,85 @@ fn there_are_no_more_groups_than_the_switches_can_forward() {
     assert_eq!(join(&mut groups, &own, &of(3, 0)), Err(MadStatus::SA_NO_RESOURCES));
     assert_eq!(leave(&mut groups, &own, &of(1, 0)), Ok((0, true)));
     assert_eq!(join(&mut groups, &own, &of(3, 0)), Ok(1), "there is room again");
+}
+
+#[test]
+fn groups_of_ipoib_are_like_the_broadcast_group_of_their_partition() {
+    let own = applicant(port(1));
+    let mut groups = Groups::default();
+    let group = partition::Group::broadcast(0x7fff);
+    groups.add_of_partition(0x7fff, &group, LifeTimeCode(18)).unwrap();
+    let good = MCMemberRecord {
+        mgid: Gid(0xff12_401b_ffff << 80 | 0x1234),
+        q_key: QKey(0xb1b),
+        ..wanted(port(1), JoinState(1))
+    };
+    let at = |head: u128, record| MCMemberRecord { mgid: Gid(head << 80 | 0x1234), ..record };
+    let exactly =
+        |bits: &[u8]| ComponentMask(mask().0 | bits.iter().map(|bit| 1 << bit).sum::<u64>());
+    let (plain, hops) = (mask(), exactly(&[HOP_LIMIT]));
+    // What OpenSM 3.3.23 says to each.
+    let cases = [
+        (good, plain, true, "the same"),
+        (MCMemberRecord { q_key: QKey(0), ..good }, plain, false, "another Q_Key"),
+        (MCMemberRecord { sl: 1, ..good }, plain, false, "another service level"),
+        (MCMemberRecord { traffic_class: 1, ..good }, plain, false, "another traffic class"),
+        (MCMemberRecord { flow_label: 1, ..good }, plain, false, "another flow label"),
+        (MCMemberRecord { hop_limit: 1, ..good }, plain, true, "the hop limit is not given"),
+        (MCMemberRecord { hop_limit: 1, ..good }, hops, false, "another hop limit"),
+        (MCMemberRecord { p_key: PKey(0x7fff), ..good }, plain, true, "a limited member"),
+        (at(0xff12_601b_ffff, good), plain, true, "IPv6"),
+        (at(0xff82_401b_ffff, good), plain, true, "its flags are taken as they are"),
+        (
+            at(0xff12_601b_ffff, MCMemberRecord { sl: 1, ..good }),
+            plain,
+            false,
+            "IPv6, another level",
+        ),
+        (at(0xff15_401b_ffff, good), plain, false, "there is no broadcast group of this scope"),
+        (at(0xff12_401b_8005, good), plain, false, "nor of this partition"),
+        (at(0xff12_0000_ffff, MCMemberRecord { sl: 1, ..good }), plain, true, "no IPoIB"),
+        (
+            MCMemberRecord { mgid: Gid(0xff15_401b_ffff << 80 | 0xffff_ffff), sl: 1, ..good },
+            plain,
+            true,
+            "the broadcast group may have anything",
+        ),
+        (
+            MCMemberRecord {
+                mtu_selector: Selector::EXACTLY,
+                mtu: MtuCode::MTU_256,
+                rate_selector: Selector::EXACTLY,
+                rate: RateCode::GBPS_2_5,
+                ..good
+            },
+            exactly(&[MTU_SELECTOR, MTU, RATE_SELECTOR, RATE]),
+            true,
+            "MTU and rate may differ",
+        ),
+    ];
+    for (record, mask, is_good, why) in cases {
+        let joined = groups.join(mask, &record, &own, PREFIX);
+        assert_eq!(joined.is_ok(), is_good, "{why}: {joined:?}");
+        if is_good {
+            groups.leave(mask, &record, &own).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_value_counts_with_its_selector_and_has_to_exist() {
+    let made = |bits: &[u8], code| {
+        let record = MCMemberRecord {
+            mtu_selector: Selector::LESS,
+            mtu: MtuCode(code),
+            ..wanted(port(1), JoinState(1))
+        };
+        let mask = ComponentMask(mask().0 | bits.iter().map(|bit| 1 << bit).sum::<u64>());
+        let joined = Groups::default().join(mask, &record, &applicant(port(1)), PREFIX);
+        joined.map(|change| change.record.mtu.0)
+    };
+    assert_eq!(made(&[MTU_SELECTOR, MTU], 3), Ok(2));
+    assert_eq!(made(&[MTU], 3), Ok(4), "OpenSM heeds a value only with its selector");
+    assert_eq!(made(&[MTU_SELECTOR, MTU], 6), Err(MadStatus::SA_REQUEST_INVALID));
 }

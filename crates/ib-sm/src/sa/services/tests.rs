@@ -20,7 +20,13 @@ fn record(id: u64) -> ServiceRecord {
 fn told(services: &Services, now: Instant, mask: u64, keys: &[PKey], trusted: bool) -> Vec<u8> {
     let template = record(1).to_record();
     let query = Query { mask: ComponentMask(mask), template: &template };
-    services.records(now, &query, keys, trusted)
+    let (mut records, mut after) = (Vec::new(), None);
+    loop {
+        after = services.records(now, (after, 2), &query, (keys, trusted), &mut records);
+        if after.is_none() {
+            return records;
+        }
+    }
 }
 
 #[test]
@@ -83,4 +89,33 @@ fn a_service_has_an_identifier_and_a_port() {
         let refused = services.register(START, mask, record(1), |_| true);
         assert_eq!(refused, Err(MadStatus::SA_REQUEST_INVALID));
     }
+}
+
+#[test]
+fn a_lease_that_is_prolonged_or_given_up_has_one_end() {
+    let mut services = Services::default();
+    services.register(START, ALL, record(1), |_| true).unwrap();
+    services.register(START, ALL, ServiceRecord { lease: 5, ..record(2) }, |_| true).unwrap();
+    let second = Duration::from_secs(1);
+    services.register(START + second, ALL, record(1), |_| true).unwrap();
+    assert_eq!(services.deadlines.len(), 2);
+    assert_eq!(services.poll_timeout(), Some(START + 5 * second));
+    services.withdraw(&record(2)).unwrap();
+    assert_eq!(services.poll_timeout(), Some(START + 11 * second));
+    services.handle_timeout(START + 10 * second);
+    assert_eq!(services.all.len(), 1, "it was prolonged");
+    // One that has no end any more.
+    let unnamed = ComponentMask(ALL.0 & !(1 << LEASE));
+    services.register(START, unnamed, record(1), |_| true).unwrap();
+    assert_eq!((services.poll_timeout(), services.deadlines.len()), (None, 0));
+    // Many of them cost a look at the next one only.
+    for id in 0..60_000 {
+        services.register(START, ALL, record(id), |_| true).unwrap();
+    }
+    for _ in 0..100_000 {
+        services.handle_timeout(START);
+        assert_eq!(services.poll_timeout(), Some(START + 10 * second));
+    }
+    services.handle_timeout(START + 10 * second);
+    assert_eq!((services.all.len(), services.poll_timeout()), (0, None));
 }

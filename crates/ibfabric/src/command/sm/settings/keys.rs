@@ -43,6 +43,8 @@ keys! {
         s => Byte(&mut s.config.m_key_protection_level, 0..=3);
     "sm_key" "The key that the managers of the subnet share."
         s => Long(&mut s.config.sm_key);
+    "sa_key" "The key by which requests to subnet administration are trusted."
+        s => Long(&mut s.config.sa_key);
     "subnet_prefix" "The upper half of the GIDs."
         s => Long(&mut s.config.subnet_prefix);
     "lmc" "2^N LIDs for every port of an adapter."
@@ -192,7 +194,6 @@ keys! {
 /// told that it is ignored. Whatever is said to the keys without a value here is so anyway.
 pub(in crate::command::sm) const IGNORED: &[(&str, &str)] = &[
     ("m_key_lookup", "TRUE"),
-    ("sa_key", "0x0000000000000001"),
     ("force_link_speed", "15"),
     ("force_link_speed_ext", "31"),
     ("force_link_width", "255"),
