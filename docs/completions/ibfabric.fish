@@ -130,9 +130,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l sim -d 'A fabric that is simulated inside this process, in virtual time; nobody else can reach it' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l ibsim -d 'A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name the one that the environment names, as Debian\'s libumad2sim does it' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l node -d 'The node of the simulator to manage from; its first without it, or `SIM_HOST`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l node -d 'The node of the simulated fabric to manage from; its first without it, or, with --ibsim, `SIM_HOST`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'A port of an adapter of this machine, such as `mlx5_0:1`; without a name the first that has a link' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'The GUID of the port to manage from, where --umad names none' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'The GUID of the port to manage from, where --umad names none. With --ibsim it has to be that of the node' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s F -l config -d 'OpenSM\'s configuration file; options prevail over it. On a real port /etc/opensm/opensm.conf without it, if there is one' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s c -l create-config -d 'Writes a configuration file with what the other options say, and ends' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them. minhop without it' -r
@@ -165,14 +165,14 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s f -l log -d 'The log, in OpenSM\'s lines; stdout for standard output. Errors go to standard error without it; on a real port the log is /var/log/opensm.log' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s L -l log-limit -d 'The size in MB at which the log begins anew' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s D -l log-flags -d 'What is logged: 0x01 errors, 0x02 what happens, 0x04 more; 0x40 writes all dumps. 0x03 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s D -l log-flags -d 'What is logged: 0x01 errors, 0x02 what happens, 0x04 more, 0x08 what the manager is doing, 0x20 every datagram; 0x40 writes all dumps. 0x03 without it; 0 logs nothing at all' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l dump-dir -l dump_files_dir -d 'Writes OpenSM\'s dump files into this directory whenever the subnet is up' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l cache-dir -d 'Keeps LIDs, M_Keys and neighbours in this directory, and begins with the LIDs there. On a real port /var/cache/opensm' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s J -l pidfile -d 'Writes the number of the process to a file' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l socket -d 'The name of the socket that `sm ctl` asks; sm without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l perf-interval -d 'Collects the counters of all ports every S seconds, for the metrics' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l standby -d 'Waits, on a real port, when another manager is the master, and takes over when it fails; the manager ends without it'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l standby -d 'Waits when another manager is the master, and takes over when that one fails. Without it a manager of a real port, or with --once, ends with exit status 2'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l quasi-ftree-indexing -d 'Starts numbering the tree at its first root (ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s z -l connect-roots -d 'Lets root switches reach each other (updn, ftree)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l port-profile-switch-nodes -d 'Counts routes to switches in link load equalisation'
@@ -182,12 +182,12 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s r -l reassign-lids -d 'Assigns all LIDs anew once, whatever the ports and the cache say'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s A -l ucast-cache -d 'Keeps the routes when hosts and leaf switches go and come back'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l refuse-credit-loops -d 'Refuses routes with credit loops also when the subnet is brought up first'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Sets up lanes: service levels on lanes, and the lanes\' turns'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Sets up lanes: service levels on lanes, and the lanes\' turns. lash needs it to be free of deadlocks'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l no-clients-rereg -d 'Does not ask clients to register again when the subnet is taken over'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s o -l once -d 'Ends when the subnet is up'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s I -l inactive -d 'Does nothing until another manager says so'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s e -l erase-log -d 'Empties the log at the start'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Logs more'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s v -l verbose -d 'Logs more: -v 0x04 as well, -vv 0x08, -vvv 0x20'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s x -l honor-guid2lid -d 'Believes the LIDs of the cache also when another master has failed'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s B -l daemon -d 'Goes on in the background'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
