@@ -110,7 +110,8 @@ impl Wrong {
             Self::Lid => ("nobody has a LID", "ibtracert misses"),
             Self::Host => ("a host is missing", "are missing"),
             Self::Nobody => ("nobody manages", "not with ours"),
-            Self::Winner => ("the wrong winner", "is not STANDBY"),
+            // Which of the two is met first depends on when ours, which stands by for a moment, is asked.
+            Self::Winner => ("the wrong winner", ": sminfo says "),
             Self::Options => ("other options", "is not the same"),
             Self::Unguarded => ("nothing is guarded", "does not name the guarded port"),
         }
