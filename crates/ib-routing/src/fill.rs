@@ -208,13 +208,15 @@ impl Workspace {
             self.counted[usize::from(port)] = false;
         }
         let options = plan.options;
-        let plain = plan.subnet.lmc().get() == 0
-            && options.existing.is_none()
-            && !options.port_shifting
-            && random.is_none();
+        let plain = plan.subnet.lmc().get() == 0 && !options.port_shifting && random.is_none();
         if plain {
             for run in &plan.runs {
-                self.route_run(plan, switch, run, table);
+                match &options.existing {
+                    None => self.route_run(plan, switch, run, table),
+                    Some(existing) => {
+                        self.keep_run(plan, switch, run, (existing.table(switch), table));
+                    }
+                }
             }
             return;
         }
@@ -277,6 +279,42 @@ impl Workspace {
                 }
             }
             level += 1;
+        }
+    }
+
+    /// Routes the one LID of every target of a run: what an existing table gives stays where that is a
+    /// port with least hops, and for the others the first least used port wins.
+    fn keep_run(
+        &mut self,
+        plan: &Plan<'_>,
+        switch: SwitchId,
+        run: &Run,
+        (existing, table): (&[u8], &mut [u8]),
+    ) {
+        let mut is_least = [false; 256];
+        if run.at != switch {
+            self.candidates.clear();
+            self.sets.ports(run.at, &mut self.candidates);
+            for &port in &self.candidates {
+                is_least[usize::from(port)] = true;
+            }
+            self.find_candidates(plan, switch, run.at);
+        }
+        for &(lid, own) in &run.targets {
+            let lid = usize::from(lid);
+            let kept = existing.get(lid).copied().filter(|&port| is_least[usize::from(port)]);
+            let count = |port: &&u8| self.counts[usize::from(**port)];
+            let port = match kept {
+                _ if run.at == switch => own,
+                Some(port) => port,
+                None => match self.candidates.iter().min_by_key(count) {
+                    Some(&port) => port,
+                    None => continue,
+                },
+            };
+            table[lid] = port;
+            let counts = run.counted && self.counted[usize::from(port)];
+            self.counts[usize::from(port)] += u32::from(counts);
         }
     }
 
