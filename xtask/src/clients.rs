@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Chored {
         if args.self_test { Kind::Ibsim } else { Kind::Ibfabric(selection.ibfabric()?) };
     let mut outputs = selection.outputs("ibsim-clients-")?;
     let harness = Harness {
-        library: &library,
+        umad: &library,
         preload: &preload,
         complete: args.with_preload.is_some(),
         under_test: &under_test,
@@ -113,7 +113,7 @@ impl Case<'_> {
 
 /// What all cases share.
 struct Harness<'a> {
-    library: &'a Path,
+    umad: &'a Path,
     preload: &'a Path,
     complete: bool,
     under_test: &'a Kind,
@@ -136,7 +136,7 @@ impl Harness<'_> {
             directory: place.join(name),
         };
         let ours = case.changed.unwrap_or(case.fabric);
-        let first = setup(&real, self.library, false, case.fabric, "ibsim");
+        let first = setup(&real, self.umad, false, case.fabric, "ibsim");
         let second = setup(self.under_test, self.preload, self.complete, ours, "under-test");
         let stage = if case.engine == ENGINES[0] { steps::thorough } else { steps::brief };
         if !case.plan.fits_ibsim() {

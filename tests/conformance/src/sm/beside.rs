@@ -19,7 +19,7 @@ pub struct Pair<'a> {
     /// The kind of both simulators.
     pub kind: &'a Kind,
     /// The umad library of the clients.
-    pub library: &'a Path,
+    pub umad: &'a Path,
     /// The fabrics: OpenSM's and ours, which is the same unless a difference is to be noticed.
     pub fabrics: [&'a Fabric; 2],
     /// What the fabric is.
@@ -42,7 +42,7 @@ impl Pair<'_> {
         let lmc = self.plan.lmc;
         let open = |fabric, name| {
             let place = self.directory.join(name);
-            Scene::open(self.gear, self.kind, fabric, self.library, &place)
+            Scene::open(self.gear, self.kind, fabric, self.umad, &place)
         };
         let theirs = || {
             let mut scene = open(self.fabrics[0], "opensm")?;

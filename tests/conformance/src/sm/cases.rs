@@ -177,10 +177,10 @@ impl Case {
             Some(Wrong::Host) => lose_host(&mut fabric),
             _ => {}
         }
-        let pair = |library| Pair {
+        let pair = |umad| Pair {
             gear,
             kind: &kind,
-            library,
+            umad,
             fabrics: [&whole, &fabric],
             plan,
             managed: self.wrong != Some(Wrong::Nobody),

@@ -23,7 +23,7 @@ struct Flow {
 /// # Errors
 /// Fails when a program cannot be run.
 pub fn run(pair: &Pair<'_>) -> Outcome {
-    let whole = pair.library == pair.gear.own;
+    let whole = pair.umad == pair.gear.own;
     let ([theirs, ours], mut checked) = pair.look(|scene| flows(scene, pair.plan, whole))?;
     compare(&theirs, &ours, &mut checked);
     Ok(checked)
