@@ -1,0 +1,407 @@
+//! The client: traces ways, one or many at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_link::{Datagram, Incoming, LinkPort};
+use ib_mad::{Failure, Message, Request, Requester, RequesterConfig, RequesterCounters, Timing};
+use ib_types::{Gid, Instant, Lid, ServiceLevel};
+use ib_wire::mad::TransactionId;
+use ib_wire::mad::sa::PathRecord;
+
+use crate::atlas::{Atlas, NodeNumber, Walked, Way};
+use crate::facts::{self, Fact, Facts, Part};
+use crate::probes::{self, Probe, Probes, Question};
+use crate::trace::{Stop, Target, Trace, TraceError, Verdict};
+
+/// Where a client learns of the fabric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// From the nodes themselves, over directed routes.
+    #[default]
+    DirectedRoutes,
+    /// From subnet administration: LinkRecords, PortInfoRecords and records of tables. So the fabric is
+    /// compared with what its manager believes.
+    Administration,
+}
+
+/// How a client works.
+#[derive(Clone, Debug)]
+pub struct TracerConfig {
+    /// Where it learns of the fabric.
+    pub via: Via,
+    /// Whether agents are asked.
+    pub agents: bool,
+    /// How long and how often answers are awaited.
+    pub timing: Timing,
+    /// The service level of requests to agents.
+    pub sl: ServiceLevel,
+    /// Whether requests to agents have a global route header.
+    pub grh: bool,
+    /// How its requests go out.
+    pub requester: RequesterConfig,
+}
+
+impl Default for TracerConfig {
+    fn default() -> Self {
+        Self {
+            via: Via::default(),
+            agents: true,
+            timing: Timing::default(),
+            sl: ServiceLevel::default(),
+            grh: false,
+            requester: RequesterConfig::default(),
+        }
+    }
+}
+
+/// A trace of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceId(pub u64);
+
+/// What a client has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracerCounters {
+    /// Requests that had no answer after all attempts.
+    pub timeouts: u64,
+    /// LIDs that were asked for an agent.
+    pub asked: u64,
+    /// What went over the link.
+    pub traffic: RequesterCounters,
+}
+
+/// Traces ways from the own port or from others, with a bounded number of requests under way.
+///
+/// Its owner passes on what arrives ([`Tracer::handle`]), calls [`Tracer::handle_timeout`] when
+/// [`Tracer::poll_timeout`] says, and after either asks [`Tracer::poll_transmit`] and
+/// [`Tracer::poll_event`] until they return nothing. What was learned for one way serves the next one.
+#[derive(Debug)]
+pub struct Tracer {
+    own: LinkPort,
+    agents: bool,
+    timing: Timing,
+    requester: Requester,
+    asked: BTreeMap<TransactionId, Asked>,
+    atlas: Atlas,
+    facts: Facts,
+    probes: Probes,
+    jobs: BTreeMap<TraceId, Job>,
+    next: u64,
+    /// The traces that something was found out for.
+    ready: VecDeque<TraceId>,
+    /// The traces that wait for a fact, and for a LID to have been asked.
+    facts_wanted: BTreeMap<Fact, Vec<TraceId>>,
+    probes_wanted: BTreeMap<u16, Vec<TraceId>>,
+    events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
+    timeouts: u64,
+}
+
+/// What a request was for.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Fact(Fact, Part),
+    Probe(u16, Question),
+    /// The LID behind a GID; whether the way starts there.
+    Path(TraceId, bool),
+}
+
+/// A trace under way.
+#[derive(Debug)]
+struct Job {
+    from: Option<Target>,
+    to: Target,
+    /// The LIDs of both, once they are known.
+    from_lid: Option<u16>,
+    to_lid: Option<u16>,
+    started: Option<Instant>,
+}
+
+/// What a trace needs to go on.
+enum Step {
+    Fact(Fact),
+    /// A LID has to be asked first; the way to it from the own port.
+    Probe(u16, Box<Way>),
+    /// LIDs are being asked.
+    Waits(u16),
+    Done(Box<Result<Trace, TraceError>>),
+}
+
+impl Tracer {
+    /// Returns a client at a port.
+    #[must_use]
+    pub fn new(config: &TracerConfig, own: LinkPort) -> Self {
+        let timing = config.timing;
+        Self {
+            agents: config.agents,
+            timing,
+            requester: Requester::new(config.requester),
+            asked: BTreeMap::new(),
+            atlas: Atlas::default(),
+            facts: Facts::new(config.via, own, timing),
+            probes: Probes::new(timing, (config.sl, config.grh), own.gid()),
+            own,
+            jobs: BTreeMap::new(),
+            next: 0,
+            ready: VecDeque::new(),
+            facts_wanted: BTreeMap::new(),
+            probes_wanted: BTreeMap::new(),
+            events: VecDeque::new(),
+            timeouts: 0,
+        }
+    }
+
+    /// Starts to trace a way; without a start, from the own port. It ends with one event.
+    ///
+    /// # Errors
+    /// Fails on a LID that is not unicast.
+    pub fn start(&mut self, from: Option<Target>, to: Target) -> Result<TraceId, TraceError> {
+        for target in from.iter().chain([&to]) {
+            if let &Target::Lid(lid) = target
+                && Lid::unicast(lid.into()).is_err()
+            {
+                return Err(TraceError::NotUnicast { lid });
+            }
+        }
+        let id = TraceId(self.next);
+        self.next += 1;
+        let lid = |target| match target {
+            Target::Lid(lid) => Some(lid),
+            Target::Gid(_) => None,
+        };
+        let job = Job { from, to, from_lid: from.and_then(lid), to_lid: lid(to), started: None };
+        for (target, starts) in [(from, true), (Some(to), false)] {
+            if let Some(Target::Gid(gid)) = target {
+                self.ask_path(id, gid, starts);
+            }
+        }
+        self.jobs.insert(id, job);
+        self.ready.push_back(id);
+        Ok(id)
+    }
+
+    /// Takes what came out of the link. Returns true when it was for the client.
+    pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
+        let taken = self.requester.handle(now, incoming);
+        self.collect(now);
+        taken
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.requester.handle_timeout(now);
+        self.collect(now);
+    }
+
+    /// Returns the next datagram to be sent.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        self.advance(now);
+        self.requester.poll_transmit(now)
+    }
+
+    /// Returns the next trace that has ended.
+    pub fn poll_event(&mut self) -> Option<(TraceId, Result<Trace, TraceError>)> {
+        self.events.pop_front()
+    }
+
+    /// Returns when [`Tracer::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.requester.poll_timeout()
+    }
+
+    /// Returns the number of traces that have not ended.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Returns what is known of the fabric.
+    #[must_use]
+    pub const fn atlas(&self) -> &Atlas {
+        &self.atlas
+    }
+
+    /// Returns what was done.
+    #[must_use]
+    pub fn counters(&self) -> TracerCounters {
+        TracerCounters {
+            timeouts: self.timeouts,
+            asked: self.probes.asked() as u64,
+            traffic: self.requester.counters(),
+        }
+    }
+
+    fn ask_path(&mut self, id: TraceId, gid: Gid, starts: bool) {
+        let wanted = PathRecord {
+            dgid: gid,
+            sgid: self.own.gid(),
+            numb_path: 1,
+            ..PathRecord::zeroed()
+        };
+        let request = facts::ask(&self.own, &wanted, &[2, 3, 12]).with_timing(self.timing);
+        self.send(Asked::Path(id, starts), request);
+    }
+
+    fn send(&mut self, asked: Asked, request: Request) {
+        let id = self.requester.start(request).expect("Get is answered");
+        self.asked.insert(id, asked);
+    }
+
+    /// Takes the ends of requests.
+    fn collect(&mut self, now: Instant) {
+        while let Some(completion) = self.requester.poll_event() {
+            let Some(asked) = self.asked.remove(&completion.transaction_id) else { continue };
+            self.timeouts += u64::from(completion.result.is_err());
+            match asked {
+                Asked::Fact(fact, part) => {
+                    match self.facts.handle((fact, part), completion.result, &mut self.atlas) {
+                        facts::Progress::Waits(more) => self.send_parts(fact, more),
+                        facts::Progress::Done => {
+                            self.ready.extend(self.facts_wanted.remove(&fact).unwrap_or_default());
+                        }
+                    }
+                }
+                Asked::Probe(lid, question) => {
+                    match self.probes.handle((lid, question), completion.result, &self.atlas) {
+                        probes::Progress::Asks(question, request) => {
+                            self.send(Asked::Probe(lid, question), *request);
+                        }
+                        probes::Progress::Done => {
+                            self.ready.extend(self.probes_wanted.remove(&lid).unwrap_or_default());
+                        }
+                    }
+                }
+                Asked::Path(id, starts) => self.take_path(now, id, starts, completion.result),
+            }
+        }
+        self.advance(now);
+    }
+
+    fn send_parts(&mut self, fact: Fact, parts: Vec<(Part, Request)>) {
+        for (part, request) in parts {
+            self.send(Asked::Fact(fact, part), request);
+        }
+    }
+
+    /// Takes the LID behind a GID.
+    fn take_path(
+        &mut self,
+        now: Instant,
+        id: TraceId,
+        starts: bool,
+        result: Result<Message, Failure>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let gid = match (starts, job.from, job.to) {
+            (true, Some(Target::Gid(gid)), _) | (false, _, Target::Gid(gid)) => gid,
+            _ => return,
+        };
+        let lid = match result {
+            Ok(message) if message.status().is_ok() => {
+                let path: PathRecord = message.mad().attribute().expect("it was asked for");
+                Lid::unicast(path.dlid.into()).map(Lid::get).map_err(|error| error.to_string())
+            }
+            Ok(message) => Err(format!("subnet administration says {}", message.status())),
+            Err(failure) => Err(failure.to_string()),
+        };
+        match lid {
+            Ok(lid) => {
+                *(if starts { &mut job.from_lid } else { &mut job.to_lid }) = Some(lid);
+                self.ready.push_back(id);
+            }
+            Err(why) => self.end(now, id, Err(TraceError::NoPath { gid, why })),
+        }
+    }
+
+    /// Goes on with the traces that something was found out for.
+    fn advance(&mut self, now: Instant) {
+        while let Some(id) = self.ready.pop_front() {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            let started = *job.started.get_or_insert(now);
+            let waits = job.to_lid.is_none() || job.from.is_some() && job.from_lid.is_none();
+            if waits {
+                continue;
+            }
+            match self.step(id, started, now) {
+                Step::Fact(fact) => {
+                    self.facts_wanted.entry(fact).or_default().push(id);
+                    let parts = self.facts.ask(fact, &self.atlas);
+                    self.send_parts(fact, parts);
+                }
+                Step::Probe(lid, way) => {
+                    if let Some((question, request)) = self.probes.ask(lid, *way, &self.atlas) {
+                        self.send(Asked::Probe(lid, question), *request);
+                    }
+                    self.ready.push_front(id);
+                }
+                Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
+                Step::Done(result) => self.end(now, id, *result),
+            }
+        }
+    }
+
+    fn end(&mut self, _: Instant, id: TraceId, result: Result<Trace, TraceError>) {
+        if self.jobs.remove(&id).is_some() {
+            self.events.push_back((id, result));
+        }
+    }
+
+    /// Finds out what a trace needs next.
+    fn step(&self, id: TraceId, started: Instant, now: Instant) -> Step {
+        let job = &self.jobs[&id];
+        let failed = |error| Step::Done(Box::new(Err(error)));
+        let Some(own) = self.atlas.own() else {
+            return match self.atlas.lacking.get(&Fact::Own) {
+                Some(why) => failed(TraceError::NoOwnPort(why.clone())),
+                None => Step::Fact(Fact::Own),
+            };
+        };
+        let lid = job.to_lid.expect("it is known");
+        let start = match job.from_lid {
+            None => own,
+            Some(from) => match self.atlas.walk(own, from) {
+                Walked::Needs(fact) => return Step::Fact(fact),
+                Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
+                Walked::Ended(Way { hops, stop }) => {
+                    let why = stop.describe(&self.atlas, from, &hops);
+                    return failed(TraceError::NoStart { lid: from, why });
+                }
+            },
+        };
+        let way = match self.atlas.walk(start, lid) {
+            Walked::Needs(fact) => return Step::Fact(fact),
+            Walked::Ended(way) => way,
+        };
+        let mut hops = Vec::with_capacity(way.hops.len());
+        let mut waits = None;
+        for (place, hop) in way.hops.iter().enumerate() {
+            let is_last = place + 1 == way.hops.len() && way.stop == Stop::Arrived;
+            let base = self.atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
+            let asked = if is_last { lid } else { base };
+            if !self.agents || asked == 0 {
+                hops.push((*hop, Verdict::NotAsked));
+                continue;
+            }
+            match self.probes.get(asked) {
+                Some(Probe::Known(_)) => hops.push((*hop, self.probes.verdict(asked, hop))),
+                Some(Probe::Asking) => waits = Some(asked),
+                None => {
+                    return match self.atlas.walk(own, asked) {
+                        Walked::Needs(fact) => Step::Fact(fact),
+                        Walked::Ended(way) => Step::Probe(asked, Box::new(way)),
+                    };
+                }
+            }
+        }
+        if let Some(lid) = waits {
+            return Step::Waits(lid);
+        }
+        let (from, to, stop) = (job.from, job.to, way.stop);
+        let elapsed = now.since(started);
+        Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
+    }
+}
+
+/// Returns the port that a way leads to.
+fn start_of(own: (NodeNumber, u8), way: &Way) -> (NodeNumber, u8) {
+    way.hops.last().map_or(own, |hop| (hop.node, hop.enters))
+}
