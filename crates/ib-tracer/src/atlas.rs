@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ib_types::{Guid, NodeKind};
-use ib_wire::mad::sm::LinearForwardingBlock;
+use ib_wire::mad::sm::{LinearForwardingBlock, PortState};
 
 use crate::MAX_HOPS;
 use crate::facts::Fact;
@@ -70,8 +70,8 @@ impl End {
 /// What is behind a port.
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
-    /// A port of a node.
-    To(NodeNumber, u8),
+    /// A port of a node, and the state of the near end.
+    To(NodeNumber, u8, PortState),
     /// Nothing that answers, and why.
     Nowhere(String),
 }
@@ -85,6 +85,8 @@ pub struct Atlas {
     own: Option<(NodeNumber, u8)>,
     /// Facts that cannot be had, and why.
     pub(crate) lacking: BTreeMap<Fact, String>,
+    /// Blocks of tables as switches have them, where others have told what these should be.
+    pub(crate) held: BTreeMap<(NodeNumber, u16), [u8; BLOCK as usize]>,
 }
 
 /// How far a way is known.
@@ -187,7 +189,10 @@ impl Atlas {
                 Some(Link::Nowhere(why)) => {
                     break Stop::Unlinked { at, port: out, why: why.clone() };
                 }
-                Some(&Link::To(next, enters)) => {
+                Some(&Link::To(_, _, state)) if state != PortState::ACTIVE => {
+                    break Stop::NotActive { at, port: out, state };
+                }
+                Some(&Link::To(next, enters, _)) => {
                     hops.push(Hop { from: at, out, node: next, enters });
                     // The table of a switch gives the same way each time that a packet comes by.
                     let again = hops[..hops.len() - 1].iter().position(|hop| hop.from == next);
@@ -201,8 +206,18 @@ impl Atlas {
         Walked::Ended(Way { hops, stop })
     }
 
+    /// Returns the port that a switch itself has for a LID; `Err` when that has to be asked first.
+    pub(crate) fn held(&self, node: NodeNumber, lid: u16) -> Result<Option<u8>, Fact> {
+        let fact = Fact::Held { node, block: lid / BLOCK };
+        match self.held.get(&(node, lid / BLOCK)) {
+            Some(ports) => Ok(Some(ports[usize::from(lid % BLOCK)])),
+            None if self.lacking.contains_key(&fact) => Ok(None),
+            None => Err(fact),
+        }
+    }
+
     /// Returns the port by which a switch sends to a LID.
-    fn entry(&self, at: NodeNumber, lid: u16) -> Entry {
+    pub(crate) fn entry(&self, at: NodeNumber, lid: u16) -> Entry {
         let node = self.node(at);
         let fact = Fact::Block { node: at, block: lid / BLOCK };
         if let Some(why) = self.lacking.get(&fact) {
@@ -223,7 +238,7 @@ impl Atlas {
 }
 
 /// What a table says of a LID.
-enum Entry {
+pub(crate) enum Entry {
     Needs(Fact),
     Port(u8),
     Stop(Stop),

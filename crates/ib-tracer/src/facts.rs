@@ -14,7 +14,7 @@ use ib_wire::mad::sa::{
     SwitchInfoRecord,
 };
 use ib_wire::mad::sm::{
-    LinearForwardingBlock, NodeDescription, NodeInfo, PortInfo, SwitchInfo,
+    LinearForwardingBlock, NodeDescription, NodeInfo, PortInfo, PortState, SwitchInfo,
 };
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 
@@ -30,6 +30,8 @@ pub(crate) enum Fact {
     Link { node: NodeNumber, port: u8 },
     /// A block of a forwarding table.
     Block { node: NodeNumber, block: u16 },
+    /// The same as the switch itself has it, where subnet administration has told another one.
+    Held { node: NodeNumber, block: u16 },
 }
 
 /// A request for a part of a fact.
@@ -45,6 +47,8 @@ pub(crate) enum Part {
     Description,
     /// How much of its table a switch uses.
     Switch,
+    /// The near end of a link.
+    Near,
     /// The block.
     Block,
 }
@@ -59,6 +63,7 @@ struct Asking {
     port: Option<PortInfo>,
     description: Option<NodeDescription>,
     switch: Option<SwitchInfo>,
+    near: Option<PortInfo>,
     /// The port of the far end, and where records tell its LID.
     far: u8,
     lid: u16,
@@ -93,14 +98,15 @@ impl Facts {
         if self.asking.contains_key(&fact) {
             return Vec::new();
         }
-        let part = match fact {
-            Fact::Own if self.via == Via::Administration => Part::Record,
-            Fact::Own | Fact::Link { .. } => Part::Node,
-            Fact::Block { .. } => Part::Block,
+        let parts: &[Part] = match fact {
+            Fact::Own if self.via == Via::Administration => &[Part::Record],
+            Fact::Own => &[Part::Node],
+            Fact::Link { .. } => &[Part::Near, Part::Node],
+            Fact::Block { .. } | Fact::Held { .. } => &[Part::Block],
         };
         let asking = Asking { far: self.own.number, lid: self.own.lid, ..Asking::default() };
         self.asking.insert(fact, asking);
-        self.request_all(fact, &[part], atlas)
+        self.request_all(fact, parts, atlas)
     }
 
     /// Takes the end of a request for a part of a fact.
@@ -121,7 +127,7 @@ impl Facts {
         match answer {
             Err(why) => match part {
                 // Ways can be walked without these.
-                Part::Description | Part::Switch => {}
+                Part::Description | Part::Switch | Part::Near => {}
                 _ => drop(asking.failed.get_or_insert(why)),
             },
             Ok(mad) => more = asking.take(part, &mad, self.via, atlas, fact),
@@ -148,6 +154,7 @@ impl Facts {
         let asking = &*asking;
         let requests = parts.iter().map(|&part| {
             let request = match self.via {
+                _ if matches!(fact, Fact::Held { .. }) => held(fact, atlas),
                 Via::DirectedRoutes => directed(fact, part, atlas),
                 Via::Administration => asking.record(fact, part, (&self.own, atlas)),
             };
@@ -191,18 +198,31 @@ impl Asking {
             (Part::Port, Via::Administration) => {
                 self.port = Some(attribute::<PortInfoRecord>(mad).port_info);
             }
+            (Part::Near, Via::DirectedRoutes) => self.near = Some(attribute(mad)),
+            (Part::Near, Via::Administration) => {
+                self.near = Some(attribute::<PortInfoRecord>(mad).port_info);
+            }
             (Part::Description, _) => self.description = Some(attribute(mad)),
             (Part::Switch, Via::DirectedRoutes) => self.switch = Some(attribute(mad)),
             (Part::Switch, Via::Administration) => {
                 self.switch = Some(attribute::<SwitchInfoRecord>(mad).switch_info);
             }
             (Part::Block, _) => {
-                let Fact::Block { node, block } = fact else { unreachable!("blocks are of tables") };
-                let read = match via {
-                    Via::DirectedRoutes => attribute::<LinearForwardingBlock>(mad),
-                    Via::Administration => attribute::<LinearForwardingRecord>(mad).entries,
-                };
-                atlas.set_block(node, block, read.ports);
+                match (fact, via) {
+                    (Fact::Held { node, block }, _) => {
+                        let read: LinearForwardingBlock = attribute(mad);
+                        atlas.held.insert((node, block), read.ports);
+                    }
+                    (Fact::Block { node, block }, Via::DirectedRoutes) => {
+                        let read: LinearForwardingBlock = attribute(mad);
+                        atlas.set_block(node, block, read.ports);
+                    }
+                    (Fact::Block { node, block }, Via::Administration) => {
+                        let read: LinearForwardingRecord = attribute(mad);
+                        atlas.set_block(node, block, read.entries.ports);
+                    }
+                    (Fact::Own | Fact::Link { .. }, _) => unreachable!("blocks are of tables"),
+                }
             }
         }
         Vec::new()
@@ -254,6 +274,11 @@ impl Asking {
                 let wanted = LinearForwardingRecord { lid, block, ..LinearForwardingRecord::zeroed() };
                 ask(own, &wanted, &[0, 1])
             }
+            (Part::Near, Fact::Link { node, port }) => {
+                let lid = lid_of(node, port);
+                let wanted = PortInfoRecord { lid, port, ..PortInfoRecord::zeroed() };
+                ask(own, &wanted, &[0, 1])
+            }
             (Part::Port, _) => {
                 let port = if is_switch { 0 } else { self.far };
                 let wanted = PortInfoRecord { lid, port, ..PortInfoRecord::zeroed() };
@@ -262,7 +287,7 @@ impl Asking {
             (Part::Switch, _) => {
                 ask(own, &SwitchInfoRecord { lid, ..SwitchInfoRecord::zeroed() }, &[0])
             }
-            (Part::Node | Part::Block | Part::Record | Part::Description, _) => {
+            (Part::Node | Part::Near | Part::Block | Part::Record | Part::Description, _) => {
                 ask(own, &NodeRecord { lid, ..NodeRecord::zeroed() }, &[0])
             }
         }
@@ -272,9 +297,13 @@ impl Asking {
     fn finish(mut self, fact: Fact, via: Via, atlas: &mut Atlas) {
         let failed = self.failed.take();
         match (fact, failed) {
-            (Fact::Block { .. }, None) => {}
-            (Fact::Block { .. } | Fact::Own, Some(why)) => drop(atlas.lacking.insert(fact, why)),
+            (Fact::Block { .. } | Fact::Held { .. }, None) => {}
+            (Fact::Block { .. } | Fact::Held { .. } | Fact::Own, Some(why)) => drop(atlas.lacking.insert(fact, why)),
             (Fact::Link { node, port }, Some(why)) => {
+                let why = match self.near.map(|near| near.port_state) {
+                    Some(PortState::ACTIVE) | None => why,
+                    Some(state) => format!("the port is in state {state}"),
+                };
                 atlas.node_mut(node).links.insert(port, Link::Nowhere(why));
             }
             (Fact::Own, None) => {
@@ -285,11 +314,13 @@ impl Asking {
             }
             (Fact::Link { node, port }, None) => {
                 if let Some((next, enters)) = self.reach(fact, via, atlas) {
-                    atlas.node_mut(node).links.insert(port, Link::To(next, enters));
+                    // Where it does not tell, it answers at least.
+                    let state = self.near.map_or(PortState::ACTIVE, |near| near.port_state);
+                    atlas.node_mut(node).links.insert(port, Link::To(next, enters, state));
                     if via == Via::DirectedRoutes {
                         // A cable has two ends, and directed routes do not lead back through adapters.
                         let back = atlas.node_mut(next).links.entry(enters);
-                        back.or_insert(Link::To(node, port));
+                        back.or_insert(Link::To(node, port, state));
                     }
                 }
             }
@@ -339,18 +370,19 @@ impl Asking {
 
 /// Returns a request over a directed route.
 fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
-    let mut route: Vec<u8> = Vec::new();
-    match fact {
-        Fact::Own => {}
-        Fact::Link { node, port } => {
-            route.extend(&atlas.node(node).route);
-            route.push(port);
+    let route: Vec<u8> = match fact {
+        Fact::Own => Vec::new(),
+        Fact::Link { node, port } if part != Part::Near => {
+            atlas.node(node).route.iter().copied().chain([port]).collect()
         }
-        Fact::Block { node, .. } => route.extend(&atlas.node(node).route),
-    }
+        Fact::Link { node, .. } | Fact::Block { node, .. } | Fact::Held { node, .. } => {
+            atlas.node(node).route.to_vec()
+        }
+    };
     let what = match (part, fact) {
+        (Part::Near, Fact::Link { port, .. }) => (AttributeId::PORT_INFO, port.into()),
         (Part::Node | Part::Record, _) => (AttributeId::NODE_INFO, 0),
-        (Part::Port, _) => (AttributeId::PORT_INFO, 0),
+        (Part::Port | Part::Near, _) => (AttributeId::PORT_INFO, 0),
         (Part::Description, _) => (AttributeId::NODE_DESCRIPTION, 0),
         (Part::Switch, _) => (AttributeId::SWITCH_INFO, 0),
         (Part::Block, Fact::Block { block, .. }) => (AttributeId::LINEAR_FORWARDING, block.into()),
@@ -358,6 +390,14 @@ fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
     };
     let mad = smp::directed_request(Method::GET, TransactionId(0), what, &route);
     Request::new(Remote::directed(), mad)
+}
+
+/// Returns a request to a switch by its LID.
+fn held(fact: Fact, atlas: &Atlas) -> Request {
+    let Fact::Held { node, block } = fact else { unreachable!("another fact") };
+    let what = (AttributeId::LINEAR_FORWARDING, block.into());
+    let mad = smp::lid_request(Method::GET, TransactionId(0), what);
+    Request::new(Remote::smi(atlas.end((node, 0)).map_or(0, |end| end.lid)), mad)
 }
 
 /// Returns a request for a record.

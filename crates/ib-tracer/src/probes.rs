@@ -1,7 +1,9 @@
 //! What the agents along a way say.
 //!
 //! A node is asked once for each of its LIDs that matters: the request takes the way to that LID,
-//! whichever way is traced.
+//! whichever way is traced. Where that way enters the node by another link, a datagram of subnet
+//! management is sent over a directed route to the switch before and from there on by LID: the switch
+//! sends it over the link that counts, if it does what its table says.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +12,11 @@ use ib_mad::{Failure, Message, Request, Timing};
 use ib_types::{Gid, Guid, ServiceLevel};
 use ib_wire::mad::sm::NodeInfo;
 use ib_wire::mad::vendor::{Oui, SourceRoute};
+use ib_wire::mad::smp::PERMISSIVE_LID;
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 use ib_wire::packet::Grh;
 
-use crate::atlas::{Atlas, End, Way};
+use crate::atlas::{Atlas, End, NodeNumber, Way};
 use crate::trace::{Hop, Stop, Verdict};
 use crate::{MAX_HOPS, UNKNOWN_PORT};
 
@@ -46,6 +49,22 @@ pub(crate) enum Seen {
     Other(Verdict),
 }
 
+/// A switch from which on a datagram goes by LID, and the LID.
+pub(crate) type Launch = (NodeNumber, u16);
+
+/// What is known of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Launched {
+    /// It is under way.
+    Asking,
+    /// It got to the node with this GUID, by this port.
+    At(Guid, u8),
+    /// It got lost, while another one to the switch itself did not.
+    Lost,
+    /// The switch does not pass on what comes over directed routes by LID.
+    Unable,
+}
+
 /// The LIDs that were asked, and what they say.
 #[derive(Debug)]
 pub(crate) struct Probes {
@@ -56,6 +75,7 @@ pub(crate) struct Probes {
     known: BTreeMap<u16, Probe>,
     /// The way to each LID, from the own port.
     ways: BTreeMap<u16, Way>,
+    launches: BTreeMap<Launch, Launched>,
 }
 
 /// What comes of an answer.
@@ -71,7 +91,7 @@ impl Probes {
         (sl, grh): (ServiceLevel, bool),
         own_gid: Gid,
     ) -> Self {
-        Self { timing, sl, grh, own_gid, known: BTreeMap::new(), ways: BTreeMap::new() }
+        Self { timing, sl, grh, own_gid, known: BTreeMap::new(), ways: BTreeMap::new(), launches: BTreeMap::new() }
     }
 
     /// Returns what is known of a LID.
@@ -151,11 +171,53 @@ impl Probes {
                 } else if same_link {
                     Verdict::Validated
                 } else {
-                    Verdict::OwnRouteOnly { enters: last.enters }
+                    Verdict::OwnRouteOnly { enters: last.enters, seen: false }
                 }
             }
             _ => Verdict::NotAsked,
         }
+    }
+
+    /// Returns what is known of a launch.
+    pub(crate) fn launched(&self, launch: Launch) -> Option<Launched> {
+        self.launches.get(&launch).copied()
+    }
+
+    /// Launches a datagram from a switch to a LID.
+    pub(crate) fn launch(&mut self, launch: Launch, atlas: &Atlas) -> Request {
+        self.launches.insert(launch, Launched::Asking);
+        self.combined(launch.0, launch.1, atlas)
+    }
+
+    /// Takes the end of a launch; when it got lost, one to the switch itself shows whether that is able
+    /// to.
+    pub(crate) fn handle_launch(
+        &mut self,
+        (launch, to_itself): (Launch, bool),
+        result: Result<Message, Failure>,
+        atlas: &Atlas,
+    ) -> Option<Request> {
+        let info = result.ok().filter(|message| message.status().is_ok());
+        let info = info.and_then(|message| message.mad().attribute::<NodeInfo>());
+        let launched = match (info, to_itself) {
+            (Some(info), false) => Launched::At(info.node_guid, info.local_port),
+            (None, false) => {
+                let own = atlas.end((launch.0, 0)).map_or(0, |end| end.lid);
+                return Some(self.combined(launch.0, own, atlas));
+            }
+            (Some(_), true) => Launched::Lost,
+            (None, true) => Launched::Unable,
+        };
+        self.launches.insert(launch, launched);
+        None
+    }
+
+    fn combined(&self, from: NodeNumber, lid: u16, atlas: &Atlas) -> Request {
+        let what = (AttributeId::NODE_INFO, 0);
+        let route = &atlas.node(from).route;
+        let mut mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
+        mad.set_dr_lids(PERMISSIVE_LID, lid);
+        Request::new(Remote::directed(), mad).with_timing(self.timing)
     }
 
     /// Returns the ports by which the way to a LID enters its hops.

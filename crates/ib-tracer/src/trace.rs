@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ib_types::{Gid, Guid};
 use ib_wire::mad::MadStatus;
+use ib_wire::mad::sm::PortState;
 
 use crate::atlas::{Atlas, NodeNumber};
 
@@ -60,6 +61,15 @@ pub enum Stop {
         /// What was seen.
         why: String,
     },
+    /// At a port whose link carries subnet management only.
+    NotActive {
+        /// The node.
+        at: NodeNumber,
+        /// Its port.
+        port: u8,
+        /// The state of the port.
+        state: PortState,
+    },
     /// At a switch whose table cannot be read.
     NoTable {
         /// The switch.
@@ -96,6 +106,20 @@ pub enum Verdict {
     OwnRouteOnly {
         /// The port by which the way to the own LID enters.
         enters: u8,
+        /// Whether subnet management that the switch before has sent to the hop's own LID by the link
+        /// of the traced way came in by it.
+        seen: bool,
+    },
+    /// The switch before sends otherwise than its table says: subnet management that it was to send by
+    /// the link of the traced way came in by another port, or got lost.
+    Misdirected {
+        /// The port that it came in by; `None` when it got lost.
+        actual: Option<u8>,
+    },
+    /// The table of the switch before is not what subnet administration believes.
+    OtherTable {
+        /// The port that the switch has for the LID.
+        holds: u8,
     },
     /// Its agent has seen a packet come in by another port than the tables say.
     Mismatch {
@@ -144,6 +168,8 @@ impl Verdict {
         matches!(
             self,
             Self::Mismatch { .. }
+                | Self::Misdirected { .. }
+                | Self::OtherTable { .. }
                 | Self::Lost
                 | Self::Elsewhere { .. }
                 | Self::Absurd { .. }
@@ -175,6 +201,12 @@ impl Trace {
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.stop == Stop::Arrived && self.hops.iter().all(|(_, verdict)| !verdict.is_bad())
+    }
+
+    /// Returns the first hop that is not what the tables say.
+    #[must_use]
+    pub fn first_bad(&self) -> Option<&(Hop, Verdict)> {
+        self.hops.iter().find(|(_, verdict)| verdict.is_bad())
     }
 
     /// Returns true when it is good and its last hop has an agent that was asked by the same link.
@@ -236,6 +268,9 @@ impl Stop {
             }
             Self::Unlinked { at, port, why } => {
                 format!("nobody answers behind port {port} of {}: {why}", name(*at))
+            }
+            Self::NotActive { at, port, state } => {
+                format!("port {port} of {} is in state {state}: expected Active", name(*at))
             }
             Self::NoTable { at, why } => format!("the table of {} cannot be read: {why}", name(*at)),
             Self::WrongPort { node, port } => {

@@ -8,10 +8,10 @@ use ib_types::{Gid, Instant, Lid, ServiceLevel};
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
 
-use crate::atlas::{Atlas, NodeNumber, Walked, Way};
+use crate::atlas::{Atlas, Entry, NodeNumber, Walked, Way};
 use crate::facts::{self, Fact, Facts, Part};
-use crate::probes::{self, Probe, Probes, Question};
-use crate::trace::{Stop, Target, Trace, TraceError, Verdict};
+use crate::probes::{self, Launch, Launched, Probe, Probes, Question};
+use crate::trace::{Hop, Stop, Target, Trace, TraceError, Verdict};
 
 /// Where a client learns of the fabric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +77,7 @@ pub struct TracerCounters {
 #[derive(Debug)]
 pub struct Tracer {
     own: LinkPort,
+    via: Via,
     agents: bool,
     timing: Timing,
     requester: Requester,
@@ -91,6 +92,7 @@ pub struct Tracer {
     /// The traces that wait for a fact, and for a LID to have been asked.
     facts_wanted: BTreeMap<Fact, Vec<TraceId>>,
     probes_wanted: BTreeMap<u16, Vec<TraceId>>,
+    launches_wanted: BTreeMap<Launch, Vec<TraceId>>,
     events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
     timeouts: u64,
 }
@@ -100,6 +102,8 @@ pub struct Tracer {
 enum Asked {
     Fact(Fact, Part),
     Probe(u16, Question),
+    /// A launch; whether it goes to the switch itself.
+    Launch(Launch, bool),
     /// The LID behind a GID; whether the way starts there.
     Path(TraceId, bool),
 }
@@ -122,6 +126,8 @@ enum Step {
     Probe(u16, Box<Way>),
     /// LIDs are being asked.
     Waits(u16),
+    /// Something has to be launched first.
+    Launch(Launch),
     Done(Box<Result<Trace, TraceError>>),
 }
 
@@ -131,6 +137,7 @@ impl Tracer {
     pub fn new(config: &TracerConfig, own: LinkPort) -> Self {
         let timing = config.timing;
         Self {
+            via: config.via,
             agents: config.agents,
             timing,
             requester: Requester::new(config.requester),
@@ -144,6 +151,7 @@ impl Tracer {
             ready: VecDeque::new(),
             facts_wanted: BTreeMap::new(),
             probes_wanted: BTreeMap::new(),
+            launches_wanted: BTreeMap::new(),
             events: VecDeque::new(),
             timeouts: 0,
         }
@@ -270,6 +278,16 @@ impl Tracer {
                         }
                     }
                 }
+                Asked::Launch(launch, to_itself) => {
+                    let what = (launch, to_itself);
+                    match self.probes.handle_launch(what, completion.result, &self.atlas) {
+                        Some(request) => self.send(Asked::Launch(launch, true), request),
+                        None => {
+                            let waiting = self.launches_wanted.remove(&launch);
+                            self.ready.extend(waiting.unwrap_or_default());
+                        }
+                    }
+                }
                 Asked::Path(id, starts) => self.take_path(now, id, starts, completion.result),
             }
         }
@@ -333,6 +351,13 @@ impl Tracer {
                     }
                     self.ready.push_front(id);
                 }
+                Step::Launch(launch) => {
+                    self.launches_wanted.entry(launch).or_default().push(id);
+                    if self.probes.launched(launch).is_none() {
+                        let request = self.probes.launch(launch, &self.atlas);
+                        self.send(Asked::Launch(launch, false), request);
+                    }
+                }
                 Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
                 Step::Done(result) => self.end(now, id, *result),
             }
@@ -371,6 +396,22 @@ impl Tracer {
             Walked::Needs(fact) => return Step::Fact(fact),
             Walked::Ended(way) => way,
         };
+        let (hops, stop) = match self.judge(own, lid, way) {
+            Ok(judged) => judged,
+            Err(step) => return step,
+        };
+        let (from, to) = (job.from, job.to);
+        let elapsed = now.since(started);
+        Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
+    }
+
+    /// Finds out what is to be said of the hops of a way, or what has to be asked first.
+    fn judge(
+        &self,
+        own: (NodeNumber, u8),
+        lid: u16,
+        way: Way,
+    ) -> Result<(Vec<(Hop, Verdict)>, Stop), Step> {
         let mut hops = Vec::with_capacity(way.hops.len());
         let mut waits = None;
         for (place, hop) in way.hops.iter().enumerate() {
@@ -385,19 +426,56 @@ impl Tracer {
                 Some(Probe::Known(_)) => hops.push((*hop, self.probes.verdict(asked, hop))),
                 Some(Probe::Asking) => waits = Some(asked),
                 None => {
-                    return match self.atlas.walk(own, asked) {
+                    return Err(match self.atlas.walk(own, asked) {
                         Walked::Needs(fact) => Step::Fact(fact),
                         Walked::Ended(way) => Step::Probe(asked, Box::new(way)),
-                    };
+                    });
                 }
             }
         }
         if let Some(lid) = waits {
-            return Step::Waits(lid);
+            return Err(Step::Waits(lid));
         }
-        let (from, to, stop) = (job.from, job.to, way.stop);
-        let elapsed = now.since(started);
-        Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
+        for (hop, verdict) in &mut hops {
+            self.look_closer(hop, verdict, lid)?;
+        }
+        Ok((hops, way.stop))
+    }
+
+    /// Looks at a hop from the switch before.
+    fn look_closer(&self, hop: &Hop, verdict: &mut Verdict, lid: u16) -> Result<(), Step> {
+        let atlas = &self.atlas;
+        if !self.agents || !atlas.node(hop.from).kind.is_switch() {
+            return Ok(());
+        }
+        if self.via == Via::Administration {
+            let holds = atlas.held(hop.from, lid).map_err(Step::Fact)?;
+            if let Some(holds) = holds.filter(|&holds| holds != hop.out) {
+                *verdict = Verdict::OtherTable { holds };
+            }
+            return Ok(());
+        }
+        let Verdict::OwnRouteOnly { seen, .. } = verdict else { return Ok(()) };
+        let Some(end) = atlas.end((hop.node, hop.enters)) else { return Ok(()) };
+        // It has to be the same link that the switch before sends by to the hop's own LID.
+        match atlas.entry(hop.from, end.lid) {
+            Entry::Needs(fact) => return Err(Step::Fact(fact)),
+            Entry::Port(port) if port == hop.out => {}
+            Entry::Port(_) | Entry::Stop(_) => return Ok(()),
+        }
+        let launch = (hop.from, end.lid);
+        let guid = atlas.node(hop.node).guid;
+        match self.probes.launched(launch) {
+            None | Some(Launched::Asking) => return Err(Step::Launch(launch)),
+            Some(Launched::At(at, port)) if (at, port) == (guid, hop.enters) => *seen = true,
+            Some(Launched::At(at, _)) if at != guid => *verdict = Verdict::Elsewhere { guid: at },
+            Some(Launched::At(_, port)) => {
+                *verdict = Verdict::Misdirected { actual: Some(port) };
+            }
+            Some(Launched::Lost) => *verdict = Verdict::Misdirected { actual: None },
+            Some(Launched::Unable) => {}
+        }
+        Ok(())
     }
 }
 

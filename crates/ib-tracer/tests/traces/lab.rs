@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_link::{Datagram, Incoming};
-use ib_mad::{OnLoss, Timing};
+use ib_link::{Datagram, Incoming, Remote};
+use ib_mad::Timing;
 use ib_routing::{EngineList, RoutingOptions};
 use ib_sim::{ClientId, ClientOptions, Options, Sim};
 use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager};
@@ -14,7 +14,9 @@ use ib_topology::{NodeId, PortId};
 use ib_tracer::{
     Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters,
 };
-use ib_types::Instant;
+use ib_types::{Guid, Instant};
+use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState};
+use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
 
 pub(crate) struct Lab {
     pub(crate) sim: Sim,
@@ -24,6 +26,8 @@ pub(crate) struct Lab {
     config: TracerConfig,
     /// Changes what the tracer receives.
     spoil: Box<dyn FnMut(&mut Datagram)>,
+    /// Whether the manager hears no traps.
+    deaf: bool,
     pub(crate) counters: TracerCounters,
 }
 
@@ -63,6 +67,7 @@ impl Lab {
             client,
             config: TracerConfig::default(),
             spoil: Box::new(|_| {}),
+            deaf: false,
             counters: TracerCounters::default(),
         };
         this.config.timing = Timing { timeout: Duration::from_millis(20), ..Timing::default() };
@@ -80,6 +85,78 @@ impl Lab {
         self.spoil = Box::new(spoil);
     }
 
+    /// Has the manager hear no traps any more.
+    pub(crate) fn deafen(&mut self) {
+        self.deaf = true;
+    }
+
+    /// Lets the manager follow up what it hears, for a second.
+    pub(crate) fn settle(&mut self) {
+        let end = self.sim.now() + Duration::from_secs(1);
+        while self.sim.now() < end {
+            self.step(end);
+            self.manage();
+        }
+    }
+
+    /// Brings a port at the end of a directed route into service behind the manager's back.
+    pub(crate) fn activate(&mut self, route: &[u8], port: u8) {
+        let what = (AttributeId::PORT_INFO, port.into());
+        for state in [PortState::ARMED, PortState::ACTIVE] {
+            let read = smp::directed_request(Method::GET, TransactionId(1), what, route);
+            let answer = self.ask(&Datagram::new(Remote::directed(), read));
+            let mut info: PortInfo = answer.mad.attribute().expect("it is asked for");
+            info.port_state = state;
+            info.phys_state = PhysState::NO_CHANGE;
+            info.link_down_default_state = PhysState::NO_CHANGE;
+            let mut write = smp::directed_request(Method::SET, TransactionId(2), what, route);
+            write.set_attribute(&info);
+            let answer = self.ask(&Datagram::new(Remote::directed(), write));
+            assert!(answer.mad.status().is_ok(), "{route:?} {port} {state:?}");
+        }
+    }
+
+    /// Asks past the manager, by whose client.
+    fn ask(&mut self, datagram: &Datagram) -> Datagram {
+        while self.sim.receive(self.manager_client).is_some() {}
+        self.sim.submit(self.manager_client, datagram);
+        let end = self.sim.now() + Duration::from_millis(1);
+        loop {
+            match self.sim.receive(self.manager_client) {
+                Some(Incoming::Received(it)) if it.mad.method() == Method::GET_RESP => return it,
+                Some(_) => {}
+                None => assert!(self.sim.run_step(end), "no answer to {}", datagram.mad),
+            }
+        }
+    }
+
+    /// Writes an entry of a switch's table.
+    pub(crate) fn write_entry(&mut self, name: &str, lid: u16, port: u8) {
+        let node = self.node(name);
+        let block = lid / 64;
+        let table = self.sim.forwarding_table(node);
+        let mut ports = [255; 64];
+        for (entry, &known) in ports.iter_mut().zip(&table[usize::from(block) * 64..]) {
+            *entry = known;
+        }
+        ports[usize::from(lid % 64)] = port;
+        let to = self.sim.link_port(self.sim.end_port(node).expect("it has LIDs")).lid;
+        let what = (AttributeId::LINEAR_FORWARDING, u32::from(block));
+        let mut mad = smp::lid_request(Method::SET, TransactionId(1), what);
+        mad.set_attribute(&LinearForwardingBlock { ports });
+        let answer = self.ask(&Datagram::new(Remote::smi(to), mad));
+        assert!(answer.mad.status().is_ok());
+    }
+
+    pub(crate) fn switch_names(&self) -> Vec<String> {
+        let switches = self.sim.node_ids().filter(|&node| self.sim.is_switch(node));
+        switches.map(|node| self.sim.node_name(node).to_owned()).collect()
+    }
+
+    pub(crate) fn node_of_first_host(&self) -> NodeId {
+        self.sim.place(self.sim.first_end_port().expect("a host")).0
+    }
+
     pub(crate) fn command(&mut self, text: &str) {
         self.sim.run(&text.parse().expect("a command")).expect("it can be done");
     }
@@ -88,7 +165,10 @@ impl Lab {
     fn manage(&mut self) -> bool {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {
-            self.manager.handle(now, &incoming);
+            let is_trap = matches!(&incoming, Incoming::Received(it) if it.mad.method() == Method::TRAP);
+            if !(self.deaf && is_trap) {
+                self.manager.handle(now, &incoming);
+            }
         }
         self.manager.handle_timeout(now);
         loop {
@@ -180,6 +260,21 @@ impl Lab {
         ports.map(|port| self.sim.link_port(port).lid).collect()
     }
 
+    /// Returns the number of ports of a node.
+    pub(crate) fn ports(&self, node: NodeId) -> u8 {
+        (1..=254).take_while(|&port| self.sim.find_port(node, port).is_some()).count() as u8
+    }
+
+    /// Returns the port at the other end of a cable.
+    pub(crate) fn peer_port(&self, node: NodeId, port: u8) -> u8 {
+        let port = self.sim.find_port(node, port).expect("a port");
+        self.sim.place(self.sim.peer(port).expect("a cable")).1
+    }
+
+    pub(crate) fn guid(&self, node: NodeId) -> Guid {
+        self.sim.node_info(self.sim.end_port(node).expect("it has LIDs")).node_guid
+    }
+
     pub(crate) fn lid_of(&self, name: &str) -> u16 {
         let port = self.sim.end_port(self.node(name)).expect("it has LIDs");
         self.sim.link_port(port).lid
@@ -196,6 +291,3 @@ impl Lab {
         ports.into_iter().map(|port: PortId| self.sim.place(port)).collect()
     }
 }
-
-/// Does the work of a lossy wire: retries where the link says nothing.
-pub(crate) const PATIENT: OnLoss = OnLoss::Retry;

@@ -2,7 +2,8 @@
 
 mod lab;
 
-use ib_tracer::{Stop, Target, Trace, Verdict};
+use ib_tracer::{Stop, Target, Trace, Verdict, Via};
+use ib_wire::mad::{AttributeId, MadStatus};
 use lab::Lab;
 
 /// Pairs of LIDs: all of them if they are few, else some of each.
@@ -44,7 +45,8 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
         for (hop, verdict) in &trace.hops {
             match verdict {
                 Verdict::Validated => validated += 1,
-                Verdict::OwnRouteOnly { .. } | Verdict::Own => own_route += 1,
+                Verdict::OwnRouteOnly { seen, .. } => own_route += usize::from(*seen),
+                Verdict::Own => {}
                 other => panic!("{kind} {engine} {from} to {to}: {hop:?} {other:?}"),
             }
         }
@@ -69,13 +71,189 @@ fn verdicts(trace: &Trace) -> Vec<&Verdict> {
     trace.hops.iter().map(|(_, verdict)| verdict).collect()
 }
 
+/// Returns the way to the last host, which is on another leaf switch: names of its switches.
+fn far_host(lab: &Lab) -> u16 {
+    *lab.host_lids().last().expect("hosts")
+}
+
+/// Every port of every switch lies in turn: what is sent to it leaves by another one. Whoever is on a
+/// way behind it that is asked over it is found out, and nobody before it is accused.
 #[test]
 fn a_switch_that_forwards_otherwise_than_its_table_says_is_caught() {
+    let mut caught = 0;
+    for kind in ["fat-tree 4", "mesh 3x2 hosts=2", "torus 3x3 hosts=1"] {
+        let mut lab = Lab::new(kind, "minhop", |_| true);
+        let to = far_host(&lab);
+        let way: Vec<_> = lab.truth(lab.host_lids()[0], to);
+        for (node, port) in way.into_iter().step_by(2) {
+            if !lab.sim.is_switch(node) {
+                continue;
+            }
+            let name = lab.sim.node_name(node).to_owned();
+            for other in 1..=lab.ports(node) {
+                if other == port {
+                    continue;
+                }
+                lab.command(&format!("Misroute \"{name}\" {port} {other}"));
+                let (traces, tracer) = lab.trace_with(&[(None, Target::Lid(to))]);
+                let trace = traces[0].as_ref().expect("the tables can be read");
+                assert!(!trace.is_good(), "{kind} {name} {port} {other}: {trace:?}");
+                let liar = lab.guid(node);
+                let atlas = tracer.atlas();
+                let (hop, verdict) = trace.first_bad().expect("somebody is named");
+                assert_eq!((atlas.node(hop.from).guid, hop.out), (liar, port), "{kind} {trace:?}");
+                if let Verdict::Mismatch { expected, actual, same_link } = *verdict {
+                    assert!(same_link && expected == hop.enters && actual != expected);
+                    caught += 1;
+                } else {
+                    let is_lost = matches!(verdict, Verdict::Lost | Verdict::Misdirected { .. });
+                    assert!(is_lost, "{kind} {name} {port} {other}: {verdict:?}");
+                }
+                lab.command(&format!("Misroute \"{name}\" none"));
+            }
+        }
+        assert!(lab.trace_to(to).expect("a way").is_validated());
+    }
+    assert!(caught > 0);
+}
+
+/// What the manager believes is compared with what packets do.
+#[test]
+fn cables_that_were_swapped_are_caught_by_what_the_manager_believes() {
     let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
-    println!("{:?}", lab.lids());
-    let to = *lab.host_lids().last().expect("hosts");
-    let good = lab.trace_to(to).expect("a way");
-    assert!(good.is_validated(), "{good:?}");
-    println!("{:?}", verdicts(&good));
-    assert_eq!(good.stop, Stop::Arrived);
+    let to = far_host(&lab);
+    let way = lab.truth(lab.host_lids()[0], to);
+    // The first switch's cable on the way, and another one of its cables upwards.
+    let (node, port) = way[2];
+    let name = lab.sim.node_name(node).to_owned();
+    let up = |&other: &u8| {
+        let peer = lab.sim.find_port(node, other).and_then(|port| lab.sim.peer(port));
+        other != port && peer.is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
+    };
+    let other = (1..=lab.ports(node)).find(up).expect("another way up");
+    lab.deafen();
+    lab.command(&format!("Swap \"{name}\"[{port}] \"{name}\"[{other}]"));
+    // While nobody has brought the cables into service nothing passes them.
+    let trace = lab.trace_to(to).expect("a trace");
+    let Stop::NotActive { port: stopped, .. } = trace.stop else { panic!("{trace:?}") };
+    assert_eq!(stopped, port);
+    for (near, far) in [(port, lab.peer_port(node, port)), (other, lab.peer_port(node, other))] {
+        lab.activate(&[1], near);
+        lab.activate(&[1, near], far);
+    }
+    lab.configure(|config| config.via = Via::Administration);
+    let (traces, tracer) = lab.trace_with(&[(None, Target::Lid(to))]);
+    let trace = traces[0].as_ref().expect("records tell the way");
+    let (hop, verdict) = trace.first_bad().expect("it is found out");
+    assert_eq!((tracer.atlas().node(hop.from).guid, hop.out), (lab.guid(node), port));
+    assert!(matches!(verdict, Verdict::Mismatch { .. } | Verdict::Lost), "{trace:?}");
+}
+
+#[test]
+fn a_table_that_was_acknowledged_and_not_written_is_caught() {
+    let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
+    let to = far_host(&lab);
+    let way = lab.truth(lab.host_lids()[0], to);
+    let (node, port) = way[2];
+    let (leaf, up) = (lab.sim.node_name(node).to_owned(), way[3]);
+    let spine = lab.sim.node_name(up.0).to_owned();
+    let (_, down) = way[4];
+    lab.command(&format!("IgnoreLft \"{leaf}\" all"));
+    // The manager sends around a link further up, and the leaf says that it does, too.
+    lab.command(&format!("Unlink \"{spine}\"[{down}]"));
+    lab.settle();
+    lab.configure(|config| config.via = Via::Administration);
+    let (traces, tracer) = lab.trace_with(&[(None, Target::Lid(to))]);
+    let trace = traces[0].as_ref().expect("records tell the way");
+    assert_eq!(trace.stop, Stop::Arrived);
+    assert_ne!(trace.hops[1].0.out, port, "the manager believes in another way");
+    let (hop, verdict) = trace.first_bad().expect("it is found out");
+    assert_eq!(tracer.atlas().node(hop.from).guid, lab.guid(node));
+    assert_eq!(*verdict, Verdict::OtherTable { holds: port });
+    // The nodes themselves tell which way packets go.
+    lab.configure(|config| config.via = Via::DirectedRoutes);
+    let trace = lab.trace_to(to).expect("a way");
+    assert!(trace.is_good() && trace.hops[1].0.out == port, "{trace:?}");
+}
+
+#[test]
+fn the_rest_is_validated_where_agents_are_missing() {
+    let mut lab = Lab::new("fat-tree 4", "minhop", |number| number % 2 == 0);
+    let pairs: Vec<_> = lab.host_lids().into_iter().map(|lid| (None, Target::Lid(lid))).collect();
+    let mut tally = (0, 0);
+    for trace in lab.trace(&pairs) {
+        let trace = trace.expect("a way");
+        assert!(trace.is_good(), "{trace:?}");
+        for verdict in verdicts(&trace) {
+            match verdict {
+                Verdict::Validated | Verdict::OwnRouteOnly { .. } => tally.0 += 1,
+                Verdict::NoAgent => tally.1 += 1,
+                Verdict::Own => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(tally.0 > 10 && tally.1 > 10, "{tally:?}");
+}
+
+#[test]
+fn loss_costs_retries_and_no_answers() {
+    let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
+    let port = lab.sim.node_name(lab.node_of_first_host()).to_owned();
+    lab.command(&format!("Fault \"{port}\"[1] loss=0.1"));
+    lab.configure(|config| config.timing.retries = 8);
+    let pairs: Vec<_> = lab.host_lids().into_iter().map(|lid| (None, Target::Lid(lid))).collect();
+    for trace in lab.trace(&pairs) {
+        assert!(trace.as_ref().expect("a way").is_good(), "{trace:?}");
+    }
+    assert!(lab.counters.traffic.retries > 0, "{:?}", lab.counters);
+    assert_eq!(lab.counters.timeouts, 0, "{:?}", lab.counters);
+}
+
+#[test]
+fn a_loop_in_the_tables_is_named() {
+    let mut lab = Lab::new("torus 5 hosts=1", "minhop", |_| true);
+    let to = lab.host_lids()[2];
+    let names: Vec<String> = lab.switch_names();
+    lab.deafen();
+    // Everybody sends the same way round.
+    for name in &names {
+        lab.write_entry(name, to, 1);
+    }
+    let trace = lab.trace_to(to).expect("a trace");
+    let Stop::Loop { first } = trace.stop else { panic!("{trace:?}") };
+    assert!(trace.hops.len() - first >= 2, "{trace:?}");
+}
+
+#[test]
+fn answers_of_wrong_nodes_and_malformed_ones_are_told() {
+    let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
+    let to = far_host(&lab);
+    // The route in the answer is not the one that was asked.
+    lab.spoil(|datagram| {
+        if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
+            datagram.mad.data_mut()[3] ^= 0x40;
+        }
+    });
+    let trace = lab.trace_to(to).expect("a way");
+    assert!(matches!(trace.first_bad(), Some((_, Verdict::Absurd { .. }))), "{trace:?}");
+    // The bare code 7 is a mismatch as well, where the port differs.
+    lab.spoil(|datagram| {
+        if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
+            datagram.mad.set_status(MadStatus(7));
+            datagram.mad.data_mut()[0] = 33;
+        }
+    });
+    let trace = lab.trace_to(to).expect("a way");
+    let bad = trace.first_bad().map(|(_, verdict)| verdict);
+    assert!(matches!(bad, Some(Verdict::Mismatch { actual: 33, .. })), "{trace:?}");
+    // An agent that does not know the port.
+    lab.spoil(|datagram| {
+        if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
+            datagram.mad.data_mut()[0] = ib_tracer::UNKNOWN_PORT;
+        }
+    });
+    let trace = lab.trace_to(to).expect("a way");
+    assert!(trace.is_good() && !trace.is_validated(), "{trace:?}");
+    assert!(verdicts(&trace).iter().all(|verdict| **verdict == Verdict::CannotTell), "{trace:?}");
 }
