@@ -72,7 +72,8 @@ impl TracerAgent {
 
     /// Compares the port that a request came in by with the one that it expects at its last hop.
     fn compare(&mut self, arrival: Arrival, mad: &mut Mad) -> MadStatus {
-        let mut route: SourceRoute = mad.attribute().expect("the class and the attribute are right");
+        let mut route: SourceRoute =
+            mad.attribute().expect("the class and the attribute are right");
         route.incoming_port = arrival.port.unwrap_or(UNKNOWN_PORT);
         mad.set_attribute(&route);
         let Some(expected) = route.expected_port() else {

@@ -143,12 +143,7 @@ impl Facts {
         Progress::Done
     }
 
-    fn request_all(
-        &mut self,
-        fact: Fact,
-        parts: &[Part],
-        atlas: &Atlas,
-    ) -> Vec<(Part, Request)> {
+    fn request_all(&mut self, fact: Fact, parts: &[Part], atlas: &Atlas) -> Vec<(Part, Request)> {
         let asking = self.asking.get_mut(&fact).expect("it is asked for");
         asking.left += parts.len();
         let asking = &*asking;
@@ -207,23 +202,21 @@ impl Asking {
             (Part::Switch, Via::Administration) => {
                 self.switch = Some(attribute::<SwitchInfoRecord>(mad).switch_info);
             }
-            (Part::Block, _) => {
-                match (fact, via) {
-                    (Fact::Held { node, block }, _) => {
-                        let read: LinearForwardingBlock = attribute(mad);
-                        atlas.held.insert((node, block), read.ports);
-                    }
-                    (Fact::Block { node, block }, Via::DirectedRoutes) => {
-                        let read: LinearForwardingBlock = attribute(mad);
-                        atlas.set_block(node, block, read.ports);
-                    }
-                    (Fact::Block { node, block }, Via::Administration) => {
-                        let read: LinearForwardingRecord = attribute(mad);
-                        atlas.set_block(node, block, read.entries.ports);
-                    }
-                    (Fact::Own | Fact::Link { .. }, _) => unreachable!("blocks are of tables"),
+            (Part::Block, _) => match (fact, via) {
+                (Fact::Held { node, block }, _) => {
+                    let read: LinearForwardingBlock = attribute(mad);
+                    atlas.held.insert((node, block), read.ports);
                 }
-            }
+                (Fact::Block { node, block }, Via::DirectedRoutes) => {
+                    let read: LinearForwardingBlock = attribute(mad);
+                    atlas.set_block(node, block, read.ports);
+                }
+                (Fact::Block { node, block }, Via::Administration) => {
+                    let read: LinearForwardingRecord = attribute(mad);
+                    atlas.set_block(node, block, read.entries.ports);
+                }
+                (Fact::Own | Fact::Link { .. }, _) => unreachable!("blocks are of tables"),
+            },
         }
         Vec::new()
     }
@@ -231,7 +224,8 @@ impl Asking {
     /// Returns what is to be asked of a node that was come to.
     fn parts_of(&mut self, info: &NodeInfo, atlas: &Atlas) -> Vec<Part> {
         let Some(kind) = info.node_type.kind() else {
-            let what = format!("it says that it is of type {}, which means nothing", info.node_type.0);
+            let what =
+                format!("it says that it is of type {}, which means nothing", info.node_type.0);
             self.failed.get_or_insert(what);
             return Vec::new();
         };
@@ -261,7 +255,8 @@ impl Asking {
     /// Returns a request to subnet administration.
     fn record(&self, fact: Fact, part: Part, (own, atlas): (&LinkPort, &Atlas)) -> Request {
         let lid = self.lid;
-        let is_switch = self.info.is_some_and(|info| info.node_type.kind() == Some(NodeKind::Switch));
+        let is_switch =
+            self.info.is_some_and(|info| info.node_type.kind() == Some(NodeKind::Switch));
         let lid_of = |node: NodeNumber, port: u8| atlas.end((node, port)).map_or(0, |end| end.lid);
         match (part, fact) {
             (Part::Node, Fact::Link { node, port }) => {
@@ -271,7 +266,8 @@ impl Asking {
             }
             (Part::Block, Fact::Block { node, block }) => {
                 let lid = lid_of(node, 0);
-                let wanted = LinearForwardingRecord { lid, block, ..LinearForwardingRecord::zeroed() };
+                let wanted =
+                    LinearForwardingRecord { lid, block, ..LinearForwardingRecord::zeroed() };
                 ask(own, &wanted, &[0, 1])
             }
             (Part::Near, Fact::Link { node, port }) => {
@@ -298,7 +294,9 @@ impl Asking {
         let failed = self.failed.take();
         match (fact, failed) {
             (Fact::Block { .. } | Fact::Held { .. }, None) => {}
-            (Fact::Block { .. } | Fact::Held { .. } | Fact::Own, Some(why)) => drop(atlas.lacking.insert(fact, why)),
+            (Fact::Block { .. } | Fact::Held { .. } | Fact::Own, Some(why)) => {
+                drop(atlas.lacking.insert(fact, why))
+            }
             (Fact::Link { node, port }, Some(why)) => {
                 let why = match self.near.map(|near| near.port_state) {
                     Some(PortState::ACTIVE) | None => why,
@@ -355,12 +353,8 @@ impl Asking {
             }
         };
         if let Some(port) = &self.port {
-            let end = End {
-                guid: info.port_guid,
-                prefix: port.gid_prefix,
-                lid: port.lid,
-                lmc: port.lmc,
-            };
+            let end =
+                End { guid: info.port_guid, prefix: port.gid_prefix, lid: port.lid, lmc: port.lmc };
             let at = if kind.is_switch() { 0 } else { self.far };
             atlas.node_mut(number).ends.insert(at, end);
         }

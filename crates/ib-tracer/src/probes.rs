@@ -11,8 +11,8 @@ use ib_link::Remote;
 use ib_mad::{Failure, Message, Request, Timing};
 use ib_types::{Gid, Guid, ServiceLevel};
 use ib_wire::mad::sm::NodeInfo;
-use ib_wire::mad::vendor::{Oui, SourceRoute};
 use ib_wire::mad::smp::PERMISSIVE_LID;
+use ib_wire::mad::vendor::{Oui, SourceRoute};
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 use ib_wire::packet::Grh;
 
@@ -86,12 +86,16 @@ pub(crate) enum Progress {
 }
 
 impl Probes {
-    pub(crate) const fn new(
-        timing: Timing,
-        (sl, grh): (ServiceLevel, bool),
-        own_gid: Gid,
-    ) -> Self {
-        Self { timing, sl, grh, own_gid, known: BTreeMap::new(), ways: BTreeMap::new(), launches: BTreeMap::new() }
+    pub(crate) const fn new(timing: Timing, (sl, grh): (ServiceLevel, bool), own_gid: Gid) -> Self {
+        Self {
+            timing,
+            sl,
+            grh,
+            own_gid,
+            known: BTreeMap::new(),
+            ways: BTreeMap::new(),
+            launches: BTreeMap::new(),
+        }
     }
 
     /// Returns what is known of a LID.

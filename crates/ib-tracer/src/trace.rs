@@ -272,7 +272,9 @@ impl Stop {
             Self::NotActive { at, port, state } => {
                 format!("port {port} of {} is in state {state}: expected Active", name(*at))
             }
-            Self::NoTable { at, why } => format!("the table of {} cannot be read: {why}", name(*at)),
+            Self::NoTable { at, why } => {
+                format!("the table of {} cannot be read: {why}", name(*at))
+            }
             Self::WrongPort { node, port } => {
                 let end = atlas.end((*node, *port));
                 let lids = end.map_or_else(String::new, |end| match (end.lid, end.last_lid()) {
@@ -289,7 +291,11 @@ impl Stop {
                 format!("packets to LID {lid} go round: {}", ring.join(" -> "))
             }
             Self::TooFar { at } => {
-                format!("the way to LID {lid} has more than {} hops; it is at {}", crate::MAX_HOPS, name(*at))
+                format!(
+                    "the way to LID {lid} has more than {} hops; it is at {}",
+                    crate::MAX_HOPS,
+                    name(*at)
+                )
             }
         }
     }

@@ -239,12 +239,8 @@ impl Tracer {
     }
 
     fn ask_path(&mut self, id: TraceId, gid: Gid, starts: bool) {
-        let wanted = PathRecord {
-            dgid: gid,
-            sgid: self.own.gid(),
-            numb_path: 1,
-            ..PathRecord::zeroed()
-        };
+        let wanted =
+            PathRecord { dgid: gid, sgid: self.own.gid(), numb_path: 1, ..PathRecord::zeroed() };
         let request = facts::ask(&self.own, &wanted, &[2, 3, 12]).with_timing(self.timing);
         self.send(Asked::Path(id, starts), request);
     }

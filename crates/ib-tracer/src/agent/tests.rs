@@ -52,7 +52,10 @@ fn the_port_of_the_last_hop_is_compared_and_the_actual_one_told() {
     let all: Vec<u8> = (1..=64).collect();
     let answer = ask(&mut agent, Some(64), route(&all)).expect("an answer");
     assert!(answer.status().is_ok());
-    assert_eq!(agent.counters(), AgentCounters { answered: 3, mismatches: 1, refused: 0, ignored: 0 });
+    assert_eq!(
+        agent.counters(),
+        AgentCounters { answered: 3, mismatches: 1, refused: 0, ignored: 0 }
+    );
 }
 
 #[test]
@@ -66,7 +69,10 @@ fn a_link_that_cannot_tell_the_port_is_not_guessed_at() {
 #[test]
 fn routes_without_hops_and_with_too_many_are_bad_fields() {
     let mut agent = agent();
-    assert_eq!(ask(&mut agent, Some(5), route(&[])).map(|it| it.status()), Some(MadStatus::BAD_FIELD));
+    assert_eq!(
+        ask(&mut agent, Some(5), route(&[])).map(|it| it.status()),
+        Some(MadStatus::BAD_FIELD)
+    );
     let mut mad = route(&[5]);
     let long = SourceRoute { hop_count: 65, ..told(&mad) };
     mad.set_attribute(&long);
@@ -78,7 +84,8 @@ fn routes_without_hops_and_with_too_many_are_bad_fields() {
 #[test]
 fn the_class_and_ibping_are_answered() {
     let mut agent = agent();
-    let answer = ask(&mut agent, Some(1), request(AttributeId::CLASS_PORT_INFO)).expect("an answer");
+    let answer =
+        ask(&mut agent, Some(1), request(AttributeId::CLASS_PORT_INFO)).expect("an answer");
     let info: ClassPortInfo = answer.attribute().expect("a ClassPortInfo");
     assert_eq!((info.base_version, info.class_version, info.capability_mask), (1, 1, 0));
     let answer = ask(&mut agent, None, ping(TransactionId(3))).expect("a pong");
@@ -105,5 +112,8 @@ fn what_is_not_asked_of_this_agent_is_refused_or_ignored() {
     let mut trap = route(&[1]);
     trap.set_method(Method::SEND);
     assert_eq!(status(trap), None);
-    assert_eq!(agent.counters(), AgentCounters { answered: 3, mismatches: 0, refused: 3, ignored: 3 });
+    assert_eq!(
+        agent.counters(),
+        AgentCounters { answered: 3, mismatches: 0, refused: 3, ignored: 3 }
+    );
 }

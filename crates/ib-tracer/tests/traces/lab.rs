@@ -165,7 +165,8 @@ impl Lab {
     fn manage(&mut self) -> bool {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {
-            let is_trap = matches!(&incoming, Incoming::Received(it) if it.mad.method() == Method::TRAP);
+            let is_trap =
+                matches!(&incoming, Incoming::Received(it) if it.mad.method() == Method::TRAP);
             if !(self.deaf && is_trap) {
                 self.manager.handle(now, &incoming);
             }
@@ -207,10 +208,8 @@ impl Lab {
         let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
         let mut tracer = Tracer::new(&self.config, own);
         let mut ended: BTreeMap<TraceId, Traced> = BTreeMap::new();
-        let ids: Vec<TraceId> = pairs
-            .iter()
-            .map(|&(from, to)| tracer.start(from, to).expect("unicast LIDs"))
-            .collect();
+        let ids: Vec<TraceId> =
+            pairs.iter().map(|&(from, to)| tracer.start(from, to).expect("unicast LIDs")).collect();
         while tracer.outstanding() > 0 {
             let now = self.sim.now();
             while let Some(datagram) = tracer.poll_transmit(now) {

@@ -38,9 +38,10 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
             .collect();
         // The ports that the way leaves by and those that it enters by, in turn.
         let guid = |number| tracer.atlas().node(number).guid;
-        let hops = trace.hops.iter().flat_map(|(hop, _)| {
-            [(guid(hop.from), hop.out), (guid(hop.node), hop.enters)]
-        });
+        let hops = trace
+            .hops
+            .iter()
+            .flat_map(|(hop, _)| [(guid(hop.from), hop.out), (guid(hop.node), hop.enters)]);
         assert_eq!(hops.collect::<Vec<_>>(), truth, "{kind} {engine} {from} to {to}");
         for (hop, verdict) in &trace.hops {
             match verdict {
