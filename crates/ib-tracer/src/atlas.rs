@@ -85,6 +85,8 @@ pub struct Atlas {
     own: Option<(NodeNumber, u8)>,
     /// Facts that cannot be had, and why.
     pub(crate) lacking: BTreeMap<Fact, String>,
+    /// Blocks of multicast tables, by the position of their ports.
+    pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
     /// Blocks of tables as switches have them, where others have told what these should be.
     pub(crate) held: BTreeMap<(NodeNumber, u16), [u8; BLOCK as usize]>,
 }
@@ -112,6 +114,13 @@ impl Atlas {
     #[must_use]
     pub fn node(&self, number: NodeNumber) -> &TracedNode {
         &self.nodes[number.0 as usize]
+    }
+
+    /// Returns what a node is called in a sentence: kind, GUID and description.
+    #[must_use]
+    pub fn name(&self, number: NodeNumber) -> String {
+        let node = self.node(number);
+        format!("{} {} ('{}')", node.kind, node.guid, node.description)
     }
 
     /// Returns the number of nodes that are known.

@@ -10,11 +10,11 @@ use ib_link::{LinkPort, Remote};
 use ib_mad::{Failure, Message, Request, Timing};
 use ib_types::NodeKind;
 use ib_wire::mad::sa::{
-    ComponentMask, LinearForwardingRecord, LinkRecord, NodeRecord, PortInfoRecord, SaHeader,
+    ComponentMask, LinearForwardingRecord, LinkRecord, MulticastForwardingRecord, NodeRecord, PortInfoRecord, SaHeader,
     SwitchInfoRecord,
 };
 use ib_wire::mad::sm::{
-    LinearForwardingBlock, NodeDescription, NodeInfo, PortInfo, PortState, SwitchInfo,
+    LinearForwardingBlock, MulticastForwardingBlock, NodeDescription, NodeInfo, PortInfo, PortState, SwitchInfo,
 };
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 
@@ -30,6 +30,8 @@ pub(crate) enum Fact {
     Link { node: NodeNumber, port: u8 },
     /// A block of a forwarding table.
     Block { node: NodeNumber, block: u16 },
+    /// A block of a multicast table, and the position of its 16 ports.
+    Multicast { node: NodeNumber, block: u16, position: u8 },
     /// The same as the switch itself has it, where subnet administration has told another one.
     Held { node: NodeNumber, block: u16 },
 }
@@ -102,7 +104,7 @@ impl Facts {
             Fact::Own if self.via == Via::Administration => &[Part::Record],
             Fact::Own => &[Part::Node],
             Fact::Link { .. } => &[Part::Near, Part::Node],
-            Fact::Block { .. } | Fact::Held { .. } => &[Part::Block],
+            Fact::Block { .. } | Fact::Held { .. } | Fact::Multicast { .. } => &[Part::Block],
         };
         let asking = Asking { far: self.own.number, lid: self.own.lid, ..Asking::default() };
         self.asking.insert(fact, asking);
@@ -215,6 +217,14 @@ impl Asking {
                     let read: LinearForwardingRecord = attribute(mad);
                     atlas.set_block(node, block, read.entries.ports);
                 }
+                (Fact::Multicast { node, block, position }, Via::DirectedRoutes) => {
+                    let read: MulticastForwardingBlock = attribute(mad);
+                    atlas.masks.insert((node, block, position), read.masks);
+                }
+                (Fact::Multicast { node, block, position }, Via::Administration) => {
+                    let read: MulticastForwardingRecord = attribute(mad);
+                    atlas.masks.insert((node, block, position), read.entries.masks);
+                }
                 (Fact::Own | Fact::Link { .. }, _) => unreachable!("blocks are of tables"),
             },
         }
@@ -270,6 +280,12 @@ impl Asking {
                     LinearForwardingRecord { lid, block, ..LinearForwardingRecord::zeroed() };
                 ask(own, &wanted, &[0, 1])
             }
+            (Part::Block, Fact::Multicast { node, block, position }) => {
+                let lid = lid_of(node, 0);
+                let zeroed = MulticastForwardingRecord::zeroed();
+                let wanted = MulticastForwardingRecord { lid, block, position, ..zeroed };
+                ask(own, &wanted, &[0, 1, 3])
+            }
             (Part::Near, Fact::Link { node, port }) => {
                 let lid = lid_of(node, port);
                 let wanted = PortInfoRecord { lid, port, ..PortInfoRecord::zeroed() };
@@ -293,9 +309,12 @@ impl Asking {
     fn finish(mut self, fact: Fact, via: Via, atlas: &mut Atlas) {
         let failed = self.failed.take();
         match (fact, failed) {
-            (Fact::Block { .. } | Fact::Held { .. }, None) => {}
-            (Fact::Block { .. } | Fact::Held { .. } | Fact::Own, Some(why)) => {
-                drop(atlas.lacking.insert(fact, why))
+            (Fact::Block { .. } | Fact::Held { .. } | Fact::Multicast { .. }, None) => {}
+            (
+                Fact::Block { .. } | Fact::Held { .. } | Fact::Multicast { .. } | Fact::Own,
+                Some(why),
+            ) => {
+                atlas.lacking.insert(fact, why);
             }
             (Fact::Link { node, port }, Some(why)) => {
                 let why = match self.near.map(|near| near.port_state) {
@@ -369,9 +388,10 @@ fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
         Fact::Link { node, port } if part != Part::Near => {
             atlas.node(node).route.iter().copied().chain([port]).collect()
         }
-        Fact::Link { node, .. } | Fact::Block { node, .. } | Fact::Held { node, .. } => {
-            atlas.node(node).route.to_vec()
-        }
+        Fact::Link { node, .. }
+        | Fact::Block { node, .. }
+        | Fact::Multicast { node, .. }
+        | Fact::Held { node, .. } => atlas.node(node).route.to_vec(),
     };
     let what = match (part, fact) {
         (Part::Near, Fact::Link { port, .. }) => (AttributeId::PORT_INFO, port.into()),
@@ -380,6 +400,9 @@ fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
         (Part::Description, _) => (AttributeId::NODE_DESCRIPTION, 0),
         (Part::Switch, _) => (AttributeId::SWITCH_INFO, 0),
         (Part::Block, Fact::Block { block, .. }) => (AttributeId::LINEAR_FORWARDING, block.into()),
+        (Part::Block, Fact::Multicast { block, position, .. }) => {
+            (AttributeId::MULTICAST_FORWARDING, MulticastForwardingBlock::modifier(block, position))
+        }
         (Part::Block, _) => unreachable!("blocks are of tables"),
     };
     let mad = smp::directed_request(Method::GET, TransactionId(0), what, &route);

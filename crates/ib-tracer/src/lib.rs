@@ -5,6 +5,7 @@
 //! | [`agent`] | [`TracerAgent`]: what every node along the way runs |
 //! | [`tracer`] | [`Tracer`]: the client, for one way or for many |
 //! | [`trace`] | [`Trace`]: what came of one way |
+//! | [`tree`] | [`Tree`]: what came of the tree of a multicast group |
 //! | [`atlas`] | [`Atlas`]: what the client has learned of the fabric |
 //!
 //! The client reads the forwarding tables along a way, over directed routes or from subnet
@@ -24,11 +25,13 @@ mod facts;
 mod probes;
 pub mod trace;
 pub mod tracer;
+pub mod tree;
 
 pub use agent::{AgentCounters, TracerAgent};
 pub use atlas::{Atlas, End, NodeNumber, TracedNode};
 pub use trace::{Hop, Stop, Target, Trace, TraceError, Verdict};
 pub use tracer::{TraceId, Tracer, TracerConfig, TracerCounters, Via};
+pub use tree::{Branch, BranchEnd, Tree};
 
 /// What an agent tells instead of a port that it does not know.
 pub const UNKNOWN_PORT: u8 = 255;

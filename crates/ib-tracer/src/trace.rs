@@ -240,6 +240,12 @@ pub enum TraceError {
         /// Where the way to it ends.
         why: String,
     },
+    /// It is no LID of a group.
+    #[error("LID {lid:#06x} is not a multicast LID: expected 0xc000 to 0xfffe")]
+    NotMulticast {
+        /// The number.
+        lid: u16,
+    },
     /// It is no LID of a port.
     #[error("LID {lid} is not a unicast LID: expected 1 to 49151")]
     NotUnicast {
@@ -249,13 +255,14 @@ pub enum TraceError {
 }
 
 impl Stop {
-    /// Says in a sentence where the way to a LID ends and why.
+    /// Says in a sentence where the way to a LID ends and why; `name` returns what nodes are called.
     #[must_use]
-    pub fn describe(&self, atlas: &Atlas, lid: u16, hops: &[Hop]) -> String {
-        let name = |number: NodeNumber| {
-            let node = atlas.node(number);
-            format!("{} {} ('{}')", node.kind, node.guid, node.description)
-        };
+    pub fn describe(
+        &self,
+        atlas: &Atlas,
+        (lid, hops): (u16, &[Hop]),
+        name: &dyn Fn(NodeNumber) -> String,
+    ) -> String {
         match self {
             Self::Arrived => format!("LID {lid} is reached"),
             Self::NoEntry { at } => format!("{} has no entry for LID {lid}", name(*at)),

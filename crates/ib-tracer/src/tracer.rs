@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ib_link::{Datagram, Incoming, LinkPort};
-use ib_mad::{Failure, Message, Request, Requester, RequesterConfig, RequesterCounters, Timing};
+use ib_mad::{Failure, Message, OnLoss, Request, Requester, RequesterConfig, RequesterCounters, Timing};
 use ib_types::{Gid, Instant, Lid, ServiceLevel};
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::sm::MulticastForwardingBlock;
 
 use crate::atlas::{Atlas, Entry, NodeNumber, Walked, Way};
 use crate::facts::{self, Fact, Facts, Part};
 use crate::probes::{self, Launch, Launched, Probe, Probes, Question};
+use crate::tree::{Branch, BranchEnd, Tree};
 use crate::trace::{Hop, Stop, Target, Trace, TraceError, Verdict};
 
 /// Where a client learns of the fabric.
@@ -54,6 +56,9 @@ impl Default for TracerConfig {
     }
 }
 
+/// The last multicast LID; the permissive one is behind it.
+const LAST_MULTICAST: u16 = 0xfffe;
+
 /// A trace of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(pub u64);
@@ -94,6 +99,8 @@ pub struct Tracer {
     probes_wanted: BTreeMap<u16, Vec<TraceId>>,
     launches_wanted: BTreeMap<Launch, Vec<TraceId>>,
     events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
+    trees: BTreeMap<TraceId, u16>,
+    tree_events: VecDeque<(TraceId, Result<Tree, TraceError>)>,
     timeouts: u64,
 }
 
@@ -153,6 +160,8 @@ impl Tracer {
             probes_wanted: BTreeMap::new(),
             launches_wanted: BTreeMap::new(),
             events: VecDeque::new(),
+            trees: BTreeMap::new(),
+            tree_events: VecDeque::new(),
             timeouts: 0,
         }
     }
@@ -184,6 +193,27 @@ impl Tracer {
         self.jobs.insert(id, job);
         self.ready.push_back(id);
         Ok(id)
+    }
+
+    /// Starts to trace the tree of a multicast LID from the own port. It ends with one event of
+    /// [`Tracer::poll_tree`].
+    ///
+    /// # Errors
+    /// Fails on a LID that is not multicast.
+    pub fn start_tree(&mut self, mlid: u16) -> Result<TraceId, TraceError> {
+        if !(MulticastForwardingBlock::FIRST_LID..=LAST_MULTICAST).contains(&mlid) {
+            return Err(TraceError::NotMulticast { lid: mlid });
+        }
+        let id = TraceId(self.next);
+        self.next += 1;
+        self.trees.insert(id, mlid);
+        self.ready.push_back(id);
+        Ok(id)
+    }
+
+    /// Returns the next tree that was traced.
+    pub fn poll_tree(&mut self) -> Option<(TraceId, Result<Tree, TraceError>)> {
+        self.tree_events.pop_front()
     }
 
     /// Takes what came out of the link. Returns true when it was for the client.
@@ -219,7 +249,7 @@ impl Tracer {
     /// Returns the number of traces that have not ended.
     #[must_use]
     pub fn outstanding(&self) -> usize {
-        self.jobs.len()
+        self.jobs.len() + self.trees.len()
     }
 
     /// Returns what is known of the fabric.
@@ -246,6 +276,8 @@ impl Tracer {
     }
 
     fn send(&mut self, asked: Asked, request: Request) {
+        // A simulator that tells of losses is no reason to give up earlier than on a wire.
+        let request = Request { on_loss: OnLoss::Retry, ..request };
         let id = self.requester.start(request).expect("Get is answered");
         self.asked.insert(id, asked);
     }
@@ -329,13 +361,24 @@ impl Tracer {
     /// Goes on with the traces that something was found out for.
     fn advance(&mut self, now: Instant) {
         while let Some(id) = self.ready.pop_front() {
-            let Some(job) = self.jobs.get_mut(&id) else { continue };
-            let started = *job.started.get_or_insert(now);
-            let waits = job.to_lid.is_none() || job.from.is_some() && job.from_lid.is_none();
-            if waits {
-                continue;
-            }
-            match self.step(id, started, now) {
+            let step = if let Some(&mlid) = self.trees.get(&id) {
+                match self.step_tree(mlid) {
+                    Err(step) => step,
+                    Ok(tree) => {
+                        self.trees.remove(&id);
+                        self.tree_events.push_back((id, tree));
+                        continue;
+                    }
+                }
+            } else {
+                let Some(job) = self.jobs.get_mut(&id) else { continue };
+                let started = *job.started.get_or_insert(now);
+                if job.to_lid.is_none() || job.from.is_some() && job.from_lid.is_none() {
+                    continue;
+                }
+                self.step(id, started, now)
+            };
+            match step {
                 Step::Fact(fact) => {
                     self.facts_wanted.entry(fact).or_default().push(id);
                     let parts = self.facts.ask(fact, &self.atlas);
@@ -366,6 +409,29 @@ impl Tracer {
         }
     }
 
+    /// Finds out what the trace of a tree needs next, or what came of it.
+    fn step_tree(&self, mlid: u16) -> Result<Result<Tree, TraceError>, Step> {
+        let Some(own) = self.atlas.own() else {
+            return match self.atlas.lacking.get(&Fact::Own) {
+                Some(why) => Ok(Err(TraceError::NoOwnPort(why.clone()))),
+                None => Err(Step::Fact(Fact::Own)),
+            };
+        };
+        let grown = Tree::grow(&self.atlas, own, mlid).map_err(Step::Fact)?;
+        let branches = grown.into_iter().map(|branch| {
+            if matches!(branch.end, BranchEnd::Broken(_)) {
+                return Ok(branch);
+            }
+            // Each branch is looked at as a hop of a way that goes on.
+            let way = Way { hops: vec![branch.hop], stop: Stop::NoEntry { at: branch.hop.node } };
+            let (hops, _) = self.judge(own, None, way)?;
+            let verdict = hops.into_iter().next().map_or(Verdict::NotAsked, |(_, verdict)| verdict);
+            Ok(Branch { verdict, ..branch })
+        });
+        let branches = branches.collect::<Result<Vec<Branch>, Step>>()?;
+        Ok(Ok(Tree { mlid, start: own, branches }))
+    }
+
     /// Finds out what a trace needs next.
     fn step(&self, id: TraceId, started: Instant, now: Instant) -> Step {
         let job = &self.jobs[&id];
@@ -383,7 +449,8 @@ impl Tracer {
                 Walked::Needs(fact) => return Step::Fact(fact),
                 Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
                 Walked::Ended(Way { hops, stop }) => {
-                    let why = stop.describe(&self.atlas, from, &hops);
+                    let name = |number| self.atlas.name(number);
+                    let why = stop.describe(&self.atlas, (from, &hops), &name);
                     return failed(TraceError::NoStart { lid: from, why });
                 }
             },
@@ -392,7 +459,7 @@ impl Tracer {
             Walked::Needs(fact) => return Step::Fact(fact),
             Walked::Ended(way) => way,
         };
-        let (hops, stop) = match self.judge(own, lid, way) {
+        let (hops, stop) = match self.judge(own, Some(lid), way) {
             Ok(judged) => judged,
             Err(step) => return step,
         };
@@ -405,7 +472,7 @@ impl Tracer {
     fn judge(
         &self,
         own: (NodeNumber, u8),
-        lid: u16,
+        lid: Option<u16>,
         way: Way,
     ) -> Result<(Vec<(Hop, Verdict)>, Stop), Step> {
         let mut hops = Vec::with_capacity(way.hops.len());
@@ -413,7 +480,7 @@ impl Tracer {
         for (place, hop) in way.hops.iter().enumerate() {
             let is_last = place + 1 == way.hops.len() && way.stop == Stop::Arrived;
             let base = self.atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
-            let asked = if is_last { lid } else { base };
+            let asked = lid.filter(|_| is_last).unwrap_or(base);
             if !self.agents || asked == 0 {
                 hops.push((*hop, Verdict::NotAsked));
                 continue;
@@ -439,12 +506,18 @@ impl Tracer {
     }
 
     /// Looks at a hop from the switch before.
-    fn look_closer(&self, hop: &Hop, verdict: &mut Verdict, lid: u16) -> Result<(), Step> {
+    fn look_closer(
+        &self,
+        hop: &Hop,
+        verdict: &mut Verdict,
+        lid: Option<u16>,
+    ) -> Result<(), Step> {
         let atlas = &self.atlas;
         if !self.agents || !atlas.node(hop.from).kind.is_switch() {
             return Ok(());
         }
         if self.via == Via::Administration {
+            let Some(lid) = lid else { return Ok(()) };
             let holds = atlas.held(hop.from, lid).map_err(Step::Fact)?;
             if let Some(holds) = holds.filter(|&holds| holds != hop.out) {
                 *verdict = Verdict::OtherTable { holds };

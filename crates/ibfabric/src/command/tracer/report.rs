@@ -242,7 +242,8 @@ impl<'a> Report<'a> {
             );
         }
         if trace.stop != Stop::Arrived {
-            return format!("{way}: {}", trace.stop.describe(atlas, trace.lid, &hops));
+            let name = |number| self.names.full(atlas, number);
+            return format!("{way}: {}", trace.stop.describe(atlas, (trace.lid, &hops), &name));
         }
         let lid = match to {
             Target::Lid(_) => String::new(),
@@ -403,7 +404,9 @@ impl<'a> Report<'a> {
             )?;
         } else {
             let hops: Vec<Hop> = trace.hops.iter().map(|&(hop, _)| hop).collect();
-            crate::failure::say!("{}", trace.stop.describe(atlas, trace.lid, &hops));
+            let name = |number| self.names.full(atlas, number);
+            let stop = trace.stop.describe(atlas, (trace.lid, &hops), &name);
+            crate::failure::say!("{stop}");
         }
         Ok(())
     }
