@@ -10,11 +10,12 @@ use ib_link::{LinkPort, Remote};
 use ib_mad::{Failure, Message, Request, Timing};
 use ib_types::NodeKind;
 use ib_wire::mad::sa::{
-    ComponentMask, LinearForwardingRecord, LinkRecord, MulticastForwardingRecord, NodeRecord, PortInfoRecord, SaHeader,
-    SwitchInfoRecord,
+    ComponentMask, LinearForwardingRecord, LinkRecord, MulticastForwardingRecord, NodeRecord,
+    PortInfoRecord, SaHeader, SwitchInfoRecord,
 };
 use ib_wire::mad::sm::{
-    LinearForwardingBlock, MulticastForwardingBlock, NodeDescription, NodeInfo, PortInfo, PortState, SwitchInfo,
+    LinearForwardingBlock, MulticastForwardingBlock, NodeDescription, NodeInfo, PortInfo,
+    PortState, SwitchInfo,
 };
 use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 

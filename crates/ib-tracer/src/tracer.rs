@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ib_link::{Datagram, Incoming, LinkPort};
-use ib_mad::{Failure, Message, OnLoss, Request, Requester, RequesterConfig, RequesterCounters, Timing};
+use ib_mad::{
+    Failure, Message, OnLoss, Request, Requester, RequesterConfig, RequesterCounters, Timing,
+};
 use ib_types::{Gid, Instant, Lid, ServiceLevel};
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
@@ -12,8 +14,8 @@ use ib_wire::mad::sm::MulticastForwardingBlock;
 use crate::atlas::{Atlas, Entry, NodeNumber, Walked, Way};
 use crate::facts::{self, Fact, Facts, Part};
 use crate::probes::{self, Launch, Launched, Probe, Probes, Question};
-use crate::tree::{Branch, BranchEnd, Tree};
 use crate::trace::{Hop, Stop, Target, Trace, TraceError, Verdict};
+use crate::tree::{Branch, BranchEnd, Tree};
 
 /// Where a client learns of the fabric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -506,12 +508,7 @@ impl Tracer {
     }
 
     /// Looks at a hop from the switch before.
-    fn look_closer(
-        &self,
-        hop: &Hop,
-        verdict: &mut Verdict,
-        lid: Option<u16>,
-    ) -> Result<(), Step> {
+    fn look_closer(&self, hop: &Hop, verdict: &mut Verdict, lid: Option<u16>) -> Result<(), Step> {
         let atlas = &self.atlas;
         if !self.agents || !atlas.node(hop.from).kind.is_switch() {
             return Ok(());

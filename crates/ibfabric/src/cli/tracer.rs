@@ -65,7 +65,7 @@ pub struct StationArgs {
 /// Arguments of `tracer`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("destination").required(true)
-    .args(["lid", "dgid", "pairs", "all_pairs"]))]
+    .args(["lid", "dgid", "pairs", "all_pairs", "mgid", "mlid"]))]
 pub struct TracerArgs {
     /// The port to trace from.
     #[command(flatten)]
@@ -104,6 +104,17 @@ pub struct TracerArgs {
     /// Traces the ways between all hosts that subnet administration knows.
     #[arg(long, conflicts_with = "from")]
     pub all_pairs: bool,
+    /// Traces the tree of a multicast group from the own port, by its GID: subnet administration tells
+    /// its LID and its members. Members that are not reached, or twice, are reported.
+    #[arg(long, value_name = "GID", conflicts_with_all = ["from", "reverse"])]
+    pub mgid: Option<Gid>,
+    /// Traces the tree of a multicast LID; nobody has to tell the members.
+    #[arg(long, value_name = "LID", conflicts_with_all = ["from", "reverse"],
+        value_parser = in_range(0xc000, 0xfffe))]
+    pub mlid: Option<u64>,
+    /// The key by which subnet administration tells members.
+    #[arg(long, value_name = "KEY", default_value_t = 1, requires = "mgid")]
+    pub smkey: u64,
     /// Where the way starts: a LID, a GID or a port GUID; the own port without it.
     #[arg(long, value_name = "END")]
     pub from: Option<EndArg>,

@@ -10,12 +10,13 @@ use ib_tracer::{Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
 use ib_types::{Guid, Instant};
 use ib_wire::mad::MgmtClass;
 
-use crate::cli::tracer::{TraceFormat, TracerArgs, ViaArg};
+use crate::cli::tracer::{TracerArgs, ViaArg};
 use crate::command::station::Station;
 use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
 
+mod group;
 mod managed;
 mod pairs;
 mod report;
@@ -75,7 +76,6 @@ fn trace(
         );
         return Err(Failure::Unusable(message));
     }
-    let asked = pairs(args, link, &own)?;
     let config = TracerConfig {
         via: match args.via {
             ViaArg::Direct => Via::DirectedRoutes,
@@ -92,6 +92,10 @@ fn trace(
         },
     };
     let mut tracer = Tracer::new(&config, own);
+    if args.mgid.is_some() || args.mlid.is_some() {
+        return group::trace(args, &Names(names), (link, &mut tracer, &own), out);
+    }
+    let asked = pairs(args, link, &own)?;
     let is_single = args.lid.is_some() || args.dgid.is_some();
     let mut report = Report::new(args, Names(names), asked.len(), is_single);
     let started = WallClock::now();
@@ -99,11 +103,7 @@ fn trace(
     run.all(&mut tracer, |pair, result, tracer| report.take(pair, result, tracer, out))?;
     let elapsed = started.elapsed();
     report.finish(&tracer, elapsed, out)?;
-    match args.format {
-        TraceFormat::Text | TraceFormat::Json | TraceFormat::Ibtracert => {
-            Ok(Verdict::good_if(report.is_good()))
-        }
-    }
+    Ok(Verdict::good_if(report.is_good()))
 }
 
 /// Ways to be traced, and the link that it is done over.
@@ -149,12 +149,18 @@ impl Run<'_> {
             if told {
                 continue;
             }
-            let until = tracer.poll_timeout().unwrap_or(Instant::NEVER);
-            self.link.wait(until).map_err(Failure::unusable)?;
-            while let Some(incoming) = self.link.receive().map_err(Failure::unusable)? {
-                tracer.handle(self.link.now(), &incoming);
-            }
-            tracer.handle_timeout(self.link.now());
+            listen(self.link, tracer)?;
         }
     }
+}
+
+/// Waits for something to come, and passes it on.
+fn listen(link: &mut dyn MadLink, tracer: &mut Tracer) -> Result<(), Failure> {
+    let until = tracer.poll_timeout().unwrap_or(Instant::NEVER);
+    link.wait(until).map_err(Failure::unusable)?;
+    while let Some(incoming) = link.receive().map_err(Failure::unusable)? {
+        tracer.handle(link.now(), &incoming);
+    }
+    tracer.handle_timeout(link.now());
+    Ok(())
 }

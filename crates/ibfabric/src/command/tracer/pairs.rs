@@ -36,7 +36,9 @@ pub(super) fn pairs(
     let to = match (args.lid, args.dgid) {
         (Some(lid), _) => Target::Lid(lid as u16),
         (None, Some(gid)) => Target::Gid(gid),
-        (None, None) => unreachable!("clap asks for a destination"),
+        (None, None) => {
+            unreachable!("clap asks for a destination, and groups are traced elsewhere")
+        }
     };
     let mut pairs = vec![(from, to)];
     if args.reverse {

@@ -17,13 +17,13 @@ use crate::output::Output;
 pub(super) struct Names(pub(super) BTreeMap<Guid, String>);
 
 impl Names {
-    fn of<'a>(&'a self, atlas: &'a Atlas, node: NodeNumber) -> &'a str {
+    pub(super) fn of<'a>(&'a self, atlas: &'a Atlas, node: NodeNumber) -> &'a str {
         let node = atlas.node(node);
         self.0.get(&node.guid).map_or(&node.description, String::as_str)
     }
 
     /// Returns what a node is called in a sentence.
-    fn full(&self, atlas: &Atlas, number: NodeNumber) -> String {
+    pub(super) fn full(&self, atlas: &Atlas, number: NodeNumber) -> String {
         let node = atlas.node(number);
         format!("{} {} ('{}')", kind(node.kind), node.guid, self.of(atlas, number))
     }
@@ -238,7 +238,7 @@ impl<'a> Report<'a> {
             return format!(
                 "{way}: hop {number}, {node} behind port {} of {before}: {}",
                 hop.out,
-                self.detail(hop, verdict)
+                detail(hop, verdict)
             );
         }
         if trace.stop != Stop::Arrived {
@@ -288,53 +288,6 @@ impl<'a> Report<'a> {
         format!("{head} ({})", parts.join(", "))
     }
 
-    /// Says in words what is known of a hop.
-    fn detail(&self, hop: &Hop, verdict: &Verdict) -> String {
-        match verdict {
-            Verdict::Validated => "validated".to_owned(),
-            Verdict::OwnRouteOnly { enters, seen } => {
-                let seen = if *seen { "; what the switch before sends comes in right" } else { "" };
-                format!(
-                    "own route only: what is sent to its own LID comes in by port {enters}{seen}"
-                )
-            }
-            Verdict::Mismatch { expected, actual, same_link } => {
-                let own = if *same_link { "" } else { " on the way to its own LID" };
-                format!("came in by port {actual}, expected port {expected}{own}")
-            }
-            Verdict::Misdirected { actual: Some(actual) } => format!(
-                "what the switch before sends to it came in by port {actual}, expected port {}",
-                hop.enters
-            ),
-            Verdict::Misdirected { actual: None } => format!(
-                "what the switch before is to send by port {} is lost, expected to come in by port {}",
-                hop.out, hop.enters
-            ),
-            Verdict::OtherTable { holds } => format!(
-                "the table of the switch before holds port {holds}, expected port {} as subnet \
-                 administration has it",
-                hop.out
-            ),
-            Verdict::Lost => format!(
-                "nothing that is sent to its LID gets there, expected to come in by port {}",
-                hop.enters
-            ),
-            Verdict::Elsewhere { guid } => {
-                format!("what is sent to its LID gets to node {guid}, expected this one")
-            }
-            Verdict::NoRoute => "the tables do not lead from here to its own LID".to_owned(),
-            Verdict::NoAgent => "no agent: not validated".to_owned(),
-            Verdict::Silent => "its agent does not answer any more: not validated".to_owned(),
-            Verdict::CannotTell => "its agent cannot tell the port: not validated".to_owned(),
-            Verdict::Absurd { what } => format!("its agent is absurd: {what}"),
-            Verdict::Refused { status } => {
-                format!("its agent answers with status {status}: not validated")
-            }
-            Verdict::Own => "the own port".to_owned(),
-            Verdict::NotAsked => "not asked".to_owned(),
-        }
-    }
-
     /// Prints the hops of a way, a line each.
     fn print_way(&self, trace: &Trace, atlas: &Atlas, out: &mut Output) -> Result<(), Failure> {
         let (node, port) = trace.start;
@@ -348,7 +301,7 @@ impl<'a> Report<'a> {
                 PortsArg::In => String::new(),
                 PortsArg::Both => format!("[{}] -> ", hop.out),
             };
-            let detail = self.detail(hop, verdict);
+            let detail = detail(hop, verdict);
             writeln!(out, "{number:>3}  {out_port}[{}] {name} LID {lid}: {detail}", hop.enters)?;
         }
         Ok(())
@@ -449,7 +402,7 @@ impl<'a> Report<'a> {
             verdict: word(verdict),
             expected,
             actual,
-            detail: self.detail(hop, verdict),
+            detail: detail(hop, verdict),
         }
     }
 }
@@ -460,7 +413,7 @@ fn lids(end: Option<&End>) -> (u16, u16) {
 }
 
 /// Returns what infiniband-diags calls a kind of node.
-const fn kind(kind: NodeKind) -> &'static str {
+pub(super) const fn kind(kind: NodeKind) -> &'static str {
     match kind {
         NodeKind::ChannelAdapter => "ca",
         NodeKind::Switch => "switch",
@@ -476,7 +429,7 @@ fn end_text(target: Target) -> String {
 }
 
 /// Returns a verdict as a word of JSON.
-const fn word(verdict: &Verdict) -> &'static str {
+pub(super) const fn word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Validated => "validated",
         Verdict::OwnRouteOnly { .. } => "own_route_only",
@@ -493,5 +446,50 @@ const fn word(verdict: &Verdict) -> &'static str {
         Verdict::Refused { .. } => "refused",
         Verdict::Own => "own",
         Verdict::NotAsked => "not_asked",
+    }
+}
+
+/// Says in words what is known of a hop.
+pub(super) fn detail(hop: &Hop, verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Validated => "validated".to_owned(),
+        Verdict::OwnRouteOnly { enters, seen } => {
+            let seen = if *seen { "; what the switch before sends comes in right" } else { "" };
+            format!("own route only: what is sent to its own LID comes in by port {enters}{seen}")
+        }
+        Verdict::Mismatch { expected, actual, same_link } => {
+            let own = if *same_link { "" } else { " on the way to its own LID" };
+            format!("came in by port {actual}, expected port {expected}{own}")
+        }
+        Verdict::Misdirected { actual: Some(actual) } => format!(
+            "what the switch before sends to it came in by port {actual}, expected port {}",
+            hop.enters
+        ),
+        Verdict::Misdirected { actual: None } => format!(
+            "what the switch before is to send by port {} is lost, expected to come in by port {}",
+            hop.out, hop.enters
+        ),
+        Verdict::OtherTable { holds } => format!(
+            "the table of the switch before holds port {holds}, expected port {} as subnet \
+             administration has it",
+            hop.out
+        ),
+        Verdict::Lost => format!(
+            "nothing that is sent to its LID gets there, expected to come in by port {}",
+            hop.enters
+        ),
+        Verdict::Elsewhere { guid } => {
+            format!("what is sent to its LID gets to node {guid}, expected this one")
+        }
+        Verdict::NoRoute => "the tables do not lead from here to its own LID".to_owned(),
+        Verdict::NoAgent => "no agent: not validated".to_owned(),
+        Verdict::Silent => "its agent does not answer any more: not validated".to_owned(),
+        Verdict::CannotTell => "its agent cannot tell the port: not validated".to_owned(),
+        Verdict::Absurd { what } => format!("its agent is absurd: {what}"),
+        Verdict::Refused { status } => {
+            format!("its agent answers with status {status}: not validated")
+        }
+        Verdict::Own => "the own port".to_owned(),
+        Verdict::NotAsked => "not asked".to_owned(),
     }
 }
