@@ -18,8 +18,13 @@ pub(super) enum Station {
 }
 
 impl Station {
-    /// Opens a port.
-    pub(super) fn open(args: &StationArgs, umad: UmadOptions) -> Result<Self, Failure> {
+    /// Opens a port; one that `serves` is handed requests. Simulators hand these to ports with the duty of
+    /// a subnet manager only.
+    pub(super) fn open(
+        args: &StationArgs,
+        umad: UmadOptions,
+        serves: bool,
+    ) -> Result<Self, Failure> {
         let name = args.attach.as_ref().or(args.ibsim.as_ref());
         if name.is_some() || args.node.is_some() {
             let attach = Attach::from_environment().map_err(Failure::unusable)?;
@@ -28,7 +33,7 @@ impl Station {
                 name => ServerAddress::Name(name.to_owned()),
             };
             let node = args.node.clone().or_else(|| attach.node.clone());
-            let attach = Attach { server, node, is_sm: false, ..attach };
+            let attach = Attach { server, node, is_sm: serves, ..attach };
             let link = IbsimLink::attach(&attach).map_err(Failure::unusable)?;
             return Ok(Self::Ibsim(Box::new(link)));
         }

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
                 MgmtClass::TRACER,
             ]);
             umad.answer_timeout = timing(args).timeout;
-            trace(args, names, &mut Station::open(&args.station, umad)?, out)
+            trace(args, names, &mut Station::open(&args.station, umad, false)?, out)
         }
     }
 }
