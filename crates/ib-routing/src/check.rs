@@ -10,6 +10,7 @@
 //! | `tree`, `distance` | what the pass knows of one LID and of 64 destinations |
 //! | `dependency`, `cycle` | the channel dependency graph and its cycles |
 //! | `wiring` | what every output port leads to |
+//! | `checker` | [`Checker`]: the check of tables of which a few entries have changed |
 //!
 //! Nothing is taken for granted about the tables: entries may name ports that the switch does not
 //! have, ports without a cable or the wrong neighbour, and may lead round in circles.
@@ -35,6 +36,7 @@ use crate::layers::Layers;
 use crate::lft::Lfts;
 use crate::subnet::{Peer, Subnet, SwitchId};
 
+mod checker;
 mod credit;
 mod cycle;
 mod dependency;
@@ -47,14 +49,17 @@ mod reach;
 mod tree;
 pub(crate) mod wiring;
 
+pub use checker::Checker;
 pub use credit::{CreditLoop, CreditLoops, HeldChannel};
 pub use hops::HopStats;
 pub use lanes::VlMap;
 pub use load::{LinkLoad, LoadHistogram, LoadedLink};
 pub use reach::{Cause, ForwardingLoop, Reachability, Unreachable};
 
+use crate::hops::Graph;
+use dependency::Turns;
 use lanes::{Lanes, Mapped, SameNumber};
-use pass::Pass;
+use pass::{Findings, Pass, Tables};
 use wiring::Wiring;
 
 /// Checks tables, with the default of [`CheckOptions`].
@@ -79,28 +84,28 @@ pub fn check_with(
     layers: &Layers,
     options: &CheckOptions<'_>,
 ) -> CheckReport {
-    let wiring = Wiring::new(subnet);
-    let tables = (lfts, layers);
+    let (wiring, graph) = (&Wiring::new(subnet), &Graph::new(subnet));
+    let tables = Tables { lfts, layers, wiring, graph };
     match options.vl_map {
-        None => run(subnet, tables, &wiring, SameNumber, options),
-        Some(map) => run(subnet, tables, &wiring, Mapped { map, wiring: &wiring }, options),
+        None => run(subnet, tables, SameNumber, options),
+        Some(map) => run(subnet, tables, Mapped { map, wiring }, options),
     }
 }
 
 fn run<L: Lanes>(
     subnet: &Subnet<'_>,
-    tables: (&Lfts, &Layers),
-    wiring: &Wiring,
+    tables: Tables<'_>,
     lanes: L,
     options: &CheckOptions<'_>,
 ) -> CheckReport {
     let limits = (options.scope, options.samples);
-    let found = Pass::new(subnet, tables, wiring, lanes, limits).run();
+    let Findings { reach, hops, turns, routes, .. } =
+        Pass::new(subnet, tables, lanes, limits).run::<Turns>();
     CheckReport {
-        credit: CreditLoops::find(wiring, &found.turns, options.samples),
-        load: LinkLoad::new(wiring, found.routes, options.samples),
-        reach: found.reach,
-        hops: found.hops,
+        credit: CreditLoops::find(tables.wiring, &turns, options.samples),
+        load: LinkLoad::new(tables.wiring, routes, options.samples),
+        reach,
+        hops: hops.stats(),
     }
 }
 

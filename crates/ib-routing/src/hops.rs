@@ -294,6 +294,7 @@ impl PortSets {
 }
 
 /// The switches' neighbours without parallel links, for breadth-first searches.
+#[derive(PartialEq, Eq)]
 pub(crate) struct Graph {
     first: Vec<u32>,
     next: Vec<u16>,

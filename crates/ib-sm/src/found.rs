@@ -1,6 +1,7 @@
 //! What a sweep has found: nodes, their ports and the links between them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use ib_types::{Guid, NodeKind, PKey};
 use ib_wire::mad::sm::{
@@ -31,11 +32,11 @@ impl NodeIndex {
 /// The ports that a directed route leaves by, one per hop, the manager's own first.
 pub(crate) type Route = Box<[u8]>;
 
-/// All that was found.
+/// All that was found. Clones share the nodes that are the same in both.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
-    nodes: Vec<FoundNode>,
-    by_guid: BTreeMap<Guid, NodeIndex>,
+    nodes: Vec<Arc<FoundNode>>,
+    by_guid: Arc<BTreeMap<Guid, NodeIndex>>,
     /// The manager's own port.
     pub(crate) own: Option<Place>,
     /// Other managers, by the place of their port.
@@ -84,7 +85,7 @@ impl FoundPort {
 
 impl Found {
     pub(crate) fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeIndex, &FoundNode)> {
-        self.nodes.iter().enumerate().map(|(index, node)| (NodeIndex(index as u32), node))
+        self.nodes.iter().enumerate().map(|(index, node)| (NodeIndex(index as u32), &**node))
     }
 
     pub(crate) fn node(&self, index: NodeIndex) -> &FoundNode {
@@ -92,7 +93,13 @@ impl Found {
     }
 
     pub(crate) fn node_mut(&mut self, index: NodeIndex) -> &mut FoundNode {
-        &mut self.nodes[index.0 as usize]
+        Arc::make_mut(&mut self.nodes[index.0 as usize])
+    }
+
+    /// Returns true when a node is the same one as in a clone, at the same index, with nothing changed.
+    pub(crate) fn shares(&self, other: &Self, index: NodeIndex) -> bool {
+        let at = |found: &Self| found.nodes.get(index.0 as usize).map(Arc::as_ptr);
+        at(self).is_some_and(|node| at(other) == Some(node))
     }
 
     pub(crate) fn port(&self, place: Place) -> &FoundPort {
@@ -181,15 +188,15 @@ impl Found {
                 port.guid = info.port_guid;
             }
         }
-        self.by_guid.insert(info.node_guid, index);
-        self.nodes.push(FoundNode {
+        Arc::make_mut(&mut self.by_guid).insert(info.node_guid, index);
+        self.nodes.push(Arc::new(FoundNode {
             kind,
             description: NodeDescription::new(""),
             switch: None,
             route,
             ports,
             info,
-        });
+        }));
         index
     }
 
@@ -212,68 +219,93 @@ impl Found {
         }
     }
 
-    /// Removes what cannot be reached any more from the own port, and finds the shortest ways to the
-    /// rest.
+    /// Removes what cannot be reached any more from the own port, and finds ways to the rest: shortest
+    /// ones, the same as before where these still lead there.
     pub(crate) fn prune(&mut self) {
         let Some(own) = self.own else { return };
-        for node in &mut self.nodes {
-            for port in &mut node.ports {
-                port.route = None;
-            }
-        }
-        let mut reached = vec![false; self.nodes.len()];
-        let mut queue = VecDeque::new();
-        self.reach(own, Route::default(), &mut reached, &mut queue);
-        while let Some(node) = queue.pop_front() {
+        let mut ways = Ways::new(self.nodes.len());
+        ways.reach(own, Route::default(), self);
+        while let Some((node, way)) = ways.queue.pop_front() {
             for port in 0..=self.node(node).info.num_ports {
                 let place = node.at(port);
                 // Nothing passes through adapters and routers but what starts there.
                 let leads = self.node(node).kind.is_switch() || place == own;
-                let Some(peer) = self.port(place).peer.filter(|_| leads) else { continue };
-                let route = self.node(node).route.iter().copied().chain([port]).collect();
-                self.reach(peer, route, &mut reached, &mut queue);
+                if let Some(peer) = self.port(place).peer.filter(|_| leads) {
+                    ways.reach(peer, way.iter().copied().chain([port]).collect(), self);
+                }
             }
         }
-        self.retain(&reached);
+        self.take_ways(&ways);
+        self.retain(&ways);
     }
 
-    /// Takes note that a way leads to a port.
-    fn reach(
-        &mut self,
-        place: Place,
-        route: Route,
-        reached: &mut [bool],
-        queue: &mut VecDeque<NodeIndex>,
-    ) {
-        let is_switch = self.node(place.node).kind.is_switch();
-        if !std::mem::replace(&mut reached[place.node.0 as usize], true) {
-            self.node_mut(place.node).route = route.clone();
-            queue.push_back(place.node);
+    /// Returns the port that a way leads to.
+    fn end_of(&self, route: &[u8]) -> Option<Place> {
+        let mut at = self.own?;
+        for &port in route {
+            let leaves = at.node.at(port);
+            if !self.node(at.node).kind.is_switch() && Some(leaves) != self.own {
+                return None;
+            }
+            at = self.node(at.node).ports.get(usize::from(port))?.peer?;
         }
-        if !is_switch {
-            self.port_mut(place).route.get_or_insert(route);
+        Some(at)
+    }
+
+    /// Takes new ways to nodes and ports where the old ones are longer, or do not lead there any more.
+    fn take_ways(&mut self, ways: &Ways) {
+        for index in (0..self.nodes.len() as u32).map(NodeIndex) {
+            let Some(way) = &ways.nodes[index.0 as usize] else { continue };
+            let old = &self.node(index).route;
+            let leads = self.end_of(old).is_some_and(|end| end.node == index);
+            if old.len() != way.len() || !leads {
+                self.node_mut(index).route = way.clone();
+            }
+            if self.node(index).kind.is_switch() {
+                continue;
+            }
+            for place in (0..=self.node(index).info.num_ports).map(|port| index.at(port)) {
+                let (old, way) = (self.port(place).route.as_deref(), ways.ports.get(&place));
+                let stays = match (old, way) {
+                    (Some(old), Some(way)) => {
+                        old.len() == way.len() && self.end_of(old) == Some(place)
+                    }
+                    (old, way) => old.is_none() && way.is_none(),
+                };
+                if !stays {
+                    self.port_mut(place).route = way.cloned();
+                }
+            }
         }
     }
 
-    /// Removes all other nodes than those that are kept.
-    fn retain(&mut self, kept: &[bool]) {
+    /// Removes all other nodes than those that ways lead to.
+    fn retain(&mut self, ways: &Ways) {
+        if ways.nodes.iter().all(Option::is_some) {
+            return;
+        }
         let mut number = 0;
-        let new: Vec<Option<NodeIndex>> = kept
+        let new: Vec<Option<NodeIndex>> = ways
+            .nodes
             .iter()
-            .map(|&kept| {
-                kept.then(|| {
+            .map(|way| {
+                way.is_some().then(|| {
                     number += 1;
                     NodeIndex(number - 1)
                 })
             })
             .collect();
         let moved = |place: Place| Some(new[place.node.0 as usize]?.at(place.port));
-        let mut keep = kept.iter();
-        self.nodes.retain(|_| *keep.next().expect("one for each node"));
-        for port in self.nodes.iter_mut().flat_map(|node| &mut node.ports) {
-            port.peer = port.peer.and_then(moved);
+        let mut keep = ways.nodes.iter().map(Option::is_some);
+        self.nodes.retain(|_| keep.next().expect("one for each node"));
+        for node in &mut self.nodes {
+            if node.ports.iter().any(|port| port.peer != port.peer.and_then(moved)) {
+                for port in &mut Arc::make_mut(node).ports {
+                    port.peer = port.peer.and_then(moved);
+                }
+            }
         }
-        self.by_guid.retain(|_, node| {
+        Arc::make_mut(&mut self.by_guid).retain(|_, node| {
             new[node.0 as usize].is_some_and(|index| {
                 *node = index;
                 true
@@ -282,5 +314,32 @@ impl Found {
         self.own = self.own.and_then(moved);
         let managers = std::mem::take(&mut self.managers).into_iter();
         self.managers = managers.filter_map(|(at, info)| Some((moved(at)?, info))).collect();
+    }
+}
+
+/// Shortest ways from the own port, as they are found.
+struct Ways {
+    /// By node.
+    nodes: Vec<Option<Route>>,
+    /// To the ports of adapters and routers.
+    ports: BTreeMap<Place, Route>,
+    queue: VecDeque<(NodeIndex, Route)>,
+}
+
+impl Ways {
+    fn new(nodes: usize) -> Self {
+        Self { nodes: vec![None; nodes], ports: BTreeMap::new(), queue: VecDeque::new() }
+    }
+
+    /// Takes note that a way leads to a port.
+    fn reach(&mut self, place: Place, route: Route, found: &Found) {
+        let way = &mut self.nodes[place.node.0 as usize];
+        if way.is_none() {
+            *way = Some(route.clone());
+            self.queue.push_back((place.node, route.clone()));
+        }
+        if !found.node(place.node).kind.is_switch() {
+            self.ports.entry(place).or_insert(route);
+        }
     }
 }

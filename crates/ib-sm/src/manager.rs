@@ -11,10 +11,11 @@
 //! | `changes` | what has come and gone, and why the subnet is explored |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ib_link::{Datagram, Incoming};
 use ib_mad::{Requester, RequesterConfig};
+use ib_routing::check::Checker;
 use ib_types::{Guid, Instant};
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::sm::{SmInfo, SmState};
@@ -98,6 +99,8 @@ pub struct SubnetManager {
     warned: BTreeSet<String>,
     /// Whether the routes in use are free of credit loops.
     was_loop_free: bool,
+    /// What checks routes: it remembers those that it has seen last.
+    checker: Arc<Mutex<Checker>>,
     /// How many sweeps in a row have left something unwritten.
     failed_in_a_row: u32,
     /// The routes that serve as long as only hosts and leaf switches come and go.
@@ -186,6 +189,7 @@ impl SubnetManager {
             refusal: None,
             warned: BTreeSet::new(),
             was_loop_free: false,
+            checker: Arc::default(),
             failed_in_a_row: 0,
             cache: None,
             counters: SmCounters::default(),

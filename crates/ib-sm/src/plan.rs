@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ib_routing::check::{CheckOptions, CheckReport, CreditLoops, Unreachable, check, check_with};
+use ib_routing::check::{CheckOptions, CheckReport, Checker, CreditLoops, Unreachable, check_with};
 use ib_routing::engine::{Outcome, Refusal};
 use ib_routing::subnet::SubnetError;
 use ib_routing::{
@@ -53,6 +53,8 @@ pub struct PlanJob {
     /// The tables as they are, by the GUID of the switch.
     existing: BTreeMap<Guid, Vec<u8>>,
     guard: Guard,
+    /// What checks the routes of one plan after the other.
+    checker: Arc<Mutex<Checker>>,
 }
 
 /// What a plan must not do.
@@ -150,10 +152,11 @@ impl PlanJob {
         config: &RoutingConfig,
         existing: BTreeMap<Guid, Vec<u8>>,
         guard: Guard,
+        checker: Arc<Mutex<Checker>>,
     ) -> Self {
         let own = found.own.expect("the own port was found");
         let (own_port, config) = (found.port(own).guid, config.clone());
-        Self { fabric: fabric(found), own_port, config, existing, guard }
+        Self { fabric: fabric(found), own_port, config, existing, guard, checker }
     }
 
     /// Returns the subnet as a graph.
@@ -217,7 +220,8 @@ impl PlanJob {
         let outcome = self.config.engines.route(subnet, options)?;
         let route_time = start.elapsed();
         let start = std::time::Instant::now();
-        let report = check(subnet, &outcome.routing.lfts, &outcome.routing.layers);
+        let mut checker = self.checker.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = checker.check(subnet, &outcome.routing.lfts, &outcome.routing.layers);
         Ok(Routed { outcome, report, route_time, check_time: start.elapsed() })
     }
 

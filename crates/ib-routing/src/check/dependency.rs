@@ -12,6 +12,18 @@ use std::collections::BTreeSet;
 use super::lanes::{LANES, bits};
 use super::wiring::{Channel, Hop, Wiring};
 
+/// Takes note of the turns that packets make.
+pub(super) trait TurnSink: Send {
+    fn new(wiring: &Wiring) -> Self;
+
+    /// Adds the turn from a link to an output port of the switch that it leads to, by the lanes before
+    /// and after it.
+    fn add(&mut self, lanes: (u8, u8), channel: Channel, out: u8);
+
+    /// Adds all turns of another part of the same subnet's routes.
+    fn merge(&mut self, other: Self);
+}
+
 /// The turns that packets make: per pair of lanes (before, after) and per link that they come by a
 /// set of output ports of the switch that it leads to.
 #[derive(Clone, Debug)]
@@ -23,8 +35,8 @@ pub(super) struct Turns {
     planes: Vec<Option<Box<[u64]>>>,
 }
 
-impl Turns {
-    pub(super) fn new(wiring: &Wiring) -> Self {
+impl TurnSink for Turns {
+    fn new(wiring: &Wiring) -> Self {
         Self {
             channels: wiring.channels(),
             words: wiring.widest().div_ceil(64),
@@ -32,16 +44,14 @@ impl Turns {
         }
     }
 
-    /// Adds the turn from a link to an output port of the switch that it leads to.
-    pub(super) fn add(&mut self, (before, after): (u8, u8), channel: Channel, out: u8) {
+    fn add(&mut self, (before, after): (u8, u8), channel: Channel, out: u8) {
         let size = self.channels * self.words;
         let plane = self.planes[usize::from(before) * LANES + usize::from(after)]
             .get_or_insert_with(|| vec![0; size].into_boxed_slice());
         plane[channel as usize * self.words + usize::from(out) / 64] |= 1 << (out % 64);
     }
 
-    /// Adds all turns of another part of the same subnet's routes.
-    pub(super) fn merge(&mut self, other: Self) {
+    fn merge(&mut self, other: Self) {
         for (ours, theirs) in self.planes.iter_mut().zip(other.planes) {
             match (ours, theirs) {
                 (_, None) => {}
@@ -54,7 +64,9 @@ impl Turns {
             }
         }
     }
+}
 
+impl Turns {
     /// Returns the lanes that occur, ascending.
     fn lanes(&self) -> Vec<u8> {
         let used = |lane: usize| {
@@ -71,6 +83,58 @@ impl Turns {
         let start = channel as usize * self.words;
         let set = plane.map_or(&[][..], |plane| &plane[start..start + self.words]);
         (0..).zip(set).flat_map(|(word, &set)| bits(set).map(move |bit| word * 64 + bit))
+    }
+}
+
+/// How many LIDs' packets make each turn, where all packets keep to one lane.
+#[derive(Clone, Debug)]
+pub(super) struct TurnCounts {
+    /// Output ports per channel.
+    width: usize,
+    /// `[channel][output port]`. Packets to a LID make a turn once, and there are fewer than 2^16 LIDs.
+    counts: Vec<u16>,
+}
+
+impl TurnCounts {
+    /// Returns how many counts a subnet has.
+    pub(super) fn size(wiring: &Wiring) -> usize {
+        wiring.channels() * wiring.widest()
+    }
+
+    /// Takes turns out and adds others. What is taken out was added before.
+    pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
+        for (count, (out, into)) in self.counts.iter_mut().zip(out.counts.iter().zip(&into.counts))
+        {
+            *count = *count - out + into;
+        }
+    }
+
+    /// Returns the turns that are made.
+    pub(super) fn turns(&self, wiring: &Wiring, lane: u8) -> Turns {
+        let mut turns = Turns::new(wiring);
+        for (channel, counts) in (0..).zip(self.counts.chunks_exact(self.width.max(1))) {
+            for (out, _) in (0..).zip(counts).filter(|&(_, &count)| count > 0) {
+                turns.add((lane, lane), channel, out);
+            }
+        }
+        turns
+    }
+}
+
+impl TurnSink for TurnCounts {
+    fn new(wiring: &Wiring) -> Self {
+        Self { width: wiring.widest(), counts: vec![0; Self::size(wiring)] }
+    }
+
+    fn add(&mut self, (before, after): (u8, u8), channel: Channel, out: u8) {
+        debug_assert_eq!(before, after, "all packets keep to one lane");
+        self.counts[channel as usize * self.width + usize::from(out)] += 1;
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (ours, more) in self.counts.iter_mut().zip(other.counts) {
+            *ours += more;
+        }
     }
 }
 

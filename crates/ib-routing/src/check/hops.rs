@@ -34,30 +34,62 @@ impl HopStats {
             (0..).zip(&self.histogram).map(|(hops, &routes): (u64, _)| hops * routes).sum();
         total as f64 / self.routes().max(1) as f64
     }
+}
 
+/// Routes by their lengths: what [`HopStats`] are made of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HopCounts {
+    by_hops: Vec<u64>,
+    /// By the hops beyond the least possible.
+    by_excess: Vec<u64>,
+}
+
+impl HopCounts {
     pub(super) fn add(&mut self, hops: u16, least: u16, routes: u64) {
         if routes == 0 {
             return;
         }
-        let index = usize::from(hops);
-        if self.histogram.len() <= index {
-            self.histogram.resize(index + 1, 0);
-        }
-        self.histogram[index] += routes;
-        if hops > least {
-            self.longer_than_minimum += routes;
-            self.worst_excess = self.worst_excess.max(hops - least);
+        for (counts, at) in
+            [(&mut self.by_hops, hops), (&mut self.by_excess, hops.saturating_sub(least))]
+        {
+            let at = usize::from(at);
+            if counts.len() <= at {
+                counts.resize(at + 1, 0);
+            }
+            counts[at] += routes;
         }
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        if self.histogram.len() < other.histogram.len() {
-            self.histogram.resize(other.histogram.len(), 0);
+        self.exchange(&Self::default(), other);
+    }
+
+    /// Takes routes out and adds others. What is taken out was added before.
+    pub(super) fn exchange(&mut self, out: &Self, into: &Self) {
+        change(&mut self.by_hops, &out.by_hops, &into.by_hops);
+        change(&mut self.by_excess, &out.by_excess, &into.by_excess);
+    }
+
+    pub(super) fn stats(self) -> HopStats {
+        let used = |counts: &[u64]| counts.iter().rposition(|&count| count > 0);
+        let length = used(&self.by_hops).map_or(0, |last| last + 1);
+        let worst = used(&self.by_excess).unwrap_or(0);
+        let mut histogram = self.by_hops;
+        histogram.truncate(length);
+        HopStats {
+            histogram,
+            longer_than_minimum: self.by_excess.iter().skip(1).sum(),
+            worst_excess: worst as u16,
         }
-        for (ours, theirs) in self.histogram.iter_mut().zip(&other.histogram) {
-            *ours += theirs;
-        }
-        self.longer_than_minimum += other.longer_than_minimum;
-        self.worst_excess = self.worst_excess.max(other.worst_excess);
+    }
+}
+
+fn change(counts: &mut Vec<u64>, out: &[u64], into: &[u64]) {
+    counts.resize(counts.len().max(out.len()).max(into.len()), 0);
+    for (count, out) in counts.iter_mut().zip(out) {
+        *count -= out;
+    }
+    for (count, into) in counts.iter_mut().zip(into) {
+        *count += into;
     }
 }

@@ -1,6 +1,6 @@
-//! One pass over all LIDs that collects everything the report is made of.
+//! One pass over LIDs that collects everything the report is made of.
 //!
-//! LIDs are taken in blocks: 64 entries of a table share a cache line, and 64 destinations are
+//! LIDs are taken 64 at a time: 64 entries of a table share a cache line, and 64 destinations are
 //! one word of the search for least hops. For each LID the tree of all switches' entries is
 //! grown, then what starts at each switch is pushed down the tree once, so that a link's routes
 //! and the turns into it cost one step however many sources lie behind it.
@@ -8,9 +8,9 @@
 use rayon::prelude::*;
 
 use super::Scope;
-use super::dependency::Turns;
+use super::dependency::TurnSink;
 use super::distance::{Distances, MAX_DESTINATIONS, NO_COLUMN};
-use super::hops::HopStats;
+use super::hops::HopCounts;
 use super::lanes::Lanes;
 use super::reach::{Cause, Reachability};
 use super::tree::{Fate, Tree};
@@ -23,13 +23,10 @@ use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 /// What all threads only read.
 pub(super) struct Pass<'a, L> {
     subnet: &'a Subnet<'a>,
-    lfts: &'a Lfts,
-    layers: &'a Layers,
-    wiring: &'a Wiring,
+    tables: Tables<'a>,
     lanes: L,
     scope: Scope,
     samples: usize,
-    graph: Graph,
     /// The number of hosts' ports at each switch.
     hosts: Vec<u32>,
     /// The switches that have hosts.
@@ -40,23 +37,36 @@ pub(super) struct Pass<'a, L> {
     ins: Vec<Vec<u8>>,
 }
 
-/// What the pass has found in some blocks.
-pub(super) struct Findings {
+/// The tables, and the links that they are followed over.
+#[derive(Clone, Copy)]
+pub(super) struct Tables<'a> {
+    pub(super) lfts: &'a Lfts,
+    pub(super) layers: &'a Layers,
+    pub(super) wiring: &'a Wiring,
+    pub(super) graph: &'a Graph,
+}
+
+/// What the pass has found for some LIDs.
+pub(super) struct Findings<T> {
     pub(super) reach: Reachability,
-    pub(super) hops: HopStats,
-    pub(super) turns: Turns,
+    /// The LIDs of which there is something to say in `reach`, ascending.
+    pub(super) failing: Vec<u16>,
+    pub(super) hops: HopCounts,
+    pub(super) turns: T,
     /// Routes by channel.
     pub(super) routes: Vec<u32>,
 }
 
-/// The LIDs of a block.
-const BLOCK: usize = MAX_DESTINATIONS;
+/// How many parts of the LIDs each thread gets, so that none waits long for the others.
+const PARTS_PER_THREAD: usize = 4;
+
+/// The LIDs that are taken at a time.
+const BATCH: usize = MAX_DESTINATIONS;
 
 impl<'a, L: Lanes> Pass<'a, L> {
     pub(super) fn new(
         subnet: &'a Subnet<'a>,
-        (lfts, layers): (&'a Lfts, &'a Layers),
-        wiring: &'a Wiring,
+        tables: Tables<'a>,
         lanes: L,
         (scope, samples): (Scope, usize),
     ) -> Self {
@@ -75,52 +85,78 @@ impl<'a, L: Lanes> Pass<'a, L> {
         for (column, &switch) in (0..).zip(&leaves) {
             column_of[usize::from(switch)] = column;
         }
-        let graph = Graph::new(subnet);
-        Self {
-            subnet,
-            lfts,
-            layers,
-            wiring,
-            lanes,
-            scope,
-            samples,
-            graph,
-            hosts,
-            leaves,
-            column_of,
-            ins,
-        }
+        Self { subnet, tables, lanes, scope, samples, hosts, leaves, column_of, ins }
     }
 
-    pub(super) fn run(&self) -> Findings {
-        (0..=usize::from(self.subnet.max_lid()) / BLOCK)
-            .into_par_iter()
+    /// Checks all LIDs.
+    pub(super) fn run<T: TurnSink>(&self) -> Findings<T> {
+        let max_lid = usize::from(self.subnet.max_lid());
+        let lids = |first: usize| (first..=max_lid.min(first + BATCH - 1)).map(|lid| lid as u16);
+        let batches = (0..max_lid / BATCH + 1).into_par_iter();
+        self.check(batches.map(|number| lids(number * BATCH).collect()))
+    }
+
+    /// Checks some LIDs, ascending.
+    pub(super) fn run_some<T: TurnSink>(&self, lids: &[u16]) -> Findings<T> {
+        self.check(lids.par_chunks(BATCH).map(<[u16]>::to_vec))
+    }
+
+    fn check<T: TurnSink>(
+        &self,
+        batches: impl IndexedParallelIterator<Item = Vec<u16>>,
+    ) -> Findings<T> {
+        // Each part has findings of its own, which have to be joined: a few parts per thread will do.
+        let least = batches.len() / (PARTS_PER_THREAD * rayon::current_num_threads());
+        batches
+            .with_min_len(least.max(1))
             .fold(
                 || Worker::new(self),
-                |mut worker, block| {
-                    worker.check_block(block * BLOCK);
+                |mut worker, lids| {
+                    worker.check_batch(&lids);
                     worker
                 },
             )
             .map(|worker| worker.found)
-            // Blocks are joined in their order, so the first samples are the lowest LIDs'.
+            // Batches are joined in their order, so the first samples are the lowest LIDs'.
             .reduce_with(|before, after| before.merge(after, self.samples))
-            .expect("there is at least one block")
+            .unwrap_or_else(|| Findings::new(self.tables.wiring))
+    }
+
+    /// Measures the least hops from all switches with hosts to some of them, [`MAX_DESTINATIONS`] at
+    /// most.
+    pub(super) fn measure(&self, distances: &mut Distances, targets: &[u16]) {
+        distances.measure(self.tables.graph, &self.column_of, targets);
+    }
+
+    /// Returns memory for [`Self::measure`].
+    pub(super) fn distances(&self) -> Distances {
+        Distances::new(self.tables.wiring.switches(), self.leaves.len())
+    }
+
+    pub(super) const fn tables(&self) -> Tables<'a> {
+        self.tables
+    }
+
+    /// Returns the switches that have hosts.
+    pub(super) fn leaves(&self) -> &[u16] {
+        &self.leaves
     }
 }
 
-impl Findings {
+impl<T: TurnSink> Findings<T> {
     fn new(wiring: &Wiring) -> Self {
         Self {
             reach: Reachability::default(),
-            hops: HopStats::default(),
-            turns: Turns::new(wiring),
+            failing: Vec::new(),
+            hops: HopCounts::default(),
+            turns: T::new(wiring),
             routes: vec![0; wiring.channels()],
         }
     }
 
     fn merge(mut self, later: Self, samples: usize) -> Self {
         self.reach.merge(later.reach, samples);
+        self.failing.extend(later.failing);
         self.hops.merge(&later.hops);
         self.turns.merge(later.turns);
         for (ours, more) in self.routes.iter_mut().zip(&later.routes) {
@@ -140,14 +176,14 @@ struct Destination<'a> {
 }
 
 /// The scratch memory of one thread.
-struct Worker<'p, L: Lanes> {
+struct Worker<'p, L: Lanes, T> {
     pass: &'p Pass<'p, L>,
-    found: Findings,
+    found: Findings<T>,
     tree: Tree,
     distances: Distances,
-    /// `[switch][LID of the block]`.
+    /// `[switch][place in the batch]`.
     rows: Vec<u8>,
-    /// `[LID of the block][switch]`.
+    /// `[place in the batch][switch]`.
     table: Vec<u8>,
     /// Hosts whose packets leave each switch.
     sources: Vec<u32>,
@@ -155,67 +191,72 @@ struct Worker<'p, L: Lanes> {
     sets: Vec<L::Set>,
 }
 
-impl<'p, L: Lanes> Worker<'p, L> {
+impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
     fn new(pass: &'p Pass<'p, L>) -> Self {
-        let switches = pass.wiring.switches();
+        let wiring = pass.tables.wiring;
+        let switches = wiring.switches();
         Self {
             pass,
-            found: Findings::new(pass.wiring),
-            tree: Tree::new(pass.wiring),
-            distances: Distances::new(switches, pass.leaves.len()),
-            rows: vec![NO_PATH; BLOCK * switches],
-            table: vec![NO_PATH; BLOCK * switches],
+            found: Findings::new(wiring),
+            tree: Tree::new(wiring),
+            distances: pass.distances(),
+            rows: vec![NO_PATH; BATCH * switches],
+            table: vec![NO_PATH; BATCH * switches],
             sources: vec![0; switches],
             sets: vec![L::Set::default(); switches],
         }
     }
 
-    fn check_block(&mut self, first: usize) {
+    /// Checks as many LIDs as are taken at a time, at most.
+    fn check_batch(&mut self, lids: &[u16]) {
         let subnet = self.pass.subnet;
-        let destinations: Vec<Destination<'p>> = (first..first + BLOCK)
-            .filter_map(|lid| {
-                let lid = u16::try_from(lid).ok()?;
+        let destinations: Vec<Destination<'p>> = lids
+            .iter()
+            .filter_map(|&lid| {
                 let port = subnet.end_port(subnet.lid_owner(lid)?);
                 // Two hosts joined by a cable have no tables.
                 Some(Destination { lid, port, switch: port.attachment.switch()? })
             })
             .collect();
-        self.copy_tables(first);
+        self.copy_tables(&destinations);
         let mut targets: Vec<u16> =
             destinations.iter().filter(|to| !to.port.is_switch()).map(|to| to.switch.0).collect();
         targets.sort_unstable();
         targets.dedup();
-        self.distances.measure(&self.pass.graph, &self.pass.column_of, &targets);
-        for to in destinations {
-            self.check_lid(to, usize::from(to.lid) - first);
+        self.pass.measure(&mut self.distances, &targets);
+        for (column, to) in destinations.into_iter().enumerate() {
+            self.check_lid(to, column);
             if let (false, Ok(row)) = (to.port.is_switch(), targets.binary_search(&to.switch.0)) {
                 self.measure_routes(to, row);
             }
         }
     }
 
-    fn copy_tables(&mut self, first: usize) {
-        let (switches, lfts) = (self.pass.wiring.switches(), self.pass.lfts);
+    fn copy_tables(&mut self, destinations: &[Destination<'_>]) {
+        let (switches, lfts) = (self.pass.tables.wiring.switches(), self.pass.tables.lfts);
         // Two steps, so that the reads from memory do not wait for each other.
-        for (id, row) in self.pass.subnet.switch_ids().zip(self.rows.chunks_exact_mut(BLOCK)) {
-            let table = lfts.table(id).get(first..).unwrap_or_default();
-            let count = table.len().min(BLOCK);
-            row[..count].copy_from_slice(&table[..count]);
-            row[count..].fill(NO_PATH);
+        for (id, row) in self.pass.subnet.switch_ids().zip(self.rows.chunks_exact_mut(BATCH)) {
+            let table = lfts.table(id);
+            for (entry, to) in row.iter_mut().zip(destinations) {
+                *entry = table[usize::from(to.lid)];
+            }
         }
-        for (lid, column) in self.table.chunks_exact_mut(switches.max(1)).enumerate() {
-            for (entry, row) in column.iter_mut().zip(self.rows.chunks_exact(BLOCK)) {
-                *entry = row[lid];
+        let columns = self.table.chunks_exact_mut(switches.max(1)).take(destinations.len());
+        for (place, column) in columns.enumerate() {
+            for (entry, row) in column.iter_mut().zip(self.rows.chunks_exact(BATCH)) {
+                *entry = row[place];
             }
         }
     }
 
     fn check_lid(&mut self, to: Destination<'_>, column: usize) {
         let Self { pass, found, tree, .. } = self;
-        let entries = &self.table[column * pass.wiring.switches()..][..pass.wiring.switches()];
+        let wiring = pass.tables.wiring;
+        let entries = &self.table[column * wiring.switches()..][..wiring.switches()];
+        let said = found.reach.faults();
         let owner = pass.subnet.lid_owner(to.lid).expect("a LID that a port has");
         let mut loops = false;
-        tree.grow(pass.wiring, entries, owner, |ring| {
+        tree.grow(wiring, entries, owner, |ring| {
             loops = true;
             found.reach.add_loop(to.lid, ring, entries, pass.samples);
         });
@@ -225,11 +266,14 @@ impl<'p, L: Lanes> Worker<'p, L> {
             let own = to.port.is_switch().then_some(to.switch);
             let subject = (to.lid, own);
             let (hosts, samples) = (&pass.hosts, pass.samples);
-            found.reach.add_failures(pass.wiring, (tree, entries), subject, hosts, samples);
+            found.reach.add_failures(wiring, (tree, entries), subject, hosts, samples);
         }
         if self.pass.scope.hosts_send_to(to.port.is_switch()) {
             self.start_packets(to, column);
             self.push_packets(to.lid, column);
+        }
+        if self.found.reach.faults() != said {
+            self.found.failing.push(to.lid);
         }
     }
 
@@ -252,7 +296,7 @@ impl<'p, L: Lanes> Worker<'p, L> {
             if tree.next(switch).is_some() || to_host {
                 let id = SwitchId(switch as u16);
                 let ins = &pass.ins[switch][usize::from(!with_port_0)..];
-                let level = pass.layers.level(id, to.switch);
+                let level = pass.tables.layers.level(id, to.switch);
                 let (set, out) = (&mut sets[switch], entries[switch]);
                 let discarded = if id == to.switch {
                     let others = ins.iter().copied().filter(|&port| port != to.number());
@@ -280,13 +324,14 @@ impl<'p, L: Lanes> Worker<'p, L> {
     /// Moves everything from switch to switch down to the roots.
     fn push_packets(&mut self, lid: u16, column: usize) {
         let Self { pass, found, tree, table, sources, sets, .. } = self;
+        let wiring = pass.tables.wiring;
         let entries = &table[column * sets.len()..][..sets.len()];
         for switch in tree.towards_roots() {
             let (count, set) = (sources[switch], sets[switch]);
             if count == 0 && set == L::Set::default() {
                 continue;
             }
-            let channel = pass.wiring.channel(switch, entries[switch]);
+            let channel = wiring.channel(switch, entries[switch]);
             if tree.arrives(switch) {
                 found.routes[channel as usize] += count;
             }
@@ -302,7 +347,7 @@ impl<'p, L: Lanes> Worker<'p, L> {
                         turns.add((before, after), channel, entries[next]);
                     }
                 });
-                if let (Some(level), Hop::Switch(_, from)) = (discarded, pass.wiring.hop(channel)) {
+                if let (Some(level), Hop::Switch(_, from)) = (discarded, wiring.hop(channel)) {
                     let at = SwitchId(next as u16);
                     let cause = Cause::Discarded { at, ports: (from, entries[next]), level };
                     found.reach.add_lost(at, lid, cause, pass.samples);

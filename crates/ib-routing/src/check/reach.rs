@@ -206,6 +206,11 @@ impl Reachability {
         }
     }
 
+    /// Returns how much there is to say: another number when something was added but LIDs without fault.
+    pub(super) const fn faults(&self) -> (u64, u64, usize) {
+        (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
+    }
+
     /// Counts packets from a switch on that another rule than the tables drops.
     pub(super) fn add_lost(&mut self, from: SwitchId, lid: u16, cause: Cause, samples: usize) {
         self.unreachable += 1;

@@ -76,6 +76,13 @@ impl Wiring {
         self.channel(switch.index(), port) != NO_CHANNEL
     }
 
+    /// Returns the ports of a switch that lead elsewhere than by another wiring of the same switches.
+    pub(crate) fn differing(&self, other: &Self, switch: SwitchId) -> impl Iterator<Item = u8> {
+        let all = self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize;
+        let pairs = self.hops[all.clone()].iter().zip(&other.hops[all]);
+        (0..).zip(pairs).filter(|(_, (one, other))| one != other).map(|(port, _)| port)
+    }
+
     /// Returns the first channel of each switch, and the number of channels last.
     pub(crate) fn offsets(&self) -> &[Channel] {
         &self.first

@@ -77,7 +77,8 @@ impl SubnetManager {
         if let Some(last) = last {
             let is_gone = |&at: &Place| new.by_guid(last.found.port(at).guid).is_none();
             events.extend(last.end_ports().filter(is_gone).map(|at| change(last, at, false)));
-            let gone = links(&last.found).filter(|&ends| !has_link(&new.found, &last.found, ends));
+            let gone = links(&last.found, &new.found);
+            let gone = gone.filter(|&ends| !has_link(&new.found, &last.found, ends));
             events.extend(gone.map(|ends| link(&last.found, ends, false)));
         }
         let is_new = |at: &Place| {
@@ -86,15 +87,17 @@ impl SubnetManager {
         };
         events.extend(new.end_ports().filter(is_new).map(|at| change(new, at, true)));
         if let Some(last) = last {
-            let risen = links(&new.found).filter(|&ends| !has_link(&last.found, &new.found, ends));
+            let risen = links(&new.found, &last.found);
+            let risen = risen.filter(|&ends| !has_link(&last.found, &new.found, ends));
             events.extend(risen.map(|ends| link(&new.found, ends, true)));
         }
     }
 }
 
-/// Returns all links, each from its lower end.
-fn links(found: &Found) -> impl Iterator<Item = (Place, Place)> {
-    found.nodes().flat_map(|(node, known)| {
+/// Returns all links, each from its lower end, but those of nodes that are the same in another state.
+fn links<'a>(found: &'a Found, other: &'a Found) -> impl Iterator<Item = (Place, Place)> + 'a {
+    let differing = found.nodes().filter(|&(node, _)| !found.shares(other, node));
+    differing.flat_map(|(node, known)| {
         let ports = (0..=u8::MAX).zip(&known.ports);
         ports.filter_map(move |(number, port)| {
             let one = node.at(number);

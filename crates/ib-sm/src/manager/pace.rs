@@ -1,15 +1,15 @@
 //! How much of its time a manager gives to administration.
 //!
 //! While there is no sweep, all of it, a little at a time so that what comes in is looked at. While
-//! there is one, a tenth: every SMP that has ended allows a microsecond of work for those who ask. When
-//! SMPs do not end for a while, time itself allows more and more.
+//! there is one, less than a tenth: every third SMP that has ended allows a microsecond of work for
+//! those who ask. When SMPs do not end for a while, time itself allows more and more.
 
 use std::time::Duration;
 
 use ib_types::Instant;
 
-/// What an SMP that has ended allows, in microseconds: a tenth of what it cost.
-const PER_SMP: u32 = 1;
+/// How many SMPs have to end before one more microsecond is allowed. An SMP costs four and more.
+const SMPS: u32 = 3;
 
 /// What a datagram that is sent costs.
 const PER_DATAGRAM: u32 = 2;
@@ -27,6 +27,8 @@ const FIRST_GRANT: u32 = 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     saved: u32,
+    /// The SMPs that have ended since something was allowed for them.
+    smps: u32,
     /// What there is while there is no sweep.
     turn: u32,
     /// When time alone allows something, and what.
@@ -37,7 +39,11 @@ pub(super) struct Pace {
 impl Pace {
     /// Takes note that an SMP has ended.
     pub(super) fn smp_ended(&mut self) {
-        self.saved = (self.saved + PER_SMP).min(MOST);
+        self.smps += 1;
+        if self.smps == SMPS {
+            self.smps = 0;
+            self.saved = (self.saved + 1).min(MOST);
+        }
         self.grant = 0;
     }
 

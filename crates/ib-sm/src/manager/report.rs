@@ -168,7 +168,13 @@ impl SubnetManager {
     pub fn fabric(&self) -> Option<Fabric> {
         self.found.own?;
         let tables = BTreeMap::new();
-        let job = PlanJob::new(&self.found, &self.config.routing, tables, Guard::default());
+        let job = PlanJob::new(
+            &self.found,
+            &self.config.routing,
+            tables,
+            Guard::default(),
+            Arc::default(),
+        );
         Some(job.fabric().clone())
     }
 

@@ -221,7 +221,8 @@ impl SubnetManager {
                     && peers.into_iter().all(|peer| self.found.node(peer.node).kind.is_switch())
             }),
         };
-        let job = PlanJob::new(&self.found, &self.config.routing, existing, guard);
+        let checker = Arc::clone(&self.checker);
+        let job = PlanJob::new(&self.found, &self.config.routing, existing, guard, checker);
         self.counters.routings += 1;
         self.stage = Stage::Planning(Some(Box::new(job)));
     }

@@ -266,11 +266,13 @@ fn compare(
 fn turns<L: Lanes>(
     subnet: &Subnet<'_>,
     wiring: &Wiring,
-    tables: (&Lfts, &Layers),
+    (lfts, layers): (&Lfts, &Layers),
     scope: Scope,
     lanes: L,
 ) -> BTreeSet<(Channel, Channel)> {
-    let found = Pass::new(subnet, tables, wiring, lanes, (scope, 0)).run();
+    let graph = &crate::hops::Graph::new(subnet);
+    let tables = Tables { lfts, layers, wiring, graph };
+    let found = Pass::new(subnet, tables, lanes, (scope, 0)).run::<Turns>();
     let graph = Graph::new(wiring, &found.turns);
     let channel = |node| {
         let (channel, lane) = graph.channel_and_lane(node);

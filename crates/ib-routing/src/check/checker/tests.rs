@@ -1,0 +1,76 @@
+use ib_topology::PortId;
+use ib_topology::rng::Rng;
+use ib_types::{Lmc, NodeKind};
+use proptest::prelude::*;
+
+use super::*;
+use crate::check::tests::net::{Net, spoil};
+use crate::engine::minhop::MinHop;
+use crate::engine::updn::UpDown;
+use crate::engine::{Engine, RoutingOptions};
+
+/// Pulls a cable between switches, or plugs the one in that was pulled last.
+fn replug(net: &mut Net, pulled: &mut Option<(PortId, PortId)>, rng: &mut Rng) {
+    if let Some((one, other)) = pulled.take() {
+        let end = |port: PortId| (net.fabric.port(port).node, net.fabric.port(port).number);
+        let (one, other) = (end(one), end(other));
+        let _ = net.fabric.connect(one, other, ib_topology::LinkRate::DEFAULT);
+        return;
+    }
+    let node = |port: PortId| net.fabric.node(net.fabric.port(port).node);
+    let is_switch = |port: PortId| node(port).kind == NodeKind::Switch;
+    let links: Vec<_> =
+        net.fabric.links().filter(|&(one, other)| is_switch(one) && is_switch(other)).collect();
+    if !links.is_empty() {
+        let (one, other) = links[rng.below(links.len())];
+        net.fabric.disconnect(one);
+        *pulled = Some((one, other));
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_same_is_said_of_tables_whatever_was_checked_before(seed: u64) {
+        let mut rng = Rng::new(seed);
+        let mut net = Net::random(&mut rng);
+        let lmc = Lmc::new(rng.below(2) as u8).expect("0 or 1");
+        let (mut checker, mut pulled) = (Checker::default(), None);
+        let percent = [0, 0, 1, 5, 30][rng.below(5)];
+        for _ in 0..6 {
+            let subnet = net.subnet_with(lmc);
+            let engine: &dyn Engine = if rng.below(2) == 0 { &MinHop } else { &UpDown };
+            let Ok(routing) = engine.route(&subnet, &RoutingOptions::default()) else { continue };
+            let mut lfts = routing.lfts;
+            spoil(&subnet, &mut lfts, &mut rng, percent);
+            let report = checker.check(&subnet, &lfts, &routing.layers);
+            prop_assert_eq!(report, check(&subnet, &lfts, &routing.layers));
+            if rng.below(3) > 0 {
+                replug(&mut net, &mut pulled, &mut rng);
+            }
+        }
+    }
+}
+
+/// A ring of ten switches with a host each, routed the short way round.
+#[test]
+fn what_has_not_changed_is_not_looked_at() {
+    let net = (0..10).fold(Net::new(&[4; 10]), |net, switch| {
+        net.link((switch, 1), ((switch + 1) % 10, 2)).host((switch, 3))
+    });
+    let subnet = net.subnet();
+    let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("routes");
+    let mut checker = Checker::default();
+    let first = checker.check(&subnet, &routing.lfts, &routing.layers);
+    assert_eq!(checker.looked_at(), 20);
+    assert_eq!(checker.check(&subnet, &routing.lfts, &routing.layers), first);
+    assert_eq!(checker.looked_at(), 0);
+    let mut lfts = routing.lfts.clone();
+    let lid = usize::from(subnet.end_ports()[7].base_lid.get());
+    lfts.table_mut(SwitchId(0))[lid] = 255;
+    let broken = checker.check(&subnet, &lfts, &routing.layers);
+    assert_eq!((checker.looked_at(), broken.reach.lids), (1, 20));
+    assert_ne!(broken.reach.first, first.reach.first);
+    // What was wrong is looked at again, and so is what was repaired.
+    assert_eq!(checker.check(&subnet, &routing.lfts, &routing.layers), first);
+    assert_eq!(checker.looked_at(), 1);
+}
