@@ -23,7 +23,7 @@ pub enum Via {
     /// From the nodes themselves, over directed routes.
     #[default]
     DirectedRoutes,
-    /// From subnet administration: LinkRecords, PortInfoRecords and records of tables. So the fabric is
+    /// From subnet administration: records of links, ports and tables. So the fabric is
     /// compared with what its manager believes.
     Administration,
 }
@@ -339,10 +339,8 @@ impl Tracer {
         result: Result<Message, Failure>,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let gid = match (starts, job.from, job.to) {
-            (true, Some(Target::Gid(gid)), _) | (false, _, Target::Gid(gid)) => gid,
-            _ => return,
-        };
+        let end = if starts { job.from } else { Some(job.to) };
+        let Some(Target::Gid(gid)) = end else { return };
         let lid = match result {
             Ok(message) if message.status().is_ok() => {
                 let path: PathRecord = message.mad().attribute().expect("it was asked for");
