@@ -156,7 +156,7 @@ pub struct TracerArgs {
 pub enum ViaArg {
     /// From the nodes, over directed routes.
     Direct,
-    /// From subnet administration: LinkRecords, PortInfoRecords, records of tables. So the fabric is
+    /// From subnet administration: records of links, ports and tables. So the fabric is
     /// compared with what its manager believes.
     Sa,
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &AgentArgs, out: &mut Output) -> Result<Verdict, Failure
         oui: 0x00_1405,
         methods: 1 << Method::GET.0,
     }));
-    let mut link = Station::open(&args.station, umad, true)?;
+    let mut link = Station::open(&args.station, &umad, true)?;
     let port = link.port().map_err(Failure::unusable)?;
     let name = args.host_name.clone().unwrap_or_else(host_name);
     let mut agent = TracerAgent::new(name);

@@ -22,7 +22,7 @@ impl Station {
     /// a subnet manager only.
     pub(super) fn open(
         args: &StationArgs,
-        umad: UmadOptions,
+        umad: &UmadOptions,
         serves: bool,
     ) -> Result<Self, Failure> {
         let name = args.attach.as_ref().or(args.ibsim.as_ref());
@@ -38,7 +38,7 @@ impl Station {
             return Ok(Self::Ibsim(Box::new(link)));
         }
         let device = device(args)?;
-        let link = UmadLink::open(&device, &umad).map_err(Failure::unusable)?;
+        let link = UmadLink::open(&device, umad).map_err(Failure::unusable)?;
         Ok(Self::Umad(Box::new(link)))
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
                 MgmtClass::TRACER,
             ]);
             umad.answer_timeout = timing(args).timeout;
-            trace(args, names, &mut Station::open(&args.station, umad, false)?, out)
+            trace(args, names, &mut Station::open(&args.station, &umad, false)?, out)
         }
     }
 }
@@ -100,7 +100,7 @@ fn trace(
     let mut report = Report::new(args, Names(names), asked.len(), is_single);
     let started = WallClock::now();
     let mut run = Run { link, asked: asked.into_iter(), order: BTreeMap::new() };
-    run.all(&mut tracer, |pair, result, tracer| report.take(pair, result, tracer, out))?;
+    run.all(&mut tracer, |pair, result, tracer| report.take(pair, &result, tracer, out))?;
     let elapsed = started.elapsed();
     report.finish(&tracer, elapsed, out)?;
     Ok(Verdict::good_if(report.is_good()))

@@ -118,32 +118,32 @@ impl<'a> Report<'a> {
     pub(super) fn take(
         &mut self,
         (from, to): Pair,
-        result: Result<Trace, TraceError>,
+        result: &Result<Trace, TraceError>,
         tracer: &Tracer,
         out: &mut Output,
     ) -> Result<(), Failure> {
         let atlas = tracer.atlas();
-        self.count(&result);
+        self.count(result);
         let is_good = result.as_ref().is_ok_and(Trace::is_good);
         match self.args.format {
             TraceFormat::Json => {
                 if self.is_single || self.args.verbose || !is_good {
-                    let report = self.trace_report((from, to), &result, atlas);
+                    let report = self.trace_report((from, to), result, atlas);
                     self.traces.push(report);
                 }
             }
-            TraceFormat::Ibtracert => match &result {
+            TraceFormat::Ibtracert => match result {
                 Ok(trace) => self.print_like_ibtracert(trace, atlas, out)?,
                 Err(error) => crate::failure::say!("{error}"),
             },
             TraceFormat::Text => {
-                if let Ok(trace) = &result
+                if let Ok(trace) = result
                     && self.args.verbose
                 {
                     self.print_way(trace, atlas, out)?;
                 }
                 if self.is_single || self.args.verbose || !is_good {
-                    writeln!(out, "{}", self.sentence((from, to), &result, atlas))?;
+                    writeln!(out, "{}", self.sentence((from, to), result, atlas))?;
                 }
             }
         }
