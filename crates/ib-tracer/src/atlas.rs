@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ib_types::{Guid, NodeKind};
 use ib_wire::mad::sm::{LinearForwardingBlock, PortState};
+use ib_wire::mad::smp;
 
 use crate::MAX_HOPS;
 use crate::facts::Fact;
@@ -194,6 +195,10 @@ impl Atlas {
                 break Stop::TooFar { at };
             }
             match node.links.get(&out) {
+                // Directed routes are not longer.
+                None if node.route.len() >= usize::from(smp::MAX_HOPS) => {
+                    break Stop::TooFar { at };
+                }
                 None => return Walked::Needs(Fact::Link { node: at, port: out }),
                 Some(Link::Nowhere(why)) => {
                     break Stop::Unlinked { at, port: out, why: why.clone() };

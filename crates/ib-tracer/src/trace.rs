@@ -299,9 +299,9 @@ impl Stop {
             }
             Self::TooFar { at } => {
                 format!(
-                    "the way to LID {lid} has more than {} hops; it is at {}",
-                    crate::MAX_HOPS,
-                    name(*at)
+                    "the way to LID {lid} leads further than can be followed: {} is {} hops on",
+                    name(*at),
+                    hops.len()
                 )
             }
         }

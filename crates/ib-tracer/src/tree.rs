@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_types::Guid;
 use ib_wire::mad::sm::{MulticastForwardingBlock, PortState};
+use ib_wire::mad::smp;
 
 use crate::atlas::{Atlas, Link, NodeNumber};
 use crate::facts::Fact;
@@ -47,6 +48,9 @@ pub enum BranchEnd {
     Broken(String),
 }
 
+/// The most nodes that a tree is followed through: each has at least one of the 49,151 unicast LIDs.
+const MOST_NODES: usize = 49_151;
+
 /// The ports of a mask.
 const PORTS: u8 = 16;
 
@@ -78,6 +82,13 @@ impl Tree {
                 verdict: Verdict::NotAsked,
             };
             let (node, enters) = match atlas.node(from).links.get(&out) {
+                // Whoever answers for more nodes than there are LIDs, or so far away, is not followed.
+                None if atlas.nodes() > MOST_NODES
+                    || atlas.node(from).route.len() >= usize::from(smp::MAX_HOPS) =>
+                {
+                    branches.push(broken("it is too far away to be asked".to_owned()));
+                    continue;
+                }
                 None => return Err(Fact::Link { node: from, port: out }),
                 Some(Link::Nowhere(why)) => {
                     branches.push(broken(why.clone()));

@@ -12,11 +12,12 @@ use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{NodeId, PortId};
 use ib_tracer::{
-    Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters,
+    Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters, Tree,
 };
-use ib_types::{Guid, Instant};
+use ib_types::{Gid, Guid, Instant};
+use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
 use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState};
-use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
+use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 
 pub(crate) struct Lab {
     pub(crate) sim: Sim,
@@ -207,15 +208,31 @@ impl Lab {
     ) -> (Vec<Traced>, Tracer) {
         let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
         let mut tracer = Tracer::new(&self.config, own);
-        let mut ended: BTreeMap<TraceId, Traced> = BTreeMap::new();
         let ids: Vec<TraceId> =
             pairs.iter().map(|&(from, to)| tracer.start(from, to).expect("unicast LIDs")).collect();
-        while tracer.outstanding() > 0 {
+        self.drive(&mut tracer);
+        let mut ended: BTreeMap<TraceId, Traced> =
+            std::iter::from_fn(|| tracer.poll_event()).collect();
+        let traces = ids.iter().map(|id| ended.remove(id).expect("every trace ends"));
+        (traces.collect(), tracer)
+    }
+
+    /// Traces the tree of a group.
+    pub(crate) fn trace_tree(&mut self, mlid: u16) -> (Result<Tree, TraceError>, Tracer) {
+        let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
+        let mut tracer = Tracer::new(&self.config, own);
+        tracer.start_tree(mlid).expect("a multicast LID");
+        self.drive(&mut tracer);
+        (tracer.poll_tree().expect("it ends").1, tracer)
+    }
+
+    /// Runs until all traces have ended.
+    fn drive(&mut self, tracer: &mut Tracer) {
+        loop {
             let now = self.sim.now();
             while let Some(datagram) = tracer.poll_transmit(now) {
                 self.sim.submit(self.client, &datagram);
             }
-            ended.extend(std::iter::from_fn(|| tracer.poll_event()));
             if tracer.outstanding() == 0 {
                 break;
             }
@@ -235,11 +252,7 @@ impl Lab {
             tracer.handle_timeout(now);
             self.manage();
         }
-        ended.extend(std::iter::from_fn(|| tracer.poll_event()));
         self.counters = tracer.counters();
-        assert_eq!(tracer.poll_timeout(), None, "nothing is left");
-        let traces = ids.iter().map(|id| ended.remove(id).expect("every trace ends"));
-        (traces.collect(), tracer)
     }
 
     /// Traces one way from the own port.
@@ -247,16 +260,58 @@ impl Lab {
         self.trace(&[(None, Target::Lid(lid))]).remove(0)
     }
 
-    /// Returns the LIDs of all hosts and switches.
-    pub(crate) fn lids(&self) -> Vec<u16> {
-        let ports = self.sim.node_ids().filter_map(|node| self.sim.end_port(node));
-        ports.map(|port| self.sim.link_port(port).lid).collect()
-    }
-
     pub(crate) fn host_lids(&self) -> Vec<u16> {
         let hosts = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
         let ports = hosts.filter_map(|node| self.sim.end_port(node));
         ports.map(|port| self.sim.link_port(port).lid).collect()
+    }
+
+    /// Returns the GID of a host by its number.
+    pub(crate) fn host_gid(&self, host: usize) -> Gid {
+        self.sim.link_port(self.host_port(host)).gid()
+    }
+
+    fn host_port(&self, host: usize) -> PortId {
+        let hosts = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
+        hosts.filter_map(|node| self.sim.end_port(node)).nth(host).expect("so many hosts")
+    }
+
+    /// Joins a host to a group.
+    pub(crate) fn join(
+        &mut self,
+        host: usize,
+        component_mask: ComponentMask,
+        wanted: &MCMemberRecord,
+    ) -> MCMemberRecord {
+        let port = self.host_port(host);
+        let manager = self.sim.port_info(port).master_sm_lid;
+        let options = ClientOptions { queue_pair: 77, ..ClientOptions::default() };
+        let client = self.sim.attach(port, options).expect("there is room");
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::SET, TransactionId(5));
+        mad.set_attribute(wanted);
+        mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
+        self.sim.submit(client, &Datagram::new(Remote::gsi(manager), mad));
+        let end = self.sim.now() + Duration::from_secs(1);
+        loop {
+            self.manage();
+            self.step(end);
+            if let Some(Incoming::Received(answer)) = self.sim.receive(client) {
+                assert!(answer.mad.status().is_ok(), "{}", answer.mad);
+                self.sim.detach(client);
+                return answer.mad.attribute().expect("a record");
+            }
+            assert!(self.sim.now() < end, "nobody answers");
+        }
+    }
+
+    /// Returns the port by which a node is linked to another.
+    pub(crate) fn port_to(&self, from: &str, to: &str) -> u8 {
+        let (from, to) = (self.node(from), self.node(to));
+        let leads = |&port: &u8| {
+            let peer = self.sim.find_port(from, port).and_then(|port| self.sim.peer(port));
+            peer.is_some_and(|peer| self.sim.place(peer).0 == to)
+        };
+        (1..=self.ports(from)).find(leads).expect("a link")
     }
 
     /// Returns the number of ports of a node.
@@ -272,11 +327,6 @@ impl Lab {
 
     pub(crate) fn guid(&self, node: NodeId) -> Guid {
         self.sim.node_info(self.sim.end_port(node).expect("it has LIDs")).node_guid
-    }
-
-    pub(crate) fn lid_of(&self, name: &str) -> u16 {
-        let port = self.sim.end_port(self.node(name)).expect("it has LIDs");
-        self.sim.link_port(port).lid
     }
 
     pub(crate) fn node(&self, name: &str) -> NodeId {

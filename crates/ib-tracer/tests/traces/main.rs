@@ -2,7 +2,10 @@
 
 mod lab;
 
-use ib_tracer::{Stop, Target, Trace, Verdict, Via};
+use ib_topology::rng::Rng;
+use ib_tracer::{BranchEnd, Stop, Target, Trace, Verdict, Via};
+use ib_types::{Gid, Guid, PKey, QKey};
+use ib_wire::mad::sa::{ComponentMask, JoinState, MCMemberRecord};
 use ib_wire::mad::{AttributeId, MadStatus};
 use lab::Lab;
 
@@ -257,4 +260,118 @@ fn answers_of_wrong_nodes_and_malformed_ones_are_told() {
     let trace = lab.trace_to(to).expect("a way");
     assert!(trace.is_good() && !trace.is_validated(), "{trace:?}");
     assert!(verdicts(&trace).iter().all(|verdict| **verdict == Verdict::CannotTell), "{trace:?}");
+}
+
+/// Joins hosts to a new group; returns its LID and its GID.
+fn group(lab: &mut Lab, hosts: &[usize]) -> u16 {
+    let mut wanted = MCMemberRecord {
+        q_key: QKey(0x1234),
+        p_key: PKey::DEFAULT,
+        join_state: JoinState::FULL_MEMBER,
+        scope: 2,
+        ..MCMemberRecord::zeroed()
+    };
+    for &host in hosts {
+        wanted.port_gid = lab.host_gid(host);
+        let new = wanted.mgid == Gid(0);
+        let named: &[u8] = if new { &[1, 2, 6, 7, 12, 13, 15, 16] } else { &[0, 1, 16] };
+        let answer = lab.join(host, ComponentMask::of(named), &wanted);
+        (wanted.mgid, wanted.mlid) = (answer.mgid, answer.mlid);
+    }
+    lab.settle();
+    wanted.mlid
+}
+
+#[test]
+fn the_tree_of_a_group_reaches_its_members_once() {
+    for kind in ["fat-tree 4", "torus 3x3 hosts=1"] {
+        let mut lab = Lab::new(kind, "minhop", |_| true);
+        let members = [0, 2, 5, 7];
+        let mlid = group(&mut lab, &members);
+        let (tree, tracer) = lab.trace_tree(mlid);
+        let tree = tree.expect("a tree");
+        let found: Vec<Guid> = tree.deliveries(tracer.atlas()).into_keys().collect();
+        let mut expected: Vec<Guid> =
+            members[1..].iter().map(|&host| lab.host_gid(host).guid()).collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{kind}");
+        assert!(tree.deliveries(tracer.atlas()).values().all(|&count| count == 1));
+        assert_eq!(tree.doubles().count(), 0);
+        for branch in &tree.branches {
+            let known = matches!(branch.verdict, Verdict::Validated | Verdict::OwnRouteOnly { .. });
+            assert!(known, "{kind} {branch:?}");
+        }
+    }
+}
+
+#[test]
+fn members_that_a_spoilt_tree_misses_or_reaches_twice_are_seen() {
+    let mut lab = Lab::new("torus 3x3 hosts=1", "minhop", |_| true);
+    let mlid = group(&mut lab, &[0, 4, 8]);
+    let (tree, tracer) = lab.trace_tree(mlid);
+    let whole = tree.expect("a tree");
+    let before = whole.deliveries(tracer.atlas());
+    assert_eq!(before.len(), 2);
+    // The first switch sends by all its ports: rings of switches get packets twice.
+    let switch = whole.branches[0].hop.node;
+    let guid = tracer.atlas().node(switch).guid;
+    lab.spoil(move |datagram| {
+        if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
+            datagram.mad.data_mut()[..64].fill(0xff);
+        }
+    });
+    let (tree, _) = lab.trace_tree(mlid);
+    assert!(tree.expect("a tree").doubles().count() > 0, "{guid}");
+    // It sends by none.
+    lab.spoil(move |datagram| {
+        if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
+            datagram.mad.data_mut()[..64].fill(0);
+        }
+    });
+    let (tree, tracer) = lab.trace_tree(mlid);
+    let tree = tree.expect("a tree");
+    assert!(tree.deliveries(tracer.atlas()).is_empty());
+    assert_eq!(tree.branches.len(), 1);
+    assert_eq!(tree.branches[0].end, BranchEnd::Sent(Vec::new()));
+}
+
+#[test]
+fn ways_that_are_too_long_are_not_followed_for_ever() {
+    let mut lab = Lab::new("mesh 70x1 hosts=1", "minhop", |_| true);
+    // The manager itself comes no further than 63 hops.
+    let to = lab.host_lids()[50];
+    assert!(lab.trace_to(to).expect("a way").is_validated());
+    lab.deafen();
+    let names = lab.switch_names();
+    let managed = lab.host_lids().iter().filter(|&&lid| lid != 0).count();
+    for pair in names[50..=managed + 1].windows(2) {
+        let port = lab.port_to(&pair[0], &pair[1]);
+        lab.write_entry(&pair[0], to, port);
+    }
+    let trace = lab.trace_to(to).expect("a trace");
+    assert!(matches!(trace.stop, Stop::TooFar { .. } | Stop::Unlinked { .. }), "{:?}", trace.stop);
+    assert!(trace.hops.len() >= 62, "{}", trace.hops.len());
+}
+
+#[test]
+fn whatever_is_answered_traces_end() {
+    for seed in 0..60 {
+        let mut lab = Lab::new("mesh 2x2 hosts=2", "minhop", |_| true);
+        let mut rng = Rng::new(seed);
+        lab.configure(|config| {
+            config.timing.retries = 1;
+            config.via = if seed % 2 == 0 { Via::DirectedRoutes } else { Via::Administration };
+        });
+        lab.spoil(move |datagram| {
+            for _ in 0..rng.below(4) {
+                // Not the transaction, which would only make it an answer to nobody.
+                let at = 24 + rng.below(232);
+                datagram.mad.0[at] = rng.below(256) as u8;
+            }
+        });
+        let lids = lab.host_lids();
+        let traces = lab.trace(&targets(&pairs(&lids, 60)));
+        assert_eq!(traces.len(), pairs(&lids, 60).len());
+        let _ = lab.trace_tree(0xc000);
+    }
 }
