@@ -230,6 +230,26 @@ impl Atlas {
         }
     }
 
+    /// Returns the LID of a neighbour that a switch sends to directly, by another port than it sends to
+    /// the LID of a launch.
+    pub(crate) fn neighbour(&self, (node, lid): (NodeNumber, u16)) -> Option<u16> {
+        let port_to = |lid| match self.entry(node, lid) {
+            Entry::Port(port) => Some(port),
+            Entry::Needs(_) | Entry::Stop(_) => None,
+        };
+        let taken = port_to(lid);
+        let links = self.node(node).links.iter().filter(|&(&port, _)| Some(port) != taken);
+        links
+            .filter_map(|(&port, link)| match *link {
+                Link::To(next, enters, PortState::ACTIVE) => {
+                    let end = self.end((next, enters)).filter(|end| end.lid != 0)?;
+                    (port_to(end.lid) == Some(port)).then_some(end.lid)
+                }
+                Link::To(..) | Link::Nowhere(_) => None,
+            })
+            .next()
+    }
+
     /// Returns the port by which a switch sends to a LID.
     pub(crate) fn entry(&self, at: NodeNumber, lid: u16) -> Entry {
         let node = self.node(at);

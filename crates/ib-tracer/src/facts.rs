@@ -17,7 +17,7 @@ use ib_wire::mad::sm::{
     LinearForwardingBlock, MulticastForwardingBlock, NodeDescription, NodeInfo, PortInfo,
     PortState, SwitchInfo,
 };
-use ib_wire::mad::{Attribute, AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
+use ib_wire::mad::{Attribute, AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId, smp};
 
 use crate::atlas::{Atlas, End, Link, NodeNumber, TracedNode};
 use crate::tracer::Via;
@@ -56,6 +56,20 @@ pub(crate) enum Part {
     Block,
 }
 
+impl Part {
+    /// Returns what it is called in a sentence.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Node | Self::Record => "what the node is",
+            Self::Port => "the port's LID (which an M_Key can hide, see --mkey)",
+            Self::Description => "the node's description",
+            Self::Switch => "the switch's settings",
+            Self::Near => "the state of the port",
+            Self::Block => "the table",
+        }
+    }
+}
+
 /// A fact that is being asked for.
 #[derive(Debug, Default)]
 struct Asking {
@@ -71,7 +85,12 @@ struct Asking {
     far: u8,
     lid: u16,
     failed: Option<String>,
+    /// How often something was asked again.
+    again: u32,
 }
+
+/// How often what is not answered is asked again where packets get lost.
+const MOST_AGAIN: u32 = 8;
 
 /// The facts that are being asked for.
 #[derive(Debug)]
@@ -79,6 +98,7 @@ pub(crate) struct Facts {
     via: Via,
     own: LinkPort,
     timing: Timing,
+    m_key: u64,
     asking: BTreeMap<Fact, Asking>,
 }
 
@@ -92,8 +112,8 @@ pub(crate) enum Progress {
 }
 
 impl Facts {
-    pub(crate) fn new(via: Via, own: LinkPort, timing: Timing) -> Self {
-        Self { via, own, timing, asking: BTreeMap::new() }
+    pub(crate) const fn new(via: Via, own: LinkPort, timing: Timing, m_key: u64) -> Self {
+        Self { via, own, timing, m_key, asking: BTreeMap::new() }
     }
 
     /// Starts to ask for a fact; nothing when that is done already.
@@ -116,21 +136,28 @@ impl Facts {
     pub(crate) fn handle(
         &mut self,
         (fact, part): (Fact, Part),
-        result: Result<Message, Failure>,
+        (result, lossy): (Result<Message, Failure>, bool),
         atlas: &mut Atlas,
     ) -> Progress {
         let Some(asking) = self.asking.get_mut(&fact) else { return Progress::Done };
         asking.left -= 1;
         let answer = match result {
             Ok(message) if message.status().is_ok() => Ok(*message.mad()),
-            Ok(message) => Err(format!("{part:?} is answered with status {}", message.status())),
-            Err(failure) => Err(failure.to_string()),
+            Ok(message) => {
+                Err(format!("{} is answered with {}", part.name(), said(message.status())))
+            }
+            Err(failure) => Err(format!("{} is not told: {failure}", part.name())),
         };
         let mut more: Vec<Part> = Vec::new();
         match answer {
             Err(why) => match part {
                 // Ways can be walked without these.
                 Part::Description | Part::Switch | Part::Near => {}
+                // Where packets get lost here and there, silence is asked again.
+                _ if lossy && asking.again < MOST_AGAIN => {
+                    asking.again += 1;
+                    more.push(part);
+                }
                 _ => drop(asking.failed.get_or_insert(why)),
             },
             Ok(mad) => more = asking.take(part, &mad, self.via, atlas, fact),
@@ -156,7 +183,11 @@ impl Facts {
                 Via::DirectedRoutes => directed(fact, part, atlas),
                 Via::Administration => asking.record(fact, part, (&self.own, atlas)),
             };
-            (part, request.with_timing(self.timing))
+            let mut request = request.with_timing(self.timing);
+            if request.mad.class().is_smp() {
+                request.mad.set_m_key(self.m_key);
+            }
+            (part, request)
         });
         requests.collect()
     }
@@ -425,6 +456,17 @@ pub(crate) fn ask<R: Attribute>(own: &LinkPort, record: &R, components: &[u8]) -
     mad.set_sa(&SaHeader { component_mask: ComponentMask::of(components), ..mad.sa() });
     let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
     Request::new(remote, mad)
+}
+
+/// Returns a status in words.
+pub(crate) fn said(status: MadStatus) -> String {
+    match status {
+        MadStatus::SA_NO_RECORDS => "no records".to_owned(),
+        MadStatus::SA_REQUEST_INVALID => "that the request is invalid".to_owned(),
+        MadStatus::SA_TOO_MANY_RECORDS => "too many records".to_owned(),
+        MadStatus::SA_INVALID_GID => "that the GID is invalid".to_owned(),
+        status => format!("status {status}"),
+    }
 }
 
 /// Returns the attribute of an answer: the requester has seen that it is what was asked for.

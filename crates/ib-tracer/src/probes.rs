@@ -59,7 +59,7 @@ pub(crate) enum Launched {
     Asking,
     /// It got to the node with this GUID, by this port.
     At(Guid, u8),
-    /// It got lost, while another one to the switch itself did not.
+    /// It got lost, while another one from the same switch to a neighbour did not.
     Lost,
     /// The switch does not pass on what comes over directed routes by LID.
     Unable,
@@ -76,7 +76,13 @@ pub(crate) struct Probes {
     /// The way to each LID, from the own port.
     ways: BTreeMap<u16, Way>,
     launches: BTreeMap<Launch, Launched>,
+    /// How many launches have arrived, and how many switches were not able to.
+    arrived: usize,
+    unable: usize,
 }
+
+/// How many switches have to be found unable, and none able, until no other one is asked to launch.
+const MOST_UNABLE: usize = 2;
 
 /// What comes of an answer.
 #[derive(Debug)]
@@ -95,6 +101,8 @@ impl Probes {
             known: BTreeMap::new(),
             ways: BTreeMap::new(),
             launches: BTreeMap::new(),
+            arrived: 0,
+            unable: 0,
         }
     }
 
@@ -184,7 +192,8 @@ impl Probes {
 
     /// Returns what is known of a launch.
     pub(crate) fn launched(&self, launch: Launch) -> Option<Launched> {
-        self.launches.get(&launch).copied()
+        let is_useless = self.arrived == 0 && self.unable >= MOST_UNABLE;
+        self.launches.get(&launch).copied().or(is_useless.then_some(Launched::Unable))
     }
 
     /// Launches a datagram from a switch to a LID.
@@ -193,25 +202,27 @@ impl Probes {
         self.combined(launch.0, launch.1, atlas)
     }
 
-    /// Takes the end of a launch; when it got lost, one to the switch itself shows whether that is able
-    /// to.
+    /// Takes the end of a launch; when it got lost, one to a neighbour shows whether the switch is able
+    /// to pass on by LID what comes over directed routes.
     pub(crate) fn handle_launch(
         &mut self,
-        (launch, to_itself): (Launch, bool),
+        (launch, to_neighbour): (Launch, bool),
         result: Result<Message, Failure>,
         atlas: &Atlas,
     ) -> Option<Request> {
         let info = result.ok().filter(|message| message.status().is_ok());
         let info = info.and_then(|message| message.mad().attribute::<NodeInfo>());
-        let launched = match (info, to_itself) {
+        let launched = match (info, to_neighbour) {
             (Some(info), false) => Launched::At(info.node_guid, info.local_port),
-            (None, false) => {
-                let own = atlas.end((launch.0, 0)).map_or(0, |end| end.lid);
-                return Some(self.combined(launch.0, own, atlas));
-            }
+            (None, false) => match atlas.neighbour(launch) {
+                Some(lid) => return Some(self.combined(launch.0, lid, atlas)),
+                None => Launched::Unable,
+            },
             (Some(_), true) => Launched::Lost,
             (None, true) => Launched::Unable,
         };
+        self.arrived += usize::from(matches!(launched, Launched::At(..)));
+        self.unable += usize::from(launched == Launched::Unable);
         self.launches.insert(launch, launched);
         None
     }

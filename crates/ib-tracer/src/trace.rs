@@ -110,11 +110,22 @@ pub enum Verdict {
         /// of the traced way came in by it.
         seen: bool,
     },
+    /// What is sent from the own port to the hop's own LID does not come in as the tables say, or its
+    /// answer gets lost; that is not the fault of this link, by which the switch before sends right.
+    OwnRouteAstray,
+    /// Nothing answers at its LID, and packets get lost here and there: that proves nothing.
+    Unanswered,
     /// The switch before sends otherwise than its table says: subnet management that it was to send by
     /// the link of the traced way came in by another port, or got lost.
     Misdirected {
-        /// The port that it came in by; `None` when it got lost.
+        /// The port that it came in by; `None` when it, or the answer to it, got lost: then it may also be
+        /// the node behind that sends back otherwise than its table says.
         actual: Option<u8>,
+    },
+    /// The link is not the one that subnet administration believes.
+    OtherLink {
+        /// What is there, in words about the port before.
+        what: String,
     },
     /// The table of the switch before is not what subnet administration believes.
     OtherTable {
@@ -170,6 +181,7 @@ impl Verdict {
             Self::Mismatch { .. }
                 | Self::Misdirected { .. }
                 | Self::OtherTable { .. }
+                | Self::OtherLink { .. }
                 | Self::Lost
                 | Self::Elsewhere { .. }
                 | Self::Absurd { .. }
@@ -213,7 +225,7 @@ impl Trace {
     #[must_use]
     pub fn is_validated(&self) -> bool {
         let last = self.hops.last().map(|(_, verdict)| verdict);
-        self.is_good() && matches!(last, None | Some(Verdict::Validated | Verdict::Own))
+        self.is_good() && matches!(last, None | Some(Verdict::Validated))
     }
 }
 
@@ -222,7 +234,7 @@ impl Trace {
 #[non_exhaustive]
 pub enum TraceError {
     /// Subnet administration does not know the GID, or does not answer.
-    #[error("no path to GID {gid}: {why}")]
+    #[error("no path: {why}")]
     NoPath {
         /// The GID.
         gid: Gid,

@@ -9,9 +9,9 @@ use ib_mad::{
 use ib_types::{Gid, Instant, Lid, ServiceLevel};
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
-use ib_wire::mad::sm::MulticastForwardingBlock;
+use ib_wire::mad::sm::{MulticastForwardingBlock, PortState};
 
-use crate::atlas::{Atlas, Entry, NodeNumber, Walked, Way};
+use crate::atlas::{Atlas, Entry, Link, NodeNumber, Walked, Way};
 use crate::facts::{self, Fact, Facts, Part};
 use crate::probes::{self, Launch, Launched, Probe, Probes, Question};
 use crate::trace::{Hop, Stop, Target, Trace, TraceError, Verdict};
@@ -41,6 +41,8 @@ pub struct TracerConfig {
     pub sl: ServiceLevel,
     /// Whether requests to agents have a global route header.
     pub grh: bool,
+    /// The M_Key of subnet management that is not for everybody to ask; 0 for none.
+    pub m_key: u64,
     /// How its requests go out.
     pub requester: RequesterConfig,
 }
@@ -53,6 +55,7 @@ impl Default for TracerConfig {
             timing: Timing::default(),
             sl: ServiceLevel::default(),
             grh: false,
+            m_key: 0,
             requester: RequesterConfig::default(),
         }
     }
@@ -87,17 +90,22 @@ pub struct Tracer {
     via: Via,
     agents: bool,
     timing: Timing,
+    /// Whether an answer came only when a request was repeated: then silence proves nothing.
+    lossy: bool,
     requester: Requester,
     asked: BTreeMap<TransactionId, Asked>,
     atlas: Atlas,
     facts: Facts,
+    /// What nodes themselves say, where the ways are those of subnet administration.
+    real: Atlas,
+    real_facts: Facts,
     probes: Probes,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
     /// The traces that something was found out for.
     ready: VecDeque<TraceId>,
     /// The traces that wait for a fact, and for a LID to have been asked.
-    facts_wanted: BTreeMap<Fact, Vec<TraceId>>,
+    facts_wanted: BTreeMap<(Source, Fact), Vec<TraceId>>,
     probes_wanted: BTreeMap<u16, Vec<TraceId>>,
     launches_wanted: BTreeMap<Launch, Vec<TraceId>>,
     events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
@@ -109,9 +117,9 @@ pub struct Tracer {
 /// What a request was for.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    Fact(Fact, Part),
+    Fact(Source, Fact, Part),
     Probe(u16, Question),
-    /// A launch; whether it goes to the switch itself.
+    /// A launch; whether it goes to a neighbour instead, to show that it can.
     Launch(Launch, bool),
     /// The LID behind a GID; whether the way starts there.
     Path(TraceId, bool),
@@ -128,9 +136,20 @@ struct Job {
     started: Option<Instant>,
 }
 
+/// Whom a fact is learned from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    /// Whoever the ways are learned from.
+    Told,
+    /// The nodes themselves.
+    Real,
+}
+
 /// What a trace needs to go on.
 enum Step {
     Fact(Fact),
+    /// The same of the nodes themselves.
+    Real(Fact),
     /// A LID has to be asked first; the way to it from the own port.
     Probe(u16, Box<Way>),
     /// LIDs are being asked.
@@ -149,10 +168,13 @@ impl Tracer {
             via: config.via,
             agents: config.agents,
             timing,
+            lossy: false,
             requester: Requester::new(config.requester),
             asked: BTreeMap::new(),
             atlas: Atlas::default(),
-            facts: Facts::new(config.via, own, timing),
+            real: Atlas::default(),
+            real_facts: Facts::new(Via::DirectedRoutes, own, timing, config.m_key),
+            facts: Facts::new(config.via, own, timing, config.m_key),
             probes: Probes::new(timing, (config.sl, config.grh), own.gid()),
             own,
             jobs: BTreeMap::new(),
@@ -289,12 +311,23 @@ impl Tracer {
         while let Some(completion) = self.requester.poll_event() {
             let Some(asked) = self.asked.remove(&completion.transaction_id) else { continue };
             self.timeouts += u64::from(completion.result.is_err());
+            // Subnet administration may only be slow.
+            let is_told = self.via == Via::Administration
+                && matches!(asked, Asked::Fact(Source::Told, ..))
+                || matches!(asked, Asked::Path(..));
+            self.lossy |= completion.result.is_ok() && completion.attempts > 1 && !is_told;
             match asked {
-                Asked::Fact(fact, part) => {
-                    match self.facts.handle((fact, part), completion.result, &mut self.atlas) {
-                        facts::Progress::Waits(more) => self.send_parts(fact, more),
+                Asked::Fact(source, fact, part) => {
+                    let ended = (completion.result, self.lossy);
+                    let (facts, atlas) = match source {
+                        Source::Told => (&mut self.facts, &mut self.atlas),
+                        Source::Real => (&mut self.real_facts, &mut self.real),
+                    };
+                    match facts.handle((fact, part), ended, atlas) {
+                        facts::Progress::Waits(more) => self.send_parts((source, fact), more),
                         facts::Progress::Done => {
-                            self.ready.extend(self.facts_wanted.remove(&fact).unwrap_or_default());
+                            let waiting = self.facts_wanted.remove(&(source, fact));
+                            self.ready.extend(waiting.unwrap_or_default());
                         }
                     }
                 }
@@ -308,9 +341,13 @@ impl Tracer {
                         }
                     }
                 }
-                Asked::Launch(launch, to_itself) => {
-                    let what = (launch, to_itself);
-                    match self.probes.handle_launch(what, completion.result, &self.atlas) {
+                Asked::Launch(launch, to_neighbour) => {
+                    let what = (launch, to_neighbour);
+                    let view = match self.via {
+                        Via::DirectedRoutes => &self.atlas,
+                        Via::Administration => &self.real,
+                    };
+                    match self.probes.handle_launch(what, completion.result, view) {
                         Some(request) => self.send(Asked::Launch(launch, true), request),
                         None => {
                             let waiting = self.launches_wanted.remove(&launch);
@@ -324,9 +361,27 @@ impl Tracer {
         self.advance(now);
     }
 
-    fn send_parts(&mut self, fact: Fact, parts: Vec<(Part, Request)>) {
+    fn send_parts(&mut self, (source, fact): (Source, Fact), parts: Vec<(Part, Request)>) {
         for (part, request) in parts {
-            self.send(Asked::Fact(fact, part), request);
+            self.send(Asked::Fact(source, fact, part), request);
+        }
+    }
+
+    /// Has a trace wait for a fact.
+    fn want(&mut self, id: TraceId, source: Source, fact: Fact) {
+        self.facts_wanted.entry((source, fact)).or_default().push(id);
+        let parts = match source {
+            Source::Told => self.facts.ask(fact, &self.atlas),
+            Source::Real => self.real_facts.ask(fact, &self.real),
+        };
+        self.send_parts((source, fact), parts);
+    }
+
+    /// Returns what is known from the nodes themselves.
+    const fn view(&self) -> &Atlas {
+        match self.via {
+            Via::DirectedRoutes => &self.atlas,
+            Via::Administration => &self.real,
         }
     }
 
@@ -346,7 +401,9 @@ impl Tracer {
                 let path: PathRecord = message.mad().attribute().expect("it was asked for");
                 Lid::unicast(path.dlid.into()).map(Lid::get).map_err(|error| error.to_string())
             }
-            Ok(message) => Err(format!("subnet administration says {}", message.status())),
+            Ok(message) => {
+                Err(format!("subnet administration says {}", facts::said(message.status())))
+            }
             Err(failure) => Err(failure.to_string()),
         };
         match lid {
@@ -379,11 +436,8 @@ impl Tracer {
                 self.step(id, started, now)
             };
             match step {
-                Step::Fact(fact) => {
-                    self.facts_wanted.entry(fact).or_default().push(id);
-                    let parts = self.facts.ask(fact, &self.atlas);
-                    self.send_parts(fact, parts);
-                }
+                Step::Fact(fact) => self.want(id, Source::Told, fact),
+                Step::Real(fact) => self.want(id, Source::Real, fact),
                 Step::Probe(lid, way) => {
                     if let Some((question, request)) = self.probes.ask(lid, *way, &self.atlas) {
                         self.send(Asked::Probe(lid, question), *request);
@@ -393,7 +447,11 @@ impl Tracer {
                 Step::Launch(launch) => {
                     self.launches_wanted.entry(launch).or_default().push(id);
                     if self.probes.launched(launch).is_none() {
-                        let request = self.probes.launch(launch, &self.atlas);
+                        let view = match self.via {
+                            Via::DirectedRoutes => &self.atlas,
+                            Via::Administration => &self.real,
+                        };
+                        let request = self.probes.launch(launch, view);
                         self.send(Asked::Launch(launch, false), request);
                     }
                 }
@@ -424,7 +482,7 @@ impl Tracer {
             }
             // Each branch is looked at as a hop of a way that goes on.
             let way = Way { hops: vec![branch.hop], stop: Stop::NoEntry { at: branch.hop.node } };
-            let (hops, _) = self.judge(own, None, way)?;
+            let (hops, _) = self.judge(own, (None, None), way)?;
             let verdict = hops.into_iter().next().map_or(Verdict::NotAsked, |(_, verdict)| verdict);
             Ok(Branch { verdict, ..branch })
         });
@@ -459,7 +517,8 @@ impl Tracer {
             Walked::Needs(fact) => return Step::Fact(fact),
             Walked::Ended(way) => way,
         };
-        let (hops, stop) = match self.judge(own, Some(lid), way) {
+        let whole = (start == own).then_some(lid);
+        let (hops, stop) = match self.judge(own, (Some(lid), whole), way) {
             Ok(judged) => judged,
             Err(step) => return step,
         };
@@ -472,7 +531,7 @@ impl Tracer {
     fn judge(
         &self,
         own: (NodeNumber, u8),
-        lid: Option<u16>,
+        (lid, whole): (Option<u16>, Option<u16>),
         way: Way,
     ) -> Result<(Vec<(Hop, Verdict)>, Stop), Step> {
         let mut hops = Vec::with_capacity(way.hops.len());
@@ -499,48 +558,159 @@ impl Tracer {
         if let Some(lid) = waits {
             return Err(Step::Waits(lid));
         }
-        for (hop, verdict) in &mut hops {
-            self.look_closer(hop, verdict, lid)?;
+        let last = hops.len().wrapping_sub(1);
+        for (place, (hop, verdict)) in hops.iter_mut().enumerate() {
+            // What is sent from here to the end of a way that starts here has taken the way itself.
+            let is_whole = place == last && whole.is_some() && way.stop == Stop::Arrived;
+            self.look_closer(hop, verdict, (lid, is_whole))?;
+            if self.lossy && *verdict == Verdict::Lost {
+                *verdict = Verdict::Unanswered;
+            }
         }
         Ok((hops, way.stop))
     }
 
-    /// Looks at a hop from the switch before.
-    fn look_closer(&self, hop: &Hop, verdict: &mut Verdict, lid: Option<u16>) -> Result<(), Step> {
-        let atlas = &self.atlas;
-        if !self.agents || !atlas.node(hop.from).kind.is_switch() {
+    /// Looks at a hop from the switch before: whatever became of what was sent from here to the hop's
+    /// own LID, it tells of this link only what the switch before does.
+    fn look_closer(
+        &self,
+        hop: &Hop,
+        verdict: &mut Verdict,
+        (lid, is_whole): (Option<u16>, bool),
+    ) -> Result<(), Step> {
+        if !self.agents {
             return Ok(());
         }
+        let is_switch = self.atlas.node(hop.from).kind.is_switch();
+        let mut real = *hop;
         if self.via == Via::Administration {
-            let Some(lid) = lid else { return Ok(()) };
-            let holds = atlas.held(hop.from, lid).map_err(Step::Fact)?;
-            if let Some(holds) = holds.filter(|&holds| holds != hop.out) {
-                *verdict = Verdict::OtherTable { holds };
+            if let Some(lid) = lid.filter(|_| is_switch) {
+                let holds = self.atlas.held(hop.from, lid).map_err(Step::Fact)?;
+                if let Some(holds) = holds.filter(|&holds| holds != hop.out) {
+                    *verdict = Verdict::OtherTable { holds };
+                    return Ok(());
+                }
             }
+            match self.compare_link(hop)? {
+                Compared::Same(same) => real = same,
+                Compared::Other(what) => {
+                    *verdict = Verdict::OtherLink { what };
+                    return Ok(());
+                }
+                Compared::Unknown => return Ok(()),
+            }
+        }
+        let (hop, atlas) = (&real, self.view());
+        let is_bad = verdict.is_bad();
+        if matches!(verdict, Verdict::Validated | Verdict::NotAsked) {
             return Ok(());
         }
-        let Verdict::OwnRouteOnly { seen, .. } = verdict else { return Ok(()) };
-        let Some(end) = atlas.end((hop.node, hop.enters)) else { return Ok(()) };
-        // It has to be the same link that the switch before sends by to the hop's own LID.
-        match atlas.entry(hop.from, end.lid) {
-            Entry::Needs(fact) => return Err(Step::Fact(fact)),
-            Entry::Port(port) if port == hop.out => {}
-            Entry::Port(_) | Entry::Stop(_) => return Ok(()),
-        }
-        let launch = (hop.from, end.lid);
-        let guid = atlas.node(hop.node).guid;
-        match self.probes.launched(launch) {
-            None | Some(Launched::Asking) => return Err(Step::Launch(launch)),
-            Some(Launched::At(at, port)) if (at, port) == (guid, hop.enters) => *seen = true,
-            Some(Launched::At(at, _)) if at != guid => *verdict = Verdict::Elsewhere { guid: at },
-            Some(Launched::At(_, port)) => {
-                *verdict = Verdict::Misdirected { actual: Some(port) };
+        let launched = match self.launch_of(hop, lid).filter(|_| is_switch) {
+            None => None,
+            Some(Err(fact)) if self.via == Via::Administration => return Err(Step::Real(fact)),
+            Some(Err(fact)) => return Err(Step::Fact(fact)),
+            Some(Ok((launch, node, port))) => match self.probes.launched(launch) {
+                None | Some(Launched::Asking) => return Err(Step::Launch(launch)),
+                Some(launched) => Some((launched, atlas.node(node).guid, port)),
+            },
+        };
+        let astray = || if is_whole { verdict.clone() } else { Verdict::OwnRouteAstray };
+        *verdict = match launched {
+            Some((Launched::At(at, port), guid, enters)) if (at, port) == (guid, enters) => {
+                match &*verdict {
+                    Verdict::OwnRouteOnly { enters, .. } => {
+                        Verdict::OwnRouteOnly { enters: *enters, seen: true }
+                    }
+                    verdict if !is_bad => verdict.clone(),
+                    _ => astray(),
+                }
             }
-            Some(Launched::Lost) => *verdict = Verdict::Misdirected { actual: None },
-            Some(Launched::Unable) => {}
-        }
+            Some((Launched::At(at, _), guid, _)) if at != guid => Verdict::Elsewhere { guid: at },
+            Some((Launched::At(_, port), ..)) => Verdict::Misdirected { actual: Some(port) },
+            Some((Launched::Lost, ..)) if self.lossy => Verdict::Unanswered,
+            Some((Launched::Lost, ..)) => Verdict::Misdirected { actual: None },
+            Some((Launched::Unable | Launched::Asking, ..)) | None => match &*verdict {
+                // An adapter has no choice, and its cable was followed.
+                Verdict::Lost | Verdict::Elsewhere { .. } if !is_whole => Verdict::OwnRouteAstray,
+                Verdict::Mismatch { same_link: false, .. } if !is_whole => Verdict::OwnRouteAstray,
+                verdict => verdict.clone(),
+            },
+        };
         Ok(())
     }
+
+    /// Compares a link that subnet administration has told with the one that is there.
+    fn compare_link(&self, hop: &Hop) -> Result<Compared, Step> {
+        let (told, real) = (&self.atlas, &self.real);
+        let Some(own) = real.own() else {
+            return match real.lacking.contains_key(&Fact::Own) {
+                true => Ok(Compared::Unknown),
+                false => Err(Step::Real(Fact::Own)),
+            };
+        };
+        let place = (hop.from, if told.node(hop.from).kind.is_switch() { 0 } else { hop.out });
+        let Some(end) = told.end(place) else { return Ok(Compared::Unknown) };
+        // The way to the near end, by what is there.
+        let way = match real.walk(own, end.lid) {
+            Walked::Needs(fact) => return Err(Step::Real(fact)),
+            Walked::Ended(way) => way,
+        };
+        let (node, _) = start_of(own, &way);
+        if way.stop != Stop::Arrived || real.node(node).guid != told.node(hop.from).guid {
+            return Ok(Compared::Unknown);
+        }
+        Ok(match real.node(node).links.get(&hop.out) {
+            None => return Err(Step::Real(Fact::Link { node, port: hop.out })),
+            Some(Link::Nowhere(why)) => Compared::Other(format!("nobody answers behind it: {why}")),
+            Some(&Link::To(next, enters, state)) => {
+                let there = (real.node(next).guid, enters);
+                if there != (told.node(hop.node).guid, hop.enters) {
+                    Compared::Other(format!("it leads to port {enters} of {}", real.name(next)))
+                } else if state != PortState::ACTIVE {
+                    Compared::Other(format!("it is in state {state}"))
+                } else {
+                    Compared::Same(Hop { from: node, out: hop.out, node: next, enters })
+                }
+            }
+        })
+    }
+
+    /// Returns a launch that goes over the link of a hop, and where it has to arrive: at the hop itself
+    /// where the switch before sends to its own LID over that link, else at the end of the way.
+    fn launch_of(
+        &self,
+        hop: &Hop,
+        lid: Option<u16>,
+    ) -> Option<Result<(Launch, NodeNumber, u8), Fact>> {
+        let atlas = self.view();
+        let end = atlas.end((hop.node, hop.enters))?;
+        match atlas.entry(hop.from, end.lid) {
+            Entry::Needs(fact) => return Some(Err(fact)),
+            Entry::Port(port) if port == hop.out => {
+                return Some(Ok(((hop.from, end.lid), hop.node, hop.enters)));
+            }
+            Entry::Port(_) | Entry::Stop(_) => {}
+        }
+        let lid = lid?;
+        match atlas.walk((hop.from, 0), lid) {
+            Walked::Needs(fact) => Some(Err(fact)),
+            Walked::Ended(way) if way.stop == Stop::Arrived => {
+                let last = way.hops.last()?;
+                Some(Ok(((hop.from, lid), last.node, last.enters)))
+            }
+            Walked::Ended(_) => None,
+        }
+    }
+}
+
+/// What is there, beside what was told.
+enum Compared {
+    /// The same link.
+    Same(Hop),
+    /// Something else, in words.
+    Other(String),
+    /// Its near end is not reached.
+    Unknown,
 }
 
 /// Returns the port that a way leads to.

@@ -31,7 +31,7 @@ impl FromStr for EndArg {
         if text.contains(':') {
             return text.parse().map(Self::Gid).map_err(|error| format!("{error}: {expected}"));
         }
-        if text.len() == 18 && text.starts_with("0x") {
+        if text.len() == 18 && text.starts_with("0x") || text.len() == 16 {
             return text.parse().map(Self::Guid).map_err(|error| format!("{error}: {expected}"));
         }
         let lid = number(text).filter(|lid| (1..=0xbfff).contains(lid));
@@ -72,11 +72,11 @@ pub struct TracerArgs {
     pub station: StationArgs,
     /// A fabric that is simulated inside this process, in virtual time, with a subnet manager at its
     /// first host and agents on all nodes.
-    #[arg(long, value_name = "FABRIC", group = "station")]
+    #[arg(long, value_name = "FABRIC", group = "station", conflicts_with = "port")]
     pub sim: Option<PathBuf>,
     /// The engines that route the fabric of --sim.
-    #[arg(short = 'R', long, value_name = "LIST", default_value = "minhop", requires = "sim")]
-    pub engine: EngineList,
+    #[arg(short = 'R', long, value_name = "LIST", requires = "sim")]
+    pub engine: Option<EngineList>,
     /// Commands for the fabric of --sim, a line each, that are run when it is up: what the console of
     /// `ibfabric sim` takes.
     #[arg(long, value_name = "FILE", requires = "sim")]
@@ -112,14 +112,14 @@ pub struct TracerArgs {
     #[arg(long, value_name = "LID", conflicts_with_all = ["from", "reverse"],
         value_parser = in_range(0xc000, 0xfffe))]
     pub mlid: Option<u64>,
-    /// The key by which subnet administration tells members.
-    #[arg(long, value_name = "KEY", default_value_t = 1, requires = "mgid")]
-    pub smkey: u64,
+    /// The key by which subnet administration tells members; 1 without it.
+    #[arg(long, value_name = "KEY", requires = "mgid")]
+    pub smkey: Option<u64>,
     /// Where the way starts: a LID, a GID or a port GUID; the own port without it.
     #[arg(long, value_name = "END")]
     pub from: Option<EndArg>,
     /// Traces the way back as well.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["pairs", "all_pairs"])]
     pub reverse: bool,
     /// Where the tables and links are learned from.
     #[arg(long, value_enum, default_value = "direct")]
@@ -133,6 +133,9 @@ pub struct TracerArgs {
     /// Sends requests to agents with a global route header.
     #[arg(long)]
     pub grh: bool,
+    /// The M_Key of nodes that do not answer subnet management without one.
+    #[arg(short = 'y', long, value_name = "KEY", default_value = "0", value_parser = in_range(0, u64::MAX))]
+    pub mkey: u64,
     /// How many requests are under way at a time.
     #[arg(long, value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u16).range(1..=4096))]

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
         Some(path) => {
             let fabric = input::fabric_file(path)?;
             let node = args.station.node.as_deref();
-            let mut link = Managed::start(&fabric, node, &args.engine)?;
+            let mut link = Managed::start(&fabric, node, &args.engine.clone().unwrap_or_default())?;
             if let Some(path) = &args.commands {
                 let text = String::from_utf8_lossy(&input::bytes(path)?).into_owned();
                 link.run(&path.display().to_string(), &text, args.deaf_manager)?;
@@ -85,6 +85,7 @@ fn trace(
         timing: timing(args),
         sl: args.sl,
         grh: args.grh,
+        m_key: args.mkey,
         requester: RequesterConfig {
             window: args.window.into(),
             first: std::process::id() << 12 | 1,
@@ -97,9 +98,9 @@ fn trace(
     }
     let asked = pairs(args, link, &own)?;
     let is_single = args.lid.is_some() || args.dgid.is_some();
-    let mut report = Report::new(args, Names(names), asked.len(), is_single);
+    let mut report = Report::new(args, Names(names), is_single);
     let started = WallClock::now();
-    let mut run = Run { link, asked: asked.into_iter(), order: BTreeMap::new() };
+    let mut run = Run { link, asked, order: BTreeMap::new() };
     run.all(&mut tracer, |pair, result, tracer| report.take(pair, &result, tracer, out))?;
     let elapsed = started.elapsed();
     report.finish(&tracer, elapsed, out)?;
@@ -109,7 +110,7 @@ fn trace(
 /// Ways to be traced, and the link that it is done over.
 struct Run<'l> {
     link: &'l mut dyn MadLink,
-    asked: std::vec::IntoIter<Pair>,
+    asked: Box<dyn Iterator<Item = Pair>>,
     /// The pairs under way, and their results until it is their turn to be told.
     order: BTreeMap<TraceId, (Pair, Option<Result<Trace, TraceError>>)>,
 }
@@ -143,11 +144,11 @@ impl Run<'_> {
                 tell(pair, result.expect("just seen"), tracer)?;
                 told = true;
             }
-            if self.order.is_empty() && self.asked.len() == 0 {
-                return Ok(());
-            }
             if told {
                 continue;
+            }
+            if self.order.is_empty() {
+                return Ok(());
             }
             listen(self.link, tracer)?;
         }

@@ -100,7 +100,7 @@ fn find(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Gro
     let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
     mad.set_attribute(&MCMemberRecord { mgid, ..MCMemberRecord::zeroed() });
     let component_mask = ComponentMask::of(&[0]);
-    mad.set_sa(&SaHeader { component_mask, sm_key: args.smkey, ..mad.sa() });
+    mad.set_sa(&SaHeader { component_mask, sm_key: args.smkey.unwrap_or(1), ..mad.sa() });
     let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
     let request = Request::new(remote, mad).with_timing(timing(args));
     let config = RequesterConfig { tag: 2, ..RequesterConfig::default() };

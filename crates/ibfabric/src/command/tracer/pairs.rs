@@ -22,15 +22,18 @@ pub(super) fn pairs(
     args: &TracerArgs,
     link: &mut dyn MadLink,
     own: &LinkPort,
-) -> Result<Vec<Pair>, Failure> {
+) -> Result<Box<dyn Iterator<Item = Pair>>, Failure> {
     if let Some(path) = &args.pairs {
-        return read(path, own);
+        return Ok(Box::new(read(path, own)?.into_iter()));
     }
     if args.all_pairs {
         let lids = hosts(args, link, own)?;
-        let pairs = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
+        // All of them at once would take too much memory on large fabrics.
+        let count = lids.len();
+        let pairs =
+            (0..count * count).map(move |number| (lids[number / count], lids[number % count]));
         let pairs = pairs.filter(|(from, to)| from != to);
-        return Ok(pairs.map(|(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect());
+        return Ok(Box::new(pairs.map(|(from, to)| (Some(Target::Lid(from)), Target::Lid(to)))));
     }
     let from = args.from.map(|end| target(end, own));
     let to = match (args.lid, args.dgid) {
@@ -44,7 +47,7 @@ pub(super) fn pairs(
     if args.reverse {
         pairs.push((Some(to), from.unwrap_or(Target::Lid(own.lid))));
     }
-    Ok(pairs)
+    Ok(Box::new(pairs.into_iter()))
 }
 
 fn target(end: EndArg, own: &LinkPort) -> Target {

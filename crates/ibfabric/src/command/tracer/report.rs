@@ -105,8 +105,8 @@ struct HopReport {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(args: &'a TracerArgs, names: Names, pairs: usize, is_single: bool) -> Self {
-        let tally = Tally { pairs, ..Tally::default() };
+    pub(super) fn new(args: &'a TracerArgs, names: Names, is_single: bool) -> Self {
+        let tally = Tally::default();
         Self { args, names, is_single, tally, traces: Vec::new() }
     }
 
@@ -196,6 +196,7 @@ impl<'a> Report<'a> {
     }
 
     fn count(&mut self, result: &Result<Trace, TraceError>) {
+        self.tally.pairs += 1;
         let Ok(trace) = result else {
             self.tally.bad += 1;
             return;
@@ -207,7 +208,7 @@ impl<'a> Report<'a> {
         for (_, verdict) in &trace.hops {
             let count = match verdict {
                 Verdict::Validated => &mut hops.validated,
-                Verdict::OwnRouteOnly { .. } => &mut hops.own_route_only,
+                Verdict::OwnRouteOnly { .. } | Verdict::OwnRouteAstray => &mut hops.own_route_only,
                 Verdict::NoAgent | Verdict::CannotTell | Verdict::Silent => &mut hops.no_agent,
                 verdict if verdict.is_bad() => &mut hops.bad,
                 _ => &mut hops.other,
@@ -260,10 +261,11 @@ impl<'a> Report<'a> {
         let count = |wanted: fn(&Verdict) -> bool| {
             trace.hops.iter().filter(|(_, verdict)| wanted(verdict)).count()
         };
-        let validated = count(|it| matches!(it, Verdict::Validated | Verdict::Own));
-        let own = count(|it| matches!(it, Verdict::OwnRouteOnly { .. }));
+        let validated = count(|it| matches!(it, Verdict::Validated));
+        let own = count(|it| matches!(it, Verdict::OwnRouteOnly { .. } | Verdict::OwnRouteAstray));
+        let here = count(|it| matches!(it, Verdict::Own));
         let without = count(|it| matches!(it, Verdict::NoAgent));
-        let unknown = trace.hops.len() - validated - own - without;
+        let unknown = trace.hops.len() - validated - own - without - here;
         if validated == trace.hops.len() {
             return "path validated".to_owned();
         }
@@ -272,6 +274,7 @@ impl<'a> Report<'a> {
             (validated, "validated"),
             (own, "own route only"),
             (without, "without agent"),
+            (here, "the own port"),
             (unknown, "not told"),
         ] {
             if count > 0 {
@@ -343,6 +346,10 @@ impl<'a> Report<'a> {
                 hop.out, end.guid, hop.enters,
             )?;
             last_place = (hop.node, hop.enters);
+        }
+        if let Some((hop, verdict)) = trace.first_bad() {
+            let node = self.names.full(atlas, hop.node);
+            crate::failure::say!("{node}: {}", detail(hop, verdict));
         }
         if trace.stop == Stop::Arrived {
             let node = atlas.node(last_place.0);
@@ -446,6 +453,9 @@ pub(super) const fn word(verdict: &Verdict) -> &'static str {
         Verdict::Refused { .. } => "refused",
         Verdict::Own => "own",
         Verdict::NotAsked => "not_asked",
+        Verdict::OwnRouteAstray => "own_route_astray",
+        Verdict::OtherLink { .. } => "other_link",
+        Verdict::Unanswered => "unanswered",
     }
 }
 
@@ -466,12 +476,17 @@ pub(super) fn detail(hop: &Hop, verdict: &Verdict) -> String {
             hop.enters
         ),
         Verdict::Misdirected { actual: None } => format!(
-            "what the switch before is to send by port {} is lost, expected to come in by port {}",
+            "what goes to and fro over this cable is lost: the switch before does not send by port {}, or \
+             this node does not send back by port {}",
             hop.out, hop.enters
         ),
         Verdict::OtherTable { holds } => format!(
             "the table of the switch before holds port {holds}, expected port {} as subnet \
              administration has it",
+            hop.out
+        ),
+        Verdict::OtherLink { what } => format!(
+            "subnet administration has it behind port {} of the node before, and {what}",
             hop.out
         ),
         Verdict::Lost => format!(
@@ -491,5 +506,13 @@ pub(super) fn detail(hop: &Hop, verdict: &Verdict) -> String {
         }
         Verdict::Own => "the own port".to_owned(),
         Verdict::NotAsked => "not asked".to_owned(),
+        Verdict::OwnRouteAstray => {
+            "own route only: what is sent from here to its own LID, or the answer, \
+             goes astray elsewhere; what is sent by this link comes in right"
+                .to_owned()
+        }
+        Verdict::Unanswered => {
+            "no answer, where packets get lost here and there: not validated".to_owned()
+        }
     }
 }
