@@ -410,20 +410,6 @@ fn only_ways_over_a_lying_port_are_accused() {
                     let Ok(trace) = trace else { continue };
                     let what = format!("{kind} {via:?} {name} {port}->{other} {from} to {to}");
                     let Some((hop, verdict)) = trace.first_bad() else {
-                        if uses {
-                            println!(
-                                "MISSED {what} {:?}",
-                                trace
-                                    .hops
-                                    .iter()
-                                    .map(|(h, v)| (
-                                        tracer.atlas().node(h.from).description.clone(),
-                                        h.out,
-                                        v.clone()
-                                    ))
-                                    .collect::<Vec<_>>()
-                            );
-                        }
                         missed += usize::from(uses);
                         continue;
                     };
