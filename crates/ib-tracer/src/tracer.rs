@@ -559,10 +559,12 @@ impl Tracer {
             return Err(Step::Waits(lid));
         }
         let last = hops.len().wrapping_sub(1);
+        let mut before = None;
         for (place, (hop, verdict)) in hops.iter_mut().enumerate() {
             // What is sent from here to the end of a way that starts here has taken the way itself.
             let is_whole = place == last && whole.is_some() && way.stop == Stop::Arrived;
-            self.look_closer(hop, verdict, (lid, is_whole))?;
+            self.look_closer(hop, verdict, (lid, is_whole), before)?;
+            before = self.atlas.node(hop.from).kind.is_switch().then_some(hop.from);
             if self.lossy && *verdict == Verdict::Lost {
                 *verdict = Verdict::Unanswered;
             }
@@ -577,6 +579,7 @@ impl Tracer {
         hop: &Hop,
         verdict: &mut Verdict,
         (lid, is_whole): (Option<u16>, bool),
+        before: Option<NodeNumber>,
     ) -> Result<(), Step> {
         if !self.agents {
             return Ok(());
@@ -614,7 +617,6 @@ impl Tracer {
                 Some(launched) => Some((launched, atlas.node(node).guid, port)),
             },
         };
-        let astray = || if is_whole { verdict.clone() } else { Verdict::OwnRouteAstray };
         *verdict = match launched {
             Some((Launched::At(at, port), guid, enters)) if (at, port) == (guid, enters) => {
                 match &*verdict {
@@ -622,12 +624,18 @@ impl Tracer {
                         Verdict::OwnRouteOnly { enters: *enters, seen: true }
                     }
                     verdict if !is_bad => verdict.clone(),
-                    _ => astray(),
+                    _ => Verdict::OwnRouteAstray,
                 }
             }
             Some((Launched::At(at, _), guid, _)) if at != guid => Verdict::Elsewhere { guid: at },
             Some((Launched::At(_, port), ..)) => Verdict::Misdirected { actual: Some(port) },
             Some((Launched::Lost, ..)) if self.lossy => Verdict::Unanswered,
+            Some((Launched::Lost, ..)) if self.is_cleared(hop, before)? => Verdict::OwnRouteAstray,
+            Some((Launched::Lost, node, _))
+                if node != atlas.node(hop.node).guid && !self.is_lost_here(hop, lid)? =>
+            {
+                Verdict::OwnRouteAstray
+            }
             Some((Launched::Lost, ..)) => Verdict::Misdirected { actual: None },
             Some((Launched::Unable | Launched::Asking, ..)) | None => match &*verdict {
                 // An adapter has no choice, and its cable was followed.
@@ -637,6 +645,42 @@ impl Tracer {
             },
         };
         Ok(())
+    }
+
+    /// Returns whether a launch from the switch before the switch before shows that a link carries what it
+    /// should: the answer comes back another way than that of a launch from nearer by.
+    fn is_cleared(&self, hop: &Hop, before: Option<NodeNumber>) -> Result<bool, Step> {
+        let Some(before) = before.filter(|_| self.via == Via::DirectedRoutes) else {
+            return Ok(false);
+        };
+        let Some(end) = self.atlas.end((hop.node, hop.enters)) else { return Ok(false) };
+        let way = match self.atlas.walk((before, 0), end.lid) {
+            Walked::Needs(fact) => return Err(Step::Fact(fact)),
+            Walked::Ended(way) => way,
+        };
+        if way.stop != Stop::Arrived || way.hops.last() != Some(hop) {
+            return Ok(false);
+        }
+        let launch = (before, end.lid);
+        match self.probes.launched(launch) {
+            None | Some(Launched::Asking) => Err(Step::Launch(launch)),
+            Some(Launched::At(guid, port)) => {
+                Ok((guid, port) == (self.atlas.node(hop.node).guid, hop.enters))
+            }
+            Some(Launched::Lost | Launched::Unable) => Ok(false),
+        }
+    }
+
+    /// Returns whether what is launched behind a link arrives at the end of a way: then what was launched
+    /// before it, and did not arrive, is lost on the link.
+    fn is_lost_here(&self, hop: &Hop, lid: Option<u16>) -> Result<bool, Step> {
+        let Some(lid) = lid.filter(|_| self.view().node(hop.node).kind.is_switch()) else {
+            return Ok(false);
+        };
+        match self.probes.launched((hop.node, lid)) {
+            None | Some(Launched::Asking) => Err(Step::Launch((hop.node, lid))),
+            Some(launched) => Ok(matches!(launched, Launched::At(..))),
+        }
     }
 
     /// Compares a link that subnet administration has told with the one that is there.
