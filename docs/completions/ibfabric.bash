@@ -1527,7 +1527,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__tracer)
-            opts="-I -p -R -r -t -l -g -v -h --umad --device --port --ibsim --attach --node --sim --engine --commands --deaf-manager --retries --timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --sl --grh --window --node-name-map --verbose --ports --format --help"
+            opts="-I -p -R -r -t -l -g -y -v -h --umad --device --port --ibsim --attach --node --sim --engine --commands --deaf-manager --retries --timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --sl --grh --mkey --window --node-name-map --verbose --ports --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1638,6 +1638,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --sl)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mkey)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -y)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

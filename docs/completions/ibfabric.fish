@@ -222,11 +222,12 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s g -l dgid -
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l pairs -d 'Traces the ways of a file: lines of two LIDs, GIDs or port GUIDs, the start first' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mgid -d 'Traces the tree of a multicast group from the own port, by its GID: subnet administration tells its LID and its members. Members that are not reached, or twice, are reported' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mlid -d 'Traces the tree of a multicast LID; nobody has to tell the members' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d 'The key by which subnet administration tells members' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d 'The key by which subnet administration tells members; 1 without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l from -d 'Where the way starts: a LID, a GID or a port GUID; the own port without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l via -d 'Where the tables and links are learned from' -r -f -a "direct\t'From the nodes, over directed routes'
 sa\t'From subnet administration: records of links, ports and tables. So the fabric is compared with what its manager believes'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sl -d 'The service level of requests to agents' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s y -l mkey -d 'The M_Key of nodes that do not answer subnet management without one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l window -d 'How many requests are under way at a time' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l ports -d 'Which ports are shown with -v: those that the way enters by, or also those it leaves by' -r -f -a "in\t'Those that the way enters nodes by'
