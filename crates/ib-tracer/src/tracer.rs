@@ -639,8 +639,13 @@ impl Tracer {
             Some((Launched::Lost, ..)) => Verdict::Misdirected { actual: None },
             Some((Launched::Unable | Launched::Asking, ..)) | None => match &*verdict {
                 // An adapter has no choice, and its cable was followed.
-                Verdict::Lost | Verdict::Elsewhere { .. } if !is_whole => Verdict::OwnRouteAstray,
-                Verdict::Mismatch { same_link: false, .. } if !is_whole => Verdict::OwnRouteAstray,
+                Verdict::Lost
+                | Verdict::Elsewhere { .. }
+                | Verdict::Mismatch { same_link: false, .. }
+                    if !is_whole =>
+                {
+                    Verdict::OwnRouteAstray
+                }
                 verdict => verdict.clone(),
             },
         };
