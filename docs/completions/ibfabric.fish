@@ -31,6 +31,8 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "route" -d 'Comput
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "check" -d 'Checks anybody\'s forwarding tables'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sm" -d 'Manages a subnet'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l speed -d 'The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR' -r
@@ -103,6 +105,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l socket -d 'The name of the sockets: what clients find in `IBSIM_SOCKNAME`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. Its console is that of `sim ctl --port N`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Has a subnet manager at the first host, which keeps the subnet up with these engines, or with minhop; READY comes when it is up. `sm ctl --socket NAME-sm` asks it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l agents -d 'Has agents for ibtracer and ibping on these nodes, names with commas between them; on all nodes without names' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l seed -d 'The seed of everything random' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'Commands and the moments at which they are run: lines of `at TIME COMMAND`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l random-faults -d 'Makes so many random faults within the time of --random-time, and mends them at its end' -r
@@ -204,11 +207,55 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_su
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "gen" -d 'Writes a fabric file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "sm" -d 'Manages a subnet'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s I -l device -l umad -d 'The adapter, such as `mthca0` or `mlx5_0`; the first that has a link without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s p -l port -d 'The port of the adapter' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l ibsim -d 'A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name the one that the environment names, as Debian\'s libumad2sim does it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l attach -d 'The same, always with a name' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node -d 'The node of the simulated fabric to speak through; its first without it, or `SIM_HOST`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sim -d 'A fabric that is simulated inside this process, in virtual time, with a subnet manager at its first host and agents on all nodes' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s R -l engine -d 'The engines that route the fabric of --sim' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l commands -d 'Commands for the fabric of --sim, a line each, that are run when it is up: what the console of `ibfabric sim` takes' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s r -l retries -d 'How often a request is repeated' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s t -l timeout -d 'How long an answer is awaited, in milliseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s l -l lid -d 'The LID to trace the way to' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s g -l dgid -d 'The GID to trace the way to: subnet administration tells its LID' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l pairs -d 'Traces the ways of a file: lines of two LIDs, GIDs or port GUIDs, the start first' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mgid -d 'Traces the tree of a multicast group from the own port, by its GID: subnet administration tells its LID and its members. Members that are not reached, or twice, are reported' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l mlid -d 'Traces the tree of a multicast LID; nobody has to tell the members' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d 'The key by which subnet administration tells members; 1 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l from -d 'Where the way starts: a LID, a GID or a port GUID; the own port without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l via -d 'Where the tables and links are learned from' -r -f -a "direct\t'From the nodes, over directed routes'
+sa\t'From subnet administration: records of links, ports and tables. So the fabric is compared with what its manager believes'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sl -d 'The service level of requests to agents' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s y -l mkey -d 'The M_Key of nodes that do not answer subnet management without one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l window -d 'How many requests are under way at a time' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l node-name-map -d 'Names for node GUIDs, in place of the nodes\' own descriptions' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l ports -d 'Which ports are shown with -v: those that the way enters by, or also those it leaves by' -r -f -a "in\t'Those that the way enters nodes by'
+both\t'Also those that it leaves nodes by'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'
+ibtracert\t'The lines of ibtracert, of every way'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l deaf-manager -d 'Does not let the subnet manager of --sim hear of what --commands does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l all-pairs -d 'Traces the ways between all hosts that subnet administration knows'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l reverse -d 'Traces the way back as well'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Asks no agents: shows the ways by the tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l grh -d 'Sends requests to agents with a global route header'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s v -l verbose -d 'Shows the whole way, with what is known of each hop'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s I -l device -l umad -d 'The adapter, such as `mthca0` or `mlx5_0`; the first that has a link without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s p -l port -d 'The port of the adapter' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l ibsim -d 'A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name the one that the environment names, as Debian\'s libumad2sim does it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l attach -d 'The same, always with a name' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l node -d 'The node of the simulated fabric to speak through; its first without it, or `SIM_HOST`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l host-name -d 'What ibping is told; the name of the machine without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "sm" -d 'Manages a subnet'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sm" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'

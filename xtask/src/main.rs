@@ -26,6 +26,7 @@ mod docs;
 mod links;
 mod paths;
 mod sm;
+mod tracer;
 mod tshark;
 
 use std::path::PathBuf;
@@ -86,6 +87,8 @@ enum Peer {
     /// Runs ibfabric's subnet manager on ibsim and on `ibfabric sim`: what real clients find, what
     /// they are answered, and how it passes the subnet to a real OpenSM and takes it.
     Sm(sm::Args),
+    /// Runs our tracer and its agents on ibsim and on `ibfabric sim`, beside `ibtracert` and `ibping`.
+    Tracer(tracer::Args),
 }
 
 #[derive(Subcommand)]
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::IbsimClients(args) } => clients::run(&args),
         Chore::Conformance { peer: Peer::Links } => links::run(),
         Chore::Conformance { peer: Peer::Sm(args) } => sm::run(&args),
+        Chore::Conformance { peer: Peer::Tracer(args) } => tracer::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),

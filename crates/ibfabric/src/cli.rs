@@ -11,6 +11,7 @@ use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 pub(crate) mod opensm;
 pub mod sim;
 pub mod sm;
+pub mod tracer;
 
 use crate::input::number;
 use crate::output::Format;
@@ -105,6 +106,11 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ("Pull a cable:", "ibfabric sim ctl --socket lab unlink '\"leaf-1\"[3]'"),
             ("What was refused, lost and answered:", "ibfabric sim ctl stats --format json"),
         ],
+        "tracer" => &[
+            ("Is the way to LID 9 the one that the tables say?", "ibfabric tracer -l 9 -v"),
+            ("All ways through a simulated tree:", "ibfabric tracer --sim tree.net --all-pairs"),
+        ],
+        "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }
 }
@@ -162,6 +168,15 @@ pub enum Command {
     /// Manages a subnet.
     #[command(after_long_help = examples_text("sm"))]
     Sm(Box<sm::SmArgs>),
+    /// Validates the ways that packets take, hop by hop.
+    ///
+    /// Exit status: 0 all ways lead to their destinations and nothing contradicts the tables, 1 one
+    /// does not, 2 the input is unusable.
+    #[command(after_long_help = examples_text("tracer"))]
+    Tracer(Box<tracer::TracerArgs>),
+    /// Answers ibtracer and ibping at a port.
+    #[command(after_long_help = examples_text("agent"))]
+    Agent(tracer::AgentArgs),
 }
 
 /// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal

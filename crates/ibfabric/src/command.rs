@@ -1,8 +1,11 @@
 //! The subcommands, one file each.
 
+pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod gen_fabric;
 pub(crate) mod route;
 pub(crate) mod sim;
 pub(crate) mod sm;
+mod station;
 pub(crate) mod summary;
+pub(crate) mod tracer;

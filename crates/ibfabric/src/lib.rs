@@ -38,6 +38,8 @@ pub fn main() -> ExitCode {
         cli::Command::Check(args) => command::check::run(&args, &mut output),
         cli::Command::Sim(args) => command::sim::run(&args, &mut output),
         cli::Command::Sm(args) => command::sm::run(*args, &mut output),
+        cli::Command::Tracer(args) => command::tracer::run(&args, &mut output),
+        cli::Command::Agent(args) => command::agent::run(&args, &mut output),
     };
     end(result, &mut output)
 }

@@ -96,6 +96,11 @@ pub struct ServeArgs {
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true,
         default_missing_value = "minhop", conflicts_with = "replay")]
     pub sm: Option<EngineList>,
+    /// Has agents for ibtracer and ibping on these nodes, names with commas between them; on all nodes
+    /// without names.
+    #[arg(long, value_name = "NODES", num_args = 0..=1, require_equals = true,
+        default_missing_value = "")]
+    pub agents: Option<String>,
     /// The seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

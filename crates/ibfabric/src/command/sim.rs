@@ -6,6 +6,7 @@ use std::path::Path;
 use ib_net::ibsim::server::{Address, Server};
 use ib_sim::{Addresses, FailedStep, LogLevel, Options, Sim, Step, random_faults, read_script};
 use ib_topology::{Fabric, LinkRate, NodeSpec};
+use ib_tracer::TracerAgent;
 
 use self::record::Conditions;
 
@@ -74,6 +75,9 @@ fn simulated(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Result<
         ..Options::default()
     };
     let mut sim = Sim::new(fabric, options);
+    if let Some(names) = &args.agents {
+        host_agents(&mut sim, names)?;
+    }
     if let (Some(path), Some(script)) = (&args.script, script) {
         let name = path.display().to_string();
         let steps = read_script(&name, script).map_err(Failure::unusable)?;
@@ -94,6 +98,25 @@ fn simulated(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Result<
         sim.load_script(&steps).map_err(Failure::unusable)?;
     }
     Ok(sim)
+}
+
+/// Has agents for ibtracer and ibping on nodes.
+fn host_agents(sim: &mut Sim, names: &str) -> Result<(), Failure> {
+    let nodes: Vec<_> = if names.is_empty() {
+        sim.node_ids().collect()
+    } else {
+        let find = |name: &str| {
+            sim.find_node(name).ok_or_else(|| {
+                Failure::Unusable(format!("--agents: the fabric has no node '{name}'"))
+            })
+        };
+        names.split(',').map(|name| find(name.trim())).collect::<Result<_, _>>()?
+    };
+    for node in nodes {
+        let agent = TracerAgent::new(sim.node_name(node));
+        sim.host(node, Box::new(agent));
+    }
+    Ok(())
 }
 
 fn addresses(sim: &Sim, args: &ServeArgs) -> Result<Addresses, Failure> {
@@ -144,6 +167,7 @@ fn conditions(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Condit
         ("latency", format!("{:?}", args.latency)),
         ("lane-buffer", args.lane_buffer.to_string()),
         ("answer-within", format!("{:?}", args.answer_within)),
+        ("agents", format!("{:?}", args.agents)),
         ("script", script.map_or_else(|| "none".to_owned(), sum)),
         ("random-faults", format!("{} in {:?}", args.random_faults, args.random_time)),
     ]

@@ -52,6 +52,12 @@ pub const FABRICS: [Plan; 13] = [
 ];
 
 impl Plan {
+    /// Returns the plan of a kind of fabric with HDR links, whole.
+    #[must_use]
+    pub const fn of(kind: &'static str) -> Self {
+        plan(kind)
+    }
+
     /// Returns the plan in a few words.
     #[must_use]
     pub fn name(&self) -> String {

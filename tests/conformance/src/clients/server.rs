@@ -1,5 +1,6 @@
 //! The simulator under test: Debian's ibsim or `ibfabric sim`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ pub enum Kind {
     Ibsim,
     /// The program at this path, run as `ibfabric sim`.
     Ibfabric(PathBuf),
+    /// The same, with agents for ibtracer and ibping on all nodes.
+    WithAgents(PathBuf),
 }
 
 impl Kind {
@@ -26,6 +29,7 @@ impl Kind {
         match self {
             Self::Ibsim => "ibsim",
             Self::Ibfabric(_) => "ibfabric sim",
+            Self::WithAgents(_) => "ibfabric sim --agents",
         }
     }
 
@@ -43,8 +47,10 @@ impl Kind {
     ) -> Result<Box<dyn Server>, PeerError> {
         Ok(match self {
             Self::Ibsim => Box::new(RealIbsim::start(net, directory, socket)?),
-            Self::Ibfabric(binary) => {
-                Box::new(OurSim::start(binary, net, directory, socket, None)?)
+            Self::Ibfabric(binary) => Box::new(OurSim::start(binary, net, directory, socket, &[])?),
+            Self::WithAgents(binary) => {
+                let more = ["--agents".as_ref()];
+                Box::new(OurSim::start(binary, net, directory, socket, &more)?)
             }
         })
     }
@@ -61,7 +67,8 @@ pub fn start_capturing(
     socket: &str,
     capture: &Path,
 ) -> Result<Box<dyn Server>, PeerError> {
-    Ok(Box::new(OurSim::start(binary, net, directory, socket, Some(capture))?))
+    let more = ["--pcap".as_ref(), capture.as_os_str()];
+    Ok(Box::new(OurSim::start(binary, net, directory, socket, &more)?))
 }
 
 /// A command to a running simulator.
@@ -163,7 +170,7 @@ impl OurSim {
         net: &Path,
         directory: &Path,
         socket: &str,
-        capture: Option<&Path>,
+        more: &[&OsStr],
     ) -> Result<Self, PeerError> {
         let (path, _, errors) = log(directory)?;
         let group = Group::start(
@@ -171,7 +178,7 @@ impl OurSim {
                 .arg("sim")
                 .arg(net)
                 .args(["--socket", socket])
-                .args(capture.into_iter().flat_map(|file| ["--pcap".as_ref(), file.as_os_str()]))
+                .args(more)
                 .current_dir(directory)
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())

@@ -174,6 +174,15 @@ impl<'a> Scene<'a> {
         Ok((answer, name.with_extension("out")))
     }
 
+    /// Runs a client on a node and returns what it prints.
+    ///
+    /// # Errors
+    /// As [`Self::hear`].
+    pub fn hear_on(&mut self, line: &str, node: &str) -> Result<String, StageError> {
+        let question = Question { node: Some(node.to_owned()), ..patient(line) };
+        Ok(self.hear(&question)?.0.output)
+    }
+
     /// Starts a client that goes on.
     ///
     /// # Errors

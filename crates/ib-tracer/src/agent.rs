@@ -1,0 +1,143 @@
+//! The agent that every node along a way runs.
+
+use std::collections::VecDeque;
+
+use ib_link::{Arrival, Datagram, NodeAgent};
+use ib_types::Instant;
+use ib_wire::mad::vendor::{Oui, SourceRoute, set_ping_host};
+use ib_wire::mad::{AttributeId, ClassPortInfo, Mad, MadStatus, Method, MgmtClass};
+
+use crate::UNKNOWN_PORT;
+
+/// Answers ibtracer (class 0x30) and ibping (class 0x32) at a node.
+///
+/// A request for the source route is compared with the port that it came in by. Where the link cannot
+/// tell that port, the answer says [`UNKNOWN_PORT`] with a good status: nothing is guessed.
+#[derive(Debug)]
+pub struct TracerAgent {
+    host: String,
+    answers: VecDeque<Datagram>,
+    counters: AgentCounters,
+}
+
+/// What an agent has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentCounters {
+    /// Requests that were answered, with whatever status.
+    pub answered: u64,
+    /// Requests for a source route that came in by another port than the expected one.
+    pub mismatches: u64,
+    /// Requests that were answered with the status of a bad request.
+    pub refused: u64,
+    /// Datagrams that no answer is due to: those of other organisations, and what is no request.
+    pub ignored: u64,
+}
+
+/// How many answers wait for the link; older ones are dropped, and their clients ask again.
+const MOST_WAITING: usize = 4096;
+
+impl TracerAgent {
+    /// Returns an agent that calls its node what it tells ibping: `host.domain`.
+    #[must_use]
+    pub fn new(host: impl Into<String>) -> Self {
+        Self { host: host.into(), answers: VecDeque::new(), counters: AgentCounters::default() }
+    }
+
+    /// Returns what it has seen.
+    #[must_use]
+    pub const fn counters(&self) -> AgentCounters {
+        self.counters
+    }
+
+    fn ping(&self, mad: &mut Mad) -> MadStatus {
+        if mad.attribute_id() != AttributeId(0) {
+            return MadStatus::BAD_METHOD_ATTRIBUTE;
+        }
+        set_ping_host(mad, &self.host);
+        MadStatus::OK
+    }
+
+    fn trace(&mut self, arrival: Arrival, mad: &mut Mad) -> MadStatus {
+        match mad.attribute_id() {
+            AttributeId::CLASS_PORT_INFO => {
+                let mut info = ClassPortInfo::zeroed();
+                (info.base_version, info.class_version) = (1, 1);
+                mad.set_attribute(&info);
+                MadStatus::OK
+            }
+            AttributeId::SOURCE_ROUTE => self.compare(arrival, mad),
+            _ => MadStatus::BAD_METHOD_ATTRIBUTE,
+        }
+    }
+
+    /// Compares the port that a request came in by with the one that it expects at its last hop.
+    fn compare(&mut self, arrival: Arrival, mad: &mut Mad) -> MadStatus {
+        let mut route: SourceRoute =
+            mad.attribute().expect("the class and the attribute are right");
+        route.incoming_port = arrival.port.unwrap_or(UNKNOWN_PORT);
+        mad.set_attribute(&route);
+        let Some(expected) = route.expected_port() else {
+            self.counters.refused += 1;
+            return MadStatus::BAD_FIELD;
+        };
+        match arrival.port {
+            Some(actual) if actual != expected => {
+                self.counters.mismatches += 1;
+                MadStatus::BAD_FIELD
+            }
+            _ => MadStatus::OK,
+        }
+    }
+}
+
+impl NodeAgent for TracerAgent {
+    fn classes(&self) -> &[MgmtClass] {
+        &[MgmtClass::TRACER, MgmtClass::PING]
+    }
+
+    fn handle(&mut self, _: Instant, arrival: Arrival, datagram: &Datagram) {
+        let mut mad = datagram.mad;
+        if mad.base_version() != 1 || mad.method().is_response() || mad.oui() != Oui::OPENIB {
+            self.counters.ignored += 1;
+            return;
+        }
+        let status = if mad.class_version() != 1 {
+            MadStatus::BAD_VERSION
+        } else if mad.method() != Method::GET {
+            MadStatus::BAD_METHOD
+        } else if mad.class() == MgmtClass::PING {
+            self.ping(&mut mad)
+        } else {
+            self.trace(arrival, &mut mad)
+        };
+        if mad.method().response().is_none() {
+            self.counters.ignored += 1;
+            return;
+        }
+        if matches!(
+            status,
+            MadStatus::BAD_VERSION | MadStatus::BAD_METHOD | MadStatus::BAD_METHOD_ATTRIBUTE
+        ) {
+            self.counters.refused += 1;
+        }
+        mad.answer(status);
+        self.counters.answered += 1;
+        if self.answers.len() == MOST_WAITING {
+            self.answers.pop_front();
+        }
+        self.answers.push_back(datagram.reply(mad));
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_transmit(&mut self, _: Instant) -> Option<Datagram> {
+        self.answers.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! What is known of a fabric: as much of it as traces have asked for.
+
+use std::collections::BTreeMap;
+
+use ib_types::{Guid, NodeKind};
+use ib_wire::mad::sm::{LinearForwardingBlock, PortState};
+use ib_wire::mad::smp;
+
+use crate::MAX_HOPS;
+use crate::facts::Fact;
+use crate::trace::{Hop, Stop};
+
+const BLOCK: u16 = LinearForwardingBlock::LIDS;
+
+/// The table entry that means that there is no path.
+const NO_PATH: u8 = 255;
+
+/// A node that is known: an index in the order in which they came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeNumber(pub(crate) u32);
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct TracedNode {
+    /// Its GUID.
+    pub guid: Guid,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Its highest port.
+    pub ports: u8,
+    /// What it is called.
+    pub description: String,
+    /// The ports that a directed route to it leaves by; empty where the fabric is known from subnet
+    /// administration only, and of the own node.
+    pub route: Box<[u8]>,
+    /// What has LIDs: port 0 of a switch, ports of others that a way led to.
+    pub(crate) ends: BTreeMap<u8, End>,
+    pub(crate) links: BTreeMap<u8, Link>,
+    /// The highest LID of the forwarding table.
+    pub(crate) top: Option<u16>,
+    pub(crate) blocks: Vec<Option<Box<[u8; BLOCK as usize]>>>,
+}
+
+/// A port with LIDs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Its GUID.
+    pub guid: Guid,
+    /// The upper half of its GID.
+    pub prefix: u64,
+    /// Its first LID.
+    pub lid: u16,
+    /// The number of low bits of the LID that it leaves free.
+    pub lmc: u8,
+}
+
+impl End {
+    /// Returns true when a LID is one of the port's.
+    #[must_use]
+    pub const fn has(&self, lid: u16) -> bool {
+        self.lid != 0 && lid >> self.lmc == self.lid >> self.lmc
+    }
+
+    /// Returns the highest LID of the port.
+    #[must_use]
+    pub const fn last_lid(&self) -> u16 {
+        self.lid | ((1 << self.lmc) - 1)
+    }
+}
+
+/// What is behind a port.
+#[derive(Clone, Debug)]
+pub(crate) enum Link {
+    /// A port of a node, and the state of the near end.
+    To(NodeNumber, u8, PortState),
+    /// Nothing that answers, and why.
+    Nowhere(String),
+}
+
+/// What is known of a fabric.
+#[derive(Debug, Default)]
+pub struct Atlas {
+    nodes: Vec<TracedNode>,
+    by_guid: BTreeMap<Guid, NodeNumber>,
+    /// The own port, once it is known.
+    own: Option<(NodeNumber, u8)>,
+    /// Facts that cannot be had, and why.
+    pub(crate) lacking: BTreeMap<Fact, String>,
+    /// Blocks of multicast tables, by the position of their ports.
+    pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
+    /// Blocks of tables as switches have them, where others have told what these should be.
+    pub(crate) held: BTreeMap<(NodeNumber, u16), [u8; BLOCK as usize]>,
+}
+
+/// How far a way is known.
+pub(crate) enum Walked {
+    /// Something has to be asked first.
+    Needs(Fact),
+    /// To its end.
+    Ended(Way),
+}
+
+/// A way through the fabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) hops: Vec<Hop>,
+    pub(crate) stop: Stop,
+}
+
+impl Atlas {
+    /// Returns a node.
+    ///
+    /// # Panics
+    /// Panics on a number of another atlas.
+    #[must_use]
+    pub fn node(&self, number: NodeNumber) -> &TracedNode {
+        &self.nodes[number.0 as usize]
+    }
+
+    /// Returns what a node is called in a sentence: kind, GUID and description.
+    #[must_use]
+    pub fn name(&self, number: NodeNumber) -> String {
+        let node = self.node(number);
+        format!("{} {} ('{}')", node.kind, node.guid, node.description)
+    }
+
+    /// Returns the number of nodes that are known.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns the own node and the port of it that traces start at.
+    #[must_use]
+    pub const fn own(&self) -> Option<(NodeNumber, u8)> {
+        self.own
+    }
+
+    /// Returns the port with LIDs by which a node is addressed that a way enters by some port.
+    #[must_use]
+    pub fn end(&self, (node, port): (NodeNumber, u8)) -> Option<&End> {
+        let known = self.node(node);
+        known.ends.get(if known.kind.is_switch() { &0 } else { &port })
+    }
+
+    pub(crate) fn node_mut(&mut self, number: NodeNumber) -> &mut TracedNode {
+        &mut self.nodes[number.0 as usize]
+    }
+
+    pub(crate) fn find(&self, guid: Guid) -> Option<NodeNumber> {
+        self.by_guid.get(&guid).copied()
+    }
+
+    pub(crate) fn add(&mut self, node: TracedNode) -> NodeNumber {
+        let number = NodeNumber(self.nodes.len() as u32);
+        self.by_guid.insert(node.guid, number);
+        self.nodes.push(node);
+        number
+    }
+
+    pub(crate) const fn set_own(&mut self, own: (NodeNumber, u8)) {
+        self.own = Some(own);
+    }
+
+    pub(crate) fn set_block(&mut self, node: NodeNumber, block: u16, ports: [u8; BLOCK as usize]) {
+        let blocks = &mut self.node_mut(node).blocks;
+        let place = usize::from(block);
+        if blocks.len() <= place {
+            blocks.resize(place + 1, None);
+        }
+        blocks[place] = Some(Box::new(ports));
+    }
+
+    /// Follows the tables from a port to a LID.
+    pub(crate) fn walk(&self, start: (NodeNumber, u8), lid: u16) -> Walked {
+        let mut hops: Vec<Hop> = Vec::new();
+        let (mut at, mut port) = start;
+        let stop = loop {
+            let node = self.node(at);
+            if self.end((at, port)).is_some_and(|end| end.has(lid)) {
+                break Stop::Arrived;
+            }
+            let out = if node.kind.is_switch() {
+                match self.entry(at, lid) {
+                    Entry::Needs(fact) => return Walked::Needs(fact),
+                    Entry::Port(out) => out,
+                    Entry::Stop(stop) => break stop,
+                }
+            } else if hops.is_empty() {
+                port
+            } else {
+                break Stop::WrongPort { node: at, port };
+            };
+            if hops.len() == MAX_HOPS {
+                break Stop::TooFar { at };
+            }
+            match node.links.get(&out) {
+                // Directed routes are not longer.
+                None if node.route.len() >= usize::from(smp::MAX_HOPS) => {
+                    break Stop::TooFar { at };
+                }
+                None => return Walked::Needs(Fact::Link { node: at, port: out }),
+                Some(Link::Nowhere(why)) => {
+                    break Stop::Unlinked { at, port: out, why: why.clone() };
+                }
+                Some(&Link::To(_, _, state)) if state != PortState::ACTIVE => {
+                    break Stop::NotActive { at, port: out, state };
+                }
+                Some(&Link::To(next, enters, _)) => {
+                    hops.push(Hop { from: at, out, node: next, enters });
+                    // The table of a switch gives the same way each time that a packet comes by.
+                    let again = hops[..hops.len() - 1].iter().position(|hop| hop.from == next);
+                    if let Some(first) = again.filter(|_| self.node(next).kind.is_switch()) {
+                        break Stop::Loop { first };
+                    }
+                    (at, port) = (next, enters);
+                }
+            }
+        };
+        Walked::Ended(Way { hops, stop })
+    }
+
+    /// Returns the port that a switch itself has for a LID; `Err` when that has to be asked first.
+    pub(crate) fn held(&self, node: NodeNumber, lid: u16) -> Result<Option<u8>, Fact> {
+        let fact = Fact::Held { node, block: lid / BLOCK };
+        match self.held.get(&(node, lid / BLOCK)) {
+            Some(ports) => Ok(Some(ports[usize::from(lid % BLOCK)])),
+            None if self.lacking.contains_key(&fact) => Ok(None),
+            None => Err(fact),
+        }
+    }
+
+    /// Returns the LID of a neighbour that a switch sends to directly, by another port than it sends to
+    /// the LID of a launch.
+    pub(crate) fn neighbour(&self, (node, lid): (NodeNumber, u16)) -> Option<u16> {
+        let port_to = |lid| match self.entry(node, lid) {
+            Entry::Port(port) => Some(port),
+            Entry::Needs(_) | Entry::Stop(_) => None,
+        };
+        let taken = port_to(lid);
+        let links = self.node(node).links.iter().filter(|&(&port, _)| Some(port) != taken);
+        links
+            .filter_map(|(&port, link)| match *link {
+                Link::To(next, enters, PortState::ACTIVE) => {
+                    let end = self.end((next, enters)).filter(|end| end.lid != 0)?;
+                    (port_to(end.lid) == Some(port)).then_some(end.lid)
+                }
+                Link::To(..) | Link::Nowhere(_) => None,
+            })
+            .next()
+    }
+
+    /// Returns the port by which a switch sends to a LID.
+    pub(crate) fn entry(&self, at: NodeNumber, lid: u16) -> Entry {
+        let node = self.node(at);
+        let fact = Fact::Block { node: at, block: lid / BLOCK };
+        if let Some(why) = self.lacking.get(&fact) {
+            return Entry::Stop(Stop::NoTable { at, why: why.clone() });
+        }
+        if node.top.is_some_and(|top| lid > top) {
+            return Entry::Stop(Stop::NoEntry { at });
+        }
+        let block = node.blocks.get(usize::from(lid / BLOCK)).and_then(Option::as_ref);
+        match block.map(|ports| ports[usize::from(lid % BLOCK)]) {
+            None => Entry::Needs(fact),
+            Some(NO_PATH) => Entry::Stop(Stop::NoEntry { at }),
+            Some(0) => Entry::Stop(Stop::NotHere { at }),
+            Some(port) if port > node.ports => Entry::Stop(Stop::NoSuchPort { at, port }),
+            Some(port) => Entry::Port(port),
+        }
+    }
+}
+
+/// What a table says of a LID.
+pub(crate) enum Entry {
+    Needs(Fact),
+    Port(u8),
+    Stop(Stop),
+}

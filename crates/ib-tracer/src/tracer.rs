@@ -1,0 +1,768 @@
+//! The client: traces ways, one or many at a time.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_link::{Datagram, Incoming, LinkPort};
+use ib_mad::{
+    Failure, Message, OnLoss, Request, Requester, RequesterConfig, RequesterCounters, Timing,
+};
+use ib_types::{Gid, Instant, Lid, ServiceLevel};
+use ib_wire::mad::TransactionId;
+use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::sm::{MulticastForwardingBlock, PortState};
+
+use crate::atlas::{Atlas, Entry, Link, NodeNumber, Walked, Way};
+use crate::facts::{self, Fact, Facts, Part};
+use crate::probes::{self, Launch, Launched, Probe, Probes, Question};
+use crate::trace::{Hop, Stop, Target, Trace, TraceError, Verdict};
+use crate::tree::{Branch, BranchEnd, Tree};
+
+/// Where a client learns of the fabric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// From the nodes themselves, over directed routes.
+    #[default]
+    DirectedRoutes,
+    /// From subnet administration: records of links, ports and tables. So the fabric is
+    /// compared with what its manager believes.
+    Administration,
+}
+
+/// How a client works.
+#[derive(Clone, Debug)]
+pub struct TracerConfig {
+    /// Where it learns of the fabric.
+    pub via: Via,
+    /// Whether agents are asked.
+    pub agents: bool,
+    /// How long and how often answers are awaited.
+    pub timing: Timing,
+    /// The service level of requests to agents.
+    pub sl: ServiceLevel,
+    /// Whether requests to agents have a global route header.
+    pub grh: bool,
+    /// The M_Key of subnet management that is not for everybody to ask; 0 for none.
+    pub m_key: u64,
+    /// How its requests go out.
+    pub requester: RequesterConfig,
+}
+
+impl Default for TracerConfig {
+    fn default() -> Self {
+        Self {
+            via: Via::default(),
+            agents: true,
+            timing: Timing::default(),
+            sl: ServiceLevel::default(),
+            grh: false,
+            m_key: 0,
+            requester: RequesterConfig::default(),
+        }
+    }
+}
+
+/// The last multicast LID; the permissive one is behind it.
+const LAST_MULTICAST: u16 = 0xfffe;
+
+/// A trace of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceId(pub u64);
+
+/// What a client has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TracerCounters {
+    /// Requests that had no answer after all attempts.
+    pub timeouts: u64,
+    /// LIDs that were asked for an agent.
+    pub asked: u64,
+    /// What went over the link.
+    pub traffic: RequesterCounters,
+}
+
+/// Traces ways from the own port or from others, with a bounded number of requests under way.
+///
+/// Its owner passes on what arrives ([`Tracer::handle`]), calls [`Tracer::handle_timeout`] when
+/// [`Tracer::poll_timeout`] says, and after either asks [`Tracer::poll_transmit`] and
+/// [`Tracer::poll_event`] until they return nothing. What was learned for one way serves the next one.
+#[derive(Debug)]
+pub struct Tracer {
+    own: LinkPort,
+    via: Via,
+    agents: bool,
+    timing: Timing,
+    /// Whether an answer came only when a request was repeated: then silence proves nothing.
+    lossy: bool,
+    requester: Requester,
+    asked: BTreeMap<TransactionId, Asked>,
+    atlas: Atlas,
+    facts: Facts,
+    /// What nodes themselves say, where the ways are those of subnet administration.
+    real: Atlas,
+    real_facts: Facts,
+    probes: Probes,
+    jobs: BTreeMap<TraceId, Job>,
+    next: u64,
+    /// The traces that something was found out for.
+    ready: VecDeque<TraceId>,
+    /// The traces that wait for a fact, and for a LID to have been asked.
+    facts_wanted: BTreeMap<(Source, Fact), Vec<TraceId>>,
+    probes_wanted: BTreeMap<u16, Vec<TraceId>>,
+    launches_wanted: BTreeMap<Launch, Vec<TraceId>>,
+    events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
+    trees: BTreeMap<TraceId, u16>,
+    tree_events: VecDeque<(TraceId, Result<Tree, TraceError>)>,
+    timeouts: u64,
+}
+
+/// What a request was for.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Fact(Source, Fact, Part),
+    Probe(u16, Question),
+    /// A launch; whether it goes to a neighbour instead, to show that it can.
+    Launch(Launch, bool),
+    /// The LID behind a GID; whether the way starts there.
+    Path(TraceId, bool),
+}
+
+/// A trace under way.
+#[derive(Debug)]
+struct Job {
+    from: Option<Target>,
+    to: Target,
+    /// The LIDs of both, once they are known.
+    from_lid: Option<u16>,
+    to_lid: Option<u16>,
+    started: Option<Instant>,
+}
+
+/// Whom a fact is learned from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    /// Whoever the ways are learned from.
+    Told,
+    /// The nodes themselves.
+    Real,
+}
+
+/// What a trace needs to go on.
+enum Step {
+    Fact(Fact),
+    /// The same of the nodes themselves.
+    Real(Fact),
+    /// A LID has to be asked first; the way to it from the own port.
+    Probe(u16, Box<Way>),
+    /// LIDs are being asked.
+    Waits(u16),
+    /// Something has to be launched first.
+    Launch(Launch),
+    Done(Box<Result<Trace, TraceError>>),
+}
+
+impl Tracer {
+    /// Returns a client at a port.
+    #[must_use]
+    pub fn new(config: &TracerConfig, own: LinkPort) -> Self {
+        let timing = config.timing;
+        Self {
+            via: config.via,
+            agents: config.agents,
+            timing,
+            lossy: false,
+            requester: Requester::new(config.requester),
+            asked: BTreeMap::new(),
+            atlas: Atlas::default(),
+            real: Atlas::default(),
+            real_facts: Facts::new(Via::DirectedRoutes, own, timing, config.m_key),
+            facts: Facts::new(config.via, own, timing, config.m_key),
+            probes: Probes::new(timing, (config.sl, config.grh), own.gid()),
+            own,
+            jobs: BTreeMap::new(),
+            next: 0,
+            ready: VecDeque::new(),
+            facts_wanted: BTreeMap::new(),
+            probes_wanted: BTreeMap::new(),
+            launches_wanted: BTreeMap::new(),
+            events: VecDeque::new(),
+            trees: BTreeMap::new(),
+            tree_events: VecDeque::new(),
+            timeouts: 0,
+        }
+    }
+
+    /// Starts to trace a way; without a start, from the own port. It ends with one event.
+    ///
+    /// # Errors
+    /// Fails on a LID that is not unicast.
+    pub fn start(&mut self, from: Option<Target>, to: Target) -> Result<TraceId, TraceError> {
+        for target in from.iter().chain([&to]) {
+            if let &Target::Lid(lid) = target
+                && Lid::unicast(lid.into()).is_err()
+            {
+                return Err(TraceError::NotUnicast { lid });
+            }
+        }
+        let id = TraceId(self.next);
+        self.next += 1;
+        let lid = |target| match target {
+            Target::Lid(lid) => Some(lid),
+            Target::Gid(_) => None,
+        };
+        let job = Job { from, to, from_lid: from.and_then(lid), to_lid: lid(to), started: None };
+        for (target, starts) in [(from, true), (Some(to), false)] {
+            if let Some(Target::Gid(gid)) = target {
+                self.ask_path(id, gid, starts);
+            }
+        }
+        self.jobs.insert(id, job);
+        self.ready.push_back(id);
+        Ok(id)
+    }
+
+    /// Starts to trace the tree of a multicast LID from the own port. It ends with one event of
+    /// [`Tracer::poll_tree`].
+    ///
+    /// # Errors
+    /// Fails on a LID that is not multicast.
+    pub fn start_tree(&mut self, mlid: u16) -> Result<TraceId, TraceError> {
+        if !(MulticastForwardingBlock::FIRST_LID..=LAST_MULTICAST).contains(&mlid) {
+            return Err(TraceError::NotMulticast { lid: mlid });
+        }
+        let id = TraceId(self.next);
+        self.next += 1;
+        self.trees.insert(id, mlid);
+        self.ready.push_back(id);
+        Ok(id)
+    }
+
+    /// Returns the next tree that was traced.
+    pub fn poll_tree(&mut self) -> Option<(TraceId, Result<Tree, TraceError>)> {
+        self.tree_events.pop_front()
+    }
+
+    /// Takes what came out of the link. Returns true when it was for the client.
+    pub fn handle(&mut self, now: Instant, incoming: &Incoming) -> bool {
+        let taken = self.requester.handle(now, incoming);
+        self.collect(now);
+        taken
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.requester.handle_timeout(now);
+        self.collect(now);
+    }
+
+    /// Returns the next datagram to be sent.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
+        self.advance(now);
+        self.requester.poll_transmit(now)
+    }
+
+    /// Returns the next trace that has ended.
+    pub fn poll_event(&mut self) -> Option<(TraceId, Result<Trace, TraceError>)> {
+        self.events.pop_front()
+    }
+
+    /// Returns when [`Tracer::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.requester.poll_timeout()
+    }
+
+    /// Returns the number of traces that have not ended.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.jobs.len() + self.trees.len()
+    }
+
+    /// Returns what is known of the fabric.
+    #[must_use]
+    pub const fn atlas(&self) -> &Atlas {
+        &self.atlas
+    }
+
+    /// Returns what was done.
+    #[must_use]
+    pub fn counters(&self) -> TracerCounters {
+        TracerCounters {
+            timeouts: self.timeouts,
+            asked: self.probes.asked() as u64,
+            traffic: self.requester.counters(),
+        }
+    }
+
+    fn ask_path(&mut self, id: TraceId, gid: Gid, starts: bool) {
+        let wanted =
+            PathRecord { dgid: gid, sgid: self.own.gid(), numb_path: 1, ..PathRecord::zeroed() };
+        let request = facts::ask(&self.own, &wanted, &[2, 3, 12]).with_timing(self.timing);
+        self.send(Asked::Path(id, starts), request);
+    }
+
+    fn send(&mut self, asked: Asked, request: Request) {
+        // A simulator that tells of losses is no reason to give up earlier than on a wire.
+        let request = Request { on_loss: OnLoss::Retry, ..request };
+        let id = self.requester.start(request).expect("Get is answered");
+        self.asked.insert(id, asked);
+    }
+
+    /// Takes the ends of requests.
+    fn collect(&mut self, now: Instant) {
+        while let Some(completion) = self.requester.poll_event() {
+            let Some(asked) = self.asked.remove(&completion.transaction_id) else { continue };
+            self.timeouts += u64::from(completion.result.is_err());
+            // Subnet administration may only be slow.
+            let is_told = self.via == Via::Administration
+                && matches!(asked, Asked::Fact(Source::Told, ..))
+                || matches!(asked, Asked::Path(..));
+            self.lossy |= completion.result.is_ok() && completion.attempts > 1 && !is_told;
+            match asked {
+                Asked::Fact(source, fact, part) => {
+                    let ended = (completion.result, self.lossy);
+                    let (facts, atlas) = match source {
+                        Source::Told => (&mut self.facts, &mut self.atlas),
+                        Source::Real => (&mut self.real_facts, &mut self.real),
+                    };
+                    match facts.handle((fact, part), ended, atlas) {
+                        facts::Progress::Waits(more) => self.send_parts((source, fact), more),
+                        facts::Progress::Done => {
+                            let waiting = self.facts_wanted.remove(&(source, fact));
+                            self.ready.extend(waiting.unwrap_or_default());
+                        }
+                    }
+                }
+                Asked::Probe(lid, question) => {
+                    match self.probes.handle((lid, question), completion.result, &self.atlas) {
+                        probes::Progress::Asks(question, request) => {
+                            self.send(Asked::Probe(lid, question), *request);
+                        }
+                        probes::Progress::Done => {
+                            self.ready.extend(self.probes_wanted.remove(&lid).unwrap_or_default());
+                        }
+                    }
+                }
+                Asked::Launch(launch, to_neighbour) => {
+                    let what = (launch, to_neighbour);
+                    let view = match self.via {
+                        Via::DirectedRoutes => &self.atlas,
+                        Via::Administration => &self.real,
+                    };
+                    match self.probes.handle_launch(what, completion.result, view) {
+                        Some(request) => self.send(Asked::Launch(launch, true), request),
+                        None => {
+                            let waiting = self.launches_wanted.remove(&launch);
+                            self.ready.extend(waiting.unwrap_or_default());
+                        }
+                    }
+                }
+                Asked::Path(id, starts) => self.take_path(now, id, starts, completion.result),
+            }
+        }
+        self.advance(now);
+    }
+
+    fn send_parts(&mut self, (source, fact): (Source, Fact), parts: Vec<(Part, Request)>) {
+        for (part, request) in parts {
+            self.send(Asked::Fact(source, fact, part), request);
+        }
+    }
+
+    /// Has a trace wait for a fact.
+    fn want(&mut self, id: TraceId, source: Source, fact: Fact) {
+        self.facts_wanted.entry((source, fact)).or_default().push(id);
+        let parts = match source {
+            Source::Told => self.facts.ask(fact, &self.atlas),
+            Source::Real => self.real_facts.ask(fact, &self.real),
+        };
+        self.send_parts((source, fact), parts);
+    }
+
+    /// Returns what is known from the nodes themselves.
+    const fn view(&self) -> &Atlas {
+        match self.via {
+            Via::DirectedRoutes => &self.atlas,
+            Via::Administration => &self.real,
+        }
+    }
+
+    /// Takes the LID behind a GID.
+    fn take_path(
+        &mut self,
+        now: Instant,
+        id: TraceId,
+        starts: bool,
+        result: Result<Message, Failure>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let end = if starts { job.from } else { Some(job.to) };
+        let Some(Target::Gid(gid)) = end else { return };
+        let lid = match result {
+            Ok(message) if message.status().is_ok() => {
+                let path: PathRecord = message.mad().attribute().expect("it was asked for");
+                Lid::unicast(path.dlid.into()).map(Lid::get).map_err(|error| error.to_string())
+            }
+            Ok(message) => {
+                Err(format!("subnet administration says {}", facts::said(message.status())))
+            }
+            Err(failure) => Err(failure.to_string()),
+        };
+        match lid {
+            Ok(lid) => {
+                *(if starts { &mut job.from_lid } else { &mut job.to_lid }) = Some(lid);
+                self.ready.push_back(id);
+            }
+            Err(why) => self.end(now, id, Err(TraceError::NoPath { gid, why })),
+        }
+    }
+
+    /// Goes on with the traces that something was found out for.
+    fn advance(&mut self, now: Instant) {
+        while let Some(id) = self.ready.pop_front() {
+            let step = if let Some(&mlid) = self.trees.get(&id) {
+                match self.step_tree(mlid) {
+                    Err(step) => step,
+                    Ok(tree) => {
+                        self.trees.remove(&id);
+                        self.tree_events.push_back((id, tree));
+                        continue;
+                    }
+                }
+            } else {
+                let Some(job) = self.jobs.get_mut(&id) else { continue };
+                let started = *job.started.get_or_insert(now);
+                if job.to_lid.is_none() || job.from.is_some() && job.from_lid.is_none() {
+                    continue;
+                }
+                self.step(id, started, now)
+            };
+            match step {
+                Step::Fact(fact) => self.want(id, Source::Told, fact),
+                Step::Real(fact) => self.want(id, Source::Real, fact),
+                Step::Probe(lid, way) => {
+                    if let Some((question, request)) = self.probes.ask(lid, *way, &self.atlas) {
+                        self.send(Asked::Probe(lid, question), *request);
+                    }
+                    self.ready.push_front(id);
+                }
+                Step::Launch(launch) => {
+                    self.launches_wanted.entry(launch).or_default().push(id);
+                    if self.probes.launched(launch).is_none() {
+                        let view = match self.via {
+                            Via::DirectedRoutes => &self.atlas,
+                            Via::Administration => &self.real,
+                        };
+                        let request = self.probes.launch(launch, view);
+                        self.send(Asked::Launch(launch, false), request);
+                    }
+                }
+                Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
+                Step::Done(result) => self.end(now, id, *result),
+            }
+        }
+    }
+
+    fn end(&mut self, _: Instant, id: TraceId, result: Result<Trace, TraceError>) {
+        if self.jobs.remove(&id).is_some() {
+            self.events.push_back((id, result));
+        }
+    }
+
+    /// Finds out what the trace of a tree needs next, or what came of it.
+    fn step_tree(&self, mlid: u16) -> Result<Result<Tree, TraceError>, Step> {
+        let Some(own) = self.atlas.own() else {
+            return match self.atlas.lacking.get(&Fact::Own) {
+                Some(why) => Ok(Err(TraceError::NoOwnPort(why.clone()))),
+                None => Err(Step::Fact(Fact::Own)),
+            };
+        };
+        let grown = Tree::grow(&self.atlas, own, mlid).map_err(Step::Fact)?;
+        let branches = grown.into_iter().map(|branch| {
+            if matches!(branch.end, BranchEnd::Broken(_)) {
+                return Ok(branch);
+            }
+            // Each branch is looked at as a hop of a way that goes on.
+            let way = Way { hops: vec![branch.hop], stop: Stop::NoEntry { at: branch.hop.node } };
+            let (hops, _) = self.judge(own, (None, None), way)?;
+            let verdict = hops.into_iter().next().map_or(Verdict::NotAsked, |(_, verdict)| verdict);
+            Ok(Branch { verdict, ..branch })
+        });
+        let branches = branches.collect::<Result<Vec<Branch>, Step>>()?;
+        Ok(Ok(Tree { mlid, start: own, branches }))
+    }
+
+    /// Finds out what a trace needs next.
+    fn step(&self, id: TraceId, started: Instant, now: Instant) -> Step {
+        let job = &self.jobs[&id];
+        let failed = |error| Step::Done(Box::new(Err(error)));
+        let Some(own) = self.atlas.own() else {
+            return match self.atlas.lacking.get(&Fact::Own) {
+                Some(why) => failed(TraceError::NoOwnPort(why.clone())),
+                None => Step::Fact(Fact::Own),
+            };
+        };
+        let lid = job.to_lid.expect("it is known");
+        let start = match job.from_lid {
+            None => own,
+            Some(from) => match self.atlas.walk(own, from) {
+                Walked::Needs(fact) => return Step::Fact(fact),
+                Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
+                Walked::Ended(Way { hops, stop }) => {
+                    let name = |number| self.atlas.name(number);
+                    let why = stop.describe(&self.atlas, (from, &hops), &name);
+                    return failed(TraceError::NoStart { lid: from, why });
+                }
+            },
+        };
+        let way = match self.atlas.walk(start, lid) {
+            Walked::Needs(fact) => return Step::Fact(fact),
+            Walked::Ended(way) => way,
+        };
+        let whole = (start == own).then_some(lid);
+        let (hops, stop) = match self.judge(own, (Some(lid), whole), way) {
+            Ok(judged) => judged,
+            Err(step) => return step,
+        };
+        let (from, to) = (job.from, job.to);
+        let elapsed = now.since(started);
+        Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
+    }
+
+    /// Finds out what is to be said of the hops of a way, or what has to be asked first.
+    fn judge(
+        &self,
+        own: (NodeNumber, u8),
+        (lid, whole): (Option<u16>, Option<u16>),
+        way: Way,
+    ) -> Result<(Vec<(Hop, Verdict)>, Stop), Step> {
+        let mut hops = Vec::with_capacity(way.hops.len());
+        let mut waits = None;
+        for (place, hop) in way.hops.iter().enumerate() {
+            let is_last = place + 1 == way.hops.len() && way.stop == Stop::Arrived;
+            let base = self.atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
+            let asked = lid.filter(|_| is_last).unwrap_or(base);
+            if !self.agents || asked == 0 {
+                hops.push((*hop, Verdict::NotAsked));
+                continue;
+            }
+            match self.probes.get(asked) {
+                Some(Probe::Known(_)) => hops.push((*hop, self.probes.verdict(asked, hop))),
+                Some(Probe::Asking) => waits = Some(asked),
+                None => {
+                    return Err(match self.atlas.walk(own, asked) {
+                        Walked::Needs(fact) => Step::Fact(fact),
+                        Walked::Ended(way) => Step::Probe(asked, Box::new(way)),
+                    });
+                }
+            }
+        }
+        if let Some(lid) = waits {
+            return Err(Step::Waits(lid));
+        }
+        let last = hops.len().wrapping_sub(1);
+        let mut before = None;
+        for (place, (hop, verdict)) in hops.iter_mut().enumerate() {
+            // What is sent from here to the end of a way that starts here has taken the way itself.
+            let is_whole = place == last && whole.is_some() && way.stop == Stop::Arrived;
+            self.look_closer(hop, verdict, (lid, is_whole), before)?;
+            before = self.atlas.node(hop.from).kind.is_switch().then_some(hop.from);
+            if self.lossy && *verdict == Verdict::Lost {
+                *verdict = Verdict::Unanswered;
+            }
+        }
+        Ok((hops, way.stop))
+    }
+
+    /// Looks at a hop from the switch before: whatever became of what was sent from here to the hop's
+    /// own LID, it tells of this link only what the switch before does.
+    fn look_closer(
+        &self,
+        hop: &Hop,
+        verdict: &mut Verdict,
+        (lid, is_whole): (Option<u16>, bool),
+        before: Option<NodeNumber>,
+    ) -> Result<(), Step> {
+        if !self.agents {
+            return Ok(());
+        }
+        let is_switch = self.atlas.node(hop.from).kind.is_switch();
+        let mut real = *hop;
+        if self.via == Via::Administration {
+            if let Some(lid) = lid.filter(|_| is_switch) {
+                let holds = self.atlas.held(hop.from, lid).map_err(Step::Fact)?;
+                if let Some(holds) = holds.filter(|&holds| holds != hop.out) {
+                    *verdict = Verdict::OtherTable { holds };
+                    return Ok(());
+                }
+            }
+            match self.compare_link(hop)? {
+                Compared::Same(same) => real = same,
+                Compared::Other(what) => {
+                    *verdict = Verdict::OtherLink { what };
+                    return Ok(());
+                }
+                Compared::Unknown => return Ok(()),
+            }
+        }
+        let (hop, atlas) = (&real, self.view());
+        let is_bad = verdict.is_bad();
+        if matches!(verdict, Verdict::Validated | Verdict::NotAsked) {
+            return Ok(());
+        }
+        let launched = match self.launch_of(hop, lid).filter(|_| is_switch) {
+            None => None,
+            Some(Err(fact)) if self.via == Via::Administration => return Err(Step::Real(fact)),
+            Some(Err(fact)) => return Err(Step::Fact(fact)),
+            Some(Ok((launch, node, port))) => match self.probes.launched(launch) {
+                None | Some(Launched::Asking) => return Err(Step::Launch(launch)),
+                Some(launched) => Some((launched, atlas.node(node).guid, port)),
+            },
+        };
+        *verdict = match launched {
+            Some((Launched::At(at, port), guid, enters)) if (at, port) == (guid, enters) => {
+                match &*verdict {
+                    Verdict::OwnRouteOnly { enters, .. } => {
+                        Verdict::OwnRouteOnly { enters: *enters, seen: true }
+                    }
+                    verdict if !is_bad => verdict.clone(),
+                    _ => Verdict::OwnRouteAstray,
+                }
+            }
+            Some((Launched::At(at, _), guid, _)) if at != guid => Verdict::Elsewhere { guid: at },
+            Some((Launched::At(_, port), ..)) => Verdict::Misdirected { actual: Some(port) },
+            Some((Launched::Lost, ..)) if self.lossy => Verdict::Unanswered,
+            Some((Launched::Lost, ..)) if self.is_cleared(hop, before)? => Verdict::OwnRouteAstray,
+            Some((Launched::Lost, node, _))
+                if node != atlas.node(hop.node).guid && !self.is_lost_here(hop, lid)? =>
+            {
+                Verdict::OwnRouteAstray
+            }
+            Some((Launched::Lost, ..)) => Verdict::Misdirected { actual: None },
+            Some((Launched::Unable | Launched::Asking, ..)) | None => match &*verdict {
+                // An adapter has no choice, and its cable was followed.
+                Verdict::Lost
+                | Verdict::Elsewhere { .. }
+                | Verdict::Mismatch { same_link: false, .. }
+                    if !is_whole =>
+                {
+                    Verdict::OwnRouteAstray
+                }
+                verdict => verdict.clone(),
+            },
+        };
+        Ok(())
+    }
+
+    /// Returns whether a launch from the switch before the switch before shows that a link carries what it
+    /// should: the answer comes back another way than that of a launch from nearer by.
+    fn is_cleared(&self, hop: &Hop, before: Option<NodeNumber>) -> Result<bool, Step> {
+        let Some(before) = before.filter(|_| self.via == Via::DirectedRoutes) else {
+            return Ok(false);
+        };
+        let Some(end) = self.atlas.end((hop.node, hop.enters)) else { return Ok(false) };
+        let way = match self.atlas.walk((before, 0), end.lid) {
+            Walked::Needs(fact) => return Err(Step::Fact(fact)),
+            Walked::Ended(way) => way,
+        };
+        if way.stop != Stop::Arrived || way.hops.last() != Some(hop) {
+            return Ok(false);
+        }
+        let launch = (before, end.lid);
+        match self.probes.launched(launch) {
+            None | Some(Launched::Asking) => Err(Step::Launch(launch)),
+            Some(Launched::At(guid, port)) => {
+                Ok((guid, port) == (self.atlas.node(hop.node).guid, hop.enters))
+            }
+            Some(Launched::Lost | Launched::Unable) => Ok(false),
+        }
+    }
+
+    /// Returns whether what is launched behind a link arrives at the end of a way: then what was launched
+    /// before it, and did not arrive, is lost on the link.
+    fn is_lost_here(&self, hop: &Hop, lid: Option<u16>) -> Result<bool, Step> {
+        let Some(lid) = lid.filter(|_| self.view().node(hop.node).kind.is_switch()) else {
+            return Ok(false);
+        };
+        match self.probes.launched((hop.node, lid)) {
+            None | Some(Launched::Asking) => Err(Step::Launch((hop.node, lid))),
+            Some(launched) => Ok(matches!(launched, Launched::At(..))),
+        }
+    }
+
+    /// Compares a link that subnet administration has told with the one that is there.
+    fn compare_link(&self, hop: &Hop) -> Result<Compared, Step> {
+        let (told, real) = (&self.atlas, &self.real);
+        let Some(own) = real.own() else {
+            return match real.lacking.contains_key(&Fact::Own) {
+                true => Ok(Compared::Unknown),
+                false => Err(Step::Real(Fact::Own)),
+            };
+        };
+        let place = (hop.from, if told.node(hop.from).kind.is_switch() { 0 } else { hop.out });
+        let Some(end) = told.end(place) else { return Ok(Compared::Unknown) };
+        // The way to the near end, by what is there.
+        let way = match real.walk(own, end.lid) {
+            Walked::Needs(fact) => return Err(Step::Real(fact)),
+            Walked::Ended(way) => way,
+        };
+        let (node, _) = start_of(own, &way);
+        if way.stop != Stop::Arrived || real.node(node).guid != told.node(hop.from).guid {
+            return Ok(Compared::Unknown);
+        }
+        Ok(match real.node(node).links.get(&hop.out) {
+            None => return Err(Step::Real(Fact::Link { node, port: hop.out })),
+            Some(Link::Nowhere(why)) => Compared::Other(format!("nobody answers behind it: {why}")),
+            Some(&Link::To(next, enters, state)) => {
+                let there = (real.node(next).guid, enters);
+                if there != (told.node(hop.node).guid, hop.enters) {
+                    Compared::Other(format!("it leads to port {enters} of {}", real.name(next)))
+                } else if state != PortState::ACTIVE {
+                    Compared::Other(format!("it is in state {state}"))
+                } else {
+                    Compared::Same(Hop { from: node, out: hop.out, node: next, enters })
+                }
+            }
+        })
+    }
+
+    /// Returns a launch that goes over the link of a hop, and where it has to arrive: at the hop itself
+    /// where the switch before sends to its own LID over that link, else at the end of the way.
+    fn launch_of(
+        &self,
+        hop: &Hop,
+        lid: Option<u16>,
+    ) -> Option<Result<(Launch, NodeNumber, u8), Fact>> {
+        let atlas = self.view();
+        let end = atlas.end((hop.node, hop.enters))?;
+        match atlas.entry(hop.from, end.lid) {
+            Entry::Needs(fact) => return Some(Err(fact)),
+            Entry::Port(port) if port == hop.out => {
+                return Some(Ok(((hop.from, end.lid), hop.node, hop.enters)));
+            }
+            Entry::Port(_) | Entry::Stop(_) => {}
+        }
+        let lid = lid?;
+        match atlas.walk((hop.from, 0), lid) {
+            Walked::Needs(fact) => Some(Err(fact)),
+            Walked::Ended(way) if way.stop == Stop::Arrived => {
+                let last = way.hops.last()?;
+                Some(Ok(((hop.from, lid), last.node, last.enters)))
+            }
+            Walked::Ended(_) => None,
+        }
+    }
+}
+
+/// What is there, beside what was told.
+enum Compared {
+    /// The same link.
+    Same(Hop),
+    /// Something else, in words.
+    Other(String),
+    /// Its near end is not reached.
+    Unknown,
+}
+
+/// Returns the port that a way leads to.
+fn start_of(own: (NodeNumber, u8), way: &Way) -> (NodeNumber, u8) {
+    way.hops.last().map_or(own, |hop| (hop.node, hop.enters))
+}

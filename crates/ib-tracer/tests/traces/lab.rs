@@ -1,0 +1,342 @@
+//! A simulated fabric with a subnet manager, agents and a tracer, in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_link::{Datagram, Incoming, Remote};
+use ib_mad::Timing;
+use ib_routing::{EngineList, RoutingOptions};
+use ib_sim::{ClientId, ClientOptions, Options, Sim};
+use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager};
+use ib_topology::generate::{self, Kind};
+use ib_topology::{NodeId, PortId};
+use ib_tracer::{
+    Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters, Tree,
+};
+use ib_types::{Gid, Guid, Instant};
+use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
+use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState};
+use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
+
+pub(crate) struct Lab {
+    pub(crate) sim: Sim,
+    manager: SubnetManager,
+    manager_client: ClientId,
+    client: ClientId,
+    config: TracerConfig,
+    /// Changes what the tracer receives.
+    spoil: Box<dyn FnMut(&mut Datagram)>,
+    /// Whether the manager hears no traps.
+    deaf: bool,
+    pub(crate) counters: TracerCounters,
+}
+
+/// What came of a trace: of each hop the LID, the ports on both sides of the link and the verdict.
+pub(crate) type Traced = Result<Trace, TraceError>;
+
+impl Lab {
+    /// Returns a fabric of a kind that is up, with agents on the nodes that `has_agent` says.
+    pub(crate) fn new(kind: &str, engine: &str, has_agent: impl Fn(usize) -> bool) -> Self {
+        let words: Vec<&str> = kind.split(' ').collect();
+        let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
+        let fabric = generate::generate(&kind, &generate::Options::default()).expect("a fabric");
+        let mut sim = Sim::new(&fabric, Options::default());
+        for (number, node) in sim.node_ids().collect::<Vec<_>>().into_iter().enumerate() {
+            if has_agent(number) {
+                sim.host(node, Box::new(TracerAgent::new(format!("node{number}"))));
+            }
+        }
+        let port = sim.first_end_port().expect("a host");
+        let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
+        let manager_client = sim.attach(port, options).expect("there is room");
+        let guid = sim.link_port(port).port_guid;
+        let engines: EngineList = engine.parse().expect("an engine");
+        let routing = RoutingConfig {
+            engines,
+            options: Some(Arc::new(|_| Ok(RoutingOptions::default()))),
+            ..RoutingConfig::default()
+        };
+        let config = SmConfig { routing, sweep_interval: None, ..SmConfig::default() };
+        let manager = SubnetManager::new(config, guid, sim.now());
+        let options = ClientOptions { queue_pair: 1, ..ClientOptions::default() };
+        let client = sim.attach(port, options).expect("there is room");
+        let mut this = Self {
+            sim,
+            manager,
+            manager_client,
+            client,
+            config: TracerConfig::default(),
+            spoil: Box::new(|_| {}),
+            deaf: false,
+            counters: TracerCounters::default(),
+        };
+        this.config.timing = Timing { timeout: Duration::from_millis(20), ..Timing::default() };
+        while !this.manage() {
+            this.step(Instant::NEVER);
+        }
+        this
+    }
+
+    pub(crate) fn configure(&mut self, change: impl FnOnce(&mut TracerConfig)) {
+        change(&mut self.config);
+    }
+
+    pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) + 'static) {
+        self.spoil = Box::new(spoil);
+    }
+
+    /// Has the manager hear no traps any more.
+    pub(crate) fn deafen(&mut self) {
+        self.deaf = true;
+    }
+
+    /// Lets the manager follow up what it hears, for a second.
+    pub(crate) fn settle(&mut self) {
+        let end = self.sim.now() + Duration::from_secs(1);
+        while self.sim.now() < end {
+            self.step(end);
+            self.manage();
+        }
+    }
+
+    /// Brings a port at the end of a directed route into service behind the manager's back.
+    pub(crate) fn activate(&mut self, route: &[u8], port: u8) {
+        let what = (AttributeId::PORT_INFO, port.into());
+        for state in [PortState::ARMED, PortState::ACTIVE] {
+            let read = smp::directed_request(Method::GET, TransactionId(1), what, route);
+            let answer = self.ask(&Datagram::new(Remote::directed(), read));
+            let mut info: PortInfo = answer.mad.attribute().expect("it is asked for");
+            info.port_state = state;
+            info.phys_state = PhysState::NO_CHANGE;
+            info.link_down_default_state = PhysState::NO_CHANGE;
+            let mut write = smp::directed_request(Method::SET, TransactionId(2), what, route);
+            write.set_attribute(&info);
+            let answer = self.ask(&Datagram::new(Remote::directed(), write));
+            assert!(answer.mad.status().is_ok(), "{route:?} {port} {state:?}");
+        }
+    }
+
+    /// Asks past the manager, by whose client.
+    fn ask(&mut self, datagram: &Datagram) -> Datagram {
+        while self.sim.receive(self.manager_client).is_some() {}
+        self.sim.submit(self.manager_client, datagram);
+        let end = self.sim.now() + Duration::from_millis(1);
+        loop {
+            match self.sim.receive(self.manager_client) {
+                Some(Incoming::Received(it)) if it.mad.method() == Method::GET_RESP => return it,
+                Some(_) => {}
+                None => assert!(self.sim.run_step(end), "no answer to {}", datagram.mad),
+            }
+        }
+    }
+
+    /// Writes an entry of a switch's table.
+    pub(crate) fn write_entry(&mut self, name: &str, lid: u16, port: u8) {
+        let node = self.node(name);
+        let block = lid / 64;
+        let table = self.sim.forwarding_table(node);
+        let mut ports = [255; 64];
+        for (entry, &known) in ports.iter_mut().zip(&table[usize::from(block) * 64..]) {
+            *entry = known;
+        }
+        ports[usize::from(lid % 64)] = port;
+        let to = self.sim.link_port(self.sim.end_port(node).expect("it has LIDs")).lid;
+        let what = (AttributeId::LINEAR_FORWARDING, u32::from(block));
+        let mut mad = smp::lid_request(Method::SET, TransactionId(1), what);
+        mad.set_attribute(&LinearForwardingBlock { ports });
+        let answer = self.ask(&Datagram::new(Remote::smi(to), mad));
+        assert!(answer.mad.status().is_ok());
+    }
+
+    pub(crate) fn switch_names(&self) -> Vec<String> {
+        let switches = self.sim.node_ids().filter(|&node| self.sim.is_switch(node));
+        switches.map(|node| self.sim.node_name(node).to_owned()).collect()
+    }
+
+    pub(crate) fn node_of_first_host(&self) -> NodeId {
+        self.sim.place(self.sim.first_end_port().expect("a host")).0
+    }
+
+    pub(crate) fn command(&mut self, text: &str) {
+        self.sim.run(&text.parse().expect("a command")).expect("it can be done");
+    }
+
+    /// Lets the manager do what it has to do; returns whether the subnet has come up.
+    fn manage(&mut self) -> bool {
+        let now = self.sim.now();
+        while let Some(incoming) = self.sim.receive(self.manager_client) {
+            let is_trap =
+                matches!(&incoming, Incoming::Received(it) if it.mad.method() == Method::TRAP);
+            if !(self.deaf && is_trap) {
+                self.manager.handle(now, &incoming);
+            }
+        }
+        self.manager.handle_timeout(now);
+        loop {
+            while let Some(datagram) = self.manager.poll_transmit(now) {
+                self.sim.submit(self.manager_client, &datagram);
+            }
+            match self.manager.poll_job() {
+                Some(job) => self.manager.handle_plan(now, job.run()),
+                None => break,
+            }
+        }
+        let mut up = false;
+        while let Some(event) = self.manager.poll_event() {
+            up |= matches!(event, SmEvent::SubnetUp(_));
+        }
+        up
+    }
+
+    fn step(&mut self, until: Instant) {
+        let due = self.manager.poll_timeout().unwrap_or(Instant::NEVER).min(until);
+        if !self.sim.run_step(due) && due < Instant::NEVER {
+            self.sim.run_until(due);
+        }
+    }
+
+    /// Traces ways, as many at a time as are given.
+    pub(crate) fn trace(&mut self, pairs: &[(Option<Target>, Target)]) -> Vec<Traced> {
+        let (traces, _) = self.trace_with(pairs);
+        traces
+    }
+
+    pub(crate) fn trace_with(
+        &mut self,
+        pairs: &[(Option<Target>, Target)],
+    ) -> (Vec<Traced>, Tracer) {
+        let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
+        let mut tracer = Tracer::new(&self.config, own);
+        let ids: Vec<TraceId> =
+            pairs.iter().map(|&(from, to)| tracer.start(from, to).expect("unicast LIDs")).collect();
+        self.drive(&mut tracer);
+        let mut ended: BTreeMap<TraceId, Traced> =
+            std::iter::from_fn(|| tracer.poll_event()).collect();
+        let traces = ids.iter().map(|id| ended.remove(id).expect("every trace ends"));
+        (traces.collect(), tracer)
+    }
+
+    /// Traces the tree of a group.
+    pub(crate) fn trace_tree(&mut self, mlid: u16) -> (Result<Tree, TraceError>, Tracer) {
+        let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
+        let mut tracer = Tracer::new(&self.config, own);
+        tracer.start_tree(mlid).expect("a multicast LID");
+        self.drive(&mut tracer);
+        (tracer.poll_tree().expect("it ends").1, tracer)
+    }
+
+    /// Runs until all traces have ended.
+    fn drive(&mut self, tracer: &mut Tracer) {
+        loop {
+            let now = self.sim.now();
+            while let Some(datagram) = tracer.poll_transmit(now) {
+                self.sim.submit(self.client, &datagram);
+            }
+            if tracer.outstanding() == 0 {
+                break;
+            }
+            self.step(tracer.poll_timeout().expect("it waits for something"));
+            let now = self.sim.now();
+            while let Some(incoming) = self.sim.receive(self.client) {
+                let incoming = match incoming {
+                    Incoming::Received(mut datagram) => {
+                        (self.spoil)(&mut datagram);
+                        Incoming::Received(datagram)
+                    }
+                    // As on a wire: nobody tells that a request is lost.
+                    Incoming::Lost(_) => continue,
+                };
+                tracer.handle(now, &incoming);
+            }
+            tracer.handle_timeout(now);
+            self.manage();
+        }
+        self.counters = tracer.counters();
+    }
+
+    /// Traces one way from the own port.
+    pub(crate) fn trace_to(&mut self, lid: u16) -> Traced {
+        self.trace(&[(None, Target::Lid(lid))]).remove(0)
+    }
+
+    pub(crate) fn host_lids(&self) -> Vec<u16> {
+        let hosts = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
+        let ports = hosts.filter_map(|node| self.sim.end_port(node));
+        ports.map(|port| self.sim.link_port(port).lid).collect()
+    }
+
+    /// Returns the GID of a host by its number.
+    pub(crate) fn host_gid(&self, host: usize) -> Gid {
+        self.sim.link_port(self.host_port(host)).gid()
+    }
+
+    fn host_port(&self, host: usize) -> PortId {
+        let hosts = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
+        hosts.filter_map(|node| self.sim.end_port(node)).nth(host).expect("so many hosts")
+    }
+
+    /// Joins a host to a group.
+    pub(crate) fn join(
+        &mut self,
+        host: usize,
+        component_mask: ComponentMask,
+        wanted: &MCMemberRecord,
+    ) -> MCMemberRecord {
+        let port = self.host_port(host);
+        let manager = self.sim.port_info(port).master_sm_lid;
+        let options = ClientOptions { queue_pair: 77, ..ClientOptions::default() };
+        let client = self.sim.attach(port, options).expect("there is room");
+        let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::SET, TransactionId(5));
+        mad.set_attribute(wanted);
+        mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
+        self.sim.submit(client, &Datagram::new(Remote::gsi(manager), mad));
+        let end = self.sim.now() + Duration::from_secs(1);
+        loop {
+            self.manage();
+            self.step(end);
+            if let Some(Incoming::Received(answer)) = self.sim.receive(client) {
+                assert!(answer.mad.status().is_ok(), "{}", answer.mad);
+                self.sim.detach(client);
+                return answer.mad.attribute().expect("a record");
+            }
+            assert!(self.sim.now() < end, "nobody answers");
+        }
+    }
+
+    /// Returns the port by which a node is linked to another.
+    pub(crate) fn port_to(&self, from: &str, to: &str) -> u8 {
+        let (from, to) = (self.node(from), self.node(to));
+        let leads = |&port: &u8| {
+            let peer = self.sim.find_port(from, port).and_then(|port| self.sim.peer(port));
+            peer.is_some_and(|peer| self.sim.place(peer).0 == to)
+        };
+        (1..=self.ports(from)).find(leads).expect("a link")
+    }
+
+    /// Returns the number of ports of a node.
+    pub(crate) fn ports(&self, node: NodeId) -> u8 {
+        (1..=254).take_while(|&port| self.sim.find_port(node, port).is_some()).count() as u8
+    }
+
+    /// Returns the port at the other end of a cable.
+    pub(crate) fn peer_port(&self, node: NodeId, port: u8) -> u8 {
+        let port = self.sim.find_port(node, port).expect("a port");
+        self.sim.place(self.sim.peer(port).expect("a cable")).1
+    }
+
+    pub(crate) fn guid(&self, node: NodeId) -> Guid {
+        self.sim.node_info(self.sim.end_port(node).expect("it has LIDs")).node_guid
+    }
+
+    pub(crate) fn node(&self, name: &str) -> NodeId {
+        self.sim.find_node(name).expect("a node of that name")
+    }
+
+    /// Returns the way that a packet takes in truth: the ports that it leaves by.
+    pub(crate) fn truth(&self, from: u16, to: u16) -> Vec<(NodeId, u8)> {
+        let (ports, loss) = self.sim.route(from, to).expect("both LIDs are there");
+        assert!(loss.is_none(), "{from} to {to}: {loss:?}");
+        ports.into_iter().map(|port: PortId| self.sim.place(port)).collect()
+    }
+}

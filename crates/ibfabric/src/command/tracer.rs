@@ -1,0 +1,167 @@
+//! `ibfabric tracer`: validates the ways that packets take.
+
+use std::collections::BTreeMap;
+use std::time::Instant as WallClock;
+
+use ib_link::MadLink;
+use ib_mad::RequesterConfig;
+use ib_net::umad::UmadOptions;
+use ib_tracer::{Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
+use ib_types::{Guid, Instant};
+use ib_wire::mad::MgmtClass;
+
+use crate::cli::tracer::{TracerArgs, ViaArg};
+use crate::command::station::Station;
+use crate::failure::{Failure, Verdict};
+use crate::input;
+use crate::output::Output;
+
+mod group;
+mod managed;
+mod pairs;
+mod report;
+
+use managed::Managed;
+use pairs::{Pair, pairs, timing};
+use report::{Names, Report};
+
+/// How many ways are traced at a time.
+const MOST_ACTIVE: usize = 2048;
+
+pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let names = names(args)?;
+    match &args.sim {
+        Some(path) => {
+            let fabric = input::fabric_file(path)?;
+            let node = args.station.node.as_deref();
+            let mut link = Managed::start(&fabric, node, &args.engine.clone().unwrap_or_default())?;
+            if let Some(path) = &args.commands {
+                let text = String::from_utf8_lossy(&input::bytes(path)?).into_owned();
+                link.run(&path.display().to_string(), &text, args.deaf_manager)?;
+            }
+            trace(args, names, &mut link, out)
+        }
+        None => {
+            let mut umad = UmadOptions::classes(&[
+                MgmtClass::SUBN_DIRECTED_ROUTE,
+                MgmtClass::SUBN_LID_ROUTED,
+                MgmtClass::SUBN_ADM,
+                MgmtClass::TRACER,
+            ]);
+            umad.answer_timeout = timing(args).timeout;
+            trace(args, names, &mut Station::open(&args.station, &umad, false)?, out)
+        }
+    }
+}
+
+/// Reads the names of nodes.
+fn names(args: &TracerArgs) -> Result<BTreeMap<Guid, String>, Failure> {
+    let Some(path) = &args.node_name_map else { return Ok(BTreeMap::new()) };
+    let bytes = input::bytes(path)?;
+    ib_topology::name_map::parse(&path.display().to_string(), &bytes).map_err(Failure::unusable)
+}
+
+/// Traces everything that is asked for, and says what came of it.
+fn trace(
+    args: &TracerArgs,
+    names: BTreeMap<Guid, String>,
+    link: &mut dyn MadLink,
+    out: &mut Output,
+) -> Result<Verdict, Failure> {
+    let own = link.port().map_err(Failure::unusable)?;
+    if own.lid == 0 {
+        let message = format!(
+            "port {} of {} has no LID: expected a subnet that a subnet manager has brought up",
+            own.number, own.node_guid
+        );
+        return Err(Failure::Unusable(message));
+    }
+    let config = TracerConfig {
+        via: match args.via {
+            ViaArg::Direct => Via::DirectedRoutes,
+            ViaArg::Sa => Via::Administration,
+        },
+        agents: !args.no_agents,
+        timing: timing(args),
+        sl: args.sl,
+        grh: args.grh,
+        m_key: args.mkey,
+        requester: RequesterConfig {
+            window: args.window.into(),
+            first: std::process::id() << 12 | 1,
+            ..RequesterConfig::default()
+        },
+    };
+    let mut tracer = Tracer::new(&config, own);
+    if args.mgid.is_some() || args.mlid.is_some() {
+        return group::trace(args, &Names(names), (link, &mut tracer, &own), out);
+    }
+    let asked = pairs(args, link, &own)?;
+    let is_single = args.lid.is_some() || args.dgid.is_some();
+    let mut report = Report::new(args, Names(names), is_single);
+    let started = WallClock::now();
+    let mut run = Run { link, asked, order: BTreeMap::new() };
+    run.all(&mut tracer, |pair, result, tracer| report.take(pair, &result, tracer, out))?;
+    let elapsed = started.elapsed();
+    report.finish(&tracer, elapsed, out)?;
+    Ok(Verdict::good_if(report.is_good()))
+}
+
+/// Ways to be traced, and the link that it is done over.
+struct Run<'l> {
+    link: &'l mut dyn MadLink,
+    asked: Box<dyn Iterator<Item = Pair>>,
+    /// The pairs under way, and their results until it is their turn to be told.
+    order: BTreeMap<TraceId, (Pair, Option<Result<Trace, TraceError>>)>,
+}
+
+impl Run<'_> {
+    /// Traces all ways and tells the results in the order in which they were asked for.
+    fn all(
+        &mut self,
+        tracer: &mut Tracer,
+        mut tell: impl FnMut(Pair, Result<Trace, TraceError>, &Tracer) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        loop {
+            while self.order.len() < MOST_ACTIVE
+                && let Some(pair) = self.asked.next()
+            {
+                let id = tracer.start(pair.0, pair.1).map_err(Failure::unusable)?;
+                self.order.insert(id, (pair, None));
+            }
+            let now = self.link.now();
+            while let Some(datagram) = tracer.poll_transmit(now) {
+                self.link.send(&datagram).map_err(Failure::unusable)?;
+            }
+            while let Some((id, result)) = tracer.poll_event() {
+                self.order.get_mut(&id).expect("it was started").1 = Some(result);
+            }
+            let mut told = false;
+            while let Some(entry) = self.order.first_entry()
+                && entry.get().1.is_some()
+            {
+                let (pair, result) = entry.remove();
+                tell(pair, result.expect("just seen"), tracer)?;
+                told = true;
+            }
+            if told {
+                continue;
+            }
+            if self.order.is_empty() {
+                return Ok(());
+            }
+            listen(self.link, tracer)?;
+        }
+    }
+}
+
+/// Waits for something to come, and passes it on.
+fn listen(link: &mut dyn MadLink, tracer: &mut Tracer) -> Result<(), Failure> {
+    let until = tracer.poll_timeout().unwrap_or(Instant::NEVER);
+    link.wait(until).map_err(Failure::unusable)?;
+    while let Some(incoming) = link.receive().map_err(Failure::unusable)? {
+        tracer.handle(link.now(), &incoming);
+    }
+    tracer.handle_timeout(link.now());
+    Ok(())
+}

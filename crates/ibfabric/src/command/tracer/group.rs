@@ -1,0 +1,241 @@
+//! The tree of a multicast group.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+
+use ib_link::{LinkPort, MadLink, Remote};
+use ib_mad::{Client, Request, RequesterConfig};
+use ib_tracer::{Atlas, Branch, BranchEnd, Tracer, Tree};
+use ib_types::{Gid, Guid};
+use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
+use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+use serde::Serialize;
+
+use super::pairs::timing;
+use super::report::{Names, detail, kind, word};
+use crate::cli::tracer::{TraceFormat, TracerArgs};
+use crate::failure::{Failure, Verdict};
+use crate::output::Output;
+
+/// A group: its LID, and the GUIDs of its members' ports, if somebody has told them.
+struct Group {
+    mlid: u16,
+    members: Option<BTreeSet<Guid>>,
+}
+
+/// What came of it; the names are JSON keys.
+#[derive(Serialize)]
+struct GroupReport {
+    mgid: Option<String>,
+    mlid: u16,
+    good: bool,
+    /// Without the own port, which gets none of what it sends.
+    members: Option<usize>,
+    reached: usize,
+    missing: Vec<String>,
+    twice: Vec<String>,
+    strangers: Vec<String>,
+    branches: Vec<BranchReport>,
+    mads: u64,
+    retries: u64,
+    timeouts: u64,
+}
+
+/// A link of the tree; the names are JSON keys.
+#[derive(Serialize)]
+struct BranchReport {
+    depth: usize,
+    from: String,
+    out: u8,
+    r#in: u8,
+    kind: &'static str,
+    guid: String,
+    name: String,
+    end: &'static str,
+    bad: bool,
+    verdict: &'static str,
+    detail: String,
+}
+
+/// Traces the tree of a group and says what came of it.
+pub(super) fn trace(
+    args: &TracerArgs,
+    names: &Names,
+    (link, tracer, own): (&mut dyn MadLink, &mut Tracer, &LinkPort),
+    out: &mut Output,
+) -> Result<Verdict, Failure> {
+    if args.format == TraceFormat::Ibtracert {
+        let message = "--format ibtracert shows ways from one port to another, no trees";
+        return Err(Failure::Unusable(message.to_owned()));
+    }
+    let group = find(args, link, own)?;
+    tracer.start_tree(group.mlid).map_err(Failure::unusable)?;
+    let tree = loop {
+        let now = link.now();
+        while let Some(datagram) = tracer.poll_transmit(now) {
+            link.send(&datagram).map_err(Failure::unusable)?;
+        }
+        if let Some((_, tree)) = tracer.poll_tree() {
+            break tree.map_err(Failure::unusable)?;
+        }
+        super::listen(link, tracer)?;
+    };
+    let report = report(args, names, (&group, &tree), (tracer, own));
+    let good = report.good;
+    match args.format {
+        TraceFormat::Json => out.json(&report)?,
+        _ => print(args, &report, out)?,
+    }
+    Ok(Verdict::good_if(good))
+}
+
+/// Asks subnet administration for a group.
+fn find(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Group, Failure> {
+    let Some(mgid) = args.mgid else {
+        return Ok(Group { mlid: args.mlid.unwrap_or_default() as u16, members: None });
+    };
+    let failed = |why: String| {
+        Failure::Unusable(format!("--mgid {mgid}: subnet administration does not tell it: {why}"))
+    };
+    let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
+    mad.set_attribute(&MCMemberRecord { mgid, ..MCMemberRecord::zeroed() });
+    let component_mask = ComponentMask::of(&[0]);
+    mad.set_sa(&SaHeader { component_mask, sm_key: args.smkey.unwrap_or(1), ..mad.sa() });
+    let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
+    let request = Request::new(remote, mad).with_timing(timing(args));
+    let config = RequesterConfig { tag: 2, ..RequesterConfig::default() };
+    let answer =
+        Client::new(config).call(link, request).map_err(|error| failed(error.to_string()))?;
+    if !answer.status().is_ok() {
+        return Err(failed(answer.status().to_string()));
+    }
+    let records: Vec<MCMemberRecord> = answer.records().collect();
+    let Some(first) = records.first() else { return Err(failed("no such group".to_owned())) };
+    let told = records.iter().all(|record| record.port_gid != Gid::ZERO);
+    let members = told.then(|| records.iter().map(|record| record.port_gid.guid()).collect());
+    Ok(Group { mlid: first.mlid, members })
+}
+
+fn report(
+    args: &TracerArgs,
+    names: &Names,
+    (group, tree): (&Group, &Tree),
+    (tracer, own): (&Tracer, &LinkPort),
+) -> GroupReport {
+    let atlas = tracer.atlas();
+    let deliveries = tree.deliveries(atlas);
+    let called = port_names(names, atlas, tree);
+    let name = |guid: &Guid| called.get(guid).cloned().unwrap_or_else(|| guid.to_string());
+    let members = group.members.as_ref();
+    let wanted = || members.into_iter().flatten().filter(|&&guid| guid != own.port_guid);
+    let missing: Vec<String> =
+        wanted().filter(|guid| !deliveries.contains_key(guid)).map(name).collect();
+    let mut twice: Vec<String> =
+        deliveries.iter().filter(|&(_, &count)| count > 1).map(|(guid, _)| name(guid)).collect();
+    twice.extend(tree.doubles().map(|branch| {
+        let before = names.full(atlas, branch.hop.from);
+        format!("{} by port {} of {before}", names.full(atlas, branch.hop.node), branch.hop.out)
+    }));
+    let strangers: Vec<String> = deliveries
+        .keys()
+        .filter(|guid| members.is_some_and(|members| !members.contains(guid)))
+        .map(name)
+        .collect();
+    let counters = tracer.counters();
+    GroupReport {
+        mgid: args.mgid.map(|mgid| mgid.to_string()),
+        mlid: tree.mlid,
+        good: missing.is_empty() && twice.is_empty() && !tree.branches.iter().any(is_bad),
+        members: members.map(|_| wanted().count()),
+        reached: wanted().filter(|guid| deliveries.contains_key(guid)).count(),
+        missing,
+        twice,
+        strangers,
+        branches: tree.branches.iter().map(|it| branch_report(names, atlas, it)).collect(),
+        mads: counters.traffic.sent,
+        retries: counters.traffic.retries,
+        timeouts: counters.timeouts,
+    }
+}
+
+fn is_bad(branch: &Branch) -> bool {
+    branch.verdict.is_bad() || matches!(branch.end, BranchEnd::Broken(_))
+}
+
+/// Returns what the ports of a tree are called.
+fn port_names(names: &Names, atlas: &Atlas, tree: &Tree) -> BTreeMap<Guid, String> {
+    let places = tree.branches.iter().map(|branch| (branch.hop.node, branch.hop.enters));
+    let named = places.filter_map(|place| {
+        let end = atlas.end(place)?;
+        Some((end.guid, names.full(atlas, place.0)))
+    });
+    named.collect()
+}
+
+fn branch_report(names: &Names, atlas: &Atlas, branch: &Branch) -> BranchReport {
+    let hop = &branch.hop;
+    let node = atlas.node(hop.node);
+    let (end, more) = match &branch.end {
+        BranchEnd::Delivered => ("delivered", None),
+        BranchEnd::Sent(ports) if ports.is_empty() => ("dropped", Some("dropped".to_owned())),
+        BranchEnd::Sent(ports) => {
+            let ports: Vec<String> = ports.iter().map(u8::to_string).collect();
+            ("sent", Some(format!("sent by ports {}", ports.join(" "))))
+        }
+        BranchEnd::Again => ("again", Some("got it already by another link".to_owned())),
+        BranchEnd::Broken(why) => ("broken", Some(format!("nobody answers: {why}"))),
+    };
+    let seen = detail(hop, &branch.verdict);
+    BranchReport {
+        depth: branch.depth,
+        from: names.full(atlas, hop.from),
+        out: hop.out,
+        r#in: hop.enters,
+        kind: kind(node.kind),
+        guid: node.guid.to_string(),
+        name: names.of(atlas, hop.node).to_owned(),
+        end,
+        bad: is_bad(branch),
+        verdict: word(&branch.verdict),
+        detail: more.map_or_else(|| seen.clone(), |more| format!("{more}; {seen}")),
+    }
+}
+
+fn print(args: &TracerArgs, report: &GroupReport, out: &mut Output) -> Result<(), Failure> {
+    if args.verbose {
+        for branch in &report.branches {
+            let BranchReport { depth, out: leaves, r#in: enters, kind, guid, name, detail, .. } =
+                branch;
+            let indent = "  ".repeat(*depth);
+            writeln!(out, "{indent}[{leaves}] -> [{enters}] {kind} {guid} ('{name}'): {detail}")?;
+        }
+    }
+    for (what, ports) in
+        [("missing", &report.missing), ("twice", &report.twice), ("no member", &report.strangers)]
+    {
+        for port in ports {
+            writeln!(out, "{what}: {port}")?;
+        }
+    }
+    for branch in report.branches.iter().filter(|branch| branch.bad) {
+        let BranchReport { from, out: leaves, kind, guid, name, detail, .. } = branch;
+        writeln!(out, "bad: {kind} {guid} ('{name}') behind port {leaves} of {from}: {detail}")?;
+    }
+    let group = match &report.mgid {
+        Some(mgid) => format!("group {mgid}, LID {:#06x}", report.mlid),
+        None => format!("LID {:#06x}", report.mlid),
+    };
+    let reached = match report.members {
+        Some(members) => format!("{} of {members} members reached", report.reached),
+        None => "members are not known".to_owned(),
+    };
+    writeln!(out, "{group}: {} links, {reached}", report.branches.len())?;
+    if args.verbose {
+        let GroupReport { mads, retries, timeouts, .. } = report;
+        writeln!(
+            out,
+            "{mads} MADs sent, {retries} of them again; {timeouts} requests without answer"
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The ways that are asked for.
+
+use std::path::Path;
+
+use ib_link::Remote;
+use ib_link::{LinkPort, MadLink};
+use ib_mad::{Client, Request, RequesterConfig, Timing};
+use ib_tracer::Target;
+use ib_types::{Gid, NodeKind};
+use ib_wire::mad::sa::NodeRecord;
+use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
+
+use crate::cli::tracer::{EndArg, TracerArgs};
+use crate::failure::Failure;
+use crate::input;
+
+/// The start of a way, the own port without one, and its end.
+pub(super) type Pair = (Option<Target>, Target);
+
+/// Returns the ways that are asked for.
+pub(super) fn pairs(
+    args: &TracerArgs,
+    link: &mut dyn MadLink,
+    own: &LinkPort,
+) -> Result<Box<dyn Iterator<Item = Pair>>, Failure> {
+    if let Some(path) = &args.pairs {
+        return Ok(Box::new(read(path, own)?.into_iter()));
+    }
+    if args.all_pairs {
+        let lids = hosts(args, link, own)?;
+        // All of them at once would take too much memory on large fabrics.
+        let count = lids.len();
+        let pairs =
+            (0..count * count).map(move |number| (lids[number / count], lids[number % count]));
+        let pairs = pairs.filter(|(from, to)| from != to);
+        return Ok(Box::new(pairs.map(|(from, to)| (Some(Target::Lid(from)), Target::Lid(to)))));
+    }
+    let from = args.from.map(|end| target(end, own));
+    let to = match (args.lid, args.dgid) {
+        (Some(lid), _) => Target::Lid(lid as u16),
+        (None, Some(gid)) => Target::Gid(gid),
+        (None, None) => {
+            unreachable!("clap asks for a destination, and groups are traced elsewhere")
+        }
+    };
+    let mut pairs = vec![(from, to)];
+    if args.reverse {
+        pairs.push((Some(to), from.unwrap_or(Target::Lid(own.lid))));
+    }
+    Ok(Box::new(pairs.into_iter()))
+}
+
+fn target(end: EndArg, own: &LinkPort) -> Target {
+    match end {
+        EndArg::Lid(lid) => Target::Lid(lid),
+        EndArg::Gid(gid) => Target::Gid(gid),
+        EndArg::Guid(guid) => Target::Gid(Gid::new(own.gid_prefix, guid)),
+    }
+}
+
+/// Reads a file of pairs.
+fn read(path: &Path, own: &LinkPort) -> Result<Vec<Pair>, Failure> {
+    let name = path.display();
+    let bytes = input::bytes(path)?;
+    let mut pairs = Vec::new();
+    for (line, text) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        let failed = |what: String| Failure::Unusable(format!("{name}:{line}: {what}"));
+        let text = std::str::from_utf8(text)
+            .map_err(|_| failed("found bytes that are not UTF-8".to_owned()))?;
+        let text = text.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let end = |word: &str| {
+            let end = word.parse::<EndArg>();
+            end.map(|end| target(end, own)).map_err(|error| failed(format!("'{word}': {error}")))
+        };
+        match words[..] {
+            [] => {}
+            [from, to] => pairs.push((Some(end(from)?), end(to)?)),
+            _ => {
+                let words = words.len();
+                return Err(failed(format!("found {words} words, expected two ends of a way")));
+            }
+        }
+    }
+    if pairs.is_empty() {
+        return Err(Failure::Unusable(format!("{name}: found no pairs, expected at least one")));
+    }
+    Ok(pairs)
+}
+
+/// Asks subnet administration for the LIDs of all ports of adapters and routers.
+fn hosts(args: &TracerArgs, link: &mut dyn MadLink, own: &LinkPort) -> Result<Vec<u16>, Failure> {
+    let failed = |why: String| {
+        Failure::Unusable(format!(
+            "--all-pairs: subnet administration does not tell the hosts: {why}"
+        ))
+    };
+    let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
+    mad.set_attribute_id(AttributeId::NODE_RECORD);
+    let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
+    let request = Request::new(remote, mad).with_timing(timing(args));
+    let config = RequesterConfig { tag: 2, ..RequesterConfig::default() };
+    let answer =
+        Client::new(config).call(link, request).map_err(|error| failed(error.to_string()))?;
+    if !answer.status().is_ok() {
+        return Err(failed(answer.status().to_string()));
+    }
+    let hosts = answer.records::<NodeRecord>().filter(|record| {
+        record.node_info.node_type.kind().is_some_and(|kind| kind != NodeKind::Switch)
+    });
+    let lids: Vec<u16> = hosts.map(|record| record.lid).filter(|&lid| lid != 0).collect();
+    if lids.len() < 2 {
+        return Err(failed(format!("it knows {} of them, expected two or more", lids.len())));
+    }
+    Ok(lids)
+}
+
+/// Returns how long and how often answers are awaited.
+pub(super) fn timing(args: &TracerArgs) -> Timing {
+    let timeout = std::time::Duration::from_millis(args.timeout.into());
+    Timing { timeout, retries: args.retries, ..Timing::default() }
+}

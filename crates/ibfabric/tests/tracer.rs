@@ -1,0 +1,137 @@
+//! `ibfabric tracer` on fabrics in its own process.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn run(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ibfabric")).args(words).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A directory with the net file of a tree of two levels.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let this = Self(tempfile::tempdir().expect("a directory"));
+        let output = run(&["gen", "xgft", "4,4", "1,4", "-o", &this.path("net")]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        this
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    fn file(&self, name: &str, content: &str) -> String {
+        fs::write(self.path(name), content).expect("a file");
+        self.path(name)
+    }
+
+    /// Runs the tracer on the tree: exit status, standard output, standard error.
+    fn trace(&self, words: &[&str]) -> (Option<i32>, String, String) {
+        let net = self.path("net");
+        let output = run(&[&["tracer", "--sim", &net][..], words].concat());
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    }
+
+    fn json(&self, words: &[&str]) -> (Option<i32>, Value) {
+        let (code, out, errors) = self.trace(&[words, &["--format", "json"]].concat());
+        (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("no JSON: {out} {errors}")))
+    }
+}
+
+/// Returns the LID of the last host: the highest of all.
+fn last_lid(place: &Place) -> String {
+    let (code, found) = place.json(&["--all-pairs", "-v"]);
+    assert_eq!(code, Some(0));
+    let lids =
+        found["traces"].as_array().expect("traces").iter().filter_map(|it| it["lid"].as_u64());
+    lids.max().expect("LIDs").to_string()
+}
+
+#[test]
+fn exactly_one_destination_is_asked_for() {
+    let place = Place::new();
+    for (words, expected) in [
+        (&[][..], "required"),
+        (&["-l", "5", "-g", "fe80::1"], "cannot be used with"),
+        (&["-l", "0"], "1 to 49151"),
+        (&["-l", "0xc000"], "1 to 49151"),
+        (&["-l", "x"], "1 to 49151"),
+        (&["-g", "x"], "invalid value"),
+        (&["-l", "5", "-t", "0"], "not in 1..=600000"),
+        (&["-l", "5", "--sl", "16"], "0 to 15"),
+        (&["-l", "5", "--from", "nobody"], "expected a LID"),
+        (&["--mlid", "5"], "49152 to 65534"),
+    ] {
+        let (code, out, errors) = place.trace(words);
+        assert_eq!((code, &*out), (Some(2), ""), "{words:?}: {errors}");
+        assert!(errors.contains(expected), "{words:?}: {errors}");
+    }
+}
+
+#[test]
+fn a_way_is_shown_hop_by_hop_and_validated() {
+    let place = Place::new();
+    let lid = last_lid(&place);
+    let (code, out, _) = place.trace(&["-l", &lid]);
+    assert!(out.starts_with(&format!("LID {lid}: path validated")), "{out}");
+    assert!(code == Some(0) && out.ends_with("4 hops\n"), "{out}");
+    let (code, out, _) = place.trace(&["-l", &lid, "-v", "--ports", "both"]);
+    assert_eq!((code, out.lines().count()), (Some(0), 7), "{out}");
+    assert!(out.starts_with("from ca ") && out.contains("  1  [1] -> [1] switch "), "{out}");
+    let (code, found) = place.json(&["-l", &lid, "--reverse"]);
+    assert_eq!((code, &found["pairs"], &found["good"]), (Some(0), &2.into(), &2.into()));
+    let hop = &found["traces"][0]["hops"][3];
+    assert_eq!((&hop["kind"], &hop["verdict"]), (&"ca".into(), &"validated".into()));
+    let (code, out, _) = place.trace(&["-l", &lid, "--format", "ibtracert"]);
+    assert_eq!(code, Some(0));
+    assert!(out.lines().last().is_some_and(|line| line.starts_with("To ca {0x")), "{out}");
+}
+
+#[test]
+fn what_cannot_be_reached_is_said_with_its_place() {
+    let place = Place::new();
+    let (code, out, _) = place.trace(&["-l", "999"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("has no entry for LID 999"), "{out}");
+    let (code, _, errors) = place.trace(&["--mgid", "ff12:401b:ffff::77"]);
+    assert_eq!(code, Some(2), "{errors}");
+    let pairs = place.file("pairs", "1 2\n# nothing\n3 x\n");
+    let (code, _, errors) = place.trace(&["--pairs", &pairs]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("pairs:3: 'x': expected a LID"), "{errors}");
+    let pairs = place.file("pairs", "1 2 3\n");
+    let (_, _, errors) = place.trace(&["--pairs", &pairs]);
+    assert!(errors.contains("pairs:1: found 3 words, expected two"), "{errors}");
+}
+
+#[test]
+fn a_lying_switch_is_named_with_both_ports() {
+    let place = Place::new();
+    let lid = last_lid(&place);
+    let (_, found) = place.json(&["-l", &lid]);
+    let hops = &found["traces"][0]["hops"];
+    let (switch, out) = (&hops[0], hops[1]["out"].as_u64().expect("a port"));
+    let (name, next) = (switch["name"].as_str().expect("a name"), &hops[1]);
+    let other = if out == 8 { 7 } else { out + 1 };
+    let lie = place.file("lie", &format!("# a lie\nMisroute \"{name}\" {out} {other}\n"));
+    let (code, found) = place.json(&["-l", &lid, "--commands", &lie, "-t", "20"]);
+    assert_eq!(code, Some(1));
+    let said = found["traces"][0]["result"].as_str().expect("a sentence").to_owned();
+    let next = next["guid"].as_str().expect("a GUID");
+    assert!(said.contains(&format!("hop 2, switch {next}")), "{said}");
+    assert!(said.contains(&format!("behind port {out} of switch")), "{said}");
+    assert!(said.contains("expected port") || said.contains("expected to come in by"), "{said}");
+    let bad = place.file("bad", "Misroute nobody 1 2\n");
+    let (code, _, errors) = place.trace(&["-l", &lid, "--commands", &bad]);
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("bad:1:"), "{errors}");
+}

@@ -1,0 +1,283 @@
+//! Our tracer and its agents on real simulators, beside a real `ibtracert` and a real `ibping`.
+//!
+//! On each simulator our manager brings a fabric up. Then `ibtracert` and `ibfabric tracer` trace the same
+//! ways and must print the same; where there are agents all ways must be validated at their ends and
+//! nobody accused, where there are none that must be said plainly; and real clients must get answers from
+//! our agents.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use ib_types::Guid;
+use serde_json::Value;
+
+use crate::clients::fabrics::Plan;
+use crate::clients::program::Question;
+use crate::clients::server::Kind;
+use crate::clients::stage::StageError;
+use crate::sm::ours::Options;
+use crate::sm::scene::{Gear, Outcome, Scene, patient};
+
+/// How many ways are traced by both.
+const PAIRS: usize = 120;
+
+/// How long and how often our tracer awaits an answer where some never come.
+const HASTE: [&str; 4] = ["-t", "200", "-r", "1"];
+
+/// A fabric on a simulator.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    kind: &'static str,
+    engine: &'static str,
+    place: Place,
+    /// Whether one of the ways is changed in what our tracer prints, which must be noticed.
+    pub wrong: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Ibsim,
+    Ours,
+    WithAgents,
+}
+
+/// Returns all cases, or those in which something is wrong.
+#[must_use]
+pub fn cases(wrong: bool) -> Vec<Case> {
+    let fabrics = [
+        ("xgft 4,4 1,4", "minhop"),
+        ("fat-tree 8 oversubscription=2:1 parallel=2", "ftree"),
+        ("torus 4x4 hosts=2", "lash"),
+        ("mesh 4x3", "dor"),
+        ("xgft 3,3,3 1,3,3", "updn"),
+        ("dragonfly a=4 p=1 h=1", "minhop"),
+    ];
+    let places = [Place::Ibsim, Place::Ours, Place::WithAgents];
+    let all = fabrics
+        .into_iter()
+        .flat_map(|(kind, engine)| places.map(|place| Case { kind, engine, place, wrong: false }));
+    if wrong {
+        return all.take(1).map(|case| Case { wrong: true, ..case }).collect();
+    }
+    all.collect()
+}
+
+impl Case {
+    /// Returns the name of the case.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let place = match self.place {
+            Place::Ibsim => "ibsim",
+            Place::Ours => "ibfabric sim",
+            Place::WithAgents => "ibfabric sim --agents",
+        };
+        let wrong = if self.wrong { " | wrong on purpose: a way is changed" } else { "" };
+        format!("{} | {} | {place}{wrong}", self.kind, self.engine)
+    }
+
+    /// Runs the case with its files in a directory.
+    ///
+    /// # Errors
+    /// Fails when a program cannot be run.
+    pub fn run(&self, gear: &Gear, directory: &Path) -> Outcome {
+        fs::create_dir_all(directory)?;
+        let fabric =
+            Plan::of(self.kind).fabric().map_err(|error| StageError::Unwell(error.to_string()))?;
+        let kind = match self.place {
+            Place::Ibsim => Kind::Ibsim,
+            Place::Ours => Kind::Ibfabric(gear.ibfabric.clone()),
+            Place::WithAgents => Kind::WithAgents(gear.ibfabric.clone()),
+        };
+        let mut scene = Scene::open(gear, &kind, &fabric, &gear.debian, directory)?;
+        let options = Options { engine: self.engine, ..Options::default() };
+        let mut ours = scene.manage(&options)?;
+        // Up/down routing has no ways between switches without hosts.
+        let is_host = |guid: &Guid| {
+            fabric
+                .find_port_guid(*guid)
+                .is_some_and(|port| !fabric.node(fabric.port(port).node).kind.is_switch())
+        };
+        let lids = scene.lids()?.into_iter().filter(|(guid, _)| is_host(guid));
+        let lids: Vec<u16> = lids.map(|(_, lid)| lid).collect();
+        let pairs = pairs(&lids);
+        let file = scene.directory.join("pairs");
+        let mut text = String::new();
+        for (from, to) in &pairs {
+            writeln!(text, "{from} {to}").expect("writing to a string succeeds");
+        }
+        fs::write(&file, text)?;
+        self.same_ways(&mut scene, &file, pairs.len())?;
+        self.validates(&mut scene, &file, pairs.len())?;
+        self.answers(&mut scene, &lids)?;
+        if self.place == Place::WithAgents {
+            caught(&mut scene, &lids)?;
+        }
+        scene.check(ours.is_alive(), || format!("ibfabric sm has ended: {}", ours.said()));
+        drop(ours);
+        Ok(scene.close())
+    }
+
+    /// Compares ways with those of `ibtracert`: over a link of our own and over the umad device.
+    fn same_ways(
+        &self,
+        scene: &mut Scene<'_>,
+        file: &Path,
+        count: usize,
+    ) -> Result<(), StageError> {
+        let (theirs, kept) = scene.hear(&patient("ibtracert --ports-file ../pairs"))?;
+        let expected = theirs.output.matches("\nTo ").count();
+        scene.check(expected == count, || {
+            format!("ibtracert shows {expected} of {count} ways ({})", kept.display())
+        });
+        let file = file.display().to_string();
+        let what = ["--pairs", &file, "--no-agents", "--format", "ibtracert"];
+        let mut own = tracer(scene, &what)?;
+        if self.wrong {
+            own = own.replacen("\n[1] ->", "\n[2] ->", 1);
+        }
+        same_lines(scene, "our link", &own, &theirs.output);
+        let words = [
+            vec![scene.gear.ibfabric.display().to_string(), "tracer".to_owned()],
+            ["-I", "ibsim0"].map(str::to_owned).to_vec(),
+            what.map(str::to_owned).to_vec(),
+        ];
+        let question = Question { words: words.concat(), ..patient("") };
+        let (answer, _) = scene.hear(&question)?;
+        same_lines(scene, "the umad device", &answer.output, &theirs.output);
+        Ok(())
+    }
+
+    /// Checks that nobody is accused, and that it is said what was validated.
+    fn validates(
+        &self,
+        scene: &mut Scene<'_>,
+        file: &Path,
+        count: usize,
+    ) -> Result<(), StageError> {
+        let file = file.display().to_string();
+        let more = [&["--pairs", &file, "--format", "json"][..], &HASTE].concat();
+        let found = json(&tracer(scene, &more)?)?;
+        let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_u64).unwrap_or(9999);
+        let good = (number("/good"), number("/bad"), number("/hops/bad"));
+        scene.check(good == (count as u64, 0, 0), || format!("of {count} ways: {found}"));
+        let has_agents = self.place == Place::WithAgents;
+        let validated = number("/hops/validated") > 0 && number("/hops/no_agent") == 0;
+        scene.check(validated == has_agents, || format!("agents {has_agents}: {found}"));
+        if !has_agents {
+            let none = number("/hops/validated") == 0 && number("/hops/own_route_only") == 0;
+            scene.check(none, || format!("there are no agents: {found}"));
+            let one = fs::read_to_string(&file)?;
+            let to = one.split_whitespace().nth(1).unwrap_or_default().to_owned();
+            let more = [&["-l", &to, "-v"][..], &HASTE].concat();
+            let said = tracer(scene, &more)?;
+            scene.check(said.contains("path not validated"), || format!("said {said}"));
+        }
+        Ok(())
+    }
+
+    /// Checks that the real `ibping` gets answers from our agents, and that our tracer does from one that
+    /// is a program of its own.
+    fn answers(&self, scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
+        let last = scene.fabric.nodes().filter(|(_, node)| !node.kind.is_switch()).last();
+        let Some((_, node)) = last else { return Err(StageError::NoActors) };
+        let name = node.name.clone();
+        let address = scene.hear_on("ibaddr -l", &name)?;
+        let lid = address.split_whitespace().nth(2).and_then(|lid| lid.strip_prefix("0x"));
+        let lid = lid.and_then(|lid| u16::from_str_radix(lid, 16).ok()).unwrap_or(0);
+        scene.check(lids.contains(&lid), || format!("ibaddr of {name} says {address}"));
+        let lid = lid.to_string();
+        let mut agent = None;
+        let mut host = name.clone();
+        if self.place != Place::WithAgents {
+            host = "agent.example".to_owned();
+            let binary = scene.gear.ibfabric.display().to_string();
+            let socket = format!("--ibsim={}", scene.seat.socket);
+            let words = [&*binary, "agent", &*socket, "--node", &*name, "--host-name", &*host];
+            let words = words.map(str::to_owned).to_vec();
+            agent = Some(scene.leave_running(&Question { words, ..patient("") })?);
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        let (answer, kept) = scene.hear(&patient(&format!("ibping -c 3 {lid}")))?;
+        let pongs = answer.output.matches(&format!("Pong from {host}")).count();
+        scene.check(pongs == 3, || format!("{pongs} of 3 pongs ({})", kept.display()));
+        let more = [&["-l", &*lid, "--format", "json"][..], &HASTE].concat();
+        let found = json(&tracer(scene, &more)?)?;
+        let verdict = found.pointer("/traces/0/hops").and_then(Value::as_array);
+        let verdict = verdict.and_then(|hops| hops.last()).map(|hop| hop["verdict"].clone());
+        scene.check(verdict == Some("validated".into()), || format!("the last hop of {found}"));
+        drop(agent);
+        Ok(())
+    }
+}
+
+/// Has a switch of a way lie, and checks that it is named.
+fn caught(scene: &mut Scene<'_>, lids: &[u16]) -> Result<(), StageError> {
+    let to = lids.iter().max().map(u16::to_string).unwrap_or_default();
+    let trace = |scene: &Scene<'_>| {
+        let more = [&["-l", &*to, "--format", "json"][..], &HASTE].concat();
+        json(&tracer(scene, &more)?)
+    };
+    let before = trace(scene)?;
+    let hops = before.pointer("/traces/0/hops").and_then(Value::as_array).cloned();
+    let hops = hops.unwrap_or_default();
+    // The second hop leaves the switch that the first one enters.
+    let [first, second, ..] = &hops[..] else { return Ok(()) };
+    let (guid, out) = (first["guid"].as_str().unwrap_or_default(), second["out"].as_u64());
+    let name = format!("S-{}", guid.trim_start_matches("0x"));
+    let out = out.unwrap_or_default();
+    let other = if out == 1 { 2 } else { out - 1 };
+    let socket = scene.seat.socket.clone();
+    let lie = format!("Misroute \"{name}\" {out} {other}");
+    scene.run_own(&["sim", "ctl", "--socket", &socket, &lie])?;
+    let after = trace(scene)?;
+    let hop = after.pointer("/traces/0/hops/1").cloned().unwrap_or_default();
+    let said = after.pointer("/traces/0/result").and_then(Value::as_str).unwrap_or_default();
+    let names = said.contains(&format!("hop 2, switch {}", hop["guid"].as_str().unwrap_or("none")))
+        || said.contains(&format!("hop 2, ca {}", hop["guid"].as_str().unwrap_or("none")));
+    scene.check(names && after["bad"] == 1, || format!("{lie}: {after}"));
+    let mend = format!("Misroute \"{name}\" none");
+    scene.run_own(&["sim", "ctl", "--socket", &socket, &mend])?;
+    let mended = trace(scene)?;
+    scene.check(mended["bad"] == 0, || format!("{mend}: {mended}"));
+    Ok(())
+}
+
+/// Runs our tracer at the seat and returns what it prints.
+fn tracer(scene: &Scene<'_>, more: &[&str]) -> Result<String, StageError> {
+    let socket = format!("--ibsim={}", scene.seat.socket);
+    let words = ["tracer", &*socket, "--node", &*scene.seat.node];
+    scene.run_own(&[&words[..], more].concat())
+}
+
+fn json(text: &str) -> Result<Value, StageError> {
+    serde_json::from_str(text)
+        .map_err(|error| StageError::Unwell(format!("no JSON: {error}: {text}")))
+}
+
+/// Compares what both print of ways, line by line.
+fn same_lines(scene: &mut Scene<'_>, over: &str, ours: &str, theirs: &str) {
+    let lines = |text: &str| -> Vec<String> {
+        // The last line tells how many pairs there were.
+        let is_way = |line: &&str| ["From ", "[", "To "].iter().any(|head| line.starts_with(head));
+        let ways = text.lines().filter(is_way);
+        ways.map(str::to_owned).collect()
+    };
+    let (ours, theirs) = (lines(ours), lines(theirs));
+    let first = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
+    scene.check(ours == theirs, || {
+        let (own, other) = (ours.len(), theirs.len());
+        format!(
+            "over {over} {own} lines, ibtracert prints {other}; the first difference: {first:?}"
+        )
+    });
+}
+
+/// Returns pairs of different LIDs, spread over all of them.
+fn pairs(lids: &[u16]) -> Vec<(u16, u16)> {
+    let all = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
+    let all: Vec<(u16, u16)> = all.filter(|(from, to)| from != to).collect();
+    let step = (all.len() / PAIRS).max(1);
+    all.into_iter().step_by(step).collect()
+}
