@@ -143,6 +143,17 @@ impl Atlas {
         known.ends.get(if known.kind.is_switch() { &0 } else { &port })
     }
 
+    /// Returns the port by which the directed route to a node enters it.
+    pub(crate) fn entrance(&self, number: NodeNumber) -> Option<u8> {
+        let (last, before) = self.node(number).route.split_last()?;
+        self.nodes.iter().filter(|node| *node.route == *before).find_map(|node| {
+            match node.links.get(last) {
+                Some(&Link::To(next, enters, _)) if next == number => Some(enters),
+                _ => None,
+            }
+        })
+    }
+
     pub(crate) fn node_mut(&mut self, number: NodeNumber) -> &mut TracedNode {
         &mut self.nodes[number.0 as usize]
     }

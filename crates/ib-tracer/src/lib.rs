@@ -21,6 +21,7 @@
 
 pub mod agent;
 pub mod atlas;
+mod census;
 mod facts;
 mod probes;
 pub mod trace;
@@ -29,7 +30,7 @@ pub mod tree;
 
 pub use agent::{AgentCounters, TracerAgent};
 pub use atlas::{Atlas, End, NodeNumber, TracedNode};
-pub use trace::{Hop, Stop, Target, Trace, TraceError, Verdict};
+pub use trace::{Hop, Left, Stop, Target, Trace, TraceError, Verdict};
 pub use tracer::{TraceId, Tracer, TracerConfig, TracerCounters, Via};
 pub use tree::{Branch, BranchEnd, Tree};
 

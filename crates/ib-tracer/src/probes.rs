@@ -199,7 +199,7 @@ impl Probes {
     /// Launches a datagram from a switch to a LID.
     pub(crate) fn launch(&mut self, launch: Launch, atlas: &Atlas) -> Request {
         self.launches.insert(launch, Launched::Asking);
-        self.combined(launch.0, launch.1, atlas)
+        self.combined(launch, atlas)
     }
 
     /// Takes the end of a launch; when it got lost, one to a neighbour shows whether the switch is able
@@ -215,7 +215,7 @@ impl Probes {
         let launched = match (info, to_neighbour) {
             (Some(info), false) => Launched::At(info.node_guid, info.local_port),
             (None, false) => match atlas.neighbour(launch) {
-                Some(lid) => return Some(self.combined(launch.0, lid, atlas)),
+                Some(lid) => return Some(self.combined((launch.0, lid), atlas)),
                 None => Launched::Unable,
             },
             (Some(_), true) => Launched::Lost,
@@ -227,7 +227,8 @@ impl Probes {
         None
     }
 
-    fn combined(&self, from: NodeNumber, lid: u16, atlas: &Atlas) -> Request {
+    /// Returns the request that is launched.
+    pub(crate) fn combined(&self, (from, lid): Launch, atlas: &Atlas) -> Request {
         let what = (AttributeId::NODE_INFO, 0);
         let route = &atlas.node(from).route;
         let mut mad = smp::directed_request(Method::GET, TransactionId(0), what, route);

@@ -118,9 +118,13 @@ pub enum Verdict {
     /// The switch before sends otherwise than its table says: subnet management that it was to send by
     /// the link of the traced way came in by another port, or got lost.
     Misdirected {
-        /// The port that it came in by; `None` when it, or the answer to it, got lost: then it may also be
-        /// the node behind that sends back otherwise than its table says.
+        /// The port of the hop that it came in by; `None` when it got lost, or to another node.
         actual: Option<u8>,
+        /// The other node that it came to.
+        elsewhere: Option<Guid>,
+        /// Where the switch before counts it; `None` when its counters do not tell. Then, where it got
+        /// lost, it may also be the node behind that sends the answer otherwise than its table says.
+        left: Option<Left>,
     },
     /// The link is not the one that subnet administration believes.
     OtherLink {
@@ -170,6 +174,17 @@ pub enum Verdict {
     Own,
     /// It was not asked: agents are not wanted, or the way ended before.
     NotAsked,
+}
+
+/// What has become of packets in a switch, by the counters of its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// They were sent by this port (`PortXmitPkts`).
+    By(u8),
+    /// They were to be sent by this port and were discarded (`PortXmitDiscards`).
+    Discarded(u8),
+    /// They came in by this port and could not be relayed (`PortRcvSwitchRelayErrors`).
+    Dropped(u8),
 }
 
 impl Verdict {

@@ -12,6 +12,7 @@ use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::sm::MulticastForwardingBlock;
 
 use crate::atlas::{Atlas, NodeNumber, Walked, Way};
+use crate::census::{self, Censuses, Inquiry};
 use crate::facts::{self, Fact, Facts, Part};
 use crate::probes::{self, Launch, Probes, Question};
 use crate::trace::{Stop, Target, Trace, TraceError, Verdict};
@@ -102,6 +103,7 @@ pub struct Tracer {
     real: Atlas,
     real_facts: Facts,
     probes: Probes,
+    censuses: Censuses,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
     /// The traces that something was found out for.
@@ -123,6 +125,7 @@ enum Asked {
     Probe(u16, Question),
     /// A launch; whether it goes to a neighbour instead, to show that it can.
     Launch(Launch, bool),
+    Census(Launch, Inquiry),
     /// The LID behind a GID; whether the way starts there.
     Path(TraceId, bool),
 }
@@ -158,6 +161,8 @@ enum Step {
     Waits(u16),
     /// Something has to be launched first.
     Launch(Launch),
+    /// Where a launch leaves has to be found out first.
+    Census(Launch),
     Done(Box<Result<Trace, TraceError>>),
 }
 
@@ -178,6 +183,7 @@ impl Tracer {
             real_facts: Facts::new(Via::DirectedRoutes, own, timing, config.m_key),
             facts: Facts::new(config.via, own, timing, config.m_key),
             probes: Probes::new(timing, (config.sl, config.grh), own.gid()),
+            censuses: Censuses::default(),
             own,
             jobs: BTreeMap::new(),
             next: 0,
@@ -312,7 +318,9 @@ impl Tracer {
     fn collect(&mut self, now: Instant) {
         while let Some(completion) = self.requester.poll_event() {
             let Some(asked) = self.asked.remove(&completion.transaction_id) else { continue };
-            self.timeouts += u64::from(completion.result.is_err());
+            // What is sent in bursts is expected to get lost.
+            let is_burst = matches!(asked, Asked::Census(_, Inquiry::Burst));
+            self.timeouts += u64::from(completion.result.is_err() && !is_burst);
             // Subnet administration may only be slow.
             let is_told = self.via == Via::Administration
                 && matches!(asked, Asked::Fact(Source::Told, ..))
@@ -345,15 +353,25 @@ impl Tracer {
                 }
                 Asked::Launch(launch, to_neighbour) => {
                     let what = (launch, to_neighbour);
-                    let view = match self.via {
-                        Via::DirectedRoutes => &self.atlas,
-                        Via::Administration => &self.real,
-                    };
+                    let view = view(self.via, &self.atlas, &self.real);
                     match self.probes.handle_launch(what, completion.result, view) {
                         Some(request) => self.send(Asked::Launch(launch, true), request),
                         None => {
                             let waiting = self.launches_wanted.remove(&launch);
                             self.ready.extend(waiting.unwrap_or_default());
+                        }
+                    }
+                }
+                Asked::Census(launch, inquiry) => {
+                    let view = view(self.via, &self.atlas, &self.real);
+                    let known = (view, &self.probes, self.timing);
+                    let what = (launch, inquiry);
+                    match self.censuses.handle(what, completion.result, known) {
+                        census::Progress::Waits(requests) => self.send_census(launch, requests),
+                        census::Progress::Done => {
+                            let waiting = self.launches_wanted.remove(&launch);
+                            self.ready.extend(waiting.unwrap_or_default());
+                            self.take_censuses();
                         }
                     }
                 }
@@ -369,6 +387,24 @@ impl Tracer {
         }
     }
 
+    /// Starts the next census, when none is being taken.
+    fn take_censuses(&mut self) {
+        loop {
+            let view = view(self.via, &self.atlas, &self.real);
+            let Some((launch, requests)) = self.censuses.poll(view, self.timing) else { break };
+            if requests.is_empty() {
+                self.ready.extend(self.launches_wanted.remove(&launch).unwrap_or_default());
+            }
+            self.send_census(launch, requests);
+        }
+    }
+
+    fn send_census(&mut self, launch: Launch, requests: Vec<(Inquiry, Request)>) {
+        for (inquiry, request) in requests {
+            self.send(Asked::Census(launch, inquiry), request);
+        }
+    }
+
     /// Has a trace wait for a fact.
     fn want(&mut self, id: TraceId, source: Source, fact: Fact) {
         self.facts_wanted.entry((source, fact)).or_default().push(id);
@@ -381,10 +417,7 @@ impl Tracer {
 
     /// Returns what is known from the nodes themselves.
     const fn view(&self) -> &Atlas {
-        match self.via {
-            Via::DirectedRoutes => &self.atlas,
-            Via::Administration => &self.real,
-        }
+        view(self.via, &self.atlas, &self.real)
     }
 
     /// Takes the LID behind a GID.
@@ -449,13 +482,15 @@ impl Tracer {
                 Step::Launch(launch) => {
                     self.launches_wanted.entry(launch).or_default().push(id);
                     if self.probes.launched(launch).is_none() {
-                        let view = match self.via {
-                            Via::DirectedRoutes => &self.atlas,
-                            Via::Administration => &self.real,
-                        };
+                        let view = view(self.via, &self.atlas, &self.real);
                         let request = self.probes.launch(launch, view);
                         self.send(Asked::Launch(launch, false), request);
                     }
+                }
+                Step::Census(launch) => {
+                    self.launches_wanted.entry(launch).or_default().push(id);
+                    self.censuses.want(launch);
+                    self.take_censuses();
                 }
                 Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
                 Step::Done(result) => self.end(now, id, *result),
@@ -527,6 +562,14 @@ impl Tracer {
         let (from, to) = (job.from, job.to);
         let elapsed = now.since(started);
         Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
+    }
+}
+
+/// Returns what is known from the nodes themselves.
+const fn view<'a>(via: Via, told: &'a Atlas, real: &'a Atlas) -> &'a Atlas {
+    match via {
+        Via::DirectedRoutes => told,
+        Via::Administration => real,
     }
 }
 

@@ -1,12 +1,14 @@
 //! What is to be said of the hops of a way, by what agents, launches and links tell.
 
 use ib_wire::mad::sm::PortState;
+use ib_wire::mad::smp;
 
 use super::{Step, Tracer, Via, start_of};
 use crate::atlas::{Entry, Link, NodeNumber, Walked, Way};
+use crate::census::Outcome;
 use crate::facts::Fact;
 use crate::probes::{Launch, Launched, Probe};
-use crate::trace::{Hop, Stop, Verdict};
+use crate::trace::{Hop, Left, Stop, Verdict};
 
 impl Tracer {
     /// Finds out what is to be said of the hops of a way, or what has to be asked first.
@@ -90,48 +92,82 @@ impl Tracer {
         if matches!(verdict, Verdict::Validated | Verdict::NotAsked) {
             return Ok(());
         }
-        let launched = match self.launch_of(hop, lid).filter(|_| is_switch) {
+        let launch = match self.launch_of(hop, lid).filter(|_| is_switch) {
             None => None,
             Some(Err(fact)) if self.via == Via::Administration => return Err(Step::Real(fact)),
             Some(Err(fact)) => return Err(Step::Fact(fact)),
             Some(Ok((launch, node, port))) => match self.probes.launched(launch) {
                 None | Some(Launched::Asking) => return Err(Step::Launch(launch)),
-                Some(launched) => Some((launched, atlas.node(node).guid, port)),
+                Some(Launched::Unable) => None,
+                Some(launched) => Some((launch, launched, (atlas.node(node).guid, port))),
             },
         };
-        *verdict = match launched {
-            Some((Launched::At(at, port), guid, enters)) if (at, port) == (guid, enters) => {
-                match &*verdict {
-                    Verdict::OwnRouteOnly { enters, .. } => {
-                        Verdict::OwnRouteOnly { enters: *enters, seen: true }
-                    }
-                    verdict if !is_bad => verdict.clone(),
-                    _ => Verdict::OwnRouteAstray,
-                }
-            }
-            Some((Launched::At(at, _), guid, _)) if at != guid => Verdict::Elsewhere { guid: at },
-            Some((Launched::At(_, port), ..)) => Verdict::Misdirected { actual: Some(port) },
-            Some((Launched::Lost, ..)) if self.lossy => Verdict::Unanswered,
-            Some((Launched::Lost, ..)) if self.is_cleared(hop, before)? => Verdict::OwnRouteAstray,
-            Some((Launched::Lost, node, _))
-                if node != atlas.node(hop.node).guid && !self.is_lost_here(hop, lid)? =>
+        let Some((launch, launched, wanted)) = launch else {
+            // An adapter has no choice, and its cable was followed.
+            if !is_whole
+                && matches!(
+                    verdict,
+                    Verdict::Lost
+                        | Verdict::Elsewhere { .. }
+                        | Verdict::Mismatch { same_link: false, .. }
+                )
             {
+                *verdict = Verdict::OwnRouteAstray;
+            }
+            return Ok(());
+        };
+        if let Launched::At(guid, port) = launched
+            && (guid, port) == wanted
+        {
+            match verdict {
+                Verdict::OwnRouteOnly { seen, .. } => *seen = true,
+                _ if is_bad => *verdict = Verdict::OwnRouteAstray,
+                _ => {}
+            }
+            return Ok(());
+        }
+        let is_next = wanted.0 == atlas.node(hop.node).guid;
+        let left = self.census(launch)?;
+        *verdict = match launched {
+            // The switch sends it as it should; a later one does not, or the answer gets lost.
+            _ if left == Some(Left::By(hop.out)) && (launched == Launched::Lost || !is_next) => {
                 Verdict::OwnRouteAstray
             }
-            Some((Launched::Lost, ..)) => Verdict::Misdirected { actual: None },
-            Some((Launched::Unable | Launched::Asking, ..)) | None => match &*verdict {
-                // An adapter has no choice, and its cable was followed.
-                Verdict::Lost
-                | Verdict::Elsewhere { .. }
-                | Verdict::Mismatch { same_link: false, .. }
-                    if !is_whole =>
-                {
-                    Verdict::OwnRouteAstray
-                }
-                verdict => verdict.clone(),
-            },
+            Launched::At(guid, _) if guid != wanted.0 => {
+                Verdict::Misdirected { actual: None, elsewhere: Some(guid), left }
+            }
+            Launched::At(_, port) => {
+                Verdict::Misdirected { actual: Some(port), elsewhere: None, left }
+            }
+            _ if left.is_some() => Verdict::Misdirected { actual: None, elsewhere: None, left },
+            _ if self.lossy => Verdict::Unanswered,
+            _ if self.is_cleared(hop, before)? => Verdict::OwnRouteAstray,
+            _ if !is_next && !self.is_lost_here(hop, lid)? => Verdict::OwnRouteAstray,
+            _ => Verdict::Misdirected { actual: None, elsewhere: None, left },
         };
         Ok(())
+    }
+
+    /// Returns where a launch leaves, by what ports count.
+    fn census(&self, launch: Launch) -> Result<Option<Left>, Step> {
+        let unknown = |port: &u8| {
+            let node = self.view().node(launch.0);
+            !node.links.contains_key(port) && node.route.len() < usize::from(smp::MAX_HOPS)
+        };
+        match self.censuses.get(launch) {
+            Some(Outcome::Known(left)) => Ok(left),
+            None => Err(Step::Census(launch)),
+            Some(Outcome::WantsNeighbours) => {
+                let ports = self.view().node(launch.0).ports;
+                Err((1..=ports).find(unknown).map_or(Step::Census(launch), |port| {
+                    let fact = Fact::Link { node: launch.0, port };
+                    match self.via {
+                        Via::DirectedRoutes => Step::Fact(fact),
+                        Via::Administration => Step::Real(fact),
+                    }
+                }))
+            }
+        }
     }
 
     /// Returns whether a launch from the switch before the switch before shows that a link carries what it

@@ -12,7 +12,8 @@ use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager};
 use ib_topology::generate::{self, Kind};
 use ib_topology::{NodeId, PortId};
 use ib_tracer::{
-    Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters, Tree,
+    Left, Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters,
+    Tree,
 };
 use ib_types::{Gid, Guid, Instant};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
@@ -323,6 +324,13 @@ impl Lab {
     pub(crate) fn peer_port(&self, node: NodeId, port: u8) -> u8 {
         let port = self.sim.find_port(node, port).expect("a port");
         self.sim.place(self.sim.peer(port).expect("a cable")).1
+    }
+
+    /// Returns what a switch counts that sends packets by some port.
+    pub(crate) fn left(&self, node: NodeId, by: u8) -> Option<Left> {
+        let port = self.sim.find_port(node, by)?;
+        let is_linked = self.sim.peer(port).is_some();
+        Some(if is_linked { Left::By(by) } else { Left::Discarded(by) })
     }
 
     pub(crate) fn guid(&self, node: NodeId) -> Guid {

@@ -3,7 +3,7 @@
 mod lab;
 
 use ib_topology::rng::Rng;
-use ib_tracer::{BranchEnd, Stop, Target, Trace, Verdict, Via};
+use ib_tracer::{BranchEnd, Left, Stop, Target, Trace, Verdict, Via};
 use ib_types::{Gid, Guid, PKey, QKey};
 use ib_wire::mad::sa::{ComponentMask, JoinState, MCMemberRecord};
 use ib_wire::mad::{AttributeId, MadStatus};
@@ -106,14 +106,13 @@ fn a_switch_that_forwards_otherwise_than_its_table_says_is_caught() {
                 let atlas = tracer.atlas();
                 let (hop, verdict) = trace.first_bad().expect("somebody is named");
                 assert_eq!((atlas.node(hop.from).guid, hop.out), (liar, port), "{kind} {trace:?}");
-                match *verdict {
-                    Verdict::Misdirected { actual: Some(actual) } => {
-                        assert_ne!(actual, hop.enters);
-                        caught += 1;
-                    }
-                    Verdict::Misdirected { actual: None } | Verdict::Elsewhere { .. } => {}
-                    _ => panic!("{kind} {name} {port} {other}: {verdict:?}"),
-                }
+                let Verdict::Misdirected { actual, left, .. } = *verdict else {
+                    panic!("{kind} {name} {port} {other}: {verdict:?}")
+                };
+                assert_ne!(actual, Some(hop.enters));
+                caught += usize::from(actual.is_some());
+                // Where its counters can be had the port that it lies with is named.
+                assert_eq!(left, lab.left(node, other), "{kind} {name} {port} {other}");
                 lab.command(&format!("Misroute \"{name}\" none"));
             }
         }
@@ -381,11 +380,13 @@ fn whatever_is_answered_traces_end() {
 /// is told by subnet administration makes no difference.
 #[test]
 fn only_ways_over_a_lying_port_are_accused() {
-    let (mut caught, mut missed) = (0, 0);
+    let (mut caught, mut missed, mut unnamed) = (0, 0, 0);
     for (kind, via) in [
         ("xgft 3,3 1,3", Via::DirectedRoutes),
         ("xgft 3,3 1,3", Via::Administration),
         ("torus 3x3 hosts=1", Via::DirectedRoutes),
+        ("mesh 3x2 hosts=2", Via::DirectedRoutes),
+        ("xgft 2,3,2 1,2,2", Via::DirectedRoutes),
     ] {
         let mut lab = Lab::new(kind, "minhop", |number| number % 3 != 1);
         lab.deafen();
@@ -420,14 +421,21 @@ fn only_ways_over_a_lying_port_are_accused() {
                     }
                     let guid = |number| tracer.atlas().node(number).guid;
                     let liar = (lab.guid(node), port);
-                    // The answer to what gets lost would have come back over the same cable.
-                    let back = *verdict == Verdict::Misdirected { actual: None }
-                        && liar == (guid(hop.node), hop.enters);
-                    assert!(uses || back, "{what}: {trace:?}");
-                    assert!(back || liar == (guid(hop.from), hop.out), "{what}: {trace:?}");
+                    match *verdict {
+                        Verdict::Misdirected { left: Some(left), .. } => {
+                            let (Left::By(by) | Left::Discarded(by) | Left::Dropped(by)) = left;
+                            assert_eq!(by, other, "{what}: {trace:?}");
+                        }
+                        Verdict::Misdirected { actual: None, left: None, .. } => unnamed += 1,
+                        _ => {}
+                    }
+                    assert!(uses, "{what}: {trace:?}");
+                    assert_eq!(liar, (guid(hop.from), hop.out), "{what}: {trace:?}");
                 }
             }
         }
     }
     assert!(caught > 20 * missed, "{caught} caught, {missed} missed");
+    // Where even the counters of neighbours are out of reach.
+    assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Duration;
 
-use ib_tracer::{Atlas, End, Hop, NodeNumber, Stop, Target, Trace, TraceError, Tracer, Verdict};
+use ib_tracer::{
+    Atlas, End, Hop, Left, NodeNumber, Stop, Target, Trace, TraceError, Tracer, Verdict,
+};
 use ib_types::{Guid, NodeKind};
 use serde::Serialize;
 
@@ -101,6 +103,13 @@ struct HopReport {
     expected: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     actual: Option<u8>,
+    /// The port that the node before sends by, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_by: Option<u8>,
+    /// Whether what the node before was made to send came in right, where the way to the own LID enters
+    /// by another link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<bool>,
     detail: String,
 }
 
@@ -395,8 +404,15 @@ impl<'a> Report<'a> {
         let node = atlas.node(hop.node);
         let (expected, actual) = match *verdict {
             Verdict::Mismatch { expected, actual, .. } => (Some(expected), Some(actual)),
-            Verdict::Misdirected { actual } => (Some(hop.enters), actual),
+            Verdict::Misdirected { actual, .. } => (Some(hop.enters), actual),
             Verdict::OtherTable { holds } => (Some(hop.out), Some(holds)),
+            _ => (None, None),
+        };
+        let (left_by, seen) = match *verdict {
+            Verdict::Misdirected { left: Some(Left::By(port) | Left::Discarded(port)), .. } => {
+                (Some(port), None)
+            }
+            Verdict::OwnRouteOnly { seen, .. } => (None, Some(seen)),
             _ => (None, None),
         };
         HopReport {
@@ -409,6 +425,8 @@ impl<'a> Report<'a> {
             verdict: word(verdict),
             expected,
             actual,
+            left_by,
+            seen,
             detail: detail(hop, verdict),
         }
     }
@@ -471,15 +489,27 @@ pub(super) fn detail(hop: &Hop, verdict: &Verdict) -> String {
             let own = if *same_link { "" } else { " on the way to its own LID" };
             format!("came in by port {actual}, expected port {expected}{own}")
         }
-        Verdict::Misdirected { actual: Some(actual) } => format!(
-            "what the switch before sends to it came in by port {actual}, expected port {}",
-            hop.enters
-        ),
-        Verdict::Misdirected { actual: None } => format!(
+        Verdict::Misdirected { actual: None, elsewhere: None, left: None } => format!(
             "what goes to and fro over this cable is lost: the switch before does not send by port {}, or \
              this node does not send back by port {}",
             hop.out, hop.enters
         ),
+        Verdict::Misdirected { actual, elsewhere, left } => {
+            let does = match left {
+                Some(Left::By(port)) => format!("sends it by port {port}"),
+                Some(Left::Discarded(port)) => format!("discards it at port {port}"),
+                Some(Left::Dropped(port)) => format!("does not relay what came in by port {port}"),
+                None => "sends it otherwise".to_owned(),
+            };
+            let outcome = match (actual, elsewhere) {
+                (Some(actual), _) => {
+                    format!("it came in by port {actual}, expected port {}", hop.enters)
+                }
+                (None, Some(guid)) => format!("it gets to node {guid}"),
+                (None, None) => "it gets lost".to_owned(),
+            };
+            format!("the switch before {does}, expected by port {}: {outcome}", hop.out)
+        }
         Verdict::OtherTable { holds } => format!(
             "the table of the switch before holds port {holds}, expected port {} as subnet \
              administration has it",

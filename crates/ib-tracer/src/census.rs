@@ -1,0 +1,353 @@
+//! By which port a switch sends what gets lost: what its ports count tells.
+//!
+//! Nobody answers for a datagram that is lost, but the port that it left by has counted it. So a burst of
+//! them is sent, and then one of three times as many, and before, between and after them the counters
+//! of all ports of the switch are read. Whatever else goes on there in either time goes on in the other,
+//! so only the port that they leave by counts more in the second one. Where the answers of the switch
+//! itself get lost, the ports behind its cables are read: one of them counts what comes in. One census is
+//! taken at a time, for they would disturb each other.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use ib_link::Remote;
+use ib_mad::{Failure, Message, Request, Timing};
+use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
+use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
+
+use crate::atlas::{Atlas, Link, NodeNumber};
+use crate::probes::{Launch, Probes};
+use crate::trace::Left;
+
+/// How long a burst is given at least to be counted.
+const SHORTEST: Duration = Duration::from_millis(20);
+
+/// How often a census is taken in which more than one port stands out.
+const MOST_TRIES: u32 = 3;
+
+/// Returns how many datagrams are sent first; three times as many are sent then. What is read goes out by
+/// one of the ports, from which they have to stand out.
+fn first_burst(ports: u8) -> u64 {
+    8 + u64::from(ports) / 2
+}
+
+/// A request of a census.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inquiry {
+    /// The counters at a port of the switch, or of the port behind it.
+    Counters(u8),
+    /// Those that have 64 bits.
+    Extended(u8),
+    /// A datagram that is expected to get lost.
+    Burst,
+}
+
+/// What a port has counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// Packets that were sent, or that came in behind.
+    sent: u64,
+    discarded: u64,
+    /// Packets that came in and that the switch could not relay.
+    stuck: u64,
+}
+
+type Reading = BTreeMap<u8, Count>;
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// One port is asked, which shows whether the switch tells anything.
+    First,
+    /// The others are.
+    Rest,
+    SmallBurst,
+    Between,
+    LargeBurst,
+    Last,
+}
+
+/// A census of one launch.
+#[derive(Debug)]
+struct Census {
+    stage: Stage,
+    /// Whether the ports behind are read, by their LIDs and numbers.
+    behind: Option<BTreeMap<u8, (u16, u8)>>,
+    /// How many requests are under way.
+    left: usize,
+    /// How often it was taken.
+    tries: u32,
+    readings: [Reading; 3],
+    /// The port of the switch by which answers to bursts go back, and how many have.
+    back: Option<u8>,
+    answered: [u64; 2],
+}
+
+/// What is known of the ports by which launches leave.
+#[derive(Debug, Default)]
+pub(crate) struct Censuses {
+    queue: VecDeque<Launch>,
+    under_way: Option<(Launch, Census)>,
+    known: BTreeMap<Launch, Outcome>,
+}
+
+/// What came of a census.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    /// Where a launch leaves, if the counters tell.
+    Known(Option<Left>),
+    /// The switch does not tell: another census needs to know what is behind its ports.
+    WantsNeighbours,
+}
+
+/// What comes of a request of a census.
+pub(crate) enum Progress {
+    /// More is asked, or awaited where there is nothing.
+    Waits(Vec<(Inquiry, Request)>),
+    Done,
+}
+
+impl Censuses {
+    /// Returns what came of a census; `None` before its end.
+    pub(crate) fn get(&self, launch: Launch) -> Option<Outcome> {
+        self.known.get(&launch).copied()
+    }
+
+    /// Has a census be taken, unless that is done.
+    pub(crate) fn want(&mut self, launch: Launch) {
+        let is_under_way = self.under_way.as_ref().is_some_and(|(it, _)| *it == launch);
+        let is_known = matches!(self.known.get(&launch), Some(Outcome::Known(_)));
+        if !is_under_way && !is_known && !self.queue.contains(&launch) {
+            self.queue.push_back(launch);
+        }
+    }
+
+    /// Starts the next census when its turn has come; one without requests has ended.
+    pub(crate) fn poll(
+        &mut self,
+        atlas: &Atlas,
+        timing: Timing,
+    ) -> Option<(Launch, Vec<(Inquiry, Request)>)> {
+        if self.under_way.is_some() {
+            return None;
+        }
+        let launch = self.queue.pop_front()?;
+        let mut census = Census {
+            stage: Stage::First,
+            behind: None,
+            left: 1,
+            tries: 0,
+            readings: Default::default(),
+            back: atlas.entrance(launch.0),
+            answered: [0; 2],
+        };
+        let requests = if self.known.remove(&launch).is_none() {
+            vec![census.counters(Inquiry::Counters(1), launch.0, atlas, timing)]
+        } else {
+            census.stage = Stage::Rest;
+            census.behind = Some(behind(launch.0, atlas));
+            census.all(1, launch.0, atlas, timing)
+        };
+        if requests.is_empty() {
+            self.known.insert(launch, Outcome::Known(None));
+        } else {
+            census.left = requests.len();
+            self.under_way = Some((launch, census));
+        }
+        Some((launch, requests))
+    }
+
+    /// Takes the end of a request.
+    pub(crate) fn handle(
+        &mut self,
+        (launch, inquiry): (Launch, Inquiry),
+        result: Result<Message, Failure>,
+        (atlas, probes, timing): (&Atlas, &Probes, Timing),
+    ) -> Progress {
+        let Some((_, census)) = self.under_way.as_mut().filter(|(it, _)| *it == launch) else {
+            return Progress::Waits(Vec::new());
+        };
+        census.left -= 1;
+        let answer = result.ok().filter(|message| message.status().is_ok());
+        if census.stage == Stage::First && answer.is_none() {
+            self.end(launch, Outcome::WantsNeighbours);
+            return Progress::Done;
+        }
+        if let Some(message) = answer {
+            census.read(inquiry, message.mad());
+        }
+        if census.left > 0 {
+            return Progress::Waits(Vec::new());
+        }
+        let ports = atlas.node(launch.0).ports;
+        let burst = |count| {
+            let timeout = (timing.timeout / 10).max(SHORTEST).min(timing.timeout);
+            let once = Timing { retries: 0, timeout, ..timing };
+            let lost = || probes.combined(launch, atlas).with_timing(once);
+            (0..count).map(|_| (Inquiry::Burst, lost())).collect()
+        };
+        let more: Vec<(Inquiry, Request)> = match census.stage {
+            Stage::First => {
+                census.stage = Stage::Rest;
+                let mut more = census.all(2, launch.0, atlas, timing);
+                more.push(census.counters(Inquiry::Extended(1), launch.0, atlas, timing));
+                more
+            }
+            Stage::Rest => {
+                census.stage = Stage::SmallBurst;
+                burst(first_burst(ports))
+            }
+            Stage::SmallBurst => {
+                census.stage = Stage::Between;
+                census.all(1, launch.0, atlas, timing)
+            }
+            Stage::Between => {
+                census.stage = Stage::LargeBurst;
+                burst(3 * first_burst(ports))
+            }
+            Stage::LargeBurst => {
+                census.stage = Stage::Last;
+                census.all(1, launch.0, atlas, timing)
+            }
+            Stage::Last => {
+                let mut found = census.conclude(first_burst(ports));
+                census.tries += 1;
+                if found.len() < 2 || census.tries == MOST_TRIES {
+                    let left = found.pop().filter(|_| found.is_empty());
+                    self.end(launch, Outcome::Known(left));
+                    return Progress::Done;
+                }
+                census.stage = Stage::Rest;
+                census.readings = Default::default();
+                census.answered = [0; 2];
+                census.all(1, launch.0, atlas, timing)
+            }
+        };
+        census.left = more.len();
+        debug_assert!(census.left > 0, "a switch has ports");
+        Progress::Waits(more)
+    }
+
+    fn end(&mut self, launch: Launch, outcome: Outcome) {
+        self.under_way = None;
+        self.known.insert(launch, outcome);
+    }
+}
+
+impl Census {
+    /// Returns the requests of a reading, from some port on.
+    fn all(
+        &self,
+        first: u8,
+        switch: NodeNumber,
+        atlas: &Atlas,
+        timing: Timing,
+    ) -> Vec<(Inquiry, Request)> {
+        let is_read = |port: &u8| self.behind.as_ref().is_none_or(|it| it.contains_key(port));
+        (first..=atlas.node(switch).ports)
+            .filter(is_read)
+            .flat_map(|port| [Inquiry::Counters(port), Inquiry::Extended(port)])
+            .map(|inquiry| self.counters(inquiry, switch, atlas, timing))
+            .collect()
+    }
+
+    /// Returns a request for the counters at a port.
+    fn counters(
+        &self,
+        inquiry: Inquiry,
+        switch: NodeNumber,
+        atlas: &Atlas,
+        timing: Timing,
+    ) -> (Inquiry, Request) {
+        let (id, port) = match inquiry {
+            Inquiry::Counters(port) => (AttributeId::PORT_COUNTERS, port),
+            Inquiry::Extended(port) => (AttributeId::PORT_COUNTERS_EXTENDED, port),
+            Inquiry::Burst => unreachable!("it reads no counters"),
+        };
+        let (lid, port) = match &self.behind {
+            Some(behind) => behind[&port],
+            None => (atlas.end((switch, 0)).map_or(0, |end| end.lid), port),
+        };
+        let mut mad = Mad::new(MgmtClass::PERFORMANCE, Method::GET, TransactionId(0));
+        mad.set_attribute_id(id);
+        mad.data_mut()[1] = port;
+        (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
+    }
+
+    /// Takes what a port has counted.
+    fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
+        let reading = match self.stage {
+            Stage::First | Stage::Rest => 0,
+            Stage::SmallBurst | Stage::Between => 1,
+            Stage::LargeBurst | Stage::Last => 2,
+        };
+        let (reading, behind) = (&mut self.readings[reading], self.behind.is_some());
+        match inquiry {
+            Inquiry::Counters(port) => {
+                let Some(told) = mad.attribute::<PortCounters>() else { return };
+                let count = reading.entry(port).or_default();
+                let packets = if behind { told.rcv_packets } else { told.xmit_packets };
+                // Those of 64 bits, where there are any, go on when these have stopped.
+                count.sent = count.sent.max(packets.into());
+                if behind {
+                    return;
+                }
+                count.discarded = told.xmit_discards.into();
+                count.stuck = told.rcv_switch_relay_errors.into();
+            }
+            Inquiry::Extended(port) => {
+                let Some(told) = mad.attribute::<PortCountersExtended>() else { return };
+                let packets = if behind { told.rcv_packets } else { told.xmit_packets };
+                reading.entry(port).or_default().sent = packets;
+            }
+            Inquiry::Burst => {
+                self.answered[usize::from(self.stage == Stage::LargeBurst)] += 1;
+            }
+        }
+    }
+
+    /// Returns what stands out at the ports.
+    fn conclude(&self, burst: u64) -> Vec<Left> {
+        let mut found = Vec::new();
+        for (&port, last) in &self.readings[2] {
+            let [Some(first), Some(between)] =
+                [0, 1].map(|number| self.readings[number].get(&port))
+            else {
+                continue;
+            };
+            let answers = if self.back == Some(port) { self.answered } else { [0; 2] };
+            let stands_out = |what: fn(&Count) -> u64| {
+                let [small, large] = [(first, between), (between, last)]
+                    .map(|(old, new)| what(new).saturating_sub(what(old)));
+                let small = small.saturating_sub(answers[0]);
+                let large = large.saturating_sub(answers[1]);
+                // More by two bursts, of which some may be lost before; chance makes twice the square
+                // root of the sum hardly ever.
+                let more = large.saturating_sub(small);
+                more >= burst && more.saturating_mul(more) >= 4 * (small + large)
+            };
+            if stands_out(|count| count.sent) {
+                found.push(Left::By(port));
+            } else if stands_out(|count| count.discarded) {
+                found.push(Left::Discarded(port));
+            } else if stands_out(|count| count.stuck) {
+                found.push(Left::Dropped(port));
+            }
+        }
+        found
+    }
+}
+
+/// Returns the ports behind those of a switch, by their LIDs and numbers.
+fn behind(switch: NodeNumber, atlas: &Atlas) -> BTreeMap<u8, (u16, u8)> {
+    let links = atlas.node(switch).links.iter();
+    links
+        .filter_map(|(&port, link)| match *link {
+            Link::To(next, enters, _) => {
+                let end = atlas.end((next, enters)).filter(|end| end.lid != 0)?;
+                Some((port, (end.lid, enters)))
+            }
+            Link::Nowhere(_) => None,
+        })
+        .collect()
+}
