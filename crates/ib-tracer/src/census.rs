@@ -22,7 +22,7 @@ use crate::trace::Left;
 /// How long a burst is given at least to be counted.
 const SHORTEST: Duration = Duration::from_millis(20);
 
-/// How often a census is taken in which more than one port stands out.
+/// How often a census is taken in which no port stands out, or more than one.
 const MOST_TRIES: u32 = 3;
 
 /// Returns how many datagrams are sent first; three times as many are sent then. What is read goes out by
@@ -59,8 +59,8 @@ type Reading = BTreeMap<u8, Count>;
 enum Stage {
     /// One port is asked, which shows whether the switch tells anything.
     First,
-    /// The others are.
-    Rest,
+    /// All are, from here on.
+    Before,
     SmallBurst,
     Between,
     LargeBurst,
@@ -144,9 +144,9 @@ impl Censuses {
         let requests = if self.known.remove(&launch).is_none() {
             vec![census.counters(Inquiry::Counters(1), launch.0, atlas, timing)]
         } else {
-            census.stage = Stage::Rest;
+            census.stage = Stage::Before;
             census.behind = Some(behind(launch.0, atlas));
-            census.all(1, launch.0, atlas, timing)
+            census.all(launch.0, atlas, timing)
         };
         if requests.is_empty() {
             self.known.insert(launch, Outcome::Known(None));
@@ -188,18 +188,16 @@ impl Censuses {
         };
         let more: Vec<(Inquiry, Request)> = match census.stage {
             Stage::First => {
-                census.stage = Stage::Rest;
-                let mut more = census.all(2, launch.0, atlas, timing);
-                more.push(census.counters(Inquiry::Extended(1), launch.0, atlas, timing));
-                more
+                census.stage = Stage::Before;
+                census.all(launch.0, atlas, timing)
             }
-            Stage::Rest => {
+            Stage::Before => {
                 census.stage = Stage::SmallBurst;
                 burst(first_burst(ports))
             }
             Stage::SmallBurst => {
                 census.stage = Stage::Between;
-                census.all(1, launch.0, atlas, timing)
+                census.all(launch.0, atlas, timing)
             }
             Stage::Between => {
                 census.stage = Stage::LargeBurst;
@@ -207,20 +205,20 @@ impl Censuses {
             }
             Stage::LargeBurst => {
                 census.stage = Stage::Last;
-                census.all(1, launch.0, atlas, timing)
+                census.all(launch.0, atlas, timing)
             }
             Stage::Last => {
                 let mut found = census.conclude(first_burst(ports));
                 census.tries += 1;
-                if found.len() < 2 || census.tries == MOST_TRIES {
+                if found.len() == 1 || census.tries == MOST_TRIES {
                     let left = found.pop().filter(|_| found.is_empty());
                     self.end(launch, Outcome::Known(left));
                     return Progress::Done;
                 }
-                census.stage = Stage::Rest;
+                census.stage = Stage::Before;
                 census.readings = Default::default();
                 census.answered = [0; 2];
-                census.all(1, launch.0, atlas, timing)
+                census.all(launch.0, atlas, timing)
             }
         };
         census.left = more.len();
@@ -235,16 +233,10 @@ impl Censuses {
 }
 
 impl Census {
-    /// Returns the requests of a reading, from some port on.
-    fn all(
-        &self,
-        first: u8,
-        switch: NodeNumber,
-        atlas: &Atlas,
-        timing: Timing,
-    ) -> Vec<(Inquiry, Request)> {
+    /// Returns the requests of a reading; each is like the others, for what is read is counted, too.
+    fn all(&self, switch: NodeNumber, atlas: &Atlas, timing: Timing) -> Vec<(Inquiry, Request)> {
         let is_read = |port: &u8| self.behind.as_ref().is_none_or(|it| it.contains_key(port));
-        (first..=atlas.node(switch).ports)
+        (1..=atlas.node(switch).ports)
             .filter(is_read)
             .flat_map(|port| [Inquiry::Counters(port), Inquiry::Extended(port)])
             .map(|inquiry| self.counters(inquiry, switch, atlas, timing))
@@ -277,7 +269,7 @@ impl Census {
     /// Takes what a port has counted.
     fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
         let reading = match self.stage {
-            Stage::First | Stage::Rest => 0,
+            Stage::First | Stage::Before => 0,
             Stage::SmallBurst | Stage::Between => 1,
             Stage::LargeBurst | Stage::Last => 2,
         };
@@ -324,7 +316,8 @@ impl Census {
                 // More by two bursts, of which some may be lost before; chance makes twice the square
                 // root of the sum hardly ever.
                 let more = large.saturating_sub(small);
-                more >= burst && more.saturating_mul(more) >= 4 * (small + large)
+                let sum = u128::from(small) + u128::from(large);
+                more >= burst && u128::from(more).pow(2) >= 4 * sum
             };
             if stands_out(|count| count.sent) {
                 found.push(Left::By(port));

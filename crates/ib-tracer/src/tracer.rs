@@ -11,13 +11,14 @@ use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::sm::MulticastForwardingBlock;
 
-use crate::atlas::{Atlas, NodeNumber, Walked, Way};
+use crate::atlas::{Atlas, NodeNumber, Way};
 use crate::census::{self, Censuses, Inquiry};
 use crate::facts::{self, Fact, Facts, Part};
 use crate::probes::{self, Launch, Probes, Question};
-use crate::trace::{Stop, Target, Trace, TraceError, Verdict};
-use crate::tree::{Branch, BranchEnd, Tree};
+use crate::trace::{Target, Trace, TraceError};
+use crate::tree::Tree;
 
+mod advance;
 mod judge;
 
 /// Where a client learns of the fabric.
@@ -113,7 +114,7 @@ pub struct Tracer {
     probes_wanted: BTreeMap<u16, Vec<TraceId>>,
     launches_wanted: BTreeMap<Launch, Vec<TraceId>>,
     events: VecDeque<(TraceId, Result<Trace, TraceError>)>,
-    trees: BTreeMap<TraceId, u16>,
+    trees: BTreeMap<TraceId, TreeJob>,
     tree_events: VecDeque<(TraceId, Result<Tree, TraceError>)>,
     timeouts: u64,
 }
@@ -139,6 +140,14 @@ struct Job {
     from_lid: Option<u16>,
     to_lid: Option<u16>,
     started: Option<Instant>,
+}
+
+/// A tree under way.
+#[derive(Debug)]
+struct TreeJob {
+    mlid: u16,
+    /// How much it waits for.
+    awaits: usize,
 }
 
 /// Whom a fact is learned from.
@@ -238,7 +247,7 @@ impl Tracer {
         }
         let id = TraceId(self.next);
         self.next += 1;
-        self.trees.insert(id, mlid);
+        self.trees.insert(id, TreeJob { mlid, awaits: 0 });
         self.ready.push_back(id);
         Ok(id)
     }
@@ -448,120 +457,6 @@ impl Tracer {
             }
             Err(why) => self.end(now, id, Err(TraceError::NoPath { gid, why })),
         }
-    }
-
-    /// Goes on with the traces that something was found out for.
-    fn advance(&mut self, now: Instant) {
-        while let Some(id) = self.ready.pop_front() {
-            let step = if let Some(&mlid) = self.trees.get(&id) {
-                match self.step_tree(mlid) {
-                    Err(step) => step,
-                    Ok(tree) => {
-                        self.trees.remove(&id);
-                        self.tree_events.push_back((id, tree));
-                        continue;
-                    }
-                }
-            } else {
-                let Some(job) = self.jobs.get_mut(&id) else { continue };
-                let started = *job.started.get_or_insert(now);
-                if job.to_lid.is_none() || job.from.is_some() && job.from_lid.is_none() {
-                    continue;
-                }
-                self.step(id, started, now)
-            };
-            match step {
-                Step::Fact(fact) => self.want(id, Source::Told, fact),
-                Step::Real(fact) => self.want(id, Source::Real, fact),
-                Step::Probe(lid, way) => {
-                    if let Some((question, request)) = self.probes.ask(lid, *way, &self.atlas) {
-                        self.send(Asked::Probe(lid, question), *request);
-                    }
-                    self.ready.push_front(id);
-                }
-                Step::Launch(launch) => {
-                    self.launches_wanted.entry(launch).or_default().push(id);
-                    if self.probes.launched(launch).is_none() {
-                        let view = view(self.via, &self.atlas, &self.real);
-                        let request = self.probes.launch(launch, view);
-                        self.send(Asked::Launch(launch, false), request);
-                    }
-                }
-                Step::Census(launch) => {
-                    self.launches_wanted.entry(launch).or_default().push(id);
-                    self.censuses.want(launch);
-                    self.take_censuses();
-                }
-                Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
-                Step::Done(result) => self.end(now, id, *result),
-            }
-        }
-    }
-
-    fn end(&mut self, _: Instant, id: TraceId, result: Result<Trace, TraceError>) {
-        if self.jobs.remove(&id).is_some() {
-            self.events.push_back((id, result));
-        }
-    }
-
-    /// Finds out what the trace of a tree needs next, or what came of it.
-    fn step_tree(&self, mlid: u16) -> Result<Result<Tree, TraceError>, Step> {
-        let Some(own) = self.atlas.own() else {
-            return match self.atlas.lacking.get(&Fact::Own) {
-                Some(why) => Ok(Err(TraceError::NoOwnPort(why.clone()))),
-                None => Err(Step::Fact(Fact::Own)),
-            };
-        };
-        let grown = Tree::grow(&self.atlas, own, mlid).map_err(Step::Fact)?;
-        let branches = grown.into_iter().map(|branch| {
-            if matches!(branch.end, BranchEnd::Broken(_)) {
-                return Ok(branch);
-            }
-            // Each branch is looked at as a hop of a way that goes on.
-            let way = Way { hops: vec![branch.hop], stop: Stop::NoEntry { at: branch.hop.node } };
-            let (hops, _) = self.judge(own, (None, None), way)?;
-            let verdict = hops.into_iter().next().map_or(Verdict::NotAsked, |(_, verdict)| verdict);
-            Ok(Branch { verdict, ..branch })
-        });
-        let branches = branches.collect::<Result<Vec<Branch>, Step>>()?;
-        Ok(Ok(Tree { mlid, start: own, branches }))
-    }
-
-    /// Finds out what a trace needs next.
-    fn step(&self, id: TraceId, started: Instant, now: Instant) -> Step {
-        let job = &self.jobs[&id];
-        let failed = |error| Step::Done(Box::new(Err(error)));
-        let Some(own) = self.atlas.own() else {
-            return match self.atlas.lacking.get(&Fact::Own) {
-                Some(why) => failed(TraceError::NoOwnPort(why.clone())),
-                None => Step::Fact(Fact::Own),
-            };
-        };
-        let lid = job.to_lid.expect("it is known");
-        let start = match job.from_lid {
-            None => own,
-            Some(from) => match self.atlas.walk(own, from) {
-                Walked::Needs(fact) => return Step::Fact(fact),
-                Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
-                Walked::Ended(Way { hops, stop }) => {
-                    let name = |number| self.atlas.name(number);
-                    let why = stop.describe(&self.atlas, (from, &hops), &name);
-                    return failed(TraceError::NoStart { lid: from, why });
-                }
-            },
-        };
-        let way = match self.atlas.walk(start, lid) {
-            Walked::Needs(fact) => return Step::Fact(fact),
-            Walked::Ended(way) => way,
-        };
-        let whole = (start == own).then_some(lid);
-        let (hops, stop) = match self.judge(own, (Some(lid), whole), way) {
-            Ok(judged) => judged,
-            Err(step) => return step,
-        };
-        let (from, to) = (job.from, job.to);
-        let elapsed = now.since(started);
-        Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
     }
 }
 

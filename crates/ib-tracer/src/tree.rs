@@ -55,18 +55,19 @@ const MOST_NODES: usize = 49_151;
 const PORTS: u8 = 16;
 
 impl Tree {
-    /// Follows the multicast tables from a port; `Err` when something has to be asked first.
+    /// Follows the multicast tables from a port; `Err` with what has to be asked first.
     pub(crate) fn grow(
         atlas: &Atlas,
         start: (NodeNumber, u8),
         mlid: u16,
-    ) -> Result<Vec<Branch>, Fact> {
+    ) -> Result<Vec<Branch>, Vec<Fact>> {
         let mut branches = Vec::new();
+        let mut missing = Vec::new();
         let mut seen: BTreeSet<NodeNumber> = BTreeSet::new();
         let mut queue: VecDeque<(NodeNumber, u8, usize)> = VecDeque::new();
         if atlas.node(start.0).kind.is_switch() {
             seen.insert(start.0);
-            let ports = outputs(atlas, start, mlid)?;
+            let ports = outputs(atlas, start, mlid, &mut missing);
             queue.extend(ports.into_iter().map(|port| (start.0, port, 0)));
         } else {
             queue.push_back((start.0, start.1, 0));
@@ -89,7 +90,10 @@ impl Tree {
                     branches.push(broken("it is too far away to be asked".to_owned()));
                     continue;
                 }
-                None => return Err(Fact::Link { node: from, port: out }),
+                None => {
+                    missing.push(Fact::Link { node: from, port: out });
+                    continue;
+                }
                 Some(Link::Nowhere(why)) => {
                     branches.push(broken(why.clone()));
                     continue;
@@ -103,7 +107,7 @@ impl Tree {
             let end = if !atlas.node(node).kind.is_switch() {
                 BranchEnd::Delivered
             } else if seen.insert(node) {
-                let ports = outputs(atlas, (node, enters), mlid)?;
+                let ports = outputs(atlas, (node, enters), mlid, &mut missing);
                 queue.extend(ports.iter().map(|&port| (node, port, depth + 1)));
                 BranchEnd::Sent(ports)
             } else {
@@ -112,7 +116,7 @@ impl Tree {
             let hop = Hop { from, out, node, enters };
             branches.push(Branch { hop, depth, end, verdict: Verdict::NotAsked });
         }
-        Ok(branches)
+        if missing.is_empty() { Ok(branches) } else { Err(missing) }
     }
 
     /// Returns how often each port gets what is sent to the group, by port GUID. A switch's own port
@@ -140,8 +144,14 @@ impl Tree {
     }
 }
 
-/// Returns the ports by which a switch sends what comes in by a port to a group.
-fn outputs(atlas: &Atlas, (node, enters): (NodeNumber, u8), mlid: u16) -> Result<Vec<u8>, Fact> {
+/// Returns the ports by which a switch sends what comes in by a port to a group, as far as its table is
+/// known.
+fn outputs(
+    atlas: &Atlas,
+    (node, enters): (NodeNumber, u8),
+    mlid: u16,
+    missing: &mut Vec<Fact>,
+) -> Vec<u8> {
     const LIDS: u16 = MulticastForwardingBlock::LIDS;
     let place = mlid - MulticastForwardingBlock::FIRST_LID;
     let (block, row) = (place / LIDS, usize::from(place % LIDS));
@@ -156,9 +166,9 @@ fn outputs(atlas: &Atlas, (node, enters): (NodeNumber, u8), mlid: u16) -> Result
             }
             // A table that cannot be read sends nowhere, for all that is known.
             None if atlas.lacking.contains_key(&fact) => {}
-            None => return Err(fact),
+            None => missing.push(fact),
         }
     }
     outputs.retain(|&port| port != enters && port <= ports);
-    Ok(outputs)
+    outputs
 }
