@@ -146,6 +146,11 @@ impl Facts {
             Ok(message) => {
                 Err(format!("{} is answered with {}", part.name(), said(message.status())))
             }
+            // Level 2 of the protection hides everything, from the own port on.
+            Err(failure) if fact == Fact::Own && self.m_key == 0 => Err(format!(
+                "{} is not told, which an M_Key can do (see --mkey): {failure}",
+                part.name()
+            )),
             Err(failure) => Err(format!("{} is not told: {failure}", part.name())),
         };
         let mut more: Vec<Part> = Vec::new();

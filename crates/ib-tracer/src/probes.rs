@@ -25,6 +25,8 @@ use crate::{MAX_HOPS, UNKNOWN_PORT};
 pub(crate) enum Question {
     /// Is there an agent?
     Class,
+    /// Is there one that service level 0 gets to?
+    Level,
     /// By which port did this come in?
     Route,
     /// Is there anybody? Subnet management answers everywhere. And whether an agent has answered.
@@ -153,7 +155,14 @@ impl Probes {
                 // Whoever answers that it does not know the class is there.
                 Seen::Other(Verdict::NoAgent)
             }
-            (Question::Class | Question::Route, Err(_)) => {
+            (Question::Class, Err(_)) if self.sl.get() != 0 => {
+                let mut request =
+                    self.request(lid, tracer_request(AttributeId::CLASS_PORT_INFO), atlas);
+                request.remote.sl = ServiceLevel::default();
+                return Progress::Asks(Question::Level, request);
+            }
+            (Question::Level, Ok(_)) => Seen::Other(Verdict::OtherLevel),
+            (Question::Class | Question::Level | Question::Route, Err(_)) => {
                 let agent = question == Question::Route;
                 let what = (AttributeId::NODE_INFO, 0);
                 let mad = smp::lid_request(Method::GET, TransactionId(0), what);

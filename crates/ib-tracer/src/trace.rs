@@ -156,6 +156,8 @@ pub enum Verdict {
     NoRoute,
     /// It has no agent; it answers subnet management that is sent to its LID.
     NoAgent,
+    /// Somebody answers on service level 0, and not on the one that was asked on.
+    OtherLevel,
     /// Its agent has answered that it is there, and not by which port a request came in.
     Silent,
     /// Its agent does not know by which port packets come in.
@@ -264,8 +266,12 @@ pub enum TraceError {
     NoStart {
         /// The LID.
         lid: u16,
-        /// Where the way to it ends.
+        /// Where the way to it ends, in a sentence.
         why: String,
+        /// The hops of the way to it.
+        hops: Vec<Hop>,
+        /// Where it ends.
+        stop: Box<Stop>,
     },
     /// It is no LID of a group.
     #[error("LID {lid:#06x} is not a multicast LID: expected 0xc000 to 0xfffe")]

@@ -97,6 +97,19 @@ fn a_way_is_shown_hop_by_hop_and_validated() {
 }
 
 #[test]
+fn options_that_would_do_nothing_are_refused() {
+    let place = Place::new();
+    for format in ["json", "ibtracert"] {
+        let (code, _, errors) = place.trace(&["-l", "5", "--ports", "both", "--format", format]);
+        assert_eq!(code, Some(2));
+        assert!(errors.contains("--ports both is for --format text"), "{errors}");
+    }
+    let (code, out, _) = place.trace(&["--mlid", "0xc777"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("nobody is reached: there is no such group"), "{out}");
+}
+
+#[test]
 fn what_cannot_be_reached_is_said_with_its_place() {
     let place = Place::new();
     let (code, out, _) = place.trace(&["-l", "999"]);
@@ -129,9 +142,10 @@ fn a_lying_switch_is_named_with_both_ports() {
     let next = next["guid"].as_str().expect("a GUID");
     assert!(said.contains(&format!("hop 2, switch {next}")), "{said}");
     assert!(said.contains(&format!("behind port {out} of switch")), "{said}");
-    // It came in by another port, or it is lost, or its answer.
-    let how = ["expected port", "to and fro over this cable"].iter().any(|how| said.contains(how));
-    assert!(how, "{said}");
+    let both = format!("the switch before sends it by port {other}, expected by port {out}");
+    assert!(said.contains(&both), "{said}");
+    let hop = &found["traces"][0]["hops"][1];
+    assert_eq!((&hop["left_by"], &hop["out"]), (&other.into(), &out.into()), "{hop}");
     let bad = place.file("bad", "Misroute nobody 1 2\n");
     let (code, _, errors) = place.trace(&["-l", &lid, "--commands", &bad]);
     assert_eq!(code, Some(2));

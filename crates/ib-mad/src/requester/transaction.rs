@@ -370,8 +370,11 @@ impl Step {
     }
 }
 
+/// Nobody who is busy names another port: both bits together come from agents that put the bare code of a
+/// bad field, 7, where the whole status is.
 const fn is_busy(mad: &Mad) -> bool {
-    mad.status().0 & MadStatus::BUSY.0 != 0
+    let status = mad.status().0;
+    status & MadStatus::BUSY.0 != 0 && status & MadStatus::REDIRECT.0 == 0
 }
 
 /// Returns true for requests that ask with one attribute and are answered with another:

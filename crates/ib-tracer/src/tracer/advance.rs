@@ -132,7 +132,8 @@ impl Tracer {
                 Walked::Ended(Way { hops, stop }) => {
                     let name = |number| self.atlas.name(number);
                     let why = stop.describe(&self.atlas, (from, &hops), &name);
-                    return failed(TraceError::NoStart { lid: from, why });
+                    let stop = Box::new(stop);
+                    return failed(TraceError::NoStart { lid: from, why, hops, stop });
                 }
             },
         };

@@ -15,9 +15,9 @@ use ib_tracer::{
     Left, Target, Trace, TraceError, TraceId, Tracer, TracerAgent, TracerConfig, TracerCounters,
     Tree,
 };
-use ib_types::{Gid, Guid, Instant};
+use ib_types::{Gid, Guid, Instant, VirtualLane};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
-use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState};
+use ib_wire::mad::sm::{LinearForwardingBlock, PhysState, PortInfo, PortState, SlToVl};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId, smp};
 
 pub(crate) struct Lab {
@@ -39,6 +39,16 @@ pub(crate) type Traced = Result<Trace, TraceError>;
 impl Lab {
     /// Returns a fabric of a kind that is up, with agents on the nodes that `has_agent` says.
     pub(crate) fn new(kind: &str, engine: &str, has_agent: impl Fn(usize) -> bool) -> Self {
+        Self::with(kind, engine, has_agent, |_| {})
+    }
+
+    /// Returns the same with a manager that is told something else.
+    pub(crate) fn with(
+        kind: &str,
+        engine: &str,
+        has_agent: impl Fn(usize) -> bool,
+        change: impl FnOnce(&mut SmConfig),
+    ) -> Self {
         let words: Vec<&str> = kind.split(' ').collect();
         let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
         let fabric = generate::generate(&kind, &generate::Options::default()).expect("a fabric");
@@ -58,7 +68,8 @@ impl Lab {
             options: Some(Arc::new(|_| Ok(RoutingOptions::default()))),
             ..RoutingConfig::default()
         };
-        let config = SmConfig { routing, sweep_interval: None, ..SmConfig::default() };
+        let mut config = SmConfig { routing, sweep_interval: None, ..SmConfig::default() };
+        change(&mut config);
         let manager = SubnetManager::new(config, guid, sim.now());
         let options = ClientOptions { queue_pair: 1, ..ClientOptions::default() };
         let client = sim.attach(port, options).expect("there is room");
@@ -116,6 +127,17 @@ impl Lab {
             let answer = self.ask(&Datagram::new(Remote::directed(), write));
             assert!(answer.mad.status().is_ok(), "{route:?} {port} {state:?}");
         }
+    }
+
+    /// Has a switch at the end of a directed route drop a service level between two ports.
+    pub(crate) fn drop_level(&mut self, route: &[u8], ports: (u8, u8), level: u8) {
+        let what = (AttributeId::SL_TO_VL, SlToVl::modifier(ports.0, ports.1));
+        let mut write = smp::directed_request(Method::SET, TransactionId(3), what, route);
+        let mut lanes = [VirtualLane::default(); 16];
+        lanes[usize::from(level)] = VirtualLane::new(15).expect("a lane");
+        write.set_attribute(&SlToVl { lanes });
+        let answer = self.ask(&Datagram::new(Remote::directed(), write));
+        assert!(answer.mad.status().is_ok(), "{}", answer.mad);
     }
 
     /// Asks past the manager, by whose client.

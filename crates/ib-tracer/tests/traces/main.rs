@@ -2,9 +2,12 @@
 
 mod lab;
 
+use std::collections::BTreeSet;
+
+use ib_sm::SmConfig;
 use ib_topology::rng::Rng;
 use ib_tracer::{BranchEnd, Left, Stop, Target, Trace, Verdict, Via};
-use ib_types::{Gid, Guid, PKey, QKey};
+use ib_types::{Gid, Guid, Lmc, PKey, QKey, ServiceLevel};
 use ib_wire::mad::sa::{ComponentMask, JoinState, MCMemberRecord};
 use ib_wire::mad::{AttributeId, MadStatus};
 use lab::Lab;
@@ -62,7 +65,13 @@ fn check_healthy(kind: &str, engine: &str, most: usize) -> (usize, usize) {
 fn healthy_fabrics_are_never_accused_and_ways_are_those_of_the_tables() {
     let engines = ["minhop", "updn", "ftree", "dor", "lash"];
     let mut total = (0, 0);
-    for kind in ["fat-tree 4", "torus 3x3 hosts=1", "mesh 3x2 hosts=2", "xgft 3,4 1,2"] {
+    for kind in [
+        "fat-tree 4",
+        "torus 3x3 hosts=1",
+        "mesh 3x2 hosts=2",
+        "xgft 3,4 1,2",
+        "fat-tree 8 parallel=2",
+    ] {
         for engine in engines {
             let (validated, own_route) = check_healthy(kind, engine, 200);
             total = (total.0 + validated, total.1 + own_route);
@@ -251,6 +260,8 @@ fn answers_of_wrong_nodes_and_malformed_ones_are_told() {
     let trace = lab.trace_to(to).expect("a way");
     let bad = trace.first_bad().map(|(_, verdict)| verdict);
     assert!(matches!(bad, Some(Verdict::Mismatch { actual: 33, .. })), "{trace:?}");
+    // Its lowest bit does not mean that the agent is busy.
+    assert_eq!(lab.counters.traffic.retries, 0, "{:?}", lab.counters);
     // An agent that does not know the port.
     lab.spoil(|datagram| {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
@@ -260,6 +271,59 @@ fn answers_of_wrong_nodes_and_malformed_ones_are_told() {
     let trace = lab.trace_to(to).expect("a way");
     assert!(trace.is_good() && !trace.is_validated(), "{trace:?}");
     assert!(verdicts(&trace).iter().all(|verdict| **verdict == Verdict::CannotTell), "{trace:?}");
+}
+
+#[test]
+fn all_lids_of_a_port_are_traced_each_on_its_way() {
+    let lmc = Lmc::new(2).expect("an LMC");
+    let mut lab = Lab::with("fat-tree 4", "minhop", |_| true, |it| it.routing.lids.lmc = lmc);
+    let (from, base) = (lab.host_lids()[0], far_host(&lab));
+    let mut ways = BTreeSet::new();
+    for lid in base..base + 4 {
+        let (traces, tracer) = lab.trace_with(&[(None, Target::Lid(lid))]);
+        let trace = traces[0].as_ref().expect("a way");
+        assert!(trace.is_validated(), "{trace:?}");
+        let way: Vec<_> = trace
+            .hops
+            .iter()
+            .flat_map(|(hop, _)| [(hop.from, hop.out), (hop.node, hop.enters)])
+            .map(|(node, port)| (tracer.atlas().node(node).guid, port))
+            .collect();
+        let truth: Vec<_> =
+            lab.truth(from, lid).into_iter().map(|(node, port)| (lab.guid(node), port)).collect();
+        assert_eq!(way, truth, "{lid}");
+        ways.insert(way);
+    }
+    assert!(ways.len() > 1, "an LMC gives more than one way");
+    let trace = lab.trace_to(base + 4).expect("a trace");
+    assert_ne!(trace.stop, Stop::Arrived);
+}
+
+#[test]
+fn nodes_that_ask_for_a_key_are_traced_with_it_and_told_without() {
+    let key = |it: &mut SmConfig| (it.m_key, it.m_key_protection_level) = (0x1234, 2);
+    let mut lab = Lab::with("fat-tree 4", "minhop", |_| true, key);
+    let to = far_host(&lab);
+    let error = lab.trace_to(to).expect_err("nothing is told");
+    assert!(error.to_string().contains("--mkey"), "{error}");
+    lab.configure(|config| config.m_key = 0x1234);
+    assert!(lab.trace_to(to).expect("a way").is_validated());
+}
+
+#[test]
+fn a_level_that_does_not_get_there_is_told_from_a_missing_agent() {
+    let mut lab = Lab::new("fat-tree 4", "minhop", |_| true);
+    let to = far_host(&lab);
+    let way = lab.truth(lab.host_lids()[0], to);
+    // The first switch drops level 3 on the way up.
+    let (came_in, out) = (way[1].1, way[2].1);
+    lab.drop_level(&[way[0].1], (came_in, out), 3);
+    lab.configure(|config| config.sl = ServiceLevel::new(3).expect("a level"));
+    let trace = lab.trace_to(to).expect("a way");
+    assert!(trace.is_good() && !trace.is_validated(), "{trace:?}");
+    assert_eq!(trace.hops.last().map(|hop| &hop.1), Some(&Verdict::OtherLevel), "{trace:?}");
+    lab.configure(|config| config.sl = ServiceLevel::new(2).expect("a level"));
+    assert!(lab.trace_to(to).expect("a way").is_validated());
 }
 
 /// Joins hosts to a new group; returns its LID and its GID.

@@ -10,7 +10,7 @@ use ib_tracer::{Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
 use ib_types::{Guid, Instant};
 use ib_wire::mad::MgmtClass;
 
-use crate::cli::tracer::{TracerArgs, ViaArg};
+use crate::cli::tracer::{PortsArg, TraceFormat, TracerArgs, ViaArg};
 use crate::command::station::Station;
 use crate::failure::{Failure, Verdict};
 use crate::input;
@@ -30,6 +30,10 @@ const MOST_ACTIVE: usize = 2048;
 
 pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let names = names(args)?;
+    if args.ports == PortsArg::Both && args.format != TraceFormat::Text {
+        let message = "--ports both is for --format text; the other formats show both anyway";
+        return Err(Failure::Unusable(message.to_owned()));
+    }
     match &args.sim {
         Some(path) => {
             let fabric = input::fabric_file(path)?;
@@ -47,6 +51,7 @@ pub(crate) fn run(args: &TracerArgs, out: &mut Output) -> Result<Verdict, Failur
                 MgmtClass::SUBN_LID_ROUTED,
                 MgmtClass::SUBN_ADM,
                 MgmtClass::TRACER,
+                MgmtClass::PERFORMANCE,
             ]);
             umad.answer_timeout = timing(args).timeout;
             trace(args, names, &mut Station::open(&args.station, &umad, false)?, out)

@@ -34,6 +34,8 @@ struct GroupReport {
     reached: usize,
     missing: Vec<String>,
     twice: Vec<String>,
+    /// Whether the own port, from which the tree starts, is a member.
+    own_is_member: Option<bool>,
     strangers: Vec<String>,
     branches: Vec<BranchReport>,
     mads: u64,
@@ -145,11 +147,16 @@ fn report(
     GroupReport {
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
-        good: missing.is_empty() && twice.is_empty() && !tree.branches.iter().any(is_bad),
+        // Nobody tells the members of a bare LID, but a group has some.
+        good: (members.is_some() || !deliveries.is_empty())
+            && missing.is_empty()
+            && twice.is_empty()
+            && !tree.branches.iter().any(is_bad),
         members: members.map(|_| wanted().count()),
         reached: wanted().filter(|guid| deliveries.contains_key(guid)).count(),
         missing,
         twice,
+        own_is_member: members.map(|members| members.contains(&own.port_guid)),
         strangers,
         branches: tree.branches.iter().map(|it| branch_report(names, atlas, it)).collect(),
         mads: counters.traffic.sent,
@@ -225,8 +232,14 @@ fn print(args: &TracerArgs, report: &GroupReport, out: &mut Output) -> Result<()
         Some(mgid) => format!("group {mgid}, LID {:#06x}", report.mlid),
         None => format!("LID {:#06x}", report.mlid),
     };
+    if report.own_is_member == Some(false) {
+        writeln!(out, "the own port is no member: its switch may drop what it sends to the group")?;
+    }
     let reached = match report.members {
         Some(members) => format!("{} of {members} members reached", report.reached),
+        None if !report.good && report.branches.iter().all(|branch| branch.end != "delivered") => {
+            "nobody is reached: there is no such group, or it has no other member".to_owned()
+        }
         None => "members are not known".to_owned(),
     };
     writeln!(out, "{group}: {} links, {reached}", report.branches.len())?;

@@ -1,5 +1,7 @@
 //! A fabric in this process that a subnet manager keeps up, with agents on all nodes.
 
+use std::time::Duration;
+
 use ib_link::{Datagram, Incoming, LinkError, LinkPort, MadLink};
 use ib_routing::EngineList;
 use ib_sim::{ClientId, ClientOptions, Command, Options, Sim};
@@ -11,8 +13,13 @@ use ib_wire::mad::Method;
 
 use crate::failure::{Failure, say};
 
-/// How long the manager follows what has changed, in the fabric's time.
-const FOLLOWS: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long the manager is given to hear of what has changed, in the fabric's time, and how long to
+/// follow it until it is idle.
+const FOLLOWS: Duration = Duration::from_secs(1);
+const MOST_FOLLOWED: Duration = Duration::from_secs(600);
+
+/// What a manager is called that has nothing to do.
+const IDLE: &str = "idle";
 
 /// The fabric, its manager and a client at the manager's port.
 pub(super) struct Managed {
@@ -79,12 +86,15 @@ impl Managed {
             let command: Command = command.parse().map_err(|error| failed(&error))?;
             self.sim.run(&command).map_err(|error| failed(&error))?;
         }
-        let end = self.sim.now() + FOLLOWS;
-        while self.sim.now() < end {
+        let (first, last) = (self.sim.now() + FOLLOWS, self.sim.now() + MOST_FOLLOWED);
+        loop {
+            let now = self.sim.now();
+            if now >= last || now >= first && self.manager.activity() == IDLE {
+                return Ok(());
+            }
             self.manage();
-            self.step(end);
+            self.step(if now < first { first } else { last });
         }
-        Ok(())
     }
 
     /// Lets the manager do what it has to do; returns whether the subnet has come up.

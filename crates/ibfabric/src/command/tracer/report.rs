@@ -143,7 +143,7 @@ impl<'a> Report<'a> {
             }
             TraceFormat::Ibtracert => match result {
                 Ok(trace) => self.print_like_ibtracert(trace, atlas, out)?,
-                Err(error) => crate::failure::say!("{error}"),
+                Err(error) => crate::failure::say!("{}", self.error(error, atlas)),
             },
             TraceFormat::Text => {
                 if let Ok(trace) = result
@@ -218,7 +218,9 @@ impl<'a> Report<'a> {
             let count = match verdict {
                 Verdict::Validated => &mut hops.validated,
                 Verdict::OwnRouteOnly { .. } | Verdict::OwnRouteAstray => &mut hops.own_route_only,
-                Verdict::NoAgent | Verdict::CannotTell | Verdict::Silent => &mut hops.no_agent,
+                Verdict::NoAgent | Verdict::CannotTell | Verdict::Silent | Verdict::OtherLevel => {
+                    &mut hops.no_agent
+                }
                 verdict if verdict.is_bad() => &mut hops.bad,
                 _ => &mut hops.other,
             };
@@ -237,7 +239,7 @@ impl<'a> Report<'a> {
         let way = format!("{start}{}", end_text(to));
         let trace = match result {
             Ok(trace) => trace,
-            Err(error) => return format!("{way}: {error}"),
+            Err(error) => return format!("{way}: {}", self.error(error, atlas)),
         };
         let hops: Vec<Hop> = trace.hops.iter().map(|&(hop, _)| hop).collect();
         if let Some((number, (hop, verdict))) =
@@ -263,6 +265,18 @@ impl<'a> Report<'a> {
         let hops = if hops == 1 { "1 hop".to_owned() } else { format!("{hops} hops") };
         let seen = self.seen(trace);
         format!("{way}{lid}: {seen}, {hops}")
+    }
+
+    /// Says why a way could not be traced.
+    fn error(&self, error: &TraceError, atlas: &Atlas) -> String {
+        match error {
+            TraceError::NoStart { lid, hops, stop, .. } => {
+                let name = |number| self.names.full(atlas, number);
+                let why = stop.describe(atlas, (*lid, hops), &name);
+                format!("LID {lid}, at which the way starts, is not reached: {why}")
+            }
+            error => error.to_string(),
+        }
     }
 
     /// Says how far a good way is validated.
@@ -465,6 +479,7 @@ pub(super) const fn word(verdict: &Verdict) -> &'static str {
         Verdict::Elsewhere { .. } => "elsewhere",
         Verdict::NoRoute => "no_route",
         Verdict::NoAgent => "no_agent",
+        Verdict::OtherLevel => "other_level",
         Verdict::Silent => "silent",
         Verdict::CannotTell => "cannot_tell",
         Verdict::Absurd { .. } => "absurd",
@@ -528,6 +543,9 @@ pub(super) fn detail(hop: &Hop, verdict: &Verdict) -> String {
         }
         Verdict::NoRoute => "the tables do not lead from here to its own LID".to_owned(),
         Verdict::NoAgent => "no agent: not validated".to_owned(),
+        Verdict::OtherLevel => {
+            "it answers on service level 0, and not on the one of --sl: not validated".to_owned()
+        }
         Verdict::Silent => "its agent does not answer any more: not validated".to_owned(),
         Verdict::CannotTell => "its agent cannot tell the port: not validated".to_owned(),
         Verdict::Absurd { what } => format!("its agent is absurd: {what}"),
