@@ -90,7 +90,7 @@ struct Asking {
 }
 
 /// How often what is not answered is asked again where packets get lost.
-const MOST_AGAIN: u32 = 8;
+pub(crate) const MOST_AGAIN: u32 = 8;
 
 /// The facts that are being asked for.
 #[derive(Debug)]
@@ -156,13 +156,13 @@ impl Facts {
         let mut more: Vec<Part> = Vec::new();
         match answer {
             Err(why) => match part {
-                // Ways can be walked without these.
-                Part::Description | Part::Switch | Part::Near => {}
                 // Where packets get lost here and there, silence is asked again.
                 _ if lossy && asking.again < MOST_AGAIN => {
                     asking.again += 1;
                     more.push(part);
                 }
+                // Ways can be walked without these.
+                Part::Description | Part::Switch | Part::Near => {}
                 _ => drop(asking.failed.get_or_insert(why)),
             },
             Ok(mad) => more = asking.take(part, &mad, self.via, atlas, fact),

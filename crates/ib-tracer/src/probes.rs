@@ -17,6 +17,7 @@ use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId
 use ib_wire::packet::Grh;
 
 use crate::atlas::{Atlas, End, NodeNumber, Way};
+use crate::facts::MOST_AGAIN;
 use crate::trace::{Hop, Stop, Verdict};
 use crate::{MAX_HOPS, UNKNOWN_PORT};
 
@@ -75,6 +76,9 @@ pub(crate) struct Probes {
     grh: bool,
     own_gid: Gid,
     known: BTreeMap<u16, Probe>,
+    /// How often LIDs and launches were asked again where packets get lost.
+    again: BTreeMap<u16, u32>,
+    launched_again: BTreeMap<Launch, u32>,
     /// The way to each LID, from the own port.
     ways: BTreeMap<u16, Way>,
     launches: BTreeMap<Launch, Launched>,
@@ -101,6 +105,8 @@ impl Probes {
             grh,
             own_gid,
             known: BTreeMap::new(),
+            again: BTreeMap::new(),
+            launched_again: BTreeMap::new(),
             ways: BTreeMap::new(),
             launches: BTreeMap::new(),
             arrived: 0,
@@ -135,39 +141,42 @@ impl Probes {
             return None;
         }
         self.known.insert(lid, Probe::Asking);
-        let mad = tracer_request(AttributeId::CLASS_PORT_INFO);
-        Some((Question::Class, self.request(lid, mad, atlas)))
+        Some((Question::Class, self.question(lid, Question::Class, atlas)))
     }
 
     /// Takes the end of a request to a LID.
     pub(crate) fn handle(
         &mut self,
         (lid, question): (u16, Question),
-        result: Result<Message, Failure>,
+        (result, lossy): (Result<Message, Failure>, bool),
         atlas: &Atlas,
     ) -> Progress {
+        if result.is_err() && lossy {
+            let again = self.again.entry(lid).or_default();
+            *again += 1;
+            if *again <= MOST_AGAIN {
+                return Progress::Asks(question, self.question(lid, question, atlas));
+            }
+        }
         let seen = match (question, result) {
             (Question::Class, Ok(message)) => {
                 if message.status().is_ok() && message.mad().oui() == Oui::OPENIB {
-                    let mad = self.source_route(lid);
-                    return Progress::Asks(Question::Route, self.request(lid, mad, atlas));
+                    return Progress::Asks(
+                        Question::Route,
+                        self.question(lid, Question::Route, atlas),
+                    );
                 }
                 // Whoever answers that it does not know the class is there.
                 Seen::Other(Verdict::NoAgent)
             }
             (Question::Class, Err(_)) if self.sl.get() != 0 => {
-                let mut request =
-                    self.request(lid, tracer_request(AttributeId::CLASS_PORT_INFO), atlas);
-                request.remote.sl = ServiceLevel::default();
-                return Progress::Asks(Question::Level, request);
+                return Progress::Asks(Question::Level, self.question(lid, Question::Level, atlas));
             }
             (Question::Level, Ok(_)) => Seen::Other(Verdict::OtherLevel),
             (Question::Class | Question::Level | Question::Route, Err(_)) => {
                 let agent = question == Question::Route;
-                let what = (AttributeId::NODE_INFO, 0);
-                let mad = smp::lid_request(Method::GET, TransactionId(0), what);
-                let request = Request::new(Remote::smi(lid), mad).with_timing(self.timing);
-                return Progress::Asks(Question::Anybody { agent }, Box::new(request));
+                let question = Question::Anybody { agent };
+                return Progress::Asks(question, self.question(lid, question, atlas));
             }
             (Question::Route, Ok(message)) => self.read_route(lid, message.mad()),
             (Question::Anybody { agent }, Ok(message)) => {
@@ -211,20 +220,27 @@ impl Probes {
         self.combined(launch, atlas)
     }
 
-    /// Takes the end of a launch; when it got lost, one to a neighbour shows whether the switch is able
+    /// Takes the end of a launch. Returns the next one, and whether it goes to a neighbour: when it got lost, one to a neighbour shows whether the switch is able
     /// to pass on by LID what comes over directed routes.
     pub(crate) fn handle_launch(
         &mut self,
         (launch, to_neighbour): (Launch, bool),
-        result: Result<Message, Failure>,
+        (result, lossy): (Result<Message, Failure>, bool),
         atlas: &Atlas,
-    ) -> Option<Request> {
+    ) -> Option<(Request, bool)> {
+        if result.is_err() && lossy && !to_neighbour {
+            let again = self.launched_again.entry(launch).or_default();
+            *again += 1;
+            if *again <= MOST_AGAIN {
+                return Some((self.combined(launch, atlas), false));
+            }
+        }
         let info = result.ok().filter(|message| message.status().is_ok());
         let info = info.and_then(|message| message.mad().attribute::<NodeInfo>());
         let launched = match (info, to_neighbour) {
             (Some(info), false) => Launched::At(info.node_guid, info.local_port),
             (None, false) => match atlas.neighbour(launch) {
-                Some(lid) => return Some(self.combined((launch.0, lid), atlas)),
+                Some(lid) => return Some((self.combined((launch.0, lid), atlas), true)),
                 None => Launched::Unable,
             },
             (Some(_), true) => Launched::Lost,
@@ -295,6 +311,26 @@ impl Probes {
         };
         let is_wanted = wanted.is_some_and(|hop| atlas.node(hop.node).guid == guid);
         Seen::Other(if is_wanted { there } else { Verdict::Elsewhere { guid } })
+    }
+
+    /// Returns the request that asks a question.
+    fn question(&self, lid: u16, question: Question, atlas: &Atlas) -> Box<Request> {
+        match question {
+            Question::Class => {
+                self.request(lid, tracer_request(AttributeId::CLASS_PORT_INFO), atlas)
+            }
+            Question::Level => {
+                let mut request = self.question(lid, Question::Class, atlas);
+                request.remote.sl = ServiceLevel::default();
+                request
+            }
+            Question::Route => self.request(lid, self.source_route(lid), atlas),
+            Question::Anybody { .. } => {
+                let what = (AttributeId::NODE_INFO, 0);
+                let mad = smp::lid_request(Method::GET, TransactionId(0), what);
+                Box::new(Request::new(Remote::smi(lid), mad).with_timing(self.timing))
+            }
+        }
     }
 
     fn request(&self, lid: u16, mad: Mad, atlas: &Atlas) -> Box<Request> {

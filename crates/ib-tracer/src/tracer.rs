@@ -351,7 +351,11 @@ impl Tracer {
                     }
                 }
                 Asked::Probe(lid, question) => {
-                    match self.probes.handle((lid, question), completion.result, &self.atlas) {
+                    match self.probes.handle(
+                        (lid, question),
+                        (completion.result, self.lossy),
+                        &self.atlas,
+                    ) {
                         probes::Progress::Asks(question, request) => {
                             self.send(Asked::Probe(lid, question), *request);
                         }
@@ -363,8 +367,10 @@ impl Tracer {
                 Asked::Launch(launch, to_neighbour) => {
                     let what = (launch, to_neighbour);
                     let view = view(self.via, &self.atlas, &self.real);
-                    match self.probes.handle_launch(what, completion.result, view) {
-                        Some(request) => self.send(Asked::Launch(launch, true), request),
+                    match self.probes.handle_launch(what, (completion.result, self.lossy), view) {
+                        Some((request, to_neighbour)) => {
+                            self.send(Asked::Launch(launch, to_neighbour), request);
+                        }
                         None => {
                             let waiting = self.launches_wanted.remove(&launch);
                             self.ready.extend(waiting.unwrap_or_default());

@@ -223,6 +223,45 @@ fn loss_costs_retries_and_no_answers() {
     assert_eq!(lab.counters.timeouts, 0, "{:?}", lab.counters);
 }
 
+/// Loss on every link, under which a liar is still told from chance.
+#[test]
+fn loss_everywhere_changes_no_verdict() {
+    let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+    let all = targets(&pairs(&lab.host_lids(), 100));
+    let sound: Vec<_> = lab.trace(&all).into_iter().map(|it| it.expect("a way").hops).collect();
+    for name in lab.switch_names() {
+        let node = lab.node(&name);
+        for port in 1..=lab.ports(node) {
+            lab.command(&format!("Fault \"{name}\"[{port}] loss=0.1"));
+        }
+    }
+    let hops = |traces: Vec<lab::Traced>| -> Vec<_> {
+        traces.into_iter().map(|it| it.expect("a way").hops).collect()
+    };
+    let lossy = lab.trace(&all);
+    assert!(lab.counters.traffic.retries > 50, "{:?}", lab.counters);
+    // Nodes may be met in another order, so words are compared.
+    let words = |hops: &[Vec<(_, Verdict)>]| -> Vec<String> {
+        hops.iter().flatten().map(|(_, verdict)| format!("{verdict:?}")).collect()
+    };
+    assert_eq!(words(&hops(lossy)), words(&sound));
+    // The liar is not on the way of answers to the own port.
+    let name = lab.switch_names()[1].clone();
+    lab.command(&format!("Misroute \"{name}\" 1 2"));
+    let (traces, tracer) = lab.trace_with(&all);
+    let liar = lab.guid(lab.node(&name));
+    let bad: Vec<_> =
+        traces.iter().filter_map(|it| it.as_ref().expect("a way").first_bad()).collect();
+    assert!(!bad.is_empty());
+    for (hop, verdict) in bad {
+        assert_eq!((tracer.atlas().node(hop.from).guid, hop.out), (liar, 1), "{verdict:?}");
+        assert!(
+            matches!(verdict, Verdict::Misdirected { left: Some(Left::By(2)), .. }),
+            "{verdict:?}"
+        );
+    }
+}
+
 #[test]
 fn a_loop_in_the_tables_is_named() {
     let mut lab = Lab::new("torus 5 hosts=1", "minhop", |_| true);
