@@ -78,7 +78,7 @@ pub(crate) struct Probes {
     known: BTreeMap<u16, Probe>,
     /// How often LIDs and launches were asked again where packets get lost.
     again: BTreeMap<u16, u32>,
-    launched_again: BTreeMap<Launch, u32>,
+    launched_again: BTreeMap<(Launch, bool), u32>,
     /// The way to each LID, from the own port.
     ways: BTreeMap<u16, Way>,
     launches: BTreeMap<Launch, Launched>,
@@ -228,11 +228,15 @@ impl Probes {
         (result, lossy): (Result<Message, Failure>, bool),
         atlas: &Atlas,
     ) -> Option<(Request, bool)> {
-        if result.is_err() && lossy && !to_neighbour {
-            let again = self.launched_again.entry(launch).or_default();
+        let lid = match to_neighbour {
+            true => atlas.neighbour(launch),
+            false => Some(launch.1),
+        };
+        if let Some(lid) = lid.filter(|_| result.is_err() && lossy) {
+            let again = self.launched_again.entry((launch, to_neighbour)).or_default();
             *again += 1;
             if *again <= MOST_AGAIN {
-                return Some((self.combined(launch, atlas), false));
+                return Some((self.combined((launch.0, lid), atlas), to_neighbour));
             }
         }
         let info = result.ok().filter(|message| message.status().is_ok());

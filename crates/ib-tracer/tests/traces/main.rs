@@ -235,11 +235,13 @@ fn loss_everywhere_changes_no_verdict() {
             lab.command(&format!("Fault \"{name}\"[{port}] loss=0.1"));
         }
     }
+    lab.configure(|config| config.timing.retries = 1);
     let hops = |traces: Vec<lab::Traced>| -> Vec<_> {
         traces.into_iter().map(|it| it.expect("a way").hops).collect()
     };
     let lossy = lab.trace(&all);
     assert!(lab.counters.traffic.retries > 50, "{:?}", lab.counters);
+    assert!(lab.counters.timeouts > 2, "{:?}", lab.counters);
     // Nodes may be met in another order, so words are compared.
     let words = |hops: &[Vec<(_, Verdict)>]| -> Vec<String> {
         hops.iter().flatten().map(|(_, verdict)| format!("{verdict:?}")).collect()
