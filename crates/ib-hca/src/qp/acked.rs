@@ -58,11 +58,11 @@ impl SendQueue {
                     return Ok(());
                 }
                 // What was read before has got lost.
-                self.lost(core, cx)
+                self.missing(core, cx)
             }
             Acknowledgement::RnrNak(timer) => {
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.lost(core, cx);
+                    return self.missing(core, cx);
                 }
                 cx.counters.rnr_naks_received += 1;
                 if self.rnr_left == 0 {
@@ -80,9 +80,9 @@ impl SendQueue {
                 cx.counters.sequence_naks_received += 1;
                 // It names what is missing, so everything before has arrived.
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.lost(core, cx);
+                    return self.missing(core, cx);
                 }
-                self.lost(core, cx)
+                self.missing(core, cx)
             }
             Acknowledgement::Nak(code) => {
                 let status = match code {
@@ -95,7 +95,7 @@ impl SendQueue {
                     }
                 };
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.lost(core, cx);
+                    return self.missing(core, cx);
                 }
                 Err(status)
             }
@@ -142,6 +142,11 @@ impl SendQueue {
         whole
     }
 
+    /// Sends everything again since something is missing, unless that is known.
+    fn missing(&mut self, core: &Core, cx: &mut Cx<'_>) -> Result<(), Failed> {
+        if self.misses() { self.lost(core, cx) } else { Ok(()) }
+    }
+
     /// Sends everything again that is not acknowledged, when it may be.
     pub(super) fn lost(&mut self, core: &Core, cx: &mut Cx<'_>) -> Result<(), Failed> {
         if self.retries_left == 0 {
@@ -150,7 +155,6 @@ impl SendQueue {
         self.retries_left -= 1;
         self.shrink();
         self.go_back(self.unacked);
-        self.rearm(core, cx.now);
         // The time starts when something is sent.
         self.deadline = None;
         Ok(())
@@ -189,14 +193,9 @@ impl SendQueue {
             return Ok(());
         }
         if psn != expected {
-            if !psn.is_before(wqe.last().wrapping_add(1)) || wqe.received > 0 || psn != expected {
-                // One before it is missing. It is asked for once; the others that follow say the same.
-                cx.counters.drop(Drop::Psn);
-                if self.next != expected && self.unacked == expected {
-                    return self.lost(core, cx);
-                }
-            }
-            return Ok(());
+            // One before it is missing.
+            cx.counters.drop(Drop::Psn);
+            return self.missing(core, cx);
         }
         let mtu = core.mtu();
         let done = wqe.received as usize * mtu;
@@ -239,8 +238,8 @@ impl SendQueue {
         };
         if psn != wqe.first {
             cx.counters.drop(Drop::Psn);
-            if self.unacked == wqe.first && self.next != wqe.first && wqe.first.is_before(psn) {
-                return self.lost(core, cx);
+            if wqe.first.is_before(psn) {
+                return self.missing(core, cx);
             }
             return Ok(());
         }

@@ -78,6 +78,8 @@ pub(super) struct SendQueue {
     /// When what is not acknowledged is sent again.
     pub(super) deadline: Option<Instant>,
     pub(super) resent: u64,
+    /// What was found missing and sent again since something has come in.
+    missed: Option<Psn>,
 }
 
 /// Why nothing is sent.
@@ -96,6 +98,12 @@ impl SendQueue {
         (self.next, self.unacked, self.end) = (psn, psn, psn);
         (self.window, self.threshold) = (core.window, core.window);
         self.reset_retries(core);
+    }
+
+    /// Returns whether it is news that something is missing: whoever says so says it with every packet that
+    /// comes after it.
+    pub(super) fn misses(&mut self) -> bool {
+        self.missed.replace(self.unacked) != Some(self.unacked)
     }
 
     pub(super) const fn reset_retries(&mut self, core: &Core) {
