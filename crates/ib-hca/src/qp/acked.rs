@@ -58,11 +58,11 @@ impl SendQueue {
                     return Ok(());
                 }
                 // What was read before has got lost.
-                self.missing(core, cx)
+                self.missing()
             }
             Acknowledgement::RnrNak(timer) => {
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing(core, cx);
+                    return self.missing();
                 }
                 cx.counters.rnr_naks_received += 1;
                 if self.rnr_left == 0 {
@@ -80,9 +80,9 @@ impl SendQueue {
                 cx.counters.sequence_naks_received += 1;
                 // It names what is missing, so everything before has arrived.
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing(core, cx);
+                    return self.missing();
                 }
-                self.missing(core, cx)
+                self.missing()
             }
             Acknowledgement::Nak(code) => {
                 let status = match code {
@@ -95,7 +95,7 @@ impl SendQueue {
                     }
                 };
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing(core, cx);
+                    return self.missing();
                 }
                 Err(status)
             }
@@ -143,12 +143,12 @@ impl SendQueue {
     }
 
     /// Sends everything again since something is missing, unless that is known.
-    fn missing(&mut self, core: &Core, cx: &mut Cx<'_>) -> Result<(), Failed> {
-        if self.misses() { self.lost(core, cx) } else { Ok(()) }
+    fn missing(&mut self) -> Result<(), Failed> {
+        if self.misses() { self.lost() } else { Ok(()) }
     }
 
     /// Sends everything again that is not acknowledged, when it may be.
-    pub(super) fn lost(&mut self, core: &Core, cx: &mut Cx<'_>) -> Result<(), Failed> {
+    pub(super) fn lost(&mut self) -> Result<(), Failed> {
         if self.retries_left == 0 {
             return Err(WcStatus::RetryExcErr);
         }
@@ -167,7 +167,7 @@ impl SendQueue {
         }
         if self.deadline.is_some_and(|deadline| deadline <= cx.now) {
             cx.counters.timeouts += 1;
-            return self.lost(core, cx);
+            return self.lost();
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ impl SendQueue {
         if psn != expected {
             // One before it is missing.
             cx.counters.drop(Drop::Psn);
-            return self.missing(core, cx);
+            return self.missing();
         }
         let mtu = core.mtu();
         let done = wqe.received as usize * mtu;
@@ -239,7 +239,7 @@ impl SendQueue {
         if psn != wqe.first {
             cx.counters.drop(Drop::Psn);
             if wqe.first.is_before(psn) {
-                return self.missing(core, cx);
+                return self.missing();
             }
             return Ok(());
         }

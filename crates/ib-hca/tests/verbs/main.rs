@@ -1,6 +1,7 @@
 //! The semantics of verbs, over a wire in virtual time.
 
 mod pair;
+mod programs;
 
 use ib_hca::{AccessFlags, Data, QpState, QpType, SendOp, WcOpcode, WcStatus};
 use ib_types::Mtu;
@@ -215,4 +216,19 @@ fn datagrams_and_unreliable_messages_arrive_or_not() {
     let counters = pair.sides[1].hca.counters();
     assert_eq!(counters.dropped(ib_hca::Drop::QKey), 1);
     assert_eq!(counters.dropped(ib_hca::Drop::NoReceive), 1);
+}
+
+/// How many programs are run; `IBFABRIC_PROGRAMS` asks for more.
+fn programs() -> u64 {
+    std::env::var("IBFABRIC_PROGRAMS").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
+}
+
+#[test]
+fn random_programs_do_what_they_mean() {
+    for seed in 0..programs() {
+        let seen = programs::run(seed);
+        if seed % 10 == 0 {
+            assert_eq!(programs::run(seed), seen, "seed {seed}: another run differs");
+        }
+    }
 }

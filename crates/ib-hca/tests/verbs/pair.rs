@@ -267,7 +267,8 @@ impl Pair {
                 let takes = Duration::from_nanos(self.nanos_per_4k * sent.length as u64 / 4096);
                 let start = self.free[from].max(self.now);
                 self.free[from] = start + takes;
-                if !(self.tap)(from, &mut bytes) || self.rng.chance(self.faults.loss) {
+                let lost = !(self.tap)(from, &mut bytes) || self.rng.chance(self.faults.loss);
+                if lost {
                     continue;
                 }
                 let route = Route {
