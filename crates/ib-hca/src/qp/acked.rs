@@ -118,7 +118,6 @@ impl SendQueue {
                 whole = false;
                 break;
             }
-            self.reads -= u32::from(head.is_read());
             self.pop(core, cx, WcStatus::Success);
         }
         let reached = match self.wqes.front() {

@@ -32,6 +32,7 @@ impl Qp {
             count: 0,
             begun: false,
             received: 0,
+            counted: false,
             done: false,
         };
         self.send.wqes.push_back(wqe);

@@ -30,6 +30,8 @@ pub(super) struct Wqe {
     pub(super) begun: bool,
     /// How many packets of a READ have come in.
     pub(super) received: u32,
+    /// Whether it is among the READs under way.
+    pub(super) counted: bool,
     /// Whether everything has come back, or has been done where nothing does.
     pub(super) done: bool,
 }
@@ -189,7 +191,8 @@ impl SendQueue {
             cx.counters.retransmitted += 1;
         }
         let is_last = if wqe.is_read() {
-            self.reads += 1;
+            self.reads += u32::from(!wqe.counted);
+            wqe.counted = true;
             self.next = wqe.first.wrapping_add(wqe.count);
             true
         } else {
@@ -249,6 +252,7 @@ impl SendQueue {
     /// Ends the first request.
     pub(super) fn pop(&mut self, core: &Core, cx: &mut Cx<'_>, status: WcStatus) {
         let Some(wqe) = self.wqes.pop_front() else { return };
+        self.reads -= u32::from(wqe.counted);
         if self.cursor > 0 {
             self.cursor -= 1;
         } else {
@@ -271,10 +275,11 @@ impl SendQueue {
     pub(super) fn go_back(&mut self, psn: Psn) {
         self.next = psn;
         (self.cursor, self.sent, self.reads) = (self.wqes.len(), 0, 0);
-        for (number, wqe) in self.wqes.iter().enumerate() {
+        for (number, wqe) in self.wqes.iter_mut().enumerate() {
             let is_behind = wqe.begun && (wqe.count == 0 || wqe.last().is_before(psn));
-            if is_behind {
-                self.reads += u32::from(wqe.is_read() && !wqe.done);
+            wqe.counted &= is_behind;
+            self.reads += u32::from(wqe.counted);
+            if is_behind || self.cursor < number {
                 continue;
             }
             self.cursor = number;
@@ -283,7 +288,6 @@ impl SendQueue {
             } else if wqe.begun {
                 self.sent = psn.distance_from(wqe.first).unsigned_abs();
             }
-            break;
         }
         self.since_request = 0;
     }
