@@ -152,7 +152,7 @@ impl Qp {
         if !self.core.sends() {
             return;
         }
-        if let Err(status) = self.send.handle_timeout(&self.core, cx) {
+        if let Err(status) = self.send.handle_timeout(cx) {
             self.fail(cx, status);
         }
     }
@@ -162,7 +162,7 @@ impl Qp {
         if !self.core.sends() {
             return None;
         }
-        [self.send.pause, self.send.deadline].into_iter().flatten().min()
+        [self.send.pause, self.send.deadline, self.send.probe].into_iter().flatten().min()
     }
 
     /// Returns how many packets were sent again.
@@ -200,7 +200,8 @@ impl Qp {
         while !self.send.wqes.is_empty() {
             self.send.pop(&self.core, cx, WcStatus::WrFlushErr);
         }
-        (self.send.pause, self.send.deadline, self.send.reads) = (None, None, 0);
+        (self.send.pause, self.send.deadline, self.send.probe) = (None, None, None);
+        self.send.reads = 0;
     }
 
     fn flush(&mut self, cx: &mut Cx<'_>) {

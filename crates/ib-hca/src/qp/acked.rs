@@ -58,11 +58,11 @@ impl SendQueue {
                     return Ok(());
                 }
                 // What was read before has got lost.
-                self.missing()
+                self.missing(core, cx.now)
             }
             Acknowledgement::RnrNak(timer) => {
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing();
+                    return self.missing(core, cx.now);
                 }
                 cx.counters.rnr_naks_received += 1;
                 if self.rnr_left == 0 {
@@ -80,9 +80,9 @@ impl SendQueue {
                 cx.counters.sequence_naks_received += 1;
                 // It names what is missing, so everything before has arrived.
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing();
+                    return self.missing(core, cx.now);
                 }
-                self.missing()
+                self.missing(core, cx.now)
             }
             Acknowledgement::Nak(code) => {
                 let status = match code {
@@ -95,7 +95,7 @@ impl SendQueue {
                     }
                 };
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing();
+                    return self.missing(core, cx.now);
                 }
                 Err(status)
             }
@@ -129,6 +129,7 @@ impl SendQueue {
             if psn.wrapping_add(1).is_before(reached) { psn.wrapping_add(1) } else { reached };
         let packets = reached.distance_from(before);
         if packets > 0 {
+            self.time(psn, cx.now);
             self.unacked = reached;
             if self.next.is_before(reached) {
                 // What had been sent before it was sent again has arrived after all.
@@ -142,8 +143,9 @@ impl SendQueue {
     }
 
     /// Sends everything again since something is missing, unless that is known.
-    fn missing(&mut self) -> Result<(), Failed> {
-        if self.misses() { self.lost() } else { Ok(()) }
+    fn missing(&mut self, core: &Core, now: ib_types::Instant) -> Result<(), Failed> {
+        // Who waits for the other side's receive sends it all again then.
+        if self.pause.is_none() && self.misses(core, now) { self.lost() } else { Ok(()) }
     }
 
     /// Sends everything again that is not acknowledged, when it may be.
@@ -160,9 +162,12 @@ impl SendQueue {
     }
 
     /// Does what is due.
-    pub(super) fn handle_timeout(&mut self, core: &Core, cx: &mut Cx<'_>) -> Result<(), Failed> {
+    pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Result<(), Failed> {
         if self.pause.is_some_and(|until| until <= cx.now) {
             self.pause = None;
+        }
+        if self.probe.is_some_and(|at| at <= cx.now) {
+            self.handle_probe(cx.now);
         }
         if self.deadline.is_some_and(|deadline| deadline <= cx.now) {
             cx.counters.timeouts += 1;
@@ -194,7 +199,7 @@ impl SendQueue {
         if psn != expected {
             // One before it is missing.
             cx.counters.drop(Drop::Psn);
-            return self.missing();
+            return self.missing(core, cx.now);
         }
         let mtu = core.mtu();
         let done = wqe.received as usize * mtu;
@@ -238,7 +243,7 @@ impl SendQueue {
         if psn != wqe.first {
             cx.counters.drop(Drop::Psn);
             if wqe.first.is_before(psn) {
-                return self.missing();
+                return self.missing(core, cx.now);
             }
             return Ok(());
         }

@@ -25,6 +25,18 @@ enum Current {
     Write { addr: u64, rkey: u32, length: u32, received: u32 },
 }
 
+/// Packets behind one that is missing.
+#[derive(Debug)]
+struct Ahead {
+    /// The last of them.
+    last: Psn,
+    /// How many have come since the other side was told.
+    count: u32,
+}
+
+/// After how many packets behind a missing one the other side is told again.
+const TOLD_EVERY: u32 = 16;
+
 /// The receiving half of a queue pair.
 #[derive(Debug, Default)]
 pub(super) struct Responder {
@@ -32,8 +44,8 @@ pub(super) struct Responder {
     /// The next sequence number, and the number of messages that were completed.
     pub(super) expected: Psn,
     pub(super) msn: u32,
-    /// Whether the other side was told that something is missing, or that there is no receive.
-    told: bool,
+    /// What has come behind something that is missing, once the other side was told.
+    ahead: Option<Ahead>,
     current: Current,
     /// On an unreliable connection: whether the rest of a message is skipped.
     skips: bool,
@@ -94,8 +106,7 @@ impl Responder {
         }
         if distance > 0 {
             cx.counters.drop(Drop::Psn);
-            if !self.told {
-                self.told = true;
+            if self.is_news(psn) {
                 self.nak(NakCode::SEQUENCE);
                 cx.counters.sequence_naks_sent += 1;
             }
@@ -103,12 +114,12 @@ impl Responder {
         }
         match self.execute(core, cx, operation, packet) {
             Ok(()) => {
-                self.told = false;
+                self.ahead = None;
                 Ok(())
             }
             Err(Deferred::NotReady) => {
                 // What follows is dropped without a word until this one comes again.
-                self.told = true;
+                self.ahead = Some(Ahead { last: psn, count: 0 });
                 self.not_ready(core);
                 cx.counters.rnr_naks_sent += 1;
                 Ok(())
@@ -151,6 +162,23 @@ impl Responder {
             self.skips = true;
         }
         self.responses.clear();
+    }
+
+    /// Returns whether the other side is to be told that something is missing before a packet: at the first one
+    /// behind, and again when it seems not to have heard, or has sent again and lost the same once more.
+    fn is_news(&mut self, psn: Psn) -> bool {
+        let Some(ahead) = &mut self.ahead else {
+            self.ahead = Some(Ahead { last: psn, count: 0 });
+            return true;
+        };
+        let is_again = !ahead.last.is_before(psn);
+        ahead.last = psn;
+        ahead.count += 1;
+        if is_again || ahead.count >= TOLD_EVERY {
+            ahead.count = 0;
+            return true;
+        }
+        false
     }
 
     fn give_back(&mut self, core: &Core, cx: &mut Cx<'_>, wr: RecvWr) {

@@ -12,11 +12,16 @@ use crate::objects::{Data, SendOp, SendWr, Wc, WcOpcode, WcStatus};
 use crate::packet::Writer;
 use crate::region::AccessFlags;
 
-/// After how many packets of a long message an acknowledgement is asked for.
+/// After how many packets of a long message an acknowledgement is asked for, at most; four times in a window.
 const ACK_EVERY: u32 = 16;
 
+/// How long nothing has to come in until the last packet is sent once more: so many times as long as an
+/// acknowledgement takes at least, and no less than this.
+const PROBE_AFTER: u32 = 4;
+const LEAST_PROBE: Duration = Duration::from_micros(10);
+
 /// The fewest packets that may be under way.
-const LEAST_WINDOW: u32 = 8;
+const LEAST_WINDOW: u32 = 16;
 
 /// A work request in the queue.
 #[derive(Debug)]
@@ -80,8 +85,18 @@ pub(super) struct SendQueue {
     /// When what is not acknowledged is sent again.
     pub(super) deadline: Option<Instant>,
     pub(super) resent: u64,
-    /// What was found missing and sent again since something has come in.
-    missed: Option<Psn>,
+    /// What was found missing last, and until when it is no news: answers to what was sent before are still
+    /// on their way.
+    missed: Option<(Psn, Instant)>,
+    /// The packet whose acknowledgement is timed, since when, and the shortest such time.
+    timed: Option<(Psn, Instant)>,
+    round_trip: Option<Duration>,
+    /// When the last packet was sent, and when it is sent once more to hear whether anything has arrived;
+    /// whether that is due, and whether it was done since something has come in.
+    last_sent: Instant,
+    pub(super) probe: Option<Instant>,
+    probes: bool,
+    probed: bool,
 }
 
 /// Why nothing is sent.
@@ -104,8 +119,24 @@ impl SendQueue {
 
     /// Returns whether it is news that something is missing: whoever says so says it with every packet that
     /// comes after it.
-    pub(super) fn misses(&mut self) -> bool {
-        self.missed.replace(self.unacked) != Some(self.unacked)
+    pub(super) fn misses(&mut self, core: &Core, now: Instant) -> bool {
+        if self.missed.is_some_and(|(psn, until)| psn == self.unacked && now < until) {
+            return false;
+        }
+        let usual = self.round_trip.or_else(|| Some(self.timeout(core)? / 4));
+        self.missed = Some((self.unacked, now + usual.unwrap_or_default()));
+        true
+    }
+
+    /// Takes the time that an acknowledgement has needed.
+    pub(super) fn time(&mut self, psn: Psn, now: Instant) {
+        if let Some((timed, since)) = self.timed
+            && !psn.is_before(timed)
+        {
+            let took = now.since(since);
+            self.round_trip = Some(self.round_trip.map_or(took, |shortest| shortest.min(took)));
+            self.timed = None;
+        }
     }
 
     pub(super) const fn reset_retries(&mut self, core: &Core) {
@@ -118,8 +149,40 @@ impl SendQueue {
         self.wqes.front().is_none_or(|wqe| !wqe.begun)
     }
 
+    /// Returns how long nothing has to come in until a probe.
+    fn probe_after(&self) -> Option<Duration> {
+        self.round_trip.map(|time| (time * PROBE_AFTER).max(LEAST_PROBE))
+    }
+
+    /// Has the last packet sent once more, when nothing has come in for long.
+    pub(super) fn handle_probe(&mut self, now: Instant) {
+        self.probe = None;
+        let Some(after) = self.probe_after().filter(|_| self.next != self.unacked) else { return };
+        if self.last_sent + after > now {
+            self.probe = Some(self.last_sent + after);
+        } else if !self.probed {
+            (self.probes, self.probed) = (true, true);
+        }
+    }
+
+    /// Writes the last packet once more; false when it has no place any more.
+    fn write_probe(&self, core: &Core, cx: &mut Cx<'_>, writer: &mut Writer<'_>) -> bool {
+        let psn = self.next.wrapping_sub(1);
+        let holds = |wqe: &&Wqe| {
+            let is_sent = wqe.begun && wqe.count > 0 && !wqe.is_read();
+            is_sent && !psn.is_before(wqe.first) && !wqe.last().is_before(psn)
+        };
+        let Some(wqe) = self.wqes.iter().find(holds) else { return false };
+        let sent = psn.distance_from(wqe.first).unsigned_abs();
+        cx.counters.retransmitted += 1;
+        write(core, cx, (wqe, sent, psn), true, writer).is_ok()
+    }
+
     /// Returns true when there may be something to send.
     pub(super) fn is_ready(&self, core: &Core, now: Instant) -> bool {
+        if self.probes && core.sends() {
+            return true;
+        }
         let Some(wqe) = self.wqes.get(self.cursor) else { return false };
         core.sends()
             && self.pause.is_none_or(|until| until <= now)
@@ -147,6 +210,10 @@ impl SendQueue {
         cx: &mut Cx<'_>,
         writer: &mut Writer<'_>,
     ) -> Result<(), Idle> {
+        if std::mem::take(&mut self.probes) && self.write_probe(core, cx, writer) {
+            return Ok(());
+        }
+        writer.restart();
         loop {
             if !self.is_ready(core, cx.now) {
                 return Err(Idle::Waits);
@@ -173,7 +240,7 @@ impl SendQueue {
                     wqe.count = 1;
                 }
             }
-            let wants_ack = self.since_request + 1 >= ACK_EVERY;
+            let wants_ack = self.since_request + 1 >= ACK_EVERY.min(self.window / 4);
             if write(core, cx, (wqe, self.sent, self.next), wants_ack, writer).is_err() {
                 self.fail_here(core, cx);
                 return Err(Idle::Failed(WcStatus::LocProtErr));
@@ -190,6 +257,9 @@ impl SendQueue {
             self.resent += 1;
             cx.counters.retransmitted += 1;
         }
+        if self.timed.is_none() && self.next == self.end {
+            self.timed = Some((self.next, cx.now));
+        }
         let is_last = if wqe.is_read() {
             self.reads += u32::from(!wqe.counted);
             wqe.counted = true;
@@ -200,7 +270,10 @@ impl SendQueue {
             self.sent += 1;
             self.sent == wqe.count
         };
-        self.since_request = if is_last { 0 } else { (self.since_request + 1) % ACK_EVERY };
+        let every = ACK_EVERY.min(self.window / 4);
+        self.since_request =
+            if is_last || self.since_request + 1 >= every { 0 } else { self.since_request + 1 };
+        self.last_sent = cx.now;
         if self.end.is_before(self.next) {
             self.end = self.next;
         }
@@ -208,6 +281,9 @@ impl SendQueue {
             (self.cursor, self.sent) = (self.cursor + 1, 0);
         }
         if core.qp_type == QpType::Rc {
+            if self.probe.is_none() && !self.probed {
+                self.probe = self.probe_after().map(|after| cx.now + after);
+            }
             if self.deadline.is_none() {
                 self.deadline = self.timeout(core).map(|after| cx.now + after);
             }
@@ -227,6 +303,12 @@ impl SendQueue {
     /// Sets the time by when something has to come in.
     pub(super) fn rearm(&mut self, core: &Core, now: Instant) {
         let waits = self.next != self.unacked;
+        self.probed = false;
+        if !waits {
+            self.probe = None;
+        } else if self.probe.is_none() {
+            self.probe = self.probe_after().map(|after| now + after);
+        }
         self.deadline = self.timeout(core).filter(|_| waits).map(|after| now + after);
     }
 
@@ -290,6 +372,7 @@ impl SendQueue {
             }
         }
         self.since_request = 0;
+        self.timed = None;
     }
 
     /// Fewer packets are under way after a loss.

@@ -232,3 +232,38 @@ fn random_programs_do_what_they_mean() {
         }
     }
 }
+
+/// Writes 64 MiB in messages of 1 MiB, 4 at a time, over 100 Gbit/s with 2 µs each way; returns Gbit/s.
+fn goodput(loss: f64, seed: u64) -> f64 {
+    const LENGTH: usize = 1 << 20;
+    let mut pair = Pair::new(seed);
+    pair.faults = Faults { loss, ..Faults::default() };
+    let wiring = Wiring { mtu: Mtu::B4096, timeout: 8, ..Wiring::default() };
+    let qps = pair.connect(&wiring);
+    let (near, far) = (pair.region(0, LENGTH, ALL), pair.region(1, LENGTH, ALL));
+    let to = far.remote(0);
+    let (mut posted, mut done, start) = (0, 0, pair.now);
+    while done < 64 {
+        while posted < 64 && posted - done < 4 {
+            let op = SendOp::Write { to, imm: None };
+            pair.send(0, qps[0], posted, op, near.data(0, LENGTH));
+            posted += 1;
+        }
+        assert!(pair.step());
+        for wc in pair.done(0) {
+            assert_eq!(wc.status, WcStatus::Success);
+            done += 1;
+        }
+    }
+    (64 * LENGTH * 8) as f64 / (pair.now - start).as_nanos() as f64
+}
+
+#[test]
+fn one_percent_of_loss_leaves_half_of_the_goodput() {
+    let whole = goodput(0.0, 1);
+    assert!(whole > 90.0, "{whole} Gbit/s of 100");
+    for seed in 0..5 {
+        let with_loss = goodput(0.01, seed);
+        assert!(with_loss > whole / 2.0, "{with_loss} Gbit/s with loss, {whole} without");
+    }
+}

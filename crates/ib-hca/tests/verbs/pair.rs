@@ -317,6 +317,7 @@ impl Pair {
             let (to, bytes, route) = entry.remove();
             self.sides[to].hca.handle(self.now, &route, &bytes);
         }
+        self.collect();
         true
     }
 
