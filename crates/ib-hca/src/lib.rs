@@ -2,3 +2,5 @@
 //!
 //! It owns no socket, thread or clock: packets and the time come in, packets, completions and the next
 //! deadline come out. Names are those of libibverbs.
+
+pub mod cm;
