@@ -1,5 +1,7 @@
 //! The side that asks for a connection: REQ, then REP, then RTU.
 
+use std::time::Duration;
+
 use ib_link::Route;
 use ib_types::{Instant, Qpn};
 use ib_wire::mad::cm::{Refused, RejectReason, Rep, Rtu};
@@ -56,6 +58,7 @@ impl Cm {
             is_announced: true,
             has_alternate: false,
             time_wait: self.config.time_wait.unwrap_or(allowed),
+            patience: Duration::ZERO,
         };
         self.connections.insert(id, Box::new(connection));
         self.send_awaiting(now, id, message(transaction_id, &req));
@@ -88,12 +91,15 @@ impl Cm {
     pub(super) fn handle_rep(&mut self, now: Instant, route: &Route, mad: &Mad) {
         let Some(rep) = mad.attribute::<Rep>() else { return };
         let id = ConnectionId(rep.remote_comm_id);
-        let known = self.connections.get(&id).filter(|known| known.role == Role::Active);
-        let Some(connection) = known else {
+        let Some(connection) = self.connections.get(&id) else {
             self.counters.unknown += 1;
             self.refuse_rep(route, mad, &rep, RejectReason::INVALID_COMM_ID);
             return;
         };
+        if connection.role == Role::Passive {
+            self.counters.unexpected += 1;
+            return;
+        }
         match (connection.state, connection.remote) {
             (State::ReqSent, _) => self.take_rep(now, route, mad, &rep),
             // Given up, perhaps before the peer's number was known: it is told once more.

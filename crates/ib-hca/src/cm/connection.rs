@@ -110,6 +110,8 @@ pub(super) struct Connection {
     /// The REQ proposes an alternate path.
     pub(super) has_alternate: bool,
     pub(super) time_wait: Duration,
+    /// How long the peer was last asked to be patient.
+    pub(super) patience: Duration,
 }
 
 /// What the peer calls its end.

@@ -1,7 +1,7 @@
 //! The end of connections: DREQ and DREP, time-wait, what a peer has forgotten.
 
 use ib_link::Route;
-use ib_types::Instant;
+use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::cm::{Apr, Drep, Dreq, Lap, RejectReason, path::AprStatus};
 
@@ -77,7 +77,8 @@ impl Cm {
             self.counters.unexpected += 1;
             return;
         }
-        if connection.local_qpn != dreq.remote_qpn {
+        // One that was refused never had a queue pair.
+        if connection.local_qpn != Qpn::SMI && connection.local_qpn != dreq.remote_qpn {
             self.counters.wrong_qpn += 1;
             return;
         }
@@ -152,16 +153,17 @@ impl Cm {
     /// Ends a connection whose queue pair the peer uses for another one; it is told by a DREQ whose
     /// answer does not matter.
     pub(super) fn tear_down_stale(&mut self, now: Instant, id: ConnectionId) {
-        let connection = self.get_mut(id);
+        let Some(connection) = self.connections.get(&id) else { return };
         let state = connection.state;
         if state == State::TimeWait {
             return;
         }
         self.counters.stale += 1;
-        if matches!(state, State::Established | State::DreqSent) {
-            let connection = self.get_mut(id);
+        if connection.local_qpn != Qpn::SMI && connection.remote.is_some() {
             let (route, mad) = (connection.route, dreq(connection, [0; 220]));
             self.reply(route, mad);
+        }
+        if matches!(state, State::Established | State::DreqSent) {
             self.end_established(now, id, Cause::Stale, Vec::new());
         } else {
             self.get_mut(id).last = None;
@@ -191,11 +193,12 @@ impl Cm {
     pub(super) fn enter_time_wait(&mut self, now: Instant, id: ConnectionId) {
         let before = self.get_mut(id).state;
         self.enter(id, State::TimeWait);
+        let answer_time = self.config.answer_time;
         let connection = self.get_mut(id);
         let (remote, mut wait) = (connection.remote, connection.time_wait);
         if matches!(before, State::ReqSent | State::ReqReceived) {
-            // No packet ever came.
-            wait = wait.min(self.config.answer_time);
+            // No packet ever came; but the peer's message may come again.
+            wait = answer_time + connection.patience;
         }
         if let Some(remote) = remote {
             let key = (remote.ca_guid, remote.qpn);
@@ -204,6 +207,14 @@ impl Cm {
             }
         }
         self.deadlines.set(Key::Connection(id), Timer::TimeWait, now + wait);
+    }
+
+    /// Makes a time-wait last so long that an answer is there when its question comes again.
+    pub(super) fn remember_answer(&mut self, now: Instant, key: Key) {
+        let at = now + self.config.answer_time;
+        if self.deadlines.get(key).is_none_or(|before| before < at) {
+            self.deadlines.set(key, Timer::TimeWait, at);
+        }
     }
 
     pub(super) fn forget(&mut self, id: ConnectionId) {

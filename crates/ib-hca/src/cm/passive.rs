@@ -1,5 +1,7 @@
 //! The side that is asked for a connection: REQ, then REP, then RTU.
 
+use std::time::Duration;
+
 use ib_link::Route;
 use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
@@ -9,6 +11,7 @@ use ib_wire::mad::cm::{Refused, RejectReason, Req, Rtu};
 use super::active::is_special;
 use super::connection::{RemoteEnd, Role, message, refusal};
 use super::params::to_route;
+use super::timers::Key;
 use super::{
     AcceptParams, Cm, CmError, CmEvent, CmaHeader, Connection, ConnectionId, ListenerId, Requested,
     ServiceId, State, cma,
@@ -90,7 +93,7 @@ impl Cm {
             });
             if connection.role == Role::Passive && is_same {
                 self.counters.duplicates += 1;
-                self.handle_duplicate(route, mad, &req, id);
+                self.handle_duplicate(now, route, mad, &req, id);
             } else {
                 // A peer that started over with the numbers of before.
                 self.refuse_req(route, mad, &req, RejectReason::STALE_CONNECTION);
@@ -166,6 +169,7 @@ impl Cm {
             is_announced: false,
             has_alternate: req.alternate_path != ib_wire::mad::cm::ConnectPath::zeroed(),
             time_wait: self.config.time_wait.unwrap_or(allowed),
+            patience: Duration::ZERO,
         };
         self.connections.insert(id, Box::new(connection));
         self.half_open += 1;
@@ -185,12 +189,23 @@ impl Cm {
     }
 
     /// Answers a REQ that came again as it was answered before.
-    fn handle_duplicate(&mut self, route: &Route, mad: &Mad, req: &Req, id: ConnectionId) {
+    fn handle_duplicate(
+        &mut self,
+        now: Instant,
+        route: &Route,
+        mad: &Mad,
+        req: &Req,
+        id: ConnectionId,
+    ) {
         let connection = self.get_mut(id);
         match connection.state {
             State::ReqReceived => self.acknowledge_again(id),
             State::RepSent => self.repeat(id),
-            State::TimeWait if connection.last.is_some() => self.repeat(id),
+            // As long as the peer asks, it shall not take the refusal for forgotten.
+            State::TimeWait if connection.last.is_some() => {
+                self.repeat(id);
+                self.remember_answer(now, Key::Connection(id));
+            }
             // It ended without the peer having seen the REP, perhaps: it need not go on asking.
             State::TimeWait => self.refuse_req(route, mad, req, RejectReason::CONSUMER),
             _ => {}

@@ -54,9 +54,12 @@ impl Cm {
             return Err(CmError::OutOfRange { field, value, least: 0, most: 31 });
         }
         let mad = connection.mra(service_timeout, cma::compose("MRA", None, private_data)?);
-        self.get_mut(id).is_announced = true;
+        let patience = self.config.granted(service_timeout);
+        let connection = self.get_mut(id);
+        connection.is_announced = true;
+        connection.patience = patience;
         self.send_remembered(id, mad);
-        let (key, at) = (Key::Connection(id), now + self.config.granted(service_timeout));
+        let (key, at) = (Key::Connection(id), now + patience);
         if self.deadlines.get(key).is_none_or(|before| before < at) {
             self.deadlines.set(key, Timer::Consumer, at);
         }
@@ -78,9 +81,11 @@ impl Cm {
     /// Tells a peer whose message came again that the consumer still thinks.
     pub(super) fn acknowledge_again(&mut self, id: ConnectionId) {
         let service_timeout = self.config.service_timeout.min(31);
+        let patience = self.config.granted(service_timeout);
         let connection = self.get_mut(id);
         connection.is_announced = true;
         if connection.last.is_none() {
+            connection.patience = patience;
             connection.last = Some(connection.mra(service_timeout, [0; 222]));
         }
         self.repeat(id);

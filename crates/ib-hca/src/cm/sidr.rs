@@ -144,9 +144,10 @@ impl Cm {
         let known = self.questions.by_peer.get(&peer);
         if let Some(served) = known.and_then(|id| self.questions.served.get(id)) {
             self.counters.duplicates += 1;
-            if let Some(answer) = served.answer {
+            if let (Some(answer), Some(&id)) = (served.answer, known) {
                 let route = served.route;
                 self.reply(route, answer);
+                self.remember_answer(now, Key::Served(id));
             }
             return;
         }
