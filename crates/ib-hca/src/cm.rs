@@ -5,7 +5,7 @@
 //! | [`config`] | [`CmConfig`], [`CmCounters`], [`timeout`] |
 //! | [`params`] | what a consumer says: [`ConnectParams`], [`AcceptParams`], [`SidrParams`], [`SidrAnswer`] |
 //! | [`event`] | [`CmEvent`]: what a consumer is told |
-//! | [`service`], [`cma`] | [`ServiceId`], [`PortSpace`], listeners; the addresses of rdma_cm |
+//! | [`service`], [`cma`] | [`ServiceId`], [`PortSpace`], listeners; the addresses of `rdma_cm` |
 //! | [`connection`] | [`ConnectionId`], [`State`] |
 //! | `active`, `passive` | REQ, REP and RTU of the side that asks and of the other one |
 //! | `refuse` | REJ and MRA |
@@ -148,7 +148,7 @@ impl Cm {
         self.listeners.add(service, false)
     }
 
-    /// Starts to take requests for a port of rdma_cm, whose private data starts with a
+    /// Starts to take requests for a port of `rdma_cm`, whose private data starts with a
     /// [`CmaHeader`]. Requests with a header that is not legal are refused.
     ///
     /// # Errors

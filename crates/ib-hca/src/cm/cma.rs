@@ -1,4 +1,4 @@
-//! The header that rdma_cm puts before the private data of REQ and SIDR_REQ; IBTA volume 1, annex
+//! The header that `rdma_cm` puts before the private data of REQ and `SIDR_REQ`; IBTA volume 1, annex
 //! A11.
 //!
 //! ```text

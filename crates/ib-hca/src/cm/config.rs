@@ -13,7 +13,7 @@ pub struct CmConfig {
     /// The own adapter. Peers tell connections apart by it: it must differ between any two managers
     /// that a peer may talk to within one time-wait, the next run of one program included.
     pub ca_guid: Guid,
-    /// How often REQ, SIDR_REQ and the DREQ of the side that asked are sent again, 0 to 15. REQ tells
+    /// How often REQ, `SIDR_REQ` and the DREQ of the side that asked are sent again, 0 to 15. REQ tells
     /// it to the peer, which does the same with REP.
     pub retries: u8,
     /// How long each side may take to answer a message, an exponent, 0 to 31.
@@ -25,20 +25,20 @@ pub struct CmConfig {
     pub service_timeout: u8,
     /// The longest time that a peer may ask for in REQ or MRA, an exponent; more counts as this.
     pub longest_timeout: u8,
-    /// How long the consumer may take to answer a REQ, a REP or a SIDR_REQ, before it is
+    /// How long the consumer may take to answer a REQ, a REP or a `SIDR_REQ`, before it is
     /// refused.
     pub consumer_timeout: Duration,
     /// How long a connection that has ended is remembered; `None` for the time that its REQ allows
     /// for acknowledgements, which is how long a packet of it may still arrive.
     pub time_wait: Option<Duration>,
-    /// How long the refusal of a REQ and the answer of a SIDR_REQ are remembered at most, after the
+    /// How long the refusal of a REQ and the answer of a `SIDR_REQ` are remembered at most, after the
     /// message came last, to be sent again when it comes again. What a MRA has asked for is added.
     pub answer_time: Duration,
     /// How many connections there may be, those in time-wait included.
     pub max_connections: usize,
     /// How many of them may be requests of others that are not established.
     pub max_half_open: usize,
-    /// How many SIDR_REQs of others are remembered, and how many own ones may be under way.
+    /// How many `SIDR_REQ`s of others are remembered, and how many own ones may be under way.
     pub max_sidr: usize,
 }
 
@@ -113,7 +113,7 @@ pub struct CmCounters {
     pub unexpected: u64,
     /// Dropped: a DREQ or LAP for another queue pair than that of the connection.
     pub wrong_qpn: u64,
-    /// REQs and SIDR_REQs that were refused without asking the consumer.
+    /// REQs and `SIDR_REQ`s that were refused without asking the consumer.
     pub refused: u64,
     /// Connections whose queue pair the peer uses for another one.
     pub stale: u64,

@@ -24,7 +24,7 @@ pub enum CmError {
         /// Its state.
         state: State,
     },
-    /// There is no such SIDR_REQ of another side that waits for an answer.
+    /// There is no such `SIDR_REQ` of another side that waits for an answer.
     #[error("{call}: there is no such question for a service")]
     UnknownQuestion {
         /// The call.
@@ -52,7 +52,7 @@ pub enum CmError {
         /// The highest legal one.
         most: u32,
     },
-    /// One address of the rdma_cm header is IPv4, the other IPv6.
+    /// One address of the `rdma_cm` header is IPv4, the other IPv6.
     #[error("the source and the destination are of different IP versions")]
     MixedFamilies,
     /// Somebody listens for the service.

@@ -45,7 +45,8 @@ pub enum CmEvent {
         /// Why.
         why: Failure,
     },
-    /// The connection was established and has ended: no more packets may be sent.
+    /// The connection was accepted and has ended: no more packets may be sent. For one that a peer
+    /// asked for this may come without [`CmEvent::Established`], when a DREQ is faster than the RTU.
     Disconnected {
         /// The connection.
         id: ConnectionId,
@@ -94,7 +95,8 @@ pub enum Cause {
     Remote,
     /// The peer, by a REJ: to it, the connection was never established.
     Rejected(RejectReason),
-    /// The peer uses its queue pair for another connection: it has forgotten this one.
+    /// The peer uses its queue pair for another connection: it has forgotten this one. IBTA volume 1,
+    /// chapter 12.9.8.3. That is believed to whoever names the adapter and the queue pair.
     Stale,
 }
 
@@ -111,7 +113,7 @@ pub struct Requested {
     pub route: Route,
     /// How the packets of the connection travel, seen from here, as the peer proposes.
     pub path: Route,
-    /// The header of rdma_cm, when the listener is one of rdma_cm.
+    /// The header of `rdma_cm`, when the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
     /// What the peer says: 92 bytes, behind a header 56.
     pub private_data: Vec<u8>,
@@ -143,7 +145,7 @@ pub struct SidrRequested {
     pub route: Route,
     /// The partition.
     pub p_key: PKey,
-    /// The header of rdma_cm, when the listener is one of rdma_cm.
+    /// The header of `rdma_cm`, when the listener is one of `rdma_cm`.
     pub cma: Option<CmaHeader>,
     /// What the peer says: 216 bytes, behind a header 180.
     pub private_data: Vec<u8>,

@@ -44,7 +44,7 @@ pub struct ConnectParams {
     pub flow_control: bool,
     /// The own queue pair has a shared receive queue.
     pub srq: bool,
-    /// The header of rdma_cm that private data starts with, for services of its port spaces.
+    /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
     pub cma: Option<CmaHeader>,
     /// What the consumer says: up to 92 bytes, with the header up to 56.
     pub private_data: Vec<u8>,
@@ -171,7 +171,7 @@ impl AcceptParams {
     }
 }
 
-/// What a SIDR_REQ asks; IBTA volume 1, chapter 12.11.1.
+/// What a `SIDR_REQ` asks; IBTA volume 1, chapter 12.11.1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrParams {
     /// How the peer is reached.
@@ -180,13 +180,13 @@ pub struct SidrParams {
     pub service_id: ServiceId,
     /// The partition.
     pub p_key: PKey,
-    /// The header of rdma_cm that private data starts with, for services of its port spaces.
+    /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
     pub cma: Option<CmaHeader>,
     /// What the consumer says: up to 216 bytes, with the header up to 180.
     pub private_data: Vec<u8>,
 }
 
-/// What a SIDR_REP says; IBTA volume 1, chapter 12.11.2.
+/// What a `SIDR_REP` says; IBTA volume 1, chapter 12.11.2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SidrAnswer {
     /// Whether the service has a queue pair.
@@ -221,7 +221,7 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
 
 /// Returns the way of the packets that a REQ proposes, seen from its receiver.
 ///
-/// `arrived` is how the REQ came; the way keeps the UDP port of it.
+/// `arrived` is how the REQ came; the way keeps what the REQ cannot say: the UDP port.
 pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
     let lid = |lid| if lid == NO_LID { 0 } else { lid };
     Route {
@@ -233,7 +233,8 @@ pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
         is_global: !path.subnet_local,
         traffic_class: path.traffic_class,
         flow_label: path.flow_label,
-        hop_limit: path.hop_limit,
+        // Some write nothing there; a packet must live, though.
+        hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
         source_port: arrived.source_port,
     }
 }

@@ -108,10 +108,7 @@ impl Cm {
         }
         match self.judge(&req) {
             Ok(judged) => self.take_req(now, route, mad, &req, judged),
-            Err(reason) => {
-                self.counters.refused += 1;
-                self.refuse_req(route, mad, &req, reason);
-            }
+            Err(reason) => self.refuse_req(route, mad, &req, reason),
         }
     }
 
@@ -213,6 +210,7 @@ impl Cm {
     }
 
     fn refuse_req(&mut self, route: &Route, mad: &Mad, req: &Req, reason: RejectReason) {
+        self.counters.refused += 1;
         let numbers = (0, req.local_comm_id);
         self.reply(*route, refusal(mad, numbers, Refused::REQ, reason));
     }

@@ -142,10 +142,10 @@ impl Cm {
     pub(super) fn handle_mra(&mut self, now: Instant, mad: &Mad) {
         let Some(mra) = mad.attribute::<Mra>() else { return };
         let connection = self.connections.get(&ConnectionId(mra.remote_comm_id));
-        let is_meant = |connection: &&Box<Connection>| {
+        let connection = connection.filter(|connection| {
             connection.remote.is_none_or(|remote| remote.comm_id == mra.local_comm_id)
-        };
-        let Some(connection) = connection.filter(is_meant) else {
+        });
+        let Some(connection) = connection else {
             self.counters.unknown += 1;
             return;
         };

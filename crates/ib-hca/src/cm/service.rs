@@ -10,13 +10,13 @@ use super::CmError;
 pub struct ServiceId(pub u64);
 
 impl ServiceId {
-    /// Returns the service of a port of rdma_cm: the port space above 16 bits of port.
+    /// Returns the service of a port of `rdma_cm`: the port space above 16 bits of port.
     #[must_use]
     pub const fn port(space: PortSpace, port: u16) -> Self {
         Self((space.0 as u64) << 16 | port as u64)
     }
 
-    /// Returns the port space and the port of a service of rdma_cm; `None` for any other one.
+    /// Returns the port space and the port of a service of `rdma_cm`; `None` for any other one.
     #[must_use]
     pub fn to_port(self) -> Option<(PortSpace, u16)> {
         let space = PortSpace(u16::try_from(self.0 >> 16).ok()?);
@@ -32,7 +32,7 @@ impl fmt::Display for ServiceId {
     }
 }
 
-/// A space of ports of rdma_cm; IBTA volume 1, annex A11.
+/// A space of ports of `rdma_cm`; IBTA volume 1, annex A11.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortSpace(pub u16);
 
@@ -53,7 +53,7 @@ pub struct ListenerId(u64);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listener {
     pub(super) id: ListenerId,
-    /// Private data starts with the header of rdma_cm.
+    /// Private data starts with the header of `rdma_cm`.
     pub(super) has_header: bool,
 }
 

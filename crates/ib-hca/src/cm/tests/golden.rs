@@ -1,5 +1,5 @@
-//! Messages as Linux 6.1 sent them between two machines of the addresses ::ffff:192.168.77.1 and
-//! ::ffff:192.168.77.2, and over IPv6 between fd00::1 and fd00::2; zeros at their ends are left out.
+//! Messages as Linux 6.1 sent them between two machines: 192.168.77.1 and 192.168.77.2, and over IPv6
+//! `fd00::1` and `fd00::2`; zeros at their ends are left out.
 //! They are understood, and the same values give the same bytes.
 
 use ib_types::PKey as PartitionKey;

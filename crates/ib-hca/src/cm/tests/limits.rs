@@ -113,6 +113,27 @@ fn answers_that_nobody_fetches_are_bounded() {
 }
 
 #[test]
+fn events_that_nobody_fetches_are_bounded() {
+    let mut cm = Cm::new(CmConfig { max_connections: 2, ..config(1) }, [1; 32]);
+    cm.listen(SERVICE).unwrap();
+    let mut now = NOW;
+    for number in 0..2_000 {
+        let mut other = Cm::new(config(2), [number as u8; 32]);
+        other.connect(NOW, &request(0x100 + number)).unwrap();
+        let req = sent(&mut other)[0];
+        cm.handle(now, &route(1, 2), &req);
+        // The consumer never looks, and is taken for silent.
+        now += Duration::from_secs(300);
+        cm.handle_timeout(now);
+        cm.handle_timeout(now + Duration::from_secs(100));
+        while cm.poll_transmit().is_some() {}
+    }
+    // Those three of the last one that was let in.
+    assert!(cm.events.len() < 2 + MOST_WAITING + 3);
+    assert!(cm.counters().refused > 1_000);
+}
+
+#[test]
 fn a_silent_consumer_is_refused_in_its_name() {
     let mut pair = Pair::new();
     pair.here.connect(NOW, &request(0x10)).unwrap();

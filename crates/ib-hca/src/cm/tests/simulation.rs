@@ -1,7 +1,7 @@
 //! Two managers over a wire that loses, repeats and delays, with virtual time: whatever happens, both
 //! sides come to an end, and mostly to the same one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_wire::mad::cm::RejectReason;
 
@@ -45,7 +45,7 @@ struct Simulation {
     to_accept: VecDeque<(Instant, ConnectionId)>,
     ends: [BTreeMap<ConnectionId, End>; 2],
     /// Those that were established, until they ended.
-    live: [BTreeMap<ConnectionId, ()>; 2],
+    live: [BTreeSet<ConnectionId>; 2],
     forgotten: [u32; 2],
 }
 
@@ -130,11 +130,11 @@ impl Simulation {
             CmEvent::Connected(connected) => {
                 cm.established(connected.id, b"").unwrap();
                 self.ends[side].insert(connected.id, End::Established);
-                self.live[side].insert(connected.id, ());
+                self.live[side].insert(connected.id);
             }
             CmEvent::Established { id, .. } => {
                 self.ends[side].insert(id, End::Established);
-                self.live[side].insert(id, ());
+                self.live[side].insert(id);
             }
             CmEvent::Rejected { id, .. } | CmEvent::Failed { id, .. } => {
                 assert_eq!(self.ends[side].insert(id, End::Failed), None);
@@ -145,7 +145,7 @@ impl Simulation {
                 self.ends[side].entry(id).or_insert(End::Failed);
             }
             CmEvent::TimeWaitExited { id } => {
-                assert!(!self.live[side].contains_key(&id));
+                assert!(!self.live[side].contains(&id));
                 assert_eq!(cm.state(id), None);
                 self.forgotten[side] += 1;
             }
@@ -192,7 +192,7 @@ impl Simulation {
     /// Ends what is established on one side or on both, and lets everything run out.
     fn finish(&mut self) {
         for side in 0..2 {
-            let ids: Vec<_> = self.live[side].keys().copied().collect();
+            let ids: Vec<_> = self.live[side].iter().copied().collect();
             for id in ids {
                 if self.is_hit(700) || self.live[1 - side].is_empty() {
                     self.sides[side].disconnect(self.now, id, b"").unwrap();
@@ -203,7 +203,7 @@ impl Simulation {
         self.run(later);
         // What a lost DREQ left behind, the other consumer notices some day by itself.
         for side in 0..2 {
-            for id in std::mem::take(&mut self.live[side]).into_keys() {
+            for id in std::mem::take(&mut self.live[side]) {
                 self.sides[side].close(self.now, id).unwrap();
             }
         }
@@ -233,7 +233,7 @@ fn simulate(seed: u64, wire: Wire, manners: Manners) -> [Option<End>; 2] {
     assert!(simulation.ends[1].len() <= 1, "a REQ that comes again is no other request");
     let ends = [simulation.ends[0].get(&id).copied(), simulation.ends[1].values().next().copied()];
     assert!(ends[0].is_some(), "the active side always learns what became of it");
-    let live = simulation.live.each_ref().map(|live| live.len());
+    let live = simulation.live.each_ref().map(BTreeSet::len);
     simulation.finish();
     if manners == Manners::Accepts || manners == Manners::Hesitates {
         // A side that was told by REJ counts as one that failed.

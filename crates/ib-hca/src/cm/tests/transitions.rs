@@ -25,15 +25,19 @@ enum Start {
     RepSent,
     EstablishedPassive,
     DreqSent,
+    DreqSentPassive,
     /// After a DREQ.
     Ended,
+    EndedPassive,
     /// The peer was refused.
     Refused,
+    /// The peer has refused.
+    Rejected,
     /// The REQ had no answer.
     GivenUp,
 }
 
-const STARTS: [Start; 11] = [
+const STARTS: [Start; 14] = [
     Start::Nothing,
     Start::ReqSent,
     Start::RepReceived,
@@ -42,8 +46,11 @@ const STARTS: [Start; 11] = [
     Start::RepSent,
     Start::EstablishedPassive,
     Start::DreqSent,
+    Start::DreqSentPassive,
     Start::Ended,
+    Start::EndedPassive,
     Start::Refused,
+    Start::Rejected,
     Start::GivenUp,
 ];
 
@@ -151,7 +158,12 @@ fn start(start: Start) -> (Cm, ConnectionId) {
     cm.listen(SERVICE).unwrap();
     let is_passive = matches!(
         start,
-        Start::ReqReceived | Start::RepSent | Start::EstablishedPassive | Start::Refused
+        Start::ReqReceived
+            | Start::RepSent
+            | Start::EstablishedPassive
+            | Start::DreqSentPassive
+            | Start::EndedPassive
+            | Start::Refused
     );
     let id = if start == Start::Nothing {
         ConnectionId(0x55)
@@ -173,12 +185,17 @@ fn start(start: Start) -> (Cm, ConnectionId) {
                 apply_message(&mut cm, &dreq(id.0, PEER, 0x10));
             }
         }
-        Start::RepSent | Start::EstablishedPassive => {
+        Start::RepSent => cm.accept(NOW, id, &acceptance(0x10)).unwrap(),
+        Start::EstablishedPassive | Start::DreqSentPassive | Start::EndedPassive => {
             cm.accept(NOW, id, &acceptance(0x10)).unwrap();
-            if start == Start::EstablishedPassive {
-                cm.message_received(id).unwrap();
+            cm.message_received(id).unwrap();
+            if start == Start::DreqSentPassive {
+                cm.disconnect(NOW, id, b"").unwrap();
+            } else if start == Start::EndedPassive {
+                apply_message(&mut cm, &dreq(id.0, PEER, 0x10));
             }
         }
+        Start::Rejected => apply_message(&mut cm, &rej(id.0, 0, Refused::REQ)),
         Start::Refused => cm.reject(NOW, id, RejectReason::CONSUMER, b"no").unwrap(),
         Start::GivenUp => cm.close(NOW, id).unwrap(),
     }
@@ -288,10 +305,10 @@ fn sent_names(cm: &mut Cm) -> String {
         Some(rej) => format!("REJ({})", rej.reason.0),
         None => name(mad.attribute_id()).to_owned(),
     });
-    join(described.collect())
+    join(&described.collect::<Vec<_>>())
 }
 
-fn join(parts: Vec<String>) -> String {
+fn join(parts: &[String]) -> String {
     if parts.is_empty() { "-".into() } else { parts.join(" ") }
 }
 
@@ -306,7 +323,7 @@ fn every_state_meets_everything() {
             let result = apply(&mut cm, id, stimulus);
             let after = cm.state(id).map_or("nothing", State::name);
             let (messages, events) = (sent_names(&mut cm), events(&mut cm));
-            let told = join(events.iter().map(kind).collect());
+            let told = join(&events.iter().map(kind).collect::<Vec<_>>());
             let now = cm.counters();
             let dropped = [
                 (now.malformed - counters.malformed, "malformed"),
@@ -320,7 +337,7 @@ fn every_state_meets_everything() {
                 (now.resent - counters.resent, "resent"),
             ];
             let counted = dropped.iter().filter(|(more, _)| *more > 0);
-            let counted = join(counted.map(|(_, name)| (*name).to_owned()).collect());
+            let counted = join(&counted.map(|(_, name)| (*name).to_owned()).collect::<Vec<_>>());
             if let Err(error) = result {
                 // A call that fails changes nothing.
                 assert_eq!((cm.state(id), &*messages, &*told), (before, "-", "-"));
