@@ -145,7 +145,7 @@ impl Memory {
     }
 
     fn atomic(&self, offset: usize) -> Result<&AtomicU64, OutOfBounds> {
-        if offset % 8 != 0 {
+        if !offset.is_multiple_of(8) {
             return Err(OutOfBounds { offset, length: 8, size: self.length });
         }
         let at = self.at(offset, 8)?;

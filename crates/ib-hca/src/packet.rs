@@ -76,7 +76,7 @@ impl<'p> Packet<'p> {
         let headers = bth.opcode.headers().ok_or(Malformed::Opcode)?;
         let length = headers.length();
         let pad = usize::from(bth.pad_count);
-        if rest.len() < length + pad || bytes.len() % 4 != 0 {
+        if rest.len() < length + pad || !bytes.len().is_multiple_of(4) {
             return Err(Malformed::Length);
         }
         let (extended, payload) = rest.split_at(length);

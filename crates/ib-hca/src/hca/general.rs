@@ -102,7 +102,7 @@ impl Hca {
     }
 }
 
-/// Returns true for the GID of a group: ff00::/8, and those of IPv4 groups, ::ffff:224.0.0.0/100.
+/// Returns true for the GID of a group: `ff00::/8`, and those of IPv4 groups, `::ffff:224.0.0.0/100`.
 fn is_group(gid: Gid) -> bool {
     let bytes = gid.0.to_be_bytes();
     let is_v4 = bytes[..10] == [0; 10] && bytes[10..12] == [0xff, 0xff] && bytes[12] >> 4 == 14;

@@ -221,6 +221,7 @@ pub enum ModifyError {
 
 /// Returns the attributes that a change of state needs, and those that it may have besides; `None` when
 /// there is no such change. IBTA volume 1, chapter 11.2.5.2.
+#[expect(clippy::match_same_arms, reason = "it is a table with a row for each change")]
 fn transition(
     qp_type: QpType,
     from: QpState,

@@ -1,7 +1,9 @@
 //! The semantics of verbs, over a wire in virtual time.
 
+mod abuse;
 mod pair;
 mod programs;
+mod states;
 
 use ib_hca::{AccessFlags, Data, QpState, QpType, SendOp, WcOpcode, WcStatus};
 use ib_types::Mtu;

@@ -53,6 +53,9 @@ pub(crate) struct Side {
     pub(crate) events: Vec<HcaEvent>,
 }
 
+/// Looks at a packet of a side.
+type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
+
 pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) sides: [Side; 2],
@@ -65,7 +68,7 @@ pub(crate) struct Pair {
     free: [Instant; 2],
     number: u64,
     /// Is shown every packet with its sender, and may change it; false has it lost.
-    pub(crate) tap: Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>,
+    pub(crate) tap: Tap,
     pub(crate) packets: u64,
 }
 
