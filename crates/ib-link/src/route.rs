@@ -4,7 +4,7 @@ use ib_types::{Gid, ServiceLevel};
 
 /// The addresses of packets between two ports, seen from one of them.
 ///
-/// On Ethernet (RoCEv2) the GIDs are the addresses: ::ffff:a.b.c.d stands for the IPv4 address a.b.c.d; the
+/// On Ethernet (RoCEv2) the GIDs are the addresses: `::ffff:a.b.c.d` stands for the IPv4 address a.b.c.d; the
 /// LIDs and the service level mean nothing there. On InfiniBand the GIDs are on the wire only where
 /// the route is global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
