@@ -200,7 +200,11 @@ impl RoceSocket {
     /// # Errors
     /// Fails when the system does.
     pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
-        wait_any(&mut [self], until, alarm)
+        let unsent = self.sender.flush();
+        if self.receiver.has_more() {
+            return Ok(());
+        }
+        wait_files(&mut [poll::watched(self.as_fd(), unsent != 0), ringing(alarm)], until)
     }
 
     /// Lends both halves.
@@ -238,7 +242,7 @@ impl RoceSender {
     pub fn wait(&self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         let mut socket = poll::watched(self.as_fd(), true);
         socket.events = libc::POLLOUT;
-        wait_files(vec![socket], until, alarm)
+        wait_files(&mut [socket, ringing(alarm)], until)
     }
 }
 
@@ -251,7 +255,7 @@ impl RoceReceiver {
         if self.has_more() {
             return Ok(());
         }
-        wait_files(vec![poll::watched(self.as_fd(), false)], until, alarm)
+        wait_files(&mut [poll::watched(self.as_fd(), false), ringing(alarm)], until)
     }
 }
 
@@ -272,16 +276,18 @@ pub fn wait_any(
         }
         files.push(poll::watched(socket.as_fd(), unsent != 0));
     }
-    wait_files(files, until, alarm)
+    files.push(ringing(alarm));
+    wait_files(&mut files, until)
 }
 
-fn wait_files(
-    mut files: Vec<libc::pollfd>,
-    until: Instant,
-    alarm: Option<&Alarm>,
-) -> io::Result<()> {
-    files.extend(alarm.map(|alarm| poll::watched(alarm.as_fd(), false)));
-    poll::wait_any_for(&mut files, until.since(clock::now()))
+/// Returns an alarm's file to wait for; without an alarm one that is never ready.
+fn ringing(alarm: Option<&Alarm>) -> libc::pollfd {
+    let never = libc::pollfd { fd: -1, events: 0, revents: 0 };
+    alarm.map_or(never, |alarm| poll::watched(alarm.as_fd(), false))
+}
+
+fn wait_files(files: &mut [libc::pollfd], until: Instant) -> io::Result<()> {
+    poll::wait_any_for(files, until.since(clock::now()))
 }
 
 #[cfg(test)]

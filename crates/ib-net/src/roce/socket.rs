@@ -31,6 +31,8 @@ const HOP_LIMIT: u8 = 64;
 impl Socket {
     pub(super) fn bind(options: &RoceOptions) -> Result<Self, RoceError> {
         let &RoceOptions { address, port, .. } = options;
+        // An IPv4 address may be written as the IPv6 address that stands for it, as in GIDs.
+        let address = address.to_canonical();
         let failed = |source| RoceError::Bind { address, port, source };
         let scope = scope(address).map_err(RoceError::Interfaces)?;
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
