@@ -66,7 +66,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use ib_link::Route;
-use ib_types::Instant;
+use ib_types::{Gid, Instant};
 
 use crate::alarm::Alarm;
 use crate::{clock, poll};
@@ -152,7 +152,7 @@ impl RoceSocket {
     ///
     /// # Errors
     /// Fails when the system does.
-    pub fn gids(&self) -> io::Result<Vec<ib_types::Gid>> {
+    pub fn gids(&self) -> io::Result<Vec<Gid>> {
         if !self.socket.is_unspecified() {
             return Ok(vec![interface::to_gid(self.socket.address)]);
         }
@@ -160,6 +160,25 @@ impl RoceSocket {
         let addresses = interfaces.iter().flat_map(|interface| &interface.addresses);
         let own = addresses.filter(|address| address.is_ipv4() == self.socket.address.is_ipv4());
         Ok(own.map(|&address| interface::to_gid(address)).collect())
+    }
+
+    /// Joins a multicast group on the interface with a number ([`RoceInterface::index`]), so that the
+    /// machine takes what is sent to it. Only a socket with an unspecified address gets to see that:
+    /// the packets' routes have the group as their source.
+    ///
+    /// # Errors
+    /// Fails when the GID is no group of the socket's family, there is no such interface or the socket
+    /// is a member already.
+    pub fn join(&self, group: Gid, interface: u32) -> io::Result<()> {
+        self.socket.set_member(interface::to_address(group), interface, true)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// Fails when the socket is no member.
+    pub fn leave(&self, group: Gid, interface: u32) -> io::Result<()> {
+        self.socket.set_member(interface::to_address(group), interface, false)
     }
 
     /// As [`RoceSender::set_peer_port`].
@@ -204,6 +223,7 @@ impl RoceSocket {
         if self.receiver.has_more() {
             return Ok(());
         }
+        self.receiver.expect_more();
         wait_files(&mut [poll::watched(self.as_fd(), unsent != 0), ringing(alarm)], until)
     }
 
@@ -251,10 +271,11 @@ impl RoceReceiver {
     ///
     /// # Errors
     /// Fails when the system does.
-    pub fn wait(&self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+    pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
         if self.has_more() {
             return Ok(());
         }
+        self.expect_more();
         wait_files(&mut [poll::watched(self.as_fd(), false), ringing(alarm)], until)
     }
 }
@@ -274,6 +295,7 @@ pub fn wait_any(
         if socket.receiver.has_more() {
             return Ok(());
         }
+        socket.receiver.expect_more();
         files.push(poll::watched(socket.as_fd(), unsent != 0));
     }
     files.push(ringing(alarm));

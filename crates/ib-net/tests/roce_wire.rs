@@ -280,6 +280,39 @@ fn interfaces_are_listed_with_mtu_and_addresses() {
     }
 }
 
+/// As it is with queue pairs for unreliable datagrams.
+#[test]
+fn packets_to_groups_leave_with_their_hop_limit_and_come_to_members() {
+    let Some(mut wire) = Wire::new() else { return };
+    let cases = [
+        (V4, IpAddr::from([239, 1, 2, 3]), IpAddr::from([0; 4])),
+        (V6, "ff15::7".parse().expect("valid"), IpAddr::from([0u16; 8])),
+    ];
+    let index = RoceInterface::holding(V4).expect("interfaces").expect("the tunnel").index;
+    for (own, group, open) in cases {
+        let mut socket = bind(&RoceOptions::new(open));
+        let there = Route { hop_limit: 64, ..route(own, group) };
+        socket.join(there.destination, index).expect("a group");
+        assert!(socket.join(there.source, index).is_err(), "that is no group");
+        for length in [64, 64, 32] {
+            push(&mut socket, &there, length).expect("room");
+        }
+        assert_eq!(socket.flush(), 0);
+        // It goes out and to the members on this machine.
+        for length in [64, 64, 32] {
+            assert_eq!(wire.checked().1.len(), length + 4);
+            let until = clock::now() + Duration::from_secs(5);
+            socket.wait(until, None).expect("a wait");
+            let packet = socket.receive().expect("packets").expect("what was sent");
+            assert_eq!((packet.bytes.len(), packet.route.hop_limit), (length, 64));
+            let back = (packet.route.source, packet.route.destination);
+            assert_eq!(back, (there.destination, there.source));
+        }
+        socket.leave(there.destination, index).expect("a member");
+        assert!(socket.leave(there.destination, index).is_err());
+    }
+}
+
 /// A link-local address is one of a single interface.
 #[test]
 fn link_local_addresses_have_their_interface() {

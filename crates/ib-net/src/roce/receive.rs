@@ -124,6 +124,9 @@ impl RoceReceiver {
 
     /// Returns the next packet; `None` when there is none now. It never waits.
     ///
+    /// After the last of the packets that were there when the system was asked it returns `None`
+    /// once without asking again, unless it was waited for more of them in between.
+    ///
     /// # Errors
     /// Fails when the system does. What it tells of packets that were sent is only counted.
     pub fn receive(&mut self) -> io::Result<Option<RocePacket<'_>>> {
@@ -179,6 +182,11 @@ impl RoceReceiver {
     #[must_use]
     pub fn gro(&self) -> bool {
         self.socket.gro
+    }
+
+    /// Has the system asked with the next [`RoceReceiver::receive`].
+    pub(super) const fn expect_more(&mut self) {
+        self.is_empty = false;
     }
 
     fn check(&self, packet: &[u8], guess: u16) -> Option<IcrcCheck> {

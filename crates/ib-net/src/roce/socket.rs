@@ -1,8 +1,10 @@
 //! The UDP socket and what is asked of the system for it.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use ib_link::Route;
 
 use super::control::{Control, SocketAddress, v4};
 use super::interface::RoceInterface;
@@ -113,7 +115,9 @@ impl Socket {
 
     /// Returns what the system has to be told with each packet of a route: its own address where
     /// that is open, and what differs from the usual.
-    pub(super) fn control(&self, own: IpAddr, traffic_class: u8, hop_limit: u8) -> Control {
+    pub(super) fn control(&self, own: IpAddr, peer: IpAddr, route: &Route) -> Control {
+        let &Route { traffic_class, hop_limit, .. } = route;
+        let hop_limit = if hop_limit == 0 { HOP_LIMIT } else { hop_limit };
         let mut control = Control::new();
         let is_open = self.is_unspecified();
         let class = i32::from(traffic_class).to_ne_bytes();
@@ -141,10 +145,42 @@ impl Socket {
         if traffic_class != 0 {
             control.push(level, class_kind, &class);
         }
-        if hop_limit != HOP_LIMIT && hop_limit != 0 {
+        // What was set for the socket does not hold for groups.
+        if hop_limit != HOP_LIMIT || peer.is_multicast() {
             control.push(level, limit_kind, &limit);
         }
         control
+    }
+
+    /// Joins a multicast group on the interface with a number, or leaves it.
+    pub(super) fn set_member(
+        &self,
+        group: IpAddr,
+        interface: u32,
+        is_member: bool,
+    ) -> io::Result<()> {
+        match group {
+            IpAddr::V4(group) => {
+                let request = libc::ip_mreqn {
+                    imr_multiaddr: v4(group),
+                    imr_address: v4(Ipv4Addr::UNSPECIFIED),
+                    imr_ifindex: i32::try_from(interface)
+                        .map_err(|_| io::ErrorKind::InvalidInput)?,
+                };
+                let [join, leave] = [libc::IP_ADD_MEMBERSHIP, libc::IP_DROP_MEMBERSHIP];
+                let name = if is_member { join } else { leave };
+                set(self.as_fd(), libc::IPPROTO_IP, name, request)
+            }
+            IpAddr::V6(group) => {
+                let request = libc::ipv6_mreq {
+                    ipv6mr_multiaddr: libc::in6_addr { s6_addr: group.octets() },
+                    ipv6mr_interface: interface,
+                };
+                let [join, leave] = [libc::IPV6_ADD_MEMBERSHIP, libc::IPV6_DROP_MEMBERSHIP];
+                let name = if is_member { join } else { leave };
+                set(self.as_fd(), libc::IPPROTO_IPV6, name, request)
+            }
+        }
     }
 }
 
@@ -186,9 +222,15 @@ fn necessary(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
     }
 }
 
-pub(super) fn set(file: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+/// Sets an option to a number or structure.
+pub(super) fn set<T: Copy>(
+    file: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: T,
+) -> io::Result<()> {
     let length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the call reads the live number that it is given.
+    // SAFETY: the call reads the live value that it is given.
     let result = unsafe {
         libc::setsockopt(file.as_raw_fd(), level, name, (&raw const value).cast(), length)
     };

@@ -1,7 +1,6 @@
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
-use ib_types::Gid;
 use proptest::prelude::*;
 
 use super::*;
@@ -300,6 +299,17 @@ fn without_icrc_nothing_is_made_or_checked() {
     there.wait(until, None).unwrap();
     let packet = there.receive().unwrap().expect("a packet");
     assert_eq!(packet.icrc, IcrcCheck::Unchecked);
+}
+
+#[test]
+fn what_was_waited_for_is_there_with_the_next_call() {
+    let (mut here, mut there) = pair(&options(V4));
+    for number in 0..3 {
+        push(&mut here.sender, &route(V4, V4), &packet(number, 64));
+        here.flush();
+        there.wait(clock::now() + Duration::from_secs(10), None).unwrap();
+        assert_eq!(there.receive().unwrap().expect("a packet").bytes, packet(number, 64));
+    }
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl Routes {
         self.prepared.push(Prepared {
             headers: Headers::new(own, peer, socket.port, port),
             destination: socket.destination(own, peer, port),
-            control: socket.control(own, route.traffic_class, route.hop_limit),
+            control: socket.control(own, peer, route),
         });
         self.numbers.insert(*route, self.prepared.len() - 1);
         Ok(self.prepared.len() - 1)
