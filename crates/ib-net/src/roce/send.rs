@@ -112,7 +112,9 @@ impl RoceSender {
     /// in place; they hold old data before. The ICRC is appended. The packet leaves with
     /// [`RoceSender::flush`], or earlier when the buffer is full.
     ///
-    /// The packet leaves from the socket's own port, whatever [`Route::source_port`] wants.
+    /// The packet leaves from the socket's own port, whatever [`Route::source_port`] wants, and the
+    /// system chooses the flow label of IPv6: the ICRC does not cover it. A hop limit of 0 is taken
+    /// for 64.
     ///
     /// # Errors
     /// Fails, before the function is called, when nothing can be taken now, or the length or the
