@@ -34,4 +34,4 @@ pub use link::{LinkSpeed, LinkWidth};
 pub use node::NodeKind;
 pub use qos::{ServiceLevel, VirtualLane};
 pub use time::Instant;
-pub use transport::{PKey, Psn, QKey, Qpn};
+pub use transport::{Mtu, PKey, Psn, QKey, Qpn};

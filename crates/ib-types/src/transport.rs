@@ -171,5 +171,58 @@ impl fmt::Display for QKey {
     }
 }
 
+/// The most bytes of payload in a packet, by the codes of IBTA volume 1, chapter 9.8.2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Mtu {
+    /// 256 bytes.
+    B256 = 1,
+    /// 512 bytes.
+    B512 = 2,
+    /// 1,024 bytes, which a usual Ethernet carries.
+    #[default]
+    B1024 = 3,
+    /// 2,048 bytes.
+    B2048 = 4,
+    /// 4,096 bytes.
+    B4096 = 5,
+}
+
+impl Mtu {
+    /// All of them, the smallest first.
+    pub const ALL: [Self; 5] = [Self::B256, Self::B512, Self::B1024, Self::B2048, Self::B4096];
+
+    /// Returns the MTU of a code, 1 to 5.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::B256),
+            2 => Some(Self::B512),
+            3 => Some(Self::B1024),
+            4 => Some(Self::B2048),
+            5 => Some(Self::B4096),
+            _ => None,
+        }
+    }
+
+    /// Returns the code.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        128 << self as u8
+    }
+
+    /// Returns the largest one of at most so many bytes; `None` below 256.
+    #[must_use]
+    pub fn within(bytes: usize) -> Option<Self> {
+        Self::ALL.into_iter().rev().find(|mtu| mtu.bytes() <= bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests;

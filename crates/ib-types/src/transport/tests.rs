@@ -40,3 +40,13 @@ fn a_controlled_queue_key_has_its_upper_bit_set() {
     assert!(!QKey(0x0123_4567).is_controlled());
     assert_eq!(QKey::GSI.to_string(), "0x80010000");
 }
+
+#[test]
+fn an_mtu_has_a_code_and_bytes() {
+    for (code, bytes) in [(1, 256), (2, 512), (3, 1024), (4, 2048), (5, 4096)] {
+        let mtu = Mtu::from_code(code).expect("a code");
+        assert_eq!((mtu.code(), mtu.bytes()), (code, bytes));
+        assert_eq!((Mtu::within(bytes), Mtu::within(bytes + 255)), (Some(mtu), Some(mtu)));
+    }
+    assert_eq!((Mtu::from_code(0), Mtu::from_code(6), Mtu::within(255)), (None, None, None));
+}

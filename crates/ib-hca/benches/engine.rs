@@ -1,0 +1,145 @@
+//! What the engine itself costs: two adapters that hand each other packets, without a link.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ib_hca::{
+    AccessFlags, CqId, Data, Hca, HcaConfig, MAX_PACKET, Memory, PdId, QpAttr, QpCap, QpId,
+    QpInitAttr, QpState, QpType, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge,
+};
+use ib_link::Route;
+use ib_types::{Gid, Guid, Instant, Mtu, PKey, Psn};
+
+const LENGTH: usize = 1 << 20;
+const NOW: Instant = Instant::from_nanos(1);
+
+struct Side {
+    hca: Hca,
+    cq: CqId,
+    qp: QpId,
+    sge: Sge,
+    _memory: Arc<Memory>,
+}
+
+fn route(number: u128) -> Route {
+    let gid = |number| Gid(0xffff_0a00_0001 + number);
+    let (source, destination) = (gid(number), gid(1 - number));
+    Route { source, destination, is_global: true, ..Route::default() }
+}
+
+fn side(number: u128) -> (Side, PdId) {
+    let config = HcaConfig::new(Guid(number as u64 + 1), vec![route(number).source]);
+    let mut hca = Hca::new(config, [number as u8; 32]);
+    let pd = hca.alloc_pd().expect("room");
+    let cq = hca.create_cq(1024).expect("room");
+    let cap = QpCap { max_send_wr: 256, max_recv_wr: 256, ..QpCap::default() };
+    let init = QpInitAttr { qp_type: QpType::Rc, send_cq: cq, recv_cq: cq, srq: None, cap };
+    let qp = hca.create_qp(pd, &init).expect("room");
+    let memory = Memory::zeroed(LENGTH).expect("memory");
+    let mr = hca.reg_mr(pd, (&memory, 0, LENGTH), 0, AccessFlags::ALL).expect("a region");
+    let sge = Sge { addr: 0, length: LENGTH as u32, lkey: hca.key(mr).expect("a key") };
+    (Side { hca, cq, qp, sge, _memory: memory }, pd)
+}
+
+fn pair() -> [Side; 2] {
+    let mut sides = [side(0).0, side(1).0];
+    let numbers = [0, 1].map(|at: usize| sides[at].hca.query_qp(sides[at].qp).expect("it").0);
+    for at in [0, 1] {
+        let init = QpAttr {
+            qp_state: Some(QpState::Init),
+            pkey: Some(PKey::DEFAULT),
+            qp_access_flags: Some(AccessFlags::ALL),
+            ..QpAttr::default()
+        };
+        let rtr = QpAttr {
+            qp_state: Some(QpState::Rtr),
+            route: Some(route(at as u128)),
+            path_mtu: Some(Mtu::B4096),
+            dest_qp_num: Some(numbers[1 - at]),
+            rq_psn: Some(Psn::truncated(5)),
+            max_dest_rd_atomic: Some(4),
+            min_rnr_timer: Some(1),
+            ..QpAttr::default()
+        };
+        let rts = QpAttr {
+            qp_state: Some(QpState::Rts),
+            sq_psn: Some(Psn::truncated(5)),
+            timeout: Some(14),
+            retry_cnt: Some(7),
+            rnr_retry: Some(7),
+            max_rd_atomic: Some(4),
+            ..QpAttr::default()
+        };
+        for attr in [init, rtr, rts] {
+            let Side { hca, qp, .. } = &mut sides[at];
+            hca.modify_qp(NOW, *qp, &attr).expect("it can be changed");
+        }
+    }
+    sides
+}
+
+/// Hands over packets until nobody has any.
+fn exchange(sides: &mut [Side; 2], buffer: &mut [u8]) {
+    loop {
+        let mut moved = false;
+        for from in [0, 1] {
+            for _ in 0..32 {
+                let Some(sent) = sides[from].hca.poll_transmit(NOW, buffer) else { break };
+                let back = route(1 - from as u128);
+                sides[1 - from].hca.handle(NOW, &back, &buffer[..sent.length]);
+                moved = true;
+            }
+        }
+        if !moved {
+            return;
+        }
+    }
+}
+
+fn bench(criterion: &mut Criterion) {
+    let mut buffer = vec![0; MAX_PACKET];
+    let flags = SendFlags { signaled: true, ..SendFlags::default() };
+
+    let mut group = criterion.benchmark_group("engine");
+    let mut sides = pair();
+    let to = RemoteAddress { addr: 0, rkey: sides[1].sge.lkey };
+    group.throughput(Throughput::Bytes(LENGTH as u64));
+    group.bench_function("write 1 MiB, MTU 4096", |bencher| {
+        bencher.iter(|| {
+            let Side { hca, qp, sge, .. } = &mut sides[0];
+            let op = SendOp::Write { to, imm: None };
+            let wr = SendWr { wr_id: 1, op, data: Data::One(*sge), flags };
+            hca.post_send(NOW, *qp, wr).expect("room");
+            exchange(&mut sides, &mut buffer);
+            let Side { hca, cq, .. } = &mut sides[0];
+            black_box(hca.poll_cq(*cq).expect("it is done"));
+        });
+    });
+
+    let mut sides = pair();
+    const MESSAGES: u64 = 128;
+    group.throughput(Throughput::Elements(MESSAGES));
+    group.bench_function("send 64 bytes", |bencher| {
+        bencher.iter(|| {
+            for wr_id in 0..MESSAGES {
+                let [near, far] = &mut sides;
+                let piece = |sge: &Sge| Data::One(Sge { length: 64, ..*sge });
+                let wr = RecvWr { wr_id, data: piece(&far.sge) };
+                far.hca.post_recv(NOW, far.qp, wr).expect("room");
+                let flags = SendFlags { signaled: wr_id + 1 == MESSAGES, ..flags };
+                let (op, data) = (SendOp::Send { imm: None }, piece(&near.sge));
+                let wr = SendWr { wr_id, op, data, flags };
+                near.hca.post_send(NOW, near.qp, wr).expect("room");
+            }
+            exchange(&mut sides, &mut buffer);
+            let [near, far] = &mut sides;
+            black_box(near.hca.poll_cq(near.cq).expect("the last is signaled"));
+            while far.hca.poll_cq(far.cq).is_some() {}
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

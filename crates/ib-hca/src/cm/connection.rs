@@ -1,0 +1,215 @@
+//! One connection: its state, and the messages that need nothing else.
+
+use std::fmt;
+use std::time::Duration;
+
+use ib_link::Route;
+use ib_types::{Guid, Psn, Qpn};
+use ib_wire::mad::cm::{Drep, Mra, Refused, Rej, RejectReason};
+use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
+
+/// The number of a connection: its local communication ID, which is random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub(super) u32);
+
+impl ConnectionId {
+    /// Returns the communication ID as it is on the wire.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    /// Writes eight hexadecimal digits after 0x.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0x{:08x}", self.0)
+    }
+}
+
+/// The state of a connection; IBTA volume 1, chapter 12.9.7.
+///
+/// A wait that a MRA extends is no state of its own, nor is a DREQ that came: it is answered at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A REQ is sent; waits for the peer.
+    ReqSent,
+    /// A REP came; waits for the consumer.
+    RepReceived,
+    /// A REQ came; waits for the consumer.
+    ReqReceived,
+    /// A REP is sent; waits for the peer.
+    RepSent,
+    /// Both sides may send.
+    Established,
+    /// A DREQ is sent; waits for the peer.
+    DreqSent,
+    /// It has ended, with or without having been established; late messages may come.
+    TimeWait,
+}
+
+impl State {
+    /// The name of the state.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReqSent => "REQ sent",
+            Self::RepReceived => "REP received",
+            Self::ReqReceived => "REQ received",
+            Self::RepSent => "REP sent",
+            Self::Established => "established",
+            Self::DreqSent => "DREQ sent",
+            Self::TimeWait => "time-wait",
+        }
+    }
+
+    /// Returns true for what counts against the limit of half-open requests of others.
+    pub(super) const fn is_half_open(self) -> bool {
+        matches!(self, Self::ReqReceived | Self::RepSent)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which side asked for the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Active,
+    Passive,
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) role: Role,
+    pub(super) state: State,
+    /// How messages travel.
+    pub(super) route: Route,
+    /// The transaction of the REQ, which all messages repeat but DREQ and DREP.
+    pub(super) transaction_id: TransactionId,
+    /// The own queue pair; 0 until there is one.
+    pub(super) local_qpn: Qpn,
+    /// The peer's adapter, number and queue pair; the active side learns them from the REP.
+    pub(super) remote: Option<RemoteEnd>,
+    /// How long the answer to a message is awaited.
+    pub(super) interval: Duration,
+    /// How often a message is sent again, and how often it may still be.
+    pub(super) retries: u8,
+    pub(super) left: u8,
+    /// A MRA has extended the wait for the answer to what was sent last.
+    pub(super) is_extended: bool,
+    /// What was sent last, for when it is needed again.
+    pub(super) last: Option<Mad>,
+    /// The peer knows the own number.
+    pub(super) is_announced: bool,
+    /// The REQ proposes an alternate path.
+    pub(super) has_alternate: bool,
+    pub(super) time_wait: Duration,
+    /// How long the peer was last asked to be patient.
+    pub(super) patience: Duration,
+}
+
+/// What the peer calls its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RemoteEnd {
+    pub(super) ca_guid: Guid,
+    pub(super) comm_id: u32,
+    pub(super) qpn: Qpn,
+    pub(super) starting_psn: Psn,
+}
+
+impl Connection {
+    /// Returns the peer's number; 0 while it is not known.
+    pub(super) fn remote_comm_id(&self) -> u32 {
+        self.remote.map_or(0, |remote| remote.comm_id)
+    }
+
+    /// Returns the own number, or 0 where the peer does not know it: in the refusal of a REQ.
+    fn announced_id(&self) -> u32 {
+        if self.role == Role::Active || self.is_announced { self.id.0 } else { 0 }
+    }
+
+    /// Returns the transaction of what is no answer to the peer: DREQ.
+    pub(super) fn own_transaction(&self) -> TransactionId {
+        TransactionId(self.id.0.into())
+    }
+
+    /// Returns what was last said by the peer, as REJ and MRA name it.
+    pub(super) const fn received(&self) -> Refused {
+        match self.role {
+            Role::Active => Refused::REP,
+            Role::Passive => Refused::REQ,
+        }
+    }
+
+    /// Returns the refusal of what was last said by the peer.
+    pub(super) fn rej(&self, reason: RejectReason, private_data: [u8; 148]) -> Mad {
+        let rej = Rej {
+            local_comm_id: self.announced_id(),
+            remote_comm_id: self.remote_comm_id(),
+            message: self.received(),
+            reason,
+            private_data,
+            ..Rej::zeroed()
+        };
+        message(self.transaction_id, &rej)
+    }
+
+    /// Returns the message that the answer to what was sent did not come in time. The peer may not
+    /// know the own number from it but by the adapter.
+    pub(super) fn timeout_rej(&self, ca_guid: Guid) -> Mad {
+        let mut rej = Rej {
+            local_comm_id: self.id.0,
+            remote_comm_id: self.remote_comm_id(),
+            message: match self.role {
+                Role::Active => Refused::REQ,
+                Role::Passive => Refused::REP,
+            },
+            info_length: 8,
+            reason: RejectReason::TIMEOUT,
+            ..Rej::zeroed()
+        };
+        rej.info[..8].copy_from_slice(&ca_guid.0.to_be_bytes());
+        message(self.transaction_id, &rej)
+    }
+
+    /// Returns the acknowledgement of what was last said by the peer.
+    pub(super) fn mra(&self, service_timeout: u8, private_data: [u8; 222]) -> Mad {
+        let mra = Mra {
+            local_comm_id: self.id.0,
+            remote_comm_id: self.remote_comm_id(),
+            message: self.received(),
+            service_timeout,
+            private_data,
+        };
+        message(self.transaction_id, &mra)
+    }
+}
+
+/// Returns a message of the class.
+pub(super) fn message<A: Attribute>(transaction_id: TransactionId, attribute: &A) -> Mad {
+    let mut mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, transaction_id);
+    mad.set_attribute(attribute);
+    mad
+}
+
+/// Returns the answer to a DREQ.
+pub(super) fn drep(dreq: &Mad, local_comm_id: u32, remote_comm_id: u32) -> Mad {
+    message(dreq.transaction_id(), &Drep { local_comm_id, remote_comm_id, ..Drep::zeroed() })
+}
+
+/// Returns the refusal of a message that belongs to no connection.
+pub(super) fn refusal(
+    refused: &Mad,
+    (local_comm_id, remote_comm_id): (u32, u32),
+    what: Refused,
+    reason: RejectReason,
+) -> Mad {
+    let rej = Rej { local_comm_id, remote_comm_id, message: what, reason, ..Rej::zeroed() };
+    message(refused.transaction_id(), &rej)
+}

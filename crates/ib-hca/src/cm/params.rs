@@ -1,0 +1,248 @@
+//! What a consumer says when it connects, accepts or asks for a service.
+
+use ib_link::Route;
+use ib_types::{PKey, Psn, QKey, Qpn};
+use ib_wire::mad::cm::connect::TransportService;
+use ib_wire::mad::cm::{ConnectPath, Rep, Req, SidrStatus};
+use ib_wire::mad::sa::RateCode;
+use ib_wire::mad::sm::MtuCode;
+
+use super::{CmError, CmaHeader, ServiceId, cma};
+
+/// What a REQ asks for; IBTA volume 1, chapter 12.6.5.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectParams {
+    /// How the peer is reached, by the messages and by the packets of the connection.
+    pub route: Route,
+    /// The service.
+    pub service_id: ServiceId,
+    /// The own queue pair.
+    pub qpn: Qpn,
+    /// The number of the first packet that the peer shall send.
+    pub starting_psn: Psn,
+    /// RC or UC.
+    pub transport: TransportService,
+    /// The MTU of the packets: 256 to 4096.
+    pub path_mtu: MtuCode,
+    /// The rate of the path; 0 on Ethernet.
+    pub rate: RateCode,
+    /// The partition.
+    pub p_key: PKey,
+    /// How many reads and atomics of the peer the own queue pair serves at once.
+    pub responder_resources: u8,
+    /// How many reads and atomics the own queue pair wants to have under way at once.
+    pub initiator_depth: u8,
+    /// How often a packet is sent again that is not acknowledged, 0 to 7.
+    pub retry_count: u8,
+    /// How often the peer shall send a packet again that the own queue pair was not ready for, 0 to
+    /// 6; 7 for ever.
+    pub rnr_retry_count: u8,
+    /// How long the peer shall wait for acknowledgements, an exponent, 0 to 31. Linux makes it the
+    /// timer of the queue pair of the passive side.
+    pub local_ack_timeout: u8,
+    /// The own queue pair has end-to-end flow control.
+    pub flow_control: bool,
+    /// The own queue pair has a shared receive queue.
+    pub srq: bool,
+    /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
+    pub cma: Option<CmaHeader>,
+    /// What the consumer says: up to 92 bytes, with the header up to 56.
+    pub private_data: Vec<u8>,
+}
+
+impl ConnectParams {
+    /// Returns what Linux asks for by default: RC, an MTU of 1024 bytes, the default partition, no
+    /// reads, all retries, 2.1 s for acknowledgements, no private data.
+    #[must_use]
+    pub fn new(route: Route, service_id: ServiceId, qpn: Qpn, starting_psn: Psn) -> Self {
+        Self {
+            route,
+            service_id,
+            qpn,
+            starting_psn,
+            transport: TransportService::RC,
+            path_mtu: MtuCode::MTU_1024,
+            rate: RateCode(0),
+            p_key: PKey::DEFAULT,
+            responder_resources: 0,
+            initiator_depth: 0,
+            retry_count: 7,
+            rnr_retry_count: 7,
+            local_ack_timeout: 19,
+            flow_control: false,
+            srq: false,
+            cma: None,
+            private_data: Vec::new(),
+        }
+    }
+
+    /// Returns the REQ, but for what the manager knows.
+    pub(super) fn to_req(&self) -> Result<Req, CmError> {
+        in_range("the transport", self.transport.0.into(), 0, 1)?;
+        in_range("the path MTU code", self.path_mtu.0.into(), 1, 5)?;
+        in_range("the rate code", self.rate.0.into(), 0, 63)?;
+        in_range("the retry count", self.retry_count.into(), 0, 7)?;
+        in_range("the RNR retry count", self.rnr_retry_count.into(), 0, 7)?;
+        in_range("the local ACK timeout", self.local_ack_timeout.into(), 0, 31)?;
+        in_range("the queue pair number", self.qpn.get(), 2, Qpn::MAX.get() - 1)?;
+        let path = to_path(&self.route, self.rate, self.local_ack_timeout)?;
+        Ok(Req {
+            service_id: self.service_id.0,
+            local_qpn: self.qpn,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            transport: self.transport,
+            flow_control: self.flow_control,
+            starting_psn: self.starting_psn,
+            retry_count: self.retry_count,
+            p_key: self.p_key,
+            path_mtu: self.path_mtu,
+            rnr_retry_count: self.rnr_retry_count,
+            srq: self.srq,
+            primary_path: path,
+            private_data: cma::compose("REQ", self.cma.as_ref(), &self.private_data)?,
+            ..Req::zeroed()
+        })
+    }
+}
+
+/// What a REP says; IBTA volume 1, chapter 12.6.8.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptParams {
+    /// The own queue pair.
+    pub qpn: Qpn,
+    /// The number of the first packet that the peer shall send.
+    pub starting_psn: Psn,
+    /// How many reads and atomics of the peer the own queue pair serves at once; at most the
+    /// initiator depth of the REQ makes sense.
+    pub responder_resources: u8,
+    /// How many reads and atomics the own queue pair will have under way at once, at most the
+    /// responder resources of the REQ.
+    pub initiator_depth: u8,
+    /// How long the own side takes to acknowledge, an exponent, 0 to 31. The peer adds it to what
+    /// it waits.
+    pub target_ack_delay: u8,
+    /// How often the peer shall send a packet again that the own queue pair was not ready for, 0 to
+    /// 6; 7 for ever.
+    pub rnr_retry_count: u8,
+    /// The own queue pair has end-to-end flow control.
+    pub flow_control: bool,
+    /// The own queue pair has a shared receive queue.
+    pub srq: bool,
+    /// What the consumer says, up to 196 bytes.
+    pub private_data: Vec<u8>,
+}
+
+impl AcceptParams {
+    /// Returns what Linux says by default: no reads, 134 ms to acknowledge, retries for ever, no
+    /// private data.
+    #[must_use]
+    pub const fn new(qpn: Qpn, starting_psn: Psn) -> Self {
+        Self {
+            qpn,
+            starting_psn,
+            responder_resources: 0,
+            initiator_depth: 0,
+            target_ack_delay: 15,
+            rnr_retry_count: 7,
+            flow_control: false,
+            srq: false,
+            private_data: Vec::new(),
+        }
+    }
+
+    /// Returns the REP, but for what the manager knows.
+    pub(super) fn to_rep(&self) -> Result<Rep, CmError> {
+        in_range("the target ACK delay", self.target_ack_delay.into(), 0, 31)?;
+        in_range("the RNR retry count", self.rnr_retry_count.into(), 0, 7)?;
+        in_range("the queue pair number", self.qpn.get(), 2, Qpn::MAX.get() - 1)?;
+        Ok(Rep {
+            local_qpn: self.qpn,
+            starting_psn: self.starting_psn,
+            responder_resources: self.responder_resources,
+            initiator_depth: self.initiator_depth,
+            target_ack_delay: self.target_ack_delay,
+            flow_control: self.flow_control,
+            rnr_retry_count: self.rnr_retry_count,
+            srq: self.srq,
+            private_data: cma::compose("REP", None, &self.private_data)?,
+            ..Rep::zeroed()
+        })
+    }
+}
+
+/// What a `SIDR_REQ` asks; IBTA volume 1, chapter 12.11.1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SidrParams {
+    /// How the peer is reached.
+    pub route: Route,
+    /// The service.
+    pub service_id: ServiceId,
+    /// The partition.
+    pub p_key: PKey,
+    /// The header of `rdma_cm` that private data starts with, for services of its port spaces.
+    pub cma: Option<CmaHeader>,
+    /// What the consumer says: up to 216 bytes, with the header up to 180.
+    pub private_data: Vec<u8>,
+}
+
+/// What a `SIDR_REP` says; IBTA volume 1, chapter 12.11.2.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SidrAnswer {
+    /// Whether the service has a queue pair.
+    pub status: SidrStatus,
+    /// The queue pair; 0 when it has none.
+    pub qpn: Qpn,
+    /// The key of the queue pair.
+    pub q_key: QKey,
+    /// What the consumer says, up to 136 bytes.
+    pub private_data: Vec<u8>,
+}
+
+/// Returns the path of a REQ that leads over a route.
+fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<ConnectPath, CmError> {
+    in_range("the flow label", route.flow_label, 0, 0xf_ffff)?;
+    let is_ethernet = route.slid == 0 && route.dlid == 0;
+    let lid = |lid| if is_ethernet { NO_LID } else { lid };
+    Ok(ConnectPath {
+        local_lid: lid(route.slid),
+        remote_lid: lid(route.dlid),
+        local_gid: route.source,
+        remote_gid: route.destination,
+        flow_label: route.flow_label,
+        rate,
+        traffic_class: route.traffic_class,
+        hop_limit: route.hop_limit,
+        sl: route.sl.get(),
+        subnet_local: !is_ethernet && !route.is_global,
+        local_ack_timeout,
+    })
+}
+
+/// Returns the way of the packets that a REQ proposes, seen from its receiver.
+///
+/// `arrived` is how the REQ came; the way keeps what the REQ cannot say: the UDP port.
+pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
+    let lid = |lid| if lid == NO_LID { 0 } else { lid };
+    Route {
+        source: path.remote_gid,
+        destination: path.local_gid,
+        slid: lid(path.remote_lid),
+        dlid: lid(path.local_lid),
+        sl: ib_types::ServiceLevel::new(path.sl).unwrap_or_default(),
+        is_global: !path.subnet_local,
+        traffic_class: path.traffic_class,
+        flow_label: path.flow_label,
+        // Some write nothing there; a packet must live, though.
+        hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
+        source_port: arrived.source_port,
+    }
+}
+
+/// What stands for a LID on Ethernet.
+const NO_LID: u16 = 0xffff;
+
+fn in_range(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), CmError> {
+    let legal = (least..=most).contains(&value);
+    legal.then_some(()).ok_or(CmError::OutOfRange { field, value, least, most })
+}

@@ -1,0 +1,160 @@
+//! What is refused to consumers and to peers, and that tables stay bounded.
+
+use ib_wire::mad::cm::RejectReason;
+
+use super::*;
+
+#[test]
+fn errors_say_what_and_which() {
+    let mut cm = manager(1);
+    let error = cm.close(NOW, ConnectionId(0xab)).unwrap_err().to_string();
+    assert_eq!(error, "close: there is no connection 0x000000ab");
+    let id = cm.connect(NOW, &request(0x10)).unwrap();
+    let error = cm.disconnect(NOW, id, b"").unwrap_err().to_string();
+    assert_eq!(error, format!("disconnect: connection {id} is in state REQ sent"));
+    let params = ConnectParams { private_data: vec![0; 93], ..request(0x10) };
+    let error = cm.connect(NOW, &params).unwrap_err().to_string();
+    assert_eq!(error, "private data of 93 bytes: a REQ holds 92");
+    let addresses = CmaHeader {
+        source: "10.0.0.1:5".parse().unwrap(),
+        destination: "10.0.0.2".parse().unwrap(),
+    };
+    let params = ConnectParams { private_data: vec![0; 57], cma: Some(addresses), ..request(0x10) };
+    let error = cm.connect(NOW, &params).unwrap_err().to_string();
+    assert_eq!(error, "private data of 57 bytes: a REQ holds 56");
+    let mixed = CmaHeader { destination: "::1".parse().unwrap(), ..addresses };
+    let params = ConnectParams { cma: Some(mixed), ..request(0x10) };
+    assert_eq!(cm.connect(NOW, &params), Err(CmError::MixedFamilies));
+    let params = ConnectParams { retry_count: 8, ..request(0x10) };
+    let error = cm.connect(NOW, &params).unwrap_err().to_string();
+    assert_eq!(error, "the retry count is 8: expected 0 to 7");
+    cm.listen(SERVICE).unwrap();
+    let error = cm.listen(SERVICE).unwrap_err().to_string();
+    assert_eq!(error, "service 0x0000000012345678 is listened for already");
+    assert_eq!(cm.connections(), 1);
+}
+
+#[test]
+fn numbers_that_no_field_holds() {
+    let mut cm = manager(1);
+    let good = request(0x10);
+    let far = Route { flow_label: 1 << 20, ..good.route };
+    let bad = [
+        ConnectParams { rnr_retry_count: 8, ..good.clone() },
+        ConnectParams { local_ack_timeout: 32, ..good.clone() },
+        ConnectParams { qpn: Qpn::GSI, ..good.clone() },
+        ConnectParams { qpn: Qpn::MULTICAST, ..good.clone() },
+        ConnectParams { path_mtu: ib_wire::mad::sm::MtuCode(6), ..good.clone() },
+        ConnectParams { rate: ib_wire::mad::sa::RateCode(64), ..good.clone() },
+        ConnectParams { route: far, ..good.clone() },
+        ConnectParams {
+            transport: ib_wire::mad::cm::connect::TransportService::RD,
+            ..good.clone()
+        },
+    ];
+    for params in bad {
+        assert!(matches!(cm.connect(NOW, &params), Err(CmError::OutOfRange { .. })));
+    }
+    assert!(cm.connect(NOW, &good).is_ok());
+    // Settings beyond what fields hold are cut.
+    let settings = CmConfig { retries: 200, response_timeout: 99, ..config(1) };
+    let mut cm = Cm::new(settings, [0; 32]);
+    cm.connect(NOW, &good).unwrap();
+    let req: ib_wire::mad::cm::Req = sent(&mut cm)[0].attribute().unwrap();
+    assert_eq!((req.max_cm_retries, req.local_cm_response_timeout), (15, 31));
+}
+
+#[test]
+fn no_more_connections_than_allowed() {
+    let mut cm = Cm::new(CmConfig { max_connections: 2, ..config(1) }, [1; 32]);
+    cm.connect(NOW, &request(0x10)).unwrap();
+    cm.connect(NOW, &request(0x11)).unwrap();
+    let error = cm.connect(NOW, &request(0x12)).unwrap_err();
+    assert_eq!(error, CmError::Full { what: "connections", limit: 2 });
+    run_out(&mut cm);
+    assert!(cm.connect(NOW, &request(0x12)).is_ok());
+}
+
+#[test]
+fn half_open_requests_are_bounded() {
+    let mut pair = Pair::new();
+    pair.there = Cm::new(CmConfig { max_half_open: 4, ..config(2) }, [2; 32]);
+    pair.there.listen(SERVICE).unwrap();
+    let mut ids = Vec::new();
+    for number in 0..10 {
+        ids.push(pair.here.connect(NOW, &request(0x10 + number)).unwrap());
+    }
+    pair.carry(NOW);
+    assert_eq!((pair.there.connections(), pair.there.half_open), (4, 4));
+    let told = events(&mut pair.here);
+    assert_eq!(told.len(), 6);
+    for event in told {
+        assert!(matches!(event, CmEvent::Rejected { reason: RejectReason::NO_RESOURCES, .. }));
+    }
+    // One that is refused makes room.
+    let id = requested(&mut pair.there).id;
+    pair.there.reject(NOW, id, RejectReason::CONSUMER, b"").unwrap();
+    pair.here.connect(NOW, &request(0x30)).unwrap();
+    pair.carry(NOW);
+    assert_eq!(pair.there.half_open, 4);
+}
+
+#[test]
+fn answers_that_nobody_fetches_are_bounded() {
+    let mut cm = Cm::new(CmConfig { max_connections: 2, ..config(1) }, [1; 32]);
+    let mut other = manager(2);
+    other.connect(NOW, &request(0x10)).unwrap();
+    let req = sent(&mut other)[0];
+    for _ in 0..5_000 {
+        cm.handle(NOW, &route(1, 2), &req);
+    }
+    assert_eq!(cm.outgoing.len(), 2 + MOST_WAITING);
+    assert_eq!(cm.counters().overflowed, 5_000 - 2 - MOST_WAITING as u64);
+}
+
+#[test]
+fn events_that_nobody_fetches_are_bounded() {
+    let mut cm = Cm::new(CmConfig { max_connections: 2, ..config(1) }, [1; 32]);
+    cm.listen(SERVICE).unwrap();
+    let mut now = NOW;
+    for number in 0..2_000 {
+        let mut other = Cm::new(config(2), [number as u8; 32]);
+        other.connect(NOW, &request(0x100 + number)).unwrap();
+        let req = sent(&mut other)[0];
+        cm.handle(now, &route(1, 2), &req);
+        // The consumer never looks, and is taken for silent.
+        now += Duration::from_secs(300);
+        cm.handle_timeout(now);
+        cm.handle_timeout(now + Duration::from_secs(100));
+        while cm.poll_transmit().is_some() {}
+    }
+    // Those three of the last one that was let in.
+    assert!(cm.events.len() < 2 + MOST_WAITING + 3);
+    assert!(cm.counters().refused > 1_000);
+}
+
+#[test]
+fn a_silent_consumer_is_refused_in_its_name() {
+    let mut pair = Pair::new();
+    pair.here.connect(NOW, &request(0x10)).unwrap();
+    pair.carry(NOW);
+    let id = requested(&mut pair.there).id;
+    pair.there.handle_timeout(NOW + Duration::from_secs(59));
+    assert_eq!(pair.there.state(id), Some(State::ReqReceived));
+    pair.there.handle_timeout(NOW + Duration::from_secs(60));
+    assert_eq!(events(&mut pair.there), [CmEvent::Failed { id, why: Failure::Silent }]);
+    assert_eq!(pair.carry(NOW), ["REJ"]);
+    let told = events(&mut pair.here);
+    assert!(matches!(told[..], [CmEvent::Rejected { reason: RejectReason::CONSUMER, .. }]));
+    assert_eq!(pair.there.half_open, 0);
+}
+
+#[test]
+fn a_peer_cannot_ask_for_hours_nor_for_nothing() {
+    let settings = config(1);
+    assert_eq!(settings.granted(0), timeout(12));
+    assert_eq!(settings.granted(17), timeout(17));
+    assert_eq!(settings.granted(31), timeout(24));
+    assert_eq!(timeout(255), timeout(31));
+    assert_eq!(timeout(19).as_millis(), 2147);
+}

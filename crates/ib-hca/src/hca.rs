@@ -1,0 +1,709 @@
+//! The adapter: its objects, and the way of packets to and from them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use ib_link::Route;
+use ib_types::{Gid, Guid, Instant, Mtu, Qpn};
+use ib_wire::mad::Mad;
+use rand::rngs::ChaCha20Rng;
+use rand::{Rng, SeedableRng};
+
+use crate::completion::Cq;
+use crate::counters::{Counters, Drop};
+use crate::error::{CreateError, DestroyError};
+use crate::memory::Memory;
+use crate::objects::{AhId, CqId, PdId, PostError, QpId, RecvWr, SendOp, SendWr, SrqId, Wc};
+use crate::packet::{Malformed, Packet, Writer};
+use crate::qp::core::{Core, Cx};
+use crate::qp::{
+    ModifyError, Qp, QpAttr, QpAttrName, QpAttributes, QpInitAttr, QpState, QpType, attr,
+};
+use crate::region::{AccessFlags, MrId, RegionError, Regions};
+use crate::table::{MOST, Table};
+
+mod general;
+
+/// The longest message in bytes: 2^30.
+pub const MAX_MESSAGE: u64 = 1 << 30;
+
+/// How many packets a queue pair sends before it is the turn of another.
+const BURST: u32 = 16;
+
+/// What an adapter is and how much it takes (`ibv_device_attr`, `ibv_port_attr`).
+#[derive(Clone, Debug)]
+pub struct HcaConfig {
+    /// The GUID of the node.
+    pub node_guid: Guid,
+    /// The GIDs of the port, at least one.
+    pub gids: Vec<Gid>,
+    /// The largest packets that the port carries.
+    pub active_mtu: Mtu,
+    /// How many packets of a connection may be under way, 8 to 4,194,304.
+    pub window: u32,
+    /// The most objects of each kind.
+    pub max_objects: usize,
+    /// The most memory regions.
+    pub max_mr: usize,
+    /// The most work requests of a queue.
+    pub max_qp_wr: u32,
+    /// The most pieces of memory of a work request.
+    pub max_sge: u32,
+    /// The most bytes in a work request itself.
+    pub max_inline_data: u32,
+    /// The most completions of a queue.
+    pub max_cqe: u32,
+}
+
+impl HcaConfig {
+    /// Returns what an adapter with a GUID and GIDs usually takes.
+    #[must_use]
+    pub const fn new(node_guid: Guid, gids: Vec<Gid>) -> Self {
+        Self {
+            node_guid,
+            gids,
+            active_mtu: Mtu::B4096,
+            window: 128,
+            max_objects: 1 << 17,
+            max_mr: 1 << 18,
+            max_qp_wr: 1 << 15,
+            max_sge: 30,
+            max_inline_data: 1024,
+            max_cqe: 1 << 22,
+        }
+    }
+}
+
+/// What an adapter has to tell beside completions (`ibv_event_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsyncEvent {
+    /// A completion queue had no room for a completion; its queue pairs have failed.
+    CqError(CqId),
+    /// A queue pair has failed.
+    QpFatal(QpId),
+    /// All that a queue pair in state `Sqd` had begun is done.
+    SqDrained(QpId),
+    /// A queue pair that has failed takes no more receives from its shared queue.
+    QpLastWqeReached(QpId),
+    /// A shared receive queue has fewer receives than its limit.
+    SrqLimitReached(SrqId),
+}
+
+/// What an adapter tells its owner.
+#[derive(Clone, Debug)]
+pub enum HcaEvent {
+    /// There are completions in a queue that was asked to tell.
+    Completion(CqId),
+    /// Something else has happened.
+    Async(AsyncEvent),
+    /// A management datagram has come to queue pair 1.
+    Mad {
+        /// The way back.
+        route: Route,
+        /// The queue pair that it comes from, 1 nearly always.
+        source: Qpn,
+        /// The datagram.
+        mad: Box<Mad>,
+    },
+}
+
+/// A packet to be sent, which stands at the start of the buffer that was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The way that it takes.
+    pub route: Route,
+    /// Its length in bytes, from the BTH to the end of the pad.
+    pub length: usize,
+}
+
+/// A shared receive queue.
+#[derive(Debug)]
+pub(crate) struct Srq {
+    pub(crate) pd: PdId,
+    pub(crate) queue: VecDeque<RecvWr>,
+    pub(crate) limit: u32,
+    most: u32,
+    max_sge: u32,
+    users: u32,
+}
+
+/// An address handle.
+#[derive(Debug)]
+pub(crate) struct Ah {
+    pd: PdId,
+    pub(crate) route: Route,
+}
+
+/// What queue pairs share.
+#[derive(Debug, Default)]
+pub(crate) struct Queues {
+    pub(crate) cqs: Table<Cq>,
+    pub(crate) srqs: Table<Srq>,
+    pub(crate) ahs: Table<Ah>,
+    /// Completion queues that had no room.
+    pub(crate) overrun: Vec<CqId>,
+}
+
+/// A software host channel adapter with one port.
+///
+/// Its owner hands it what comes in ([`Hca::handle`]), calls [`Hca::handle_timeout`] when
+/// [`Hca::poll_timeout`] says, and after either asks [`Hca::poll_transmit`] and [`Hca::poll_event`] until
+/// they return nothing.
+#[derive(Debug)]
+pub struct Hca {
+    config: HcaConfig,
+    rng: ChaCha20Rng,
+    pds: Table<()>,
+    regions: Regions,
+    queues: Queues,
+    qps: Table<Qp>,
+    by_number: HashMap<u32, QpId>,
+    groups: BTreeMap<Gid, Vec<QpId>>,
+    /// Queue pairs that may have something to send, and how much the first has sent.
+    ready: VecDeque<QpId>,
+    burst: u32,
+    timers: BinaryHeap<Reverse<(Instant, QpId)>>,
+    events: VecDeque<HcaEvent>,
+    counters: Counters,
+    /// Datagrams of queue pair 1.
+    mads: VecDeque<(Route, Qpn, Box<Mad>)>,
+}
+
+/// Splits an adapter into a queue pair and what it works with.
+macro_rules! cx {
+    ($hca:ident, $now:expr) => {
+        Cx {
+            now: $now,
+            regions: &mut $hca.regions,
+            queues: &mut $hca.queues,
+            events: &mut $hca.events,
+            counters: &mut $hca.counters,
+        }
+    };
+}
+
+impl Hca {
+    /// Returns an adapter. All that nobody may guess, keys and numbers, is drawn from the seed: it has to come
+    /// from the system's randomness unless a run shall be repeated.
+    #[must_use]
+    pub fn new(config: HcaConfig, seed: [u8; 32]) -> Self {
+        Self {
+            rng: ChaCha20Rng::from_seed(seed),
+            pds: Table::default(),
+            regions: Regions::new(config.max_mr),
+            queues: Queues::default(),
+            qps: Table::default(),
+            by_number: HashMap::new(),
+            groups: BTreeMap::new(),
+            ready: VecDeque::new(),
+            burst: 0,
+            timers: BinaryHeap::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            mads: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Returns what the adapter is.
+    #[must_use]
+    pub const fn config(&self) -> &HcaConfig {
+        &self.config
+    }
+
+    /// Returns what it has done.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Returns a sequence number that nobody can guess.
+    pub fn random_psn(&mut self) -> ib_types::Psn {
+        ib_types::Psn::truncated(self.rng.next_u32())
+    }
+
+    fn room<T>(&self, table: &Table<T>, what: &'static str) -> Result<(), CreateError> {
+        let most = self.config.max_objects.min(MOST);
+        if table.len() < most { Ok(()) } else { Err(CreateError::Full { what, most }) }
+    }
+
+    /// Makes a protection domain (`ibv_alloc_pd`).
+    ///
+    /// # Errors
+    /// Fails when there are as many as there may be.
+    pub fn alloc_pd(&mut self) -> Result<PdId, CreateError> {
+        self.room(&self.pds, "protection domains")?;
+        Ok(PdId(self.pds.insert(|_| ())))
+    }
+
+    /// Destroys a protection domain (`ibv_dealloc_pd`).
+    ///
+    /// # Errors
+    /// Fails when it is not there, or something still belongs to it.
+    pub fn dealloc_pd(&mut self, pd: PdId) -> Result<(), DestroyError> {
+        let in_use = self.regions.has_any(pd)
+            || self.qps.iter().any(|qp| qp.core.pd == pd)
+            || self.queues.srqs.iter().any(|srq| srq.pd == pd)
+            || self.queues.ahs.iter().any(|ah| ah.pd == pd);
+        if in_use {
+            return Err(DestroyError::InUse("the protection domain"));
+        }
+        self.pds.remove(pd.0).ok_or(DestroyError::Gone("protection domain"))
+    }
+
+    /// Registers a range of memory under an address (`ibv_reg_mr_iova`).
+    ///
+    /// # Errors
+    /// Fails when the range or the rights cannot be.
+    pub fn reg_mr(
+        &mut self,
+        pd: PdId,
+        (memory, offset, length): (&Arc<Memory>, usize, usize),
+        iova: u64,
+        access: AccessFlags,
+    ) -> Result<MrId, RegionError> {
+        self.pds.get(pd.0).ok_or(RegionError::NoSuchPd)?;
+        self.regions.register(&mut self.rng, pd, (memory, offset, length), iova, access)
+    }
+
+    /// Makes a region for fast registration (`ib_alloc_mr`).
+    ///
+    /// # Errors
+    /// Fails when the protection domain is not there, or there are too many regions.
+    pub fn alloc_mr(&mut self, pd: PdId) -> Result<MrId, RegionError> {
+        self.pds.get(pd.0).ok_or(RegionError::NoSuchPd)?;
+        self.regions.allocate(&mut self.rng, pd)
+    }
+
+    /// Returns the key of a region, which is its local and its remote one.
+    #[must_use]
+    pub fn key(&self, mr: MrId) -> Option<u32> {
+        self.regions.key(mr)
+    }
+
+    /// Deregisters memory (`ibv_dereg_mr`): its key opens nothing any more, whatever is under way.
+    ///
+    /// # Errors
+    /// Fails when it is not there.
+    pub fn dereg_mr(&mut self, mr: MrId) -> Result<(), RegionError> {
+        self.regions.deregister(mr)
+    }
+
+    /// Makes a completion queue (`ibv_create_cq`).
+    ///
+    /// # Errors
+    /// Fails when it would be too long, or there are too many.
+    pub fn create_cq(&mut self, cqe: u32) -> Result<CqId, CreateError> {
+        self.room(&self.queues.cqs, "completion queues")?;
+        let most = self.config.max_cqe;
+        if cqe == 0 || cqe > most {
+            return Err(CreateError::Value { what: "cqe", found: cqe, most });
+        }
+        Ok(CqId(self.queues.cqs.insert(|_| Cq::new(cqe as usize))))
+    }
+
+    /// Destroys a completion queue (`ibv_destroy_cq`).
+    ///
+    /// # Errors
+    /// Fails when it is not there, or a queue pair uses it.
+    pub fn destroy_cq(&mut self, cq: CqId) -> Result<(), DestroyError> {
+        let found = self.queues.cqs.get(cq.0).ok_or(DestroyError::Gone("completion queue"))?;
+        if found.users > 0 {
+            return Err(DestroyError::InUse("the completion queue"));
+        }
+        self.queues.cqs.remove(cq.0);
+        Ok(())
+    }
+
+    /// Returns the next completion (`ibv_poll_cq`).
+    pub fn poll_cq(&mut self, cq: CqId) -> Option<Wc> {
+        self.queues.cqs.get_mut(cq.0)?.poll()
+    }
+
+    /// Has the next completion told as an event (`ibv_req_notify_cq`).
+    pub fn req_notify_cq(&mut self, cq: CqId, solicited_only: bool) {
+        if let Some(cq) = self.queues.cqs.get_mut(cq.0) {
+            cq.arm(solicited_only);
+        }
+    }
+
+    /// Makes a shared receive queue (`ibv_create_srq`).
+    ///
+    /// # Errors
+    /// Fails when it would be too long, or there are too many.
+    pub fn create_srq(
+        &mut self,
+        pd: PdId,
+        max_wr: u32,
+        max_sge: u32,
+    ) -> Result<SrqId, CreateError> {
+        self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
+        self.room(&self.queues.srqs, "shared receive queues")?;
+        self.check("max_wr", max_wr, self.config.max_qp_wr)?;
+        self.check("max_sge", max_sge, self.config.max_sge)?;
+        let make =
+            |_| Srq { pd, queue: VecDeque::new(), limit: 0, most: max_wr, max_sge, users: 0 };
+        Ok(SrqId(self.queues.srqs.insert(make)))
+    }
+
+    /// Has an event told when a shared receive queue has fewer receives than a limit
+    /// (`ibv_modify_srq`); 0 for never. False when it is not there, or the limit is beyond its length.
+    pub fn arm_srq(&mut self, srq: SrqId, limit: u32) -> bool {
+        let found = self.queues.srqs.get_mut(srq.0).filter(|srq| limit <= srq.most);
+        found.map(|srq| srq.limit = limit).is_some()
+    }
+
+    /// Destroys a shared receive queue (`ibv_destroy_srq`).
+    ///
+    /// # Errors
+    /// Fails when it is not there, or a queue pair uses it.
+    pub fn destroy_srq(&mut self, srq: SrqId) -> Result<(), DestroyError> {
+        let found =
+            self.queues.srqs.get(srq.0).ok_or(DestroyError::Gone("shared receive queue"))?;
+        if found.users > 0 {
+            return Err(DestroyError::InUse("the shared receive queue"));
+        }
+        self.queues.srqs.remove(srq.0);
+        Ok(())
+    }
+
+    /// Posts a receive to a shared receive queue (`ibv_post_srq_recv`).
+    ///
+    /// # Errors
+    /// Fails on a queue that is full, and on memory that is not open to it.
+    pub fn post_srq_recv(&mut self, srq: SrqId, wr: RecvWr) -> Result<(), PostError> {
+        let found = self.queues.srqs.get_mut(srq.0).ok_or(PostError::NoSuchQueue)?;
+        if found.queue.len() >= found.most as usize {
+            return Err(PostError::Full(found.most));
+        }
+        crate::qp::check_recv(&self.regions, found.pd, found.max_sge, &wr)?;
+        found.queue.push_back(wr);
+        Ok(())
+    }
+
+    /// Makes an address handle (`ibv_create_ah`).
+    ///
+    /// # Errors
+    /// Fails when the route is not from this port.
+    pub fn create_ah(&mut self, pd: PdId, route: Route) -> Result<AhId, CreateError> {
+        self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
+        self.room(&self.queues.ahs, "address handles")?;
+        if !self.starts_here(&route) {
+            return Err(CreateError::Source(route.source));
+        }
+        Ok(AhId(self.queues.ahs.insert(|_| Ah { pd, route })))
+    }
+
+    /// Destroys an address handle (`ibv_destroy_ah`).
+    ///
+    /// # Errors
+    /// Fails when it is not there.
+    pub fn destroy_ah(&mut self, ah: AhId) -> Result<(), DestroyError> {
+        self.queues.ahs.remove(ah.0).map(drop).ok_or(DestroyError::Gone("address handle"))
+    }
+
+    fn starts_here(&self, route: &Route) -> bool {
+        !route.is_global || self.config.gids.contains(&route.source)
+    }
+
+    fn check(&self, what: &'static str, found: u32, most: u32) -> Result<(), CreateError> {
+        if found <= most { Ok(()) } else { Err(CreateError::Value { what, found, most }) }
+    }
+
+    /// Makes a queue pair (`ibv_create_qp`).
+    ///
+    /// # Errors
+    /// Fails when one of its parts is not there, or it asks for too much.
+    pub fn create_qp(&mut self, pd: PdId, init: &QpInitAttr) -> Result<QpId, CreateError> {
+        self.pds.get(pd.0).ok_or(CreateError::NoSuch("protection domain"))?;
+        self.room(&self.qps, "queue pairs")?;
+        let config = &self.config;
+        let cap = &init.cap;
+        self.check("max_send_wr", cap.max_send_wr, config.max_qp_wr)?;
+        self.check("max_recv_wr", cap.max_recv_wr, config.max_qp_wr)?;
+        self.check("max_send_sge", cap.max_send_sge, config.max_sge)?;
+        self.check("max_recv_sge", cap.max_recv_sge, config.max_sge)?;
+        self.check("max_inline_data", cap.max_inline_data, config.max_inline_data)?;
+        for cq in [init.send_cq, init.recv_cq] {
+            self.queues.cqs.get(cq.0).ok_or(CreateError::NoSuch("completion queue"))?;
+        }
+        if let Some(srq) = init.srq {
+            let srq = self.queues.srqs.get_mut(srq.0);
+            srq.ok_or(CreateError::NoSuch("shared receive queue"))?.users += 1;
+        }
+        for cq in [init.send_cq, init.recv_cq] {
+            self.queues.cqs.get_mut(cq.0).expect("just seen").users += 1;
+        }
+        // Numbers that nobody can guess, above those of management and below that of groups.
+        let number = loop {
+            let number = Qpn::truncated(self.rng.next_u32());
+            let is_usual = number.get() > 1 && number != Qpn::MULTICAST;
+            if is_usual && !self.by_number.contains_key(&number.get()) {
+                break number;
+            }
+        };
+        let window = self.config.window.clamp(8, 1 << 22);
+        let core = |id| Core {
+            id: QpId(id),
+            number,
+            qp_type: init.qp_type,
+            pd,
+            send_cq: init.send_cq,
+            recv_cq: init.recv_cq,
+            srq: init.srq,
+            cap: init.cap,
+            state: QpState::Reset,
+            attributes: QpAttributes::default(),
+            window,
+        };
+        let mtu = self.config.active_mtu;
+        let id = QpId(self.qps.insert(|id| Qp::new(core(id))));
+        if init.qp_type == QpType::Ud {
+            self.qps.get_mut(id.0).expect("just made").core.attributes.path_mtu = mtu;
+        }
+        self.by_number.insert(number.get(), id);
+        Ok(id)
+    }
+
+    /// Destroys a queue pair (`ibv_destroy_qp`), and its completions with it.
+    ///
+    /// # Errors
+    /// Fails when it is not there, or has joined a group.
+    pub fn destroy_qp(&mut self, id: QpId) -> Result<(), DestroyError> {
+        let qp = self.qps.get(id.0).ok_or(DestroyError::Gone("queue pair"))?;
+        if self.groups.values().any(|members| members.contains(&id)) {
+            return Err(DestroyError::InUse("the queue pair, by a multicast group,"));
+        }
+        let core = &qp.core;
+        let (number, srq) = (core.number, core.srq);
+        for cq in [core.send_cq, core.recv_cq] {
+            let cq = self.queues.cqs.get_mut(cq.0).expect("queue pairs keep their queues");
+            cq.users -= 1;
+            cq.forget(number);
+        }
+        if let Some(srq) = srq {
+            self.queues.srqs.get_mut(srq.0).expect("queue pairs keep their queues").users -= 1;
+        }
+        self.by_number.remove(&number.get());
+        self.qps.remove(id.0);
+        Ok(())
+    }
+
+    /// Changes a queue pair (`ibv_modify_qp`).
+    ///
+    /// # Errors
+    /// Fails when there is no such change, an attribute that it needs is missing, or one has a value that it
+    /// cannot have; then nothing is changed.
+    pub fn modify_qp(&mut self, now: Instant, id: QpId, attr: &QpAttr) -> Result<(), ModifyError> {
+        let qp = self.qps.get(id.0).ok_or(ModifyError::NoSuchQp)?;
+        let to = attr::check(qp.core.qp_type, qp.core.state, attr)?;
+        if let Some(route) = attr.route.filter(|route| !self.starts_here(route)) {
+            return Err(ModifyError::Source(route.source));
+        }
+        let most = self.config.active_mtu;
+        if let Some(found) = attr.path_mtu.filter(|&mtu| mtu > most) {
+            return Err(ModifyError::Mtu { found, most });
+        }
+        if attr.dest_qp_num.is_some_and(|number| number.get() == 0) {
+            let attribute = QpAttrName::dest_qp_num;
+            return Err(ModifyError::Value { attribute, found: 0, most: 0xff_ffff });
+        }
+        let qp = self.qps.get_mut(id.0).expect("just seen");
+        qp.modify(&mut cx!(self, now), attr, to);
+        self.touch(now, id);
+        Ok(())
+    }
+
+    /// Returns the number, the state and the attributes of a queue pair (`ibv_query_qp`).
+    #[must_use]
+    pub fn query_qp(&self, id: QpId) -> Option<(Qpn, QpState, &QpAttributes)> {
+        let core = &self.qps.get(id.0)?.core;
+        Some((core.number, core.state, &core.attributes))
+    }
+
+    /// Posts a request to send (`ibv_post_send`).
+    ///
+    /// # Errors
+    /// Fails when the queue pair cannot take it: its state, room, memory or transport.
+    pub fn post_send(&mut self, now: Instant, id: QpId, wr: SendWr) -> Result<(), PostError> {
+        let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
+        if let SendOp::SendDatagram { to, .. } = &wr.op {
+            let ah = self.queues.ahs.get(to.ah.0).filter(|ah| ah.pd == qp.core.pd);
+            ah.ok_or(PostError::NoSuchAh)?;
+        }
+        qp.post_send(&self.regions, wr)?;
+        if matches!(qp.core.state, QpState::Err | QpState::Sqe) {
+            qp.flush_posted(&mut cx!(self, now));
+        }
+        self.touch(now, id);
+        Ok(())
+    }
+
+    /// Posts a receive (`ibv_post_recv`).
+    ///
+    /// # Errors
+    /// Fails when the queue pair cannot take it.
+    pub fn post_recv(&mut self, now: Instant, id: QpId, wr: RecvWr) -> Result<(), PostError> {
+        let qp = self.qps.get_mut(id.0).ok_or(PostError::NoSuchQueue)?;
+        qp.post_recv(&self.regions, wr)?;
+        if qp.core.state == QpState::Err {
+            qp.flush_posted(&mut cx!(self, now));
+            self.touch(now, id);
+        }
+        Ok(())
+    }
+
+    /// Takes a packet from the link: its bytes from the BTH to the end of the pad, and the way to where it
+    /// comes from.
+    pub fn handle(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += bytes.len() as u64;
+        let packet = match Packet::parse(bytes) {
+            Ok(packet) => packet,
+            Err(why) => {
+                return self.counters.drop(match why {
+                    Malformed::Length => Drop::Length,
+                    Malformed::Opcode => Drop::Opcode,
+                    Malformed::Version => Drop::Version,
+                });
+            }
+        };
+        let destination = packet.bth.destination;
+        if destination == Qpn::GSI {
+            return self.handle_general(route, &packet);
+        }
+        if destination == Qpn::MULTICAST {
+            return self.handle_group(now, route, &packet);
+        }
+        let Some(&id) = self.by_number.get(&destination.get()) else {
+            return self.counters.drop(Drop::NoQp);
+        };
+        self.deliver(now, id, route, &packet);
+    }
+
+    fn deliver(&mut self, now: Instant, id: QpId, route: &Route, packet: &Packet<'_>) {
+        let Some(qp) = self.qps.get_mut(id.0) else { return };
+        qp.handle(&mut cx!(self, now), route, packet);
+        self.touch(now, id);
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&Reverse((at, id))) = self.timers.peek()
+            && at <= now
+        {
+            self.timers.pop();
+            let Some(qp) = self.qps.get_mut(id.0).filter(|qp| qp.noted == Some(at)) else {
+                continue;
+            };
+            qp.noted = None;
+            if qp.deadline().is_some_and(|deadline| deadline <= now) {
+                qp.handle_timeout(&mut cx!(self, now));
+            }
+            self.touch(now, id);
+        }
+    }
+
+    /// Returns when [`Hca::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Writes the next packet to the start of a buffer of at least [`MAX_PACKET`](crate::MAX_PACKET) bytes.
+    ///
+    /// # Panics
+    /// Panics when the buffer is shorter.
+    pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
+        let mut writer = Writer::new(buffer);
+        let route = match self.write_general(&mut writer) {
+            Some(route) => route,
+            None => self.write_next(now, &mut writer)?,
+        };
+        let length = writer.len();
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += length as u64;
+        Some(Transmit { route, length })
+    }
+
+    fn write_next(&mut self, now: Instant, writer: &mut Writer<'_>) -> Option<Route> {
+        loop {
+            let &id = self.ready.front()?;
+            let Some(qp) = self.qps.get_mut(id.0) else {
+                self.next_turn(None);
+                continue;
+            };
+            let sent = qp.transmit(&mut cx!(self, now), writer);
+            self.burst += 1;
+            let goes_on = qp.is_ready(now);
+            if !goes_on {
+                qp.listed = false;
+                self.next_turn(None);
+            } else if self.burst >= BURST {
+                self.next_turn(Some(id));
+            }
+            self.note(id);
+            self.fail_overrun(now);
+            if sent.is_some() {
+                return sent;
+            }
+            writer.restart();
+        }
+    }
+
+    /// Lets the next queue pair send.
+    fn next_turn(&mut self, again: Option<QpId>) {
+        self.ready.pop_front();
+        self.ready.extend(again);
+        self.burst = 0;
+    }
+
+    /// Notes that a queue pair may have something to send, and when something is due.
+    fn touch(&mut self, now: Instant, id: QpId) {
+        if let Some(qp) = self.qps.get_mut(id.0)
+            && !qp.listed
+            && qp.is_ready(now)
+        {
+            qp.listed = true;
+            self.ready.push_back(id);
+        }
+        self.note(id);
+        self.fail_overrun(now);
+    }
+
+    fn note(&mut self, id: QpId) {
+        let Some(qp) = self.qps.get_mut(id.0) else { return };
+        if let Some(at) = qp.deadline()
+            && qp.noted.is_none_or(|noted| at < noted)
+        {
+            qp.noted = Some(at);
+            self.timers.push(Reverse((at, id)));
+        }
+    }
+
+    /// Queue pairs whose completions are lost have failed.
+    fn fail_overrun(&mut self, now: Instant) {
+        while let Some(cq) = self.queues.overrun.pop() {
+            let users =
+                self.qps.iter().filter(|qp| [qp.core.send_cq, qp.core.recv_cq].contains(&cq));
+            let users: Vec<QpId> = users.map(|qp| qp.core.id).collect();
+            for id in users {
+                if let Some(qp) = self.qps.get_mut(id.0) {
+                    qp.enter_error(&mut cx!(self, now));
+                }
+            }
+        }
+    }
+
+    /// Returns the next thing to be told.
+    pub fn poll_event(&mut self) -> Option<HcaEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns how many packets of a queue pair were sent again.
+    #[must_use]
+    pub fn retransmitted(&self, id: QpId) -> Option<u64> {
+        self.qps.get(id.0).map(Qp::resent)
+    }
+}

@@ -1,0 +1,182 @@
+//! Memory that packets are gathered from and placed into, shared with the application.
+//!
+//! An adapter reads and writes registered memory while the program that owns it runs, and neither
+//! waits for the other: who writes what the other one reads at the same time sees some of either, as on
+//! hardware. Completions order them. So nothing here ever makes a reference to the bytes: they are
+//! copied in and out by raw pointers, within bounds that are checked on every call.
+#![allow(unsafe_code, reason = "bytes that an adapter and a program share cannot be a slice")]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The alignment of memory in bytes: a page.
+const ALIGNMENT: usize = 4096;
+
+/// Bytes that an adapter may read and write at any time.
+pub struct Memory {
+    start: NonNull<u8>,
+    length: usize,
+    layout: Layout,
+}
+
+// SAFETY: the bytes are only ever copied by raw pointers, and are freed when the last owner is gone.
+unsafe impl Send for Memory {}
+// SAFETY: as above; copies that race with others yield some of either's bytes.
+unsafe impl Sync for Memory {}
+
+/// Why memory cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no {length} bytes of memory are left")]
+pub struct OutOfMemory {
+    /// How much was asked for.
+    pub length: usize,
+}
+
+/// A range that is not within the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{length} bytes at offset {offset} of memory of {size} bytes")]
+pub struct OutOfBounds {
+    /// Where the range starts.
+    pub offset: usize,
+    /// Its length in bytes.
+    pub length: usize,
+    /// The length of the memory in bytes.
+    pub size: usize,
+}
+
+impl Memory {
+    /// Returns zeroed memory of so many bytes, which starts at a page.
+    ///
+    /// # Errors
+    /// Fails when there is no memory left.
+    pub fn zeroed(length: usize) -> Result<Arc<Self>, OutOfMemory> {
+        let failed = OutOfMemory { length };
+        let layout = Layout::from_size_align(length.max(1), ALIGNMENT).map_err(|_| failed)?;
+        // SAFETY: the layout has a size above zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let start = NonNull::new(start).ok_or(failed)?;
+        Ok(Arc::new(Self { start, length, layout }))
+    }
+
+    /// Returns the length in bytes.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Returns true for memory without a byte.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Returns the address of the first byte in this process.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.start.as_ptr().addr() as u64
+    }
+
+    /// Copies bytes into the memory.
+    ///
+    /// # Errors
+    /// Fails, and copies nothing, when they do not fit there.
+    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBounds> {
+        let at = self.at(offset, bytes.len())?;
+        // SAFETY: the range lies within the allocation; a slice of the caller never overlaps it, since
+        // no reference to it is ever made.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes out of the memory.
+    ///
+    /// # Errors
+    /// Fails, and copies nothing, when the range is not within it.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfBounds> {
+        let at = self.at(offset, bytes.len())?;
+        // SAFETY: as for writing.
+        unsafe { ptr::copy_nonoverlapping(at, bytes.as_mut_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// Returns a copy of a range.
+    ///
+    /// # Errors
+    /// Fails when the range is not within the memory.
+    pub fn to_vec(&self, offset: usize, length: usize) -> Result<Vec<u8>, OutOfBounds> {
+        self.at(offset, length)?;
+        let mut bytes = vec![0; length];
+        self.read(offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Fills a range with a byte.
+    ///
+    /// # Errors
+    /// Fails when the range is not within the memory.
+    pub fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<(), OutOfBounds> {
+        let at = self.at(offset, length)?;
+        // SAFETY: the range lies within the allocation.
+        unsafe { ptr::write_bytes(at, byte, length) };
+        Ok(())
+    }
+
+    /// Adds to the number of 8 bytes at an offset, in the order of bytes of this machine, in one step
+    /// that no other atomic one divides. Returns the number before.
+    ///
+    /// # Errors
+    /// Fails when the number is not within the memory, or not at a multiple of 8.
+    pub fn fetch_add(&self, offset: usize, value: u64) -> Result<u64, OutOfBounds> {
+        Ok(self.atomic(offset)?.fetch_add(value, Ordering::AcqRel))
+    }
+
+    /// Replaces the number of 8 bytes at an offset when it has a value, in one step. Returns the number
+    /// before.
+    ///
+    /// # Errors
+    /// Fails when the number is not within the memory, or not at a multiple of 8.
+    pub fn compare_swap(&self, offset: usize, compare: u64, swap: u64) -> Result<u64, OutOfBounds> {
+        let order = (Ordering::AcqRel, Ordering::Acquire);
+        let found = self.atomic(offset)?.compare_exchange(compare, swap, order.0, order.1);
+        Ok(found.unwrap_or_else(|found| found))
+    }
+
+    fn atomic(&self, offset: usize) -> Result<&AtomicU64, OutOfBounds> {
+        if offset % 8 != 0 {
+            return Err(OutOfBounds { offset, length: 8, size: self.length });
+        }
+        let at = self.at(offset, 8)?;
+        // SAFETY: 8 bytes within the allocation, aligned since it starts at a page, and live as long as
+        // self; copies that race are those of the module's first lines.
+        Ok(unsafe { AtomicU64::from_ptr(at.cast()) })
+    }
+
+    /// Returns where a range starts that lies within the memory.
+    fn at(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfBounds> {
+        let fits = offset.checked_add(length).is_some_and(|end| end <= self.length);
+        if !fits {
+            return Err(OutOfBounds { offset, length, size: self.length });
+        }
+        // SAFETY: the offset is at most the length of the allocation.
+        Ok(unsafe { self.start.as_ptr().add(offset) })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with this layout, and nobody else has it any more.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes)", self.length)
+    }
+}
+
+#[cfg(test)]
+mod tests;

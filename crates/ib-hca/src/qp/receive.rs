@@ -1,0 +1,485 @@
+//! The responder: what comes in from the other side, checked and carried out.
+
+use std::collections::VecDeque;
+
+use ib_types::Psn;
+use ib_wire::packet::{AtomicEth, Header, Ieth, ImmDt, NakCode, Operation, Position, Reth};
+
+use super::attr::QpType;
+use super::core::{Core, Cx};
+use super::respond::{Resource, Response};
+use crate::counters::Drop;
+use crate::hca::{AsyncEvent, HcaEvent};
+use crate::objects::{RecvWr, WcOpcode, WcStatus};
+use crate::packet::Packet;
+use crate::region::AccessFlags;
+
+/// A message of which packets are still to come.
+#[derive(Debug, Default)]
+enum Current {
+    #[default]
+    None,
+    /// A SEND into a receive.
+    Send { wr: RecvWr, received: u32 },
+    /// An RDMA WRITE.
+    Write { addr: u64, rkey: u32, length: u32, received: u32 },
+}
+
+/// Packets behind one that is missing.
+#[derive(Debug)]
+struct Ahead {
+    /// The last of them.
+    last: Psn,
+    /// How many have come since the other side was told.
+    count: u32,
+}
+
+/// After how many packets behind a missing one the other side is told again.
+const TOLD_EVERY: u32 = 16;
+
+/// The receiving half of a queue pair.
+#[derive(Debug, Default)]
+pub(super) struct Responder {
+    pub(super) queue: VecDeque<RecvWr>,
+    /// The next sequence number, and the number of messages that were completed.
+    pub(super) expected: Psn,
+    pub(super) msn: u32,
+    /// What has come behind something that is missing, once the other side was told.
+    ahead: Option<Ahead>,
+    current: Current,
+    /// On an unreliable connection: whether the rest of a message is skipped.
+    skips: bool,
+    pub(super) responses: VecDeque<Response>,
+    /// What was read and changed lately, for when it is asked for again.
+    pub(super) resources: VecDeque<Resource>,
+}
+
+/// The queue pair has failed in this half: what is said to the other side, and what becomes of the receive.
+pub(super) struct Refused {
+    code: Option<NakCode>,
+    status: WcStatus,
+}
+
+const INVALID: Refused =
+    Refused { code: Some(NakCode::INVALID_REQUEST), status: WcStatus::LocQpOpErr };
+const ACCESS: Refused =
+    Refused { code: Some(NakCode::REMOTE_ACCESS), status: WcStatus::LocAccessErr };
+const TOO_LONG: Refused =
+    Refused { code: Some(NakCode::INVALID_REQUEST), status: WcStatus::LocLenErr };
+const OPERATIONAL: Refused =
+    Refused { code: Some(NakCode::REMOTE_OPERATIONAL), status: WcStatus::LocProtErr };
+
+/// Why a packet has no effect for now.
+enum Deferred {
+    /// The queue pair fails.
+    Refused(Refused),
+    /// There is no receive.
+    NotReady,
+}
+
+impl From<Refused> for Deferred {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl Responder {
+    /// Starts with a sequence number.
+    pub(super) fn start(&mut self, core: &Core) {
+        self.expected = core.attributes.rq_psn;
+    }
+
+    /// Takes a request of a reliable connection; an error is the end of the queue pair.
+    pub(super) fn handle_reliable(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        operation: Operation,
+        packet: &Packet<'_>,
+    ) -> Result<(), ()> {
+        let psn = packet.bth.psn;
+        let distance = psn.distance_from(self.expected);
+        if distance < 0 {
+            cx.counters.drop(Drop::Duplicate);
+            self.repeat(core, operation, packet);
+            return Ok(());
+        }
+        if distance > 0 {
+            cx.counters.drop(Drop::Psn);
+            if self.is_news(psn) {
+                self.nak(NakCode::SEQUENCE);
+                cx.counters.sequence_naks_sent += 1;
+            }
+            return Ok(());
+        }
+        match self.execute(core, cx, operation, packet) {
+            Ok(()) => {
+                self.ahead = None;
+                Ok(())
+            }
+            Err(Deferred::NotReady) => {
+                // What follows is dropped without a word until this one comes again.
+                self.ahead = Some(Ahead { last: psn, count: 0 });
+                self.not_ready(core);
+                cx.counters.rnr_naks_sent += 1;
+                Ok(())
+            }
+            Err(Deferred::Refused(refused)) => {
+                self.refuse(core, cx, &refused);
+                Err(())
+            }
+        }
+    }
+
+    /// Takes a request of an unreliable connection: whatever does not fit is dropped with its message.
+    pub(super) fn handle_unreliable(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        operation: Operation,
+        packet: &Packet<'_>,
+    ) {
+        let starts = matches!(operation.position(), Position::First | Position::Only);
+        let fits = packet.bth.psn == self.expected;
+        self.expected = packet.bth.psn.wrapping_add(1);
+        if starts {
+            // A message that was cut off leaves its receive for the next one.
+            if let Current::Send { wr, .. } = std::mem::take(&mut self.current) {
+                self.give_back(core, cx, wr);
+            }
+            self.skips = false;
+        } else if !fits || self.skips {
+            self.skips = true;
+            cx.counters.drop(Drop::Psn);
+            return;
+        }
+        let done = self.execute(core, cx, operation, packet);
+        if done.is_err() {
+            cx.counters.drop(Drop::NoReceive);
+            if let Current::Send { wr, .. } = std::mem::take(&mut self.current) {
+                self.give_back(core, cx, wr);
+            }
+            self.skips = true;
+        }
+        self.responses.clear();
+    }
+
+    /// Returns whether the other side is to be told that something is missing before a packet: at the first one
+    /// behind, and again when it seems not to have heard, or has sent again and lost the same once more.
+    fn is_news(&mut self, psn: Psn) -> bool {
+        let Some(ahead) = &mut self.ahead else {
+            self.ahead = Some(Ahead { last: psn, count: 0 });
+            return true;
+        };
+        let is_again = !ahead.last.is_before(psn);
+        ahead.last = psn;
+        ahead.count += 1;
+        if is_again || ahead.count >= TOLD_EVERY {
+            ahead.count = 0;
+            return true;
+        }
+        false
+    }
+
+    fn give_back(&mut self, core: &Core, cx: &mut Cx<'_>, wr: RecvWr) {
+        match core.srq.and_then(|id| cx.queues.srqs.get_mut(id.0)) {
+            Some(srq) => srq.queue.push_front(wr),
+            None => self.queue.push_front(wr),
+        }
+    }
+
+    /// Carries out a request that comes in its turn.
+    fn execute(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        operation: Operation,
+        packet: &Packet<'_>,
+    ) -> Result<(), Deferred> {
+        use Operation as O;
+        self.check_sequence(core, operation, packet)?;
+        match operation {
+            O::SendFirst
+            | O::SendMiddle
+            | O::SendLast
+            | O::SendLastImmediate
+            | O::SendLastInvalidate
+            | O::SendOnly
+            | O::SendOnlyImmediate
+            | O::SendOnlyInvalidate => self.receive_send(core, cx, operation, packet)?,
+            O::WriteFirst
+            | O::WriteMiddle
+            | O::WriteLast
+            | O::WriteLastImmediate
+            | O::WriteOnly
+            | O::WriteOnlyImmediate => self.receive_write(core, cx, operation, packet)?,
+            O::ReadRequest => return Ok(self.receive_read(core, cx, packet)?),
+            O::CompareSwap | O::FetchAdd => {
+                return Ok(self.receive_atomic(core, cx, operation, packet)?);
+            }
+            _ => return Err(INVALID.into()),
+        }
+        let psn = packet.bth.psn;
+        if core.qp_type == QpType::Rc {
+            self.expected = psn.wrapping_add(1);
+        }
+        if matches!(operation.position(), Position::Last | Position::Only) {
+            self.msn = (self.msn + 1) & 0xff_ffff;
+        }
+        if packet.bth.ack_request {
+            self.ack(psn);
+        }
+        Ok(())
+    }
+
+    /// Checks that a packet comes where its message has a place for it.
+    fn check_sequence(
+        &self,
+        core: &Core,
+        operation: Operation,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let position = operation.position();
+        let is_send = operation as u8 <= Operation::SendOnlyImmediate as u8
+            || operation as u8 >= Operation::SendLastInvalidate as u8;
+        let fits = match (&self.current, position) {
+            (Current::None, Position::First | Position::Only) => true,
+            (Current::Send { .. }, Position::Middle | Position::Last) => is_send,
+            (Current::Write { .. }, Position::Middle | Position::Last) => {
+                !is_send && operation != Operation::ReadRequest
+            }
+            _ => false,
+        };
+        let length = packet.payload.len();
+        let full = match position {
+            Position::First | Position::Middle => length == core.mtu(),
+            Position::Last => length <= core.mtu() && length > 0,
+            Position::Only => length <= core.mtu(),
+        };
+        if fits && full { Ok(()) } else { Err(INVALID) }
+    }
+
+    fn receive_send(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        operation: Operation,
+        packet: &Packet<'_>,
+    ) -> Result<(), Deferred> {
+        let (wr, received) = match std::mem::take(&mut self.current) {
+            Current::Send { wr, received } => (wr, received),
+            _ => (self.take_receive(core, cx).ok_or(Deferred::NotReady)?, 0),
+        };
+        let place = super::scatter(core, cx, wr.data.sges(), received as usize, packet.payload);
+        let received = received + packet.payload.len() as u32;
+        let fits = place.unwrap_or(true);
+        let is_last = matches!(operation.position(), Position::Last | Position::Only);
+        let failed = match (place, fits) {
+            (Err(()), _) => Some(OPERATIONAL),
+            (Ok(_), false) => Some(TOO_LONG),
+            _ => None,
+        };
+        if let Some(refused) = failed {
+            self.current = Current::Send { wr, received };
+            return Err(refused.into());
+        }
+        if !is_last {
+            self.current = Current::Send { wr, received };
+            return Ok(());
+        }
+        let invalidated = packet.header(Header::Ieth).map(|bytes| Ieth::parse(bytes).r_key);
+        if let Some(key) = invalidated
+            && cx.regions.invalidate(core.pd, key).is_err()
+        {
+            self.current = Current::Send { wr, received };
+            return Err(OPERATIONAL.into());
+        }
+        self.complete(core, cx, packet, (wr.wr_id, WcOpcode::Recv, received), invalidated);
+        Ok(())
+    }
+
+    fn receive_write(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        operation: Operation,
+        packet: &Packet<'_>,
+    ) -> Result<(), Deferred> {
+        let (addr, rkey, length, received) = match self.current {
+            Current::Write { addr, rkey, length, received } => (addr, rkey, length, received),
+            _ => {
+                let reth = packet.header(Header::Reth).map(Reth::parse).ok_or(INVALID)?;
+                if !core.attributes.qp_access_flags.contains(AccessFlags::REMOTE_WRITE) {
+                    return Err(INVALID.into());
+                }
+                let (addr, rkey) = (reth.virtual_address, reth.r_key);
+                if reth.dma_length > 0 {
+                    let range = (rkey, addr, reth.dma_length as usize);
+                    let access = AccessFlags::REMOTE_WRITE;
+                    cx.regions.open(core.pd, range, access).map_err(|_| ACCESS)?;
+                }
+                (addr, rkey, reth.dma_length, 0)
+            }
+        };
+        let is_last = matches!(operation.position(), Position::Last | Position::Only);
+        let now = received + packet.payload.len() as u32;
+        if now > length || is_last && now != length {
+            return Err(INVALID.into());
+        }
+        let has_imm = packet.header::<4>(Header::ImmDt).is_some();
+        // A message that ends with immediate data needs a receive before it does anything more.
+        if has_imm && !self.has_receive(core, cx) {
+            return Err(Deferred::NotReady);
+        }
+        if !packet.payload.is_empty() {
+            let range = (rkey, addr.wrapping_add(u64::from(received)), packet.payload.len());
+            let opened = cx.regions.open(core.pd, range, AccessFlags::REMOTE_WRITE);
+            let (memory, offset) = opened.map_err(|_| ACCESS)?;
+            memory.write(offset, packet.payload).map_err(|_| ACCESS)?;
+        }
+        if !is_last {
+            self.current = Current::Write { addr, rkey, length, received: now };
+            return Ok(());
+        }
+        self.current = Current::None;
+        if has_imm {
+            let wr = self.take_receive(core, cx).ok_or(Deferred::NotReady)?;
+            let what = (wr.wr_id, WcOpcode::RecvRdmaWithImm, length);
+            self.complete(core, cx, packet, what, None);
+        }
+        Ok(())
+    }
+
+    fn receive_read(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let reth = packet.header(Header::Reth).map(Reth::parse).ok_or(INVALID)?;
+        self.check_resources(core, AccessFlags::REMOTE_READ)?;
+        let length = reth.dma_length;
+        if u64::from(length) > crate::hca::MAX_MESSAGE || !packet.payload.is_empty() {
+            return Err(INVALID);
+        }
+        if length > 0 {
+            let range = (reth.r_key, reth.virtual_address, length as usize);
+            let access = AccessFlags::REMOTE_READ;
+            cx.regions.open(core.pd, range, access).map_err(|_| ACCESS)?;
+        }
+        let psn = packet.bth.psn;
+        let packets = length.div_ceil(core.mtu() as u32).max(1);
+        self.expected = psn.wrapping_add(packets);
+        self.msn = (self.msn + 1) & 0xff_ffff;
+        let (addr, rkey, msn) = (reth.virtual_address, reth.r_key, self.msn);
+        let resource = Resource::Read { first: psn, packets, addr, rkey, length, msn };
+        self.remember(core, resource);
+        self.responses.push_back(Response::Read { psn, packets, addr, rkey, length, msn, sent: 0 });
+        Ok(())
+    }
+
+    fn receive_atomic(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        operation: Operation,
+        packet: &Packet<'_>,
+    ) -> Result<(), Refused> {
+        let eth = packet.header(Header::AtomicEth).map(AtomicEth::parse).ok_or(INVALID)?;
+        self.check_resources(core, AccessFlags::REMOTE_ATOMIC)?;
+        if !packet.payload.is_empty() || eth.virtual_address % 8 != 0 {
+            return Err(INVALID);
+        }
+        let range = (eth.r_key, eth.virtual_address, 8);
+        let opened = cx.regions.open(core.pd, range, AccessFlags::REMOTE_ATOMIC);
+        let (memory, offset) = opened.map_err(|_| ACCESS)?;
+        let original = match operation {
+            Operation::CompareSwap => memory.compare_swap(offset, eth.compare, eth.swap_or_add),
+            _ => memory.fetch_add(offset, eth.swap_or_add),
+        };
+        let original = original.map_err(|_| INVALID)?;
+        let psn = packet.bth.psn;
+        self.expected = psn.wrapping_add(1);
+        self.msn = (self.msn + 1) & 0xff_ffff;
+        let msn = self.msn;
+        self.remember(core, Resource::Atomic { psn, original, msn });
+        self.responses.push_back(Response::Atomic { psn, original, msn });
+        Ok(())
+    }
+
+    /// Checks that the other side may read or change memory at all.
+    fn check_resources(&self, core: &Core, access: AccessFlags) -> Result<(), Refused> {
+        let attributes = &core.attributes;
+        let most = usize::from(attributes.max_dest_rd_atomic);
+        let waiting = self.responses.iter().filter(|it| !matches!(it, Response::Ack { .. }));
+        let allowed = attributes.qp_access_flags.contains(access) && waiting.count() < most;
+        if allowed { Ok(()) } else { Err(INVALID) }
+    }
+
+    fn has_receive(&self, core: &Core, cx: &Cx<'_>) -> bool {
+        match core.srq {
+            Some(id) => cx.queues.srqs.get(id.0).is_some_and(|srq| !srq.queue.is_empty()),
+            None => !self.queue.is_empty(),
+        }
+    }
+
+    /// Takes the next receive.
+    pub(super) fn take_receive(&mut self, core: &Core, cx: &mut Cx<'_>) -> Option<RecvWr> {
+        let Some(id) = core.srq else { return self.queue.pop_front() };
+        let srq = cx.queues.srqs.get_mut(id.0)?;
+        let wr = srq.queue.pop_front()?;
+        if srq.limit > 0 && (srq.queue.len() as u32) < srq.limit {
+            srq.limit = 0;
+            cx.events.push_back(HcaEvent::Async(AsyncEvent::SrqLimitReached(id)));
+        }
+        Some(wr)
+    }
+
+    /// Ends a receive.
+    fn complete(
+        &self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        packet: &Packet<'_>,
+        (wr_id, opcode, byte_len): (u64, WcOpcode, u32),
+        invalidated_rkey: Option<u32>,
+    ) {
+        let imm_data = packet.header(Header::ImmDt).map(|bytes| ImmDt::parse(bytes).data);
+        let wc = crate::objects::Wc {
+            wr_id,
+            opcode,
+            byte_len,
+            imm_data,
+            invalidated_rkey,
+            src_qp: core.attributes.dest_qp_num,
+            ..core.completion()
+        };
+        cx.complete(core.recv_cq, wc, packet.bth.solicited_event);
+    }
+
+    /// Tells the other side why the queue pair ends, and ends the receive that was begun.
+    fn refuse(&mut self, core: &Core, cx: &mut Cx<'_>, refused: &Refused) {
+        if let Some(code) = refused.code {
+            self.nak(code);
+            cx.counters.naks_sent += 1;
+        }
+        if let Current::Send { wr, .. } = std::mem::take(&mut self.current) {
+            let (wr_id, status) = (wr.wr_id, refused.status);
+            let wc =
+                crate::objects::Wc { wr_id, status, opcode: WcOpcode::Recv, ..core.completion() };
+            cx.complete(core.recv_cq, wc, true);
+        }
+    }
+
+    /// Ends all receives of a queue pair that has failed.
+    pub(super) fn flush(&mut self, core: &Core, cx: &mut Cx<'_>) {
+        let current = std::mem::take(&mut self.current);
+        let begun = if let Current::Send { wr, .. } = current { Some(wr) } else { None };
+        for wr in begun.into_iter().chain(std::mem::take(&mut self.queue)) {
+            let (wr_id, status) = (wr.wr_id, WcStatus::WrFlushErr);
+            let opcode = WcOpcode::Recv;
+            let wc = crate::objects::Wc { wr_id, status, opcode, ..core.completion() };
+            cx.complete(core.recv_cq, wc, true);
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! The send queue: what is sent next, and from where on when something was lost.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ib_types::{Instant, Psn};
+use ib_wire::packet::{AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Operation, Reth, Transport};
+
+use super::attr::{QpState, QpType};
+use super::core::{Core, Cx};
+use crate::objects::{Data, SendOp, SendWr, Wc, WcOpcode, WcStatus};
+use crate::packet::Writer;
+use crate::region::AccessFlags;
+
+/// After how many packets of a long message an acknowledgement is asked for, at most; four times in a window.
+const ACK_EVERY: u32 = 16;
+
+/// How long nothing has to come in until the last packet is sent once more: so many times as long as an
+/// acknowledgement takes at least, and no less than this.
+const PROBE_AFTER: u32 = 4;
+const LEAST_PROBE: Duration = Duration::from_micros(10);
+
+/// The fewest packets that may be under way.
+const LEAST_WINDOW: u32 = 16;
+
+/// A work request in the queue.
+#[derive(Debug)]
+pub(super) struct Wqe {
+    pub(super) wr: SendWr,
+    /// The length of its message in bytes.
+    pub(super) length: u32,
+    /// Its first sequence number, and how many it has; of no meaning before it is begun.
+    pub(super) first: Psn,
+    pub(super) count: u32,
+    pub(super) begun: bool,
+    /// How many packets of a READ have come in.
+    pub(super) received: u32,
+    /// Whether it is among the READs under way.
+    pub(super) counted: bool,
+    /// Whether everything has come back, or has been done where nothing does.
+    pub(super) done: bool,
+}
+
+impl Wqe {
+    pub(super) const fn last(&self) -> Psn {
+        self.first.wrapping_add(self.count.wrapping_sub(1))
+    }
+
+    /// Returns true for what waits for data of the other side.
+    pub(super) const fn is_read(&self) -> bool {
+        matches!(
+            self.wr.op,
+            SendOp::Read { .. } | SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. }
+        )
+    }
+
+    const fn is_local(&self) -> bool {
+        matches!(self.wr.op, SendOp::LocalInvalidate { .. } | SendOp::Register(_))
+    }
+}
+
+/// A send queue.
+#[derive(Debug, Default)]
+pub(super) struct SendQueue {
+    pub(super) wqes: VecDeque<Wqe>,
+    /// The request of which a packet is sent next, and how many of it were.
+    cursor: usize,
+    sent: u32,
+    /// The number of the next packet, of the oldest that is not acknowledged, and of the first that was
+    /// never sent.
+    pub(super) next: Psn,
+    pub(super) unacked: Psn,
+    pub(super) end: Psn,
+    /// READs and atomics under way.
+    pub(super) reads: u32,
+    /// How many packets may be under way, and up to where that grows fast.
+    window: u32,
+    threshold: u32,
+    grown: u32,
+    since_request: u32,
+    pub(super) retries_left: u8,
+    pub(super) rnr_left: u8,
+    /// Until when nothing is sent, since the other side was not ready.
+    pub(super) pause: Option<Instant>,
+    /// When what is not acknowledged is sent again.
+    pub(super) deadline: Option<Instant>,
+    pub(super) resent: u64,
+    /// What was found missing last, and until when it is no news: answers to what was sent before are still
+    /// on their way.
+    missed: Option<(Psn, Instant)>,
+    /// The packet whose acknowledgement is timed, since when, and the shortest such time.
+    timed: Option<(Psn, Instant)>,
+    round_trip: Option<Duration>,
+    /// When the last packet was sent, and when it is sent once more to hear whether anything has arrived;
+    /// whether that is due, and whether it was done since something has come in.
+    last_sent: Instant,
+    pub(super) probe: Option<Instant>,
+    probes: bool,
+    probed: bool,
+}
+
+/// Why nothing is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// There is nothing, or it has to wait for something that comes in.
+    Waits,
+    /// The first request has failed.
+    Failed(WcStatus),
+}
+
+impl SendQueue {
+    /// Starts with a sequence number.
+    pub(super) fn start(&mut self, core: &Core) {
+        let psn = core.attributes.sq_psn;
+        (self.next, self.unacked, self.end) = (psn, psn, psn);
+        (self.window, self.threshold) = (core.window, core.window);
+        self.reset_retries(core);
+    }
+
+    /// Returns whether it is news that something is missing: whoever says so says it with every packet that
+    /// comes after it.
+    pub(super) fn misses(&mut self, core: &Core, now: Instant) -> bool {
+        if self.missed.is_some_and(|(psn, until)| psn == self.unacked && now < until) {
+            return false;
+        }
+        let usual = self.round_trip.or_else(|| Some(self.timeout(core)? / 4));
+        self.missed = Some((self.unacked, now + usual.unwrap_or_default()));
+        true
+    }
+
+    /// Takes the time that an acknowledgement has needed.
+    pub(super) fn time(&mut self, psn: Psn, now: Instant) {
+        if let Some((timed, since)) = self.timed
+            && !psn.is_before(timed)
+        {
+            let took = now.since(since);
+            self.round_trip = Some(self.round_trip.map_or(took, |shortest| shortest.min(took)));
+            self.timed = None;
+        }
+    }
+
+    pub(super) const fn reset_retries(&mut self, core: &Core) {
+        self.retries_left = core.attributes.retry_cnt;
+        self.rnr_left = core.attributes.rnr_retry;
+    }
+
+    /// Returns true when everything that was begun has been acknowledged.
+    pub(super) fn is_drained(&self) -> bool {
+        self.wqes.front().is_none_or(|wqe| !wqe.begun)
+    }
+
+    /// Returns how long nothing has to come in until a probe.
+    fn probe_after(&self) -> Option<Duration> {
+        self.round_trip.map(|time| (time * PROBE_AFTER).max(LEAST_PROBE))
+    }
+
+    /// Has the last packet sent once more, when nothing has come in for long.
+    pub(super) fn handle_probe(&mut self, now: Instant) {
+        self.probe = None;
+        let Some(after) = self.probe_after().filter(|_| self.next != self.unacked) else { return };
+        if self.last_sent + after > now {
+            self.probe = Some(self.last_sent + after);
+        } else if !self.probed {
+            (self.probes, self.probed) = (true, true);
+        }
+    }
+
+    /// Writes the last packet once more; false when it has no place any more.
+    fn write_probe(&self, core: &Core, cx: &mut Cx<'_>, writer: &mut Writer<'_>) -> bool {
+        let psn = self.next.wrapping_sub(1);
+        let holds = |wqe: &&Wqe| {
+            let is_sent = wqe.begun && wqe.count > 0 && !wqe.is_read();
+            is_sent && !psn.is_before(wqe.first) && !wqe.last().is_before(psn)
+        };
+        let Some(wqe) = self.wqes.iter().find(holds) else { return false };
+        let sent = psn.distance_from(wqe.first).unsigned_abs();
+        cx.counters.retransmitted += 1;
+        write(core, cx, (wqe, sent, psn), true, writer).is_ok()
+    }
+
+    /// Returns true when there may be something to send.
+    pub(super) fn is_ready(&self, core: &Core, now: Instant) -> bool {
+        if self.probes && core.sends() {
+            return true;
+        }
+        let Some(wqe) = self.wqes.get(self.cursor) else { return false };
+        core.sends()
+            && self.pause.is_none_or(|until| until <= now)
+            && (wqe.begun || core.state == QpState::Rts)
+            && self.has_room(core, wqe)
+    }
+
+    fn has_room(&self, core: &Core, wqe: &Wqe) -> bool {
+        if core.qp_type != QpType::Rc || wqe.is_local() {
+            return true;
+        }
+        let most = u32::from(core.attributes.max_rd_atomic);
+        let waits = !wqe.begun && wqe.wr.flags.fence && self.reads > 0;
+        !waits && (!wqe.is_read() || self.reads < most) && self.under_way() < self.window
+    }
+
+    const fn under_way(&self) -> u32 {
+        self.next.distance_from(self.unacked).unsigned_abs()
+    }
+
+    /// Writes the next packet.
+    pub(super) fn transmit(
+        &mut self,
+        core: &Core,
+        cx: &mut Cx<'_>,
+        writer: &mut Writer<'_>,
+    ) -> Result<(), Idle> {
+        if std::mem::take(&mut self.probes) && self.write_probe(core, cx, writer) {
+            return Ok(());
+        }
+        writer.restart();
+        loop {
+            if !self.is_ready(core, cx.now) {
+                return Err(Idle::Waits);
+            }
+            let wqe = &mut self.wqes[self.cursor];
+            if wqe.is_local() {
+                // It is done once, however often what was sent before it has to be sent again.
+                if !wqe.done {
+                    (wqe.begun, wqe.done) = (true, true);
+                    (wqe.first, wqe.count) = (self.next, 0);
+                    if do_local(core, cx, &wqe.wr.op).is_err() {
+                        self.fail_here(core, cx);
+                        return Err(Idle::Failed(WcStatus::MwBindErr));
+                    }
+                }
+                self.cursor += 1;
+                self.complete_local(core, cx);
+                continue;
+            }
+            if !wqe.begun {
+                let packets = wqe.length.div_ceil(core.mtu() as u32).max(1);
+                (wqe.begun, wqe.first, wqe.count) = (true, self.next, packets);
+                if matches!(wqe.wr.op, SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. }) {
+                    wqe.count = 1;
+                }
+            }
+            let wants_ack = self.since_request + 1 >= ACK_EVERY.min(self.window / 4);
+            if write(core, cx, (wqe, self.sent, self.next), wants_ack, writer).is_err() {
+                self.fail_here(core, cx);
+                return Err(Idle::Failed(WcStatus::LocProtErr));
+            }
+            self.advance(core, cx);
+            return Ok(());
+        }
+    }
+
+    /// Moves on behind a packet that was written.
+    fn advance(&mut self, core: &Core, cx: &mut Cx<'_>) {
+        let wqe = &mut self.wqes[self.cursor];
+        if self.next.is_before(self.end) {
+            self.resent += 1;
+            cx.counters.retransmitted += 1;
+        }
+        if self.timed.is_none() && self.next == self.end {
+            self.timed = Some((self.next, cx.now));
+        }
+        let is_last = if wqe.is_read() {
+            self.reads += u32::from(!wqe.counted);
+            wqe.counted = true;
+            self.next = wqe.first.wrapping_add(wqe.count);
+            true
+        } else {
+            self.next = self.next.wrapping_add(1);
+            self.sent += 1;
+            self.sent == wqe.count
+        };
+        let every = ACK_EVERY.min(self.window / 4);
+        self.since_request =
+            if is_last || self.since_request + 1 >= every { 0 } else { self.since_request + 1 };
+        self.last_sent = cx.now;
+        if self.end.is_before(self.next) {
+            self.end = self.next;
+        }
+        if is_last {
+            (self.cursor, self.sent) = (self.cursor + 1, 0);
+        }
+        if core.qp_type == QpType::Rc {
+            if self.probe.is_none() && !self.probed {
+                self.probe = self.probe_after().map(|after| cx.now + after);
+            }
+            if self.deadline.is_none() {
+                self.deadline = self.timeout(core).map(|after| cx.now + after);
+            }
+        } else if is_last {
+            self.unacked = self.next;
+            self.pop(core, cx, WcStatus::Success);
+            self.complete_local(core, cx);
+        }
+    }
+
+    /// Returns the time until packets are sent again.
+    fn timeout(&self, core: &Core) -> Option<Duration> {
+        let exponent = core.attributes.timeout;
+        (exponent != 0).then(|| Duration::from_nanos(4096 << exponent))
+    }
+
+    /// Sets the time by when something has to come in.
+    pub(super) fn rearm(&mut self, core: &Core, now: Instant) {
+        let waits = self.next != self.unacked;
+        self.probed = false;
+        if !waits {
+            self.probe = None;
+        } else if self.probe.is_none() {
+            self.probe = self.probe_after().map(|after| now + after);
+        }
+        self.deadline = self.timeout(core).filter(|_| waits).map(|after| now + after);
+    }
+
+    /// Ends the request at the cursor, and with it the queue; those before it, whose fate is open, are
+    /// flushed.
+    fn fail_here(&mut self, core: &Core, cx: &mut Cx<'_>) {
+        let status = WcStatus::LocProtErr;
+        while self.cursor > 0 {
+            self.pop(core, cx, WcStatus::WrFlushErr);
+        }
+        let status =
+            if self.wqes.front().is_some_and(Wqe::is_local) { WcStatus::MwBindErr } else { status };
+        self.pop(core, cx, status);
+    }
+
+    /// Ends what is done at the head of the queue without the other side.
+    pub(super) fn complete_local(&mut self, core: &Core, cx: &mut Cx<'_>) {
+        while self.cursor > 0 && self.wqes.front().is_some_and(|wqe| wqe.is_local() && wqe.done) {
+            self.pop(core, cx, WcStatus::Success);
+        }
+    }
+
+    /// Ends the first request.
+    pub(super) fn pop(&mut self, core: &Core, cx: &mut Cx<'_>, status: WcStatus) {
+        let Some(wqe) = self.wqes.pop_front() else { return };
+        self.reads -= u32::from(wqe.counted);
+        if self.cursor > 0 {
+            self.cursor -= 1;
+        } else {
+            self.sent = 0;
+        }
+        if status == WcStatus::Success && !wqe.wr.flags.signaled {
+            return;
+        }
+        let wc = Wc {
+            wr_id: wqe.wr.wr_id,
+            status,
+            opcode: opcode(&wqe.wr.op),
+            byte_len: wqe.length,
+            ..core.completion()
+        };
+        cx.complete(core.send_cq, wc, status != WcStatus::Success);
+    }
+
+    /// Returns to a sequence number, from which on everything is sent again.
+    pub(super) fn go_back(&mut self, psn: Psn) {
+        self.next = psn;
+        (self.cursor, self.sent, self.reads) = (self.wqes.len(), 0, 0);
+        for (number, wqe) in self.wqes.iter_mut().enumerate() {
+            let is_behind = wqe.begun && (wqe.count == 0 || wqe.last().is_before(psn));
+            wqe.counted &= is_behind;
+            self.reads += u32::from(wqe.counted);
+            if is_behind || self.cursor < number {
+                continue;
+            }
+            self.cursor = number;
+            if wqe.begun && wqe.is_read() {
+                self.next = wqe.first.wrapping_add(wqe.received);
+            } else if wqe.begun {
+                self.sent = psn.distance_from(wqe.first).unsigned_abs();
+            }
+        }
+        self.since_request = 0;
+        self.timed = None;
+    }
+
+    /// Fewer packets are under way after a loss.
+    pub(super) fn shrink(&mut self) {
+        self.window = (self.window / 2).max(LEAST_WINDOW);
+        (self.threshold, self.grown) = (self.window, 0);
+    }
+
+    /// More packets may be under way after some were acknowledged.
+    pub(super) fn grow(&mut self, core: &Core, packets: u32) {
+        if self.window >= core.window {
+            return;
+        }
+        self.grown += packets;
+        if self.grown >= self.window {
+            self.grown = 0;
+            self.window = (self.window + 1).min(core.window);
+        }
+    }
+}
+
+/// Does what needs no packet.
+fn do_local(core: &Core, cx: &mut Cx<'_>, op: &SendOp) -> Result<(), ()> {
+    match op {
+        SendOp::LocalInvalidate { rkey } => cx.regions.invalidate(core.pd, *rkey).map_err(drop),
+        SendOp::Register(with) => cx.regions.register_fast(core.pd, with).map_err(drop),
+        _ => unreachable!("it was asked whether the request is local"),
+    }
+}
+
+/// Writes the packet with a sequence number of a request: the headers and its part of the data.
+fn write(
+    core: &Core,
+    cx: &Cx<'_>,
+    (wqe, sent, psn): (&Wqe, u32, Psn),
+    wants_ack: bool,
+    writer: &mut Writer<'_>,
+) -> Result<(), ()> {
+    let mtu = core.mtu() as u32;
+    let is_first = sent == 0;
+    let is_last = wqe.is_read() || sent + 1 == wqe.count;
+    let (operation, imm, ieth) = operation(&wqe.wr.op, is_first, is_last);
+    let (start, length) = if wqe.is_read() {
+        (0, 0)
+    } else {
+        let start = sent * mtu;
+        (start, (wqe.length - start).min(mtu))
+    };
+    let transport = match core.qp_type {
+        QpType::Rc => Transport::Rc,
+        QpType::Uc => Transport::Uc,
+        QpType::Ud => Transport::Ud,
+    };
+    let bth = Bth {
+        opcode: Opcode::new(transport, operation).expect("the request was checked"),
+        solicited_event: is_last && wqe.wr.flags.solicited,
+        pad_count: (length.wrapping_neg() & 3) as u8,
+        p_key: core.attributes.pkey,
+        destination: match &wqe.wr.op {
+            SendOp::SendDatagram { to, .. } => to.remote_qpn,
+            _ => core.attributes.dest_qp_num,
+        },
+        ack_request: core.qp_type == QpType::Rc && (is_last || wants_ack),
+        psn: if wqe.is_read() { wqe.first.wrapping_add(wqe.received) } else { psn },
+        ..Bth::default()
+    };
+    writer.put(&bth.to_bytes());
+    match &wqe.wr.op {
+        SendOp::SendDatagram { to, .. } => {
+            let controlled = to.remote_qkey.is_controlled();
+            let q_key = if controlled { core.attributes.qkey } else { to.remote_qkey };
+            writer.put(&Deth { q_key, source: core.number }.to_bytes());
+        }
+        SendOp::Write { to, .. } if is_first => {
+            let (virtual_address, r_key) = (to.addr, to.rkey);
+            writer.put(&Reth { virtual_address, r_key, dma_length: wqe.length }.to_bytes());
+        }
+        SendOp::Read { from } => {
+            let done = wqe.received * mtu;
+            let virtual_address = from.addr.wrapping_add(u64::from(done));
+            let dma_length = wqe.length - done;
+            writer.put(&Reth { virtual_address, r_key: from.rkey, dma_length }.to_bytes());
+        }
+        SendOp::CompareSwap { at, compare, swap } => {
+            writer.put(&atomic(at, *swap, *compare));
+        }
+        SendOp::FetchAdd { at, add } => writer.put(&atomic(at, *add, 0)),
+        _ => {}
+    }
+    if let Some(data) = imm {
+        writer.put(&ImmDt { data }.to_bytes());
+    }
+    if let Some(r_key) = ieth {
+        writer.put(&Ieth { r_key }.to_bytes());
+    }
+    gather(core, cx, &wqe.wr.data, (start as usize, length as usize), writer)?;
+    writer.pad();
+    Ok(())
+}
+
+fn atomic(at: &crate::objects::RemoteAddress, swap_or_add: u64, compare: u64) -> [u8; 28] {
+    let (virtual_address, r_key) = (at.addr, at.rkey);
+    AtomicEth { virtual_address, r_key, swap_or_add, compare }.to_bytes()
+}
+
+/// Returns the operation of a packet, its immediate data and the key that it invalidates.
+fn operation(op: &SendOp, first: bool, last: bool) -> (Operation, Option<u32>, Option<u32>) {
+    use Operation as O;
+    let imm = match op {
+        SendOp::Send { imm } | SendOp::SendDatagram { imm, .. } | SendOp::Write { imm, .. } => {
+            imm.filter(|_| last)
+        }
+        _ => None,
+    };
+    let ieth = match op {
+        SendOp::SendInvalidate { rkey } if last => Some(*rkey),
+        _ => None,
+    };
+    let operation = match op {
+        SendOp::Send { .. } | SendOp::SendDatagram { .. } | SendOp::SendInvalidate { .. } => {
+            match (first, last, imm.is_some(), ieth.is_some()) {
+                (true, false, ..) => O::SendFirst,
+                (false, false, ..) => O::SendMiddle,
+                (false, true, false, false) => O::SendLast,
+                (false, true, true, _) => O::SendLastImmediate,
+                (false, true, _, true) => O::SendLastInvalidate,
+                (true, true, false, false) => O::SendOnly,
+                (true, true, true, _) => O::SendOnlyImmediate,
+                (true, true, _, true) => O::SendOnlyInvalidate,
+            }
+        }
+        SendOp::Write { .. } => match (first, last, imm.is_some()) {
+            (true, false, _) => O::WriteFirst,
+            (false, false, _) => O::WriteMiddle,
+            (false, true, false) => O::WriteLast,
+            (false, true, true) => O::WriteLastImmediate,
+            (true, true, false) => O::WriteOnly,
+            (true, true, true) => O::WriteOnlyImmediate,
+        },
+        SendOp::Read { .. } => O::ReadRequest,
+        SendOp::CompareSwap { .. } => O::CompareSwap,
+        SendOp::FetchAdd { .. } => O::FetchAdd,
+        SendOp::LocalInvalidate { .. } | SendOp::Register(_) => {
+            unreachable!("local requests have no packets")
+        }
+    };
+    (operation, imm, ieth)
+}
+
+/// Copies a part of a request's data into a packet.
+fn gather(
+    core: &Core,
+    cx: &Cx<'_>,
+    data: &Data,
+    (start, length): (usize, usize),
+    writer: &mut Writer<'_>,
+) -> Result<(), ()> {
+    if let Data::Inline(bytes) = data {
+        writer.put(&bytes[start..start + length]);
+        return Ok(());
+    }
+    let (mut skip, mut left) = (start, length);
+    for sge in data.sges() {
+        let size = sge.length as usize;
+        if skip >= size {
+            skip -= size;
+            continue;
+        }
+        let part = (size - skip).min(left);
+        if part == 0 {
+            break;
+        }
+        let range = (sge.lkey, sge.addr.wrapping_add(skip as u64), part);
+        let (memory, offset) =
+            cx.regions.open(core.pd, range, AccessFlags::default()).map_err(drop)?;
+        memory.read(offset, writer.take(part)).map_err(drop)?;
+        (skip, left) = (0, left - part);
+    }
+    Ok(())
+}
+
+/// Returns what a completion calls an operation.
+pub(super) const fn opcode(op: &SendOp) -> WcOpcode {
+    match op {
+        SendOp::Send { .. } | SendOp::SendInvalidate { .. } | SendOp::SendDatagram { .. } => {
+            WcOpcode::Send
+        }
+        SendOp::Write { .. } => WcOpcode::RdmaWrite,
+        SendOp::Read { .. } => WcOpcode::RdmaRead,
+        SendOp::CompareSwap { .. } => WcOpcode::CompSwap,
+        SendOp::FetchAdd { .. } => WcOpcode::FetchAdd,
+        SendOp::LocalInvalidate { .. } => WcOpcode::LocalInv,
+        SendOp::Register(_) => WcOpcode::RegMr,
+    }
+}

@@ -1,0 +1,337 @@
+//! Two adapters and a wire between them that may lose, reorder, double and damage packets, in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_hca::{
+    AccessFlags, CqId, Data, Hca, HcaConfig, HcaEvent, MAX_PACKET, Memory, PdId, QpAttr, QpCap,
+    QpId, QpInitAttr, QpState, QpType, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge, Wc,
+};
+use ib_link::Route;
+use ib_types::{Gid, Guid, Instant, Mtu, PKey, Psn, QKey, Qpn};
+
+/// Numbers that follow from a seed.
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    pub(crate) fn chance(&mut self, of: f64) -> bool {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64 <= of
+    }
+}
+
+/// What the wire does to packets: probabilities.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    pub(crate) loss: f64,
+    pub(crate) double: f64,
+    pub(crate) late: f64,
+}
+
+/// One of the two sides.
+pub(crate) struct Side {
+    pub(crate) hca: Hca,
+    pub(crate) pd: PdId,
+    pub(crate) cq: CqId,
+    pub(crate) gid: Gid,
+    pub(crate) completions: Vec<Wc>,
+    pub(crate) events: Vec<HcaEvent>,
+}
+
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) sides: [Side; 2],
+    pub(crate) faults: Faults,
+    pub(crate) rng: Rng,
+    /// The time that a packet of 4096 bytes takes, and the delay of the wire.
+    pub(crate) nanos_per_4k: u64,
+    pub(crate) delay: Duration,
+    wire: BTreeMap<(Instant, u64), (usize, Vec<u8>, Route)>,
+    free: [Instant; 2],
+    number: u64,
+    /// Is shown every packet with its sender, and may change it; false has it lost.
+    pub(crate) tap: Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>,
+    pub(crate) packets: u64,
+}
+
+/// Memory that is registered.
+pub(crate) struct Region {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) addr: u64,
+    pub(crate) key: u32,
+    pub(crate) mr: ib_hca::MrId,
+}
+
+impl Region {
+    pub(crate) fn sge(&self, offset: usize, length: usize) -> Sge {
+        Sge { addr: self.addr + offset as u64, length: length as u32, lkey: self.key }
+    }
+
+    pub(crate) fn data(&self, offset: usize, length: usize) -> Data {
+        Data::One(self.sge(offset, length))
+    }
+
+    pub(crate) fn remote(&self, offset: usize) -> RemoteAddress {
+        RemoteAddress { addr: self.addr + offset as u64, rkey: self.key }
+    }
+
+    pub(crate) fn bytes(&self, offset: usize, length: usize) -> Vec<u8> {
+        self.memory.to_vec(offset, length).expect("it lies within")
+    }
+}
+
+/// How queue pairs are connected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wiring {
+    pub(crate) qp_type: QpType,
+    pub(crate) mtu: Mtu,
+    pub(crate) cap: QpCap,
+    pub(crate) reads: u8,
+    pub(crate) timeout: u8,
+    pub(crate) retry_cnt: u8,
+    pub(crate) rnr_retry: u8,
+    pub(crate) min_rnr_timer: u8,
+    pub(crate) access: AccessFlags,
+}
+
+impl Default for Wiring {
+    fn default() -> Self {
+        Self {
+            qp_type: QpType::Rc,
+            mtu: Mtu::B1024,
+            cap: QpCap { max_send_wr: 128, max_recv_wr: 128, ..QpCap::default() },
+            reads: 4,
+            timeout: 8,
+            retry_cnt: 7,
+            rnr_retry: 7,
+            min_rnr_timer: 1,
+            access: AccessFlags::ALL,
+        }
+    }
+}
+
+impl Pair {
+    pub(crate) fn new(seed: u64) -> Self {
+        let side = |number: u64| {
+            let gid = Gid(0xffff_0a00_0001 + u128::from(number));
+            let mut bytes = [number as u8; 32];
+            bytes[..8].copy_from_slice(&seed.to_le_bytes());
+            let mut hca = Hca::new(HcaConfig::new(Guid(number + 1), vec![gid]), bytes);
+            let pd = hca.alloc_pd().expect("there is room");
+            let cq = hca.create_cq(4096).expect("there is room");
+            Side { hca, pd, cq, gid, completions: Vec::new(), events: Vec::new() }
+        };
+        Self {
+            now: Instant::from_nanos(1000),
+            sides: [side(0), side(1)],
+            faults: Faults::default(),
+            rng: Rng::new(seed),
+            nanos_per_4k: 330,
+            delay: Duration::from_micros(2),
+            wire: BTreeMap::new(),
+            free: [Instant::ZERO; 2],
+            number: 0,
+            tap: Box::new(|_, _| true),
+            packets: 0,
+        }
+    }
+
+    pub(crate) fn region(&mut self, side: usize, length: usize, access: AccessFlags) -> Region {
+        let side = &mut self.sides[side];
+        let memory = Memory::zeroed(length).expect("memory");
+        let addr = 0x1000_0000;
+        let mr = side.hca.reg_mr(side.pd, (&memory, 0, length), addr, access).expect("a region");
+        let key = side.hca.key(mr).expect("it is there");
+        Region { memory, addr, key, mr }
+    }
+
+    pub(crate) fn route(&self, from: usize) -> Route {
+        Route {
+            source: self.sides[from].gid,
+            destination: self.sides[1 - from].gid,
+            is_global: true,
+            ..Route::default()
+        }
+    }
+
+    pub(crate) fn create(&mut self, side: usize, wiring: &Wiring) -> QpId {
+        let Side { hca, pd, cq, .. } = &mut self.sides[side];
+        let init = QpInitAttr {
+            qp_type: wiring.qp_type,
+            send_cq: *cq,
+            recv_cq: *cq,
+            srq: None,
+            cap: wiring.cap,
+        };
+        hca.create_qp(*pd, &init).expect("a queue pair")
+    }
+
+    pub(crate) fn number_of(&self, side: usize, qp: QpId) -> Qpn {
+        self.sides[side].hca.query_qp(qp).expect("it is there").0
+    }
+
+    pub(crate) fn state_of(&self, side: usize, qp: QpId) -> QpState {
+        self.sides[side].hca.query_qp(qp).expect("it is there").1
+    }
+
+    pub(crate) fn modify(&mut self, side: usize, qp: QpId, attr: &QpAttr) {
+        let now = self.now;
+        self.sides[side].hca.modify_qp(now, qp, attr).expect("it can be changed");
+    }
+
+    /// Makes a queue pair on each side and connects them.
+    pub(crate) fn connect(&mut self, wiring: &Wiring) -> [QpId; 2] {
+        let qps = [self.create(0, wiring), self.create(1, wiring)];
+        self.connect_with(wiring, qps);
+        qps
+    }
+
+    pub(crate) fn connect_with(&mut self, wiring: &Wiring, qps: [QpId; 2]) {
+        // Numbers that soon start again from zero.
+        let psns = [Psn::truncated(0xff_fff0), Psn::truncated(0x7f_fffb)];
+        for side in [0, 1] {
+            let peer = self.number_of(1 - side, qps[1 - side]);
+            let route = self.route(side);
+            let is_datagram = wiring.qp_type == QpType::Ud;
+            let is_reliable = wiring.qp_type == QpType::Rc;
+            let init = QpAttr {
+                qp_state: Some(QpState::Init),
+                pkey: Some(PKey::DEFAULT),
+                qkey: is_datagram.then_some(QKey(0x1111)),
+                qp_access_flags: (!is_datagram).then_some(wiring.access),
+                ..QpAttr::default()
+            };
+            let rtr = QpAttr {
+                qp_state: Some(QpState::Rtr),
+                route: (!is_datagram).then_some(route),
+                path_mtu: (!is_datagram).then_some(wiring.mtu),
+                dest_qp_num: (!is_datagram).then_some(peer),
+                rq_psn: (!is_datagram).then_some(psns[1 - side]),
+                max_dest_rd_atomic: is_reliable.then_some(wiring.reads),
+                min_rnr_timer: is_reliable.then_some(wiring.min_rnr_timer),
+                ..QpAttr::default()
+            };
+            let rts = QpAttr {
+                qp_state: Some(QpState::Rts),
+                sq_psn: Some(psns[side]),
+                timeout: is_reliable.then_some(wiring.timeout),
+                retry_cnt: is_reliable.then_some(wiring.retry_cnt),
+                rnr_retry: is_reliable.then_some(wiring.rnr_retry),
+                max_rd_atomic: is_reliable.then_some(wiring.reads),
+                ..QpAttr::default()
+            };
+            for attr in [init, rtr, rts] {
+                self.modify(side, qps[side], &attr);
+            }
+        }
+    }
+
+    pub(crate) fn send(&mut self, side: usize, qp: QpId, wr_id: u64, op: SendOp, data: Data) {
+        let flags = SendFlags { signaled: true, ..SendFlags::default() };
+        self.post(side, qp, SendWr { wr_id, op, data, flags });
+    }
+
+    pub(crate) fn post(&mut self, side: usize, qp: QpId, wr: SendWr) {
+        let now = self.now;
+        self.sides[side].hca.post_send(now, qp, wr).expect("it is taken");
+    }
+
+    pub(crate) fn receive(&mut self, side: usize, qp: QpId, wr_id: u64, data: Data) {
+        let now = self.now;
+        self.sides[side].hca.post_recv(now, qp, RecvWr { wr_id, data }).expect("it is taken");
+    }
+
+    /// Sends what is to be sent.
+    fn transmit(&mut self) {
+        let mut buffer = vec![0xee; MAX_PACKET];
+        for from in [0, 1] {
+            while let Some(sent) = self.sides[from].hca.poll_transmit(self.now, &mut buffer) {
+                let mut bytes = buffer[..sent.length].to_vec();
+                assert_eq!(bytes.len() % 4, 0);
+                self.packets += 1;
+                let takes = Duration::from_nanos(self.nanos_per_4k * sent.length as u64 / 4096);
+                let start = self.free[from].max(self.now);
+                self.free[from] = start + takes;
+                let lost = !(self.tap)(from, &mut bytes) || self.rng.chance(self.faults.loss);
+                if lost {
+                    continue;
+                }
+                let route = Route {
+                    source: sent.route.destination,
+                    destination: sent.route.source,
+                    ..sent.route
+                };
+                let copies = 1 + usize::from(self.rng.chance(self.faults.double));
+                for _ in 0..copies {
+                    let mut arrives = start + takes + self.delay;
+                    if self.rng.chance(self.faults.late) {
+                        arrives += Duration::from_nanos(self.rng.next() % 20_000);
+                    }
+                    self.number += 1;
+                    self.wire.insert((arrives, self.number), (1 - from, bytes.clone(), route));
+                }
+            }
+        }
+    }
+
+    fn collect(&mut self) {
+        for side in &mut self.sides {
+            while let Some(wc) = side.hca.poll_cq(side.cq) {
+                side.completions.push(wc);
+            }
+            while let Some(event) = side.hca.poll_event() {
+                side.events.push(event);
+            }
+        }
+    }
+
+    /// Goes on to the next thing that happens; false when nothing does any more.
+    pub(crate) fn step(&mut self) -> bool {
+        self.transmit();
+        self.collect();
+        let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
+        let due = self.sides.iter().filter_map(|side| side.hca.poll_timeout()).min();
+        let Some(next) = arrival.into_iter().chain(due).min() else { return false };
+        self.now = self.now.max(next);
+        for side in &mut self.sides {
+            side.hca.handle_timeout(self.now);
+        }
+        while let Some(entry) = self.wire.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let (to, bytes, route) = entry.remove();
+            self.sides[to].hca.handle(self.now, &route, &bytes);
+        }
+        self.collect();
+        true
+    }
+
+    /// Runs until nothing happens any more.
+    pub(crate) fn run(&mut self) {
+        let end = self.now + Duration::from_secs(600);
+        while self.step() {
+            assert!(self.now < end, "it does not end");
+        }
+        self.collect();
+    }
+
+    /// Takes the completions of a side.
+    pub(crate) fn done(&mut self, side: usize) -> Vec<Wc> {
+        std::mem::take(&mut self.sides[side].completions)
+    }
+}

@@ -1,0 +1,324 @@
+//! Random programs of verbs, run over a bad wire and compared with what they mean.
+//!
+//! The meaning of a program is short: requests of a queue pair take effect one after the other. A
+//! request that changes memory after a READ of it has a fence, as verbs demand.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ib_hca::{
+    AccessFlags, Data, QpCap, QpState, SendFlags, SendOp, SendWr, Wc, WcOpcode, WcStatus,
+};
+use ib_types::Mtu;
+
+use crate::pair::{Faults, Pair, Region, Rng, Wiring};
+
+/// The size of the memory that one side offers the other, and of what it keeps for itself.
+const OFFERED: usize = 40_000;
+const OWN: usize = 60_000;
+/// The room of a receive.
+const ROOM: usize = 6000;
+
+/// What a program of one side is to come to.
+struct Model {
+    /// What the other side's offered memory holds, and the own one.
+    offered: Vec<u8>,
+    own: Vec<u8>,
+    /// Completions of requests, and of the other side's receives.
+    sent: Vec<(u64, WcStatus, Option<WcOpcode>)>,
+    received: Vec<(u64, WcOpcode, u32, Option<u32>)>,
+    /// What the other side's receives hold.
+    rooms: Vec<u8>,
+}
+
+/// A program of one side.
+struct Program {
+    requests: VecDeque<SendWr>,
+    receives: usize,
+    model: Model,
+    /// Whether it ends with a request that fails, which is posted when all others are done: who has failed
+    /// answers nothing any more, not even what it has got before.
+    fails: bool,
+    /// The last request before that.
+    last: u64,
+}
+
+/// The memory of both sides that one direction works on.
+struct Ground {
+    own: Region,
+    offered: Region,
+    rooms: Region,
+}
+
+fn at(rng: &mut Rng, size: usize, length: usize) -> usize {
+    rng.below(size - length + 1)
+}
+
+fn length(rng: &mut Rng, most: usize) -> usize {
+    match rng.below(6) {
+        0 => 0,
+        1 => 1 + rng.below(16),
+        2 => rng.below(300),
+        3 => 256 << rng.below(5),
+        _ => rng.below(most),
+    }
+    .min(most)
+}
+
+/// Returns 8 bytes as the number that this machine takes them for.
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_ne_bytes(bytes.try_into().expect("8 bytes"))
+}
+
+fn program(rng: &mut Rng, ground: &Ground) -> Program {
+    let mut model = Model {
+        offered: ground.offered.bytes(0, OFFERED),
+        own: ground.own.bytes(0, OWN),
+        sent: Vec::new(),
+        received: Vec::new(),
+        rooms: Vec::new(),
+    };
+    let (mut requests, mut receives) = (VecDeque::new(), 0);
+    let mut has_read = false;
+    let count = 1 + rng.below(25);
+    let fails = rng.chance(0.1);
+    for wr_id in 0..count as u64 {
+        let imm = rng.chance(0.3).then(|| rng.next() as u32);
+        let flags = SendFlags {
+            signaled: rng.chance(0.5) || fails && wr_id + 1 == count as u64,
+            solicited: rng.chance(0.1),
+            fence: has_read || rng.chance(0.1),
+        };
+        let kind = rng.below(10);
+        let (op, data, opcode) = match kind {
+            0..=3 => {
+                let length = length(rng, ROOM);
+                let from = at(rng, OWN / 2, length);
+                let bytes = model.own[from..from + length].to_vec();
+                let id = receives as u64;
+                model.received.push((id, WcOpcode::Recv, length as u32, imm));
+                model.rooms.resize(receives * ROOM, 0);
+                model.rooms.extend(&bytes);
+                receives += 1;
+                let pieces = pieces(rng, ground, from, length, &bytes);
+                (SendOp::Send { imm }, pieces, WcOpcode::Send)
+            }
+            4 | 5 => {
+                let length = length(rng, 20_000);
+                let (from, to) = (at(rng, OWN / 2, length), at(rng, OFFERED, length));
+                let bytes = model.own[from..from + length].to_vec();
+                model.offered[to..to + length].copy_from_slice(&bytes);
+                if imm.is_some() {
+                    let id = receives as u64;
+                    model.received.push((id, WcOpcode::RecvRdmaWithImm, length as u32, imm));
+                    model.rooms.resize(receives * ROOM, 0);
+                    receives += 1;
+                }
+                let to = ground.offered.remote(to);
+                let pieces = pieces(rng, ground, from, length, &bytes);
+                (SendOp::Write { to, imm }, pieces, WcOpcode::RdmaWrite)
+            }
+            6 | 7 => {
+                let length = length(rng, 20_000);
+                let (from, to) = (at(rng, OFFERED, length), OWN / 2 + at(rng, OWN / 2, length));
+                let bytes = model.offered[from..from + length].to_vec();
+                model.own[to..to + length].copy_from_slice(&bytes);
+                has_read = true;
+                let from = ground.offered.remote(from);
+                (SendOp::Read { from }, ground.own.data(to, length), WcOpcode::RdmaRead)
+            }
+            _ => {
+                let place = 8 * rng.below(OFFERED / 8);
+                let to = OWN / 2 + at(rng, OWN / 2, 8);
+                let before = number(&model.offered[place..place + 8]);
+                model.own[to..to + 8].copy_from_slice(&before.to_ne_bytes());
+                has_read = true;
+                let remote = ground.offered.remote(place);
+                let (after, op, opcode) = if kind == 8 {
+                    let add = rng.next();
+                    let op = SendOp::FetchAdd { at: remote, add };
+                    (before.wrapping_add(add), op, WcOpcode::FetchAdd)
+                } else {
+                    let compare = if rng.chance(0.5) { before } else { rng.next() };
+                    let swap = rng.next();
+                    let after = if compare == before { swap } else { before };
+                    let op = SendOp::CompareSwap { at: remote, compare, swap };
+                    (after, op, WcOpcode::CompSwap)
+                };
+                model.offered[place..place + 8].copy_from_slice(&after.to_ne_bytes());
+                (op, ground.own.data(to, 8), opcode)
+            }
+        };
+        if flags.signaled {
+            model.sent.push((wr_id, WcStatus::Success, Some(opcode)));
+        }
+        requests.push_back(SendWr { wr_id, op, data, flags });
+    }
+    if fails {
+        // A key that opens nothing, and one more request that is flushed.
+        let mut to = ground.offered.remote(0);
+        to.rkey ^= 0x100;
+        for wr_id in [1000, 1001] {
+            let op = SendOp::Write { to, imm: None };
+            let (data, flags) = (ground.own.data(0, 10), SendFlags::default());
+            requests.push_back(SendWr { wr_id, op, data, flags });
+        }
+        model.sent.push((1000, WcStatus::RemAccessErr, None));
+        model.sent.push((1001, WcStatus::WrFlushErr, None));
+    }
+    Program { requests, receives, model, fails, last: count as u64 - 1 }
+}
+
+/// Returns data in one piece, in several, or inline.
+fn pieces(rng: &mut Rng, ground: &Ground, from: usize, length: usize, bytes: &[u8]) -> Data {
+    match rng.below(3) {
+        0 if length <= 256 => Data::Inline(bytes.into()),
+        1 => {
+            let (mut start, end, mut sges) = (from, from + length, Vec::new());
+            while start < end && sges.len() < 3 {
+                let part = 1 + rng.below(end - start);
+                sges.push(ground.own.sge(start, part));
+                start += part;
+            }
+            sges.push(ground.own.sge(start, end - start));
+            Data::Many(sges.into())
+        }
+        _ => ground.own.data(from, length),
+    }
+}
+
+fn ground(pair: &mut Pair, rng: &mut Rng, side: usize) -> Ground {
+    let own = pair.region(side, OWN, AccessFlags::LOCAL_WRITE);
+    let offered = pair.region(1 - side, OFFERED, AccessFlags::ALL);
+    let rooms = pair.region(1 - side, 40 * ROOM, AccessFlags::LOCAL_WRITE);
+    for region in [&own, &offered] {
+        let bytes: Vec<u8> = (0..region.memory.len()).map(|_| rng.next() as u8).collect();
+        region.memory.write(0, &bytes).expect("it fits");
+    }
+    Ground { own, offered, rooms }
+}
+
+/// Runs the programs of a seed; returns all that could be seen, for comparison with another run.
+pub(crate) fn run(seed: u64) -> Vec<u64> {
+    let mut rng = Rng::new(seed ^ 0x70_7067);
+    let mut pair = Pair::new(seed);
+    let most = [0.0, 0.01, 0.03, 0.07][rng.below(4)];
+    pair.faults = Faults { loss: most, double: most, late: most * 2.0 };
+    let wiring = Wiring {
+        mtu: Mtu::ALL[rng.below(5)],
+        reads: 1 + rng.below(4) as u8,
+        cap: QpCap { max_send_wr: 1 + rng.below(30) as u32, max_recv_wr: 64, ..QpCap::default() },
+        // Who loses more than that runs out of retries now and then, as it should be.
+        timeout: 7,
+        min_rnr_timer: 1 + rng.below(5) as u8,
+        ..Wiring::default()
+    };
+    let qps = pair.connect(&wiring);
+    let grounds = [0, 1].map(|side| ground(&mut pair, &mut rng, side));
+    let mut programs = [0, 1].map(|side| program(&mut rng, &grounds[side]));
+    // Only one side may end in an error, which takes the receives of the other direction with it.
+    if programs[0].fails || programs[1].fails {
+        let quiet = usize::from(programs[0].fails);
+        programs[quiet] = Program {
+            requests: VecDeque::new(),
+            receives: 0,
+            model: Model {
+                offered: grounds[quiet].offered.bytes(0, OFFERED),
+                own: grounds[quiet].own.bytes(0, OWN),
+                sent: Vec::new(),
+                received: Vec::new(),
+                rooms: Vec::new(),
+            },
+            fails: false,
+            last: 0,
+        };
+    }
+    let mut posted = [0, 0];
+    loop {
+        for side in [0, 1] {
+            let program = &mut programs[side];
+            // Receives come late now and then.
+            while posted[side] < program.receives && rng.chance(0.7) {
+                let data = grounds[side].rooms.data(posted[side] * ROOM, ROOM);
+                pair.receive(1 - side, qps[1 - side], posted[side] as u64, data);
+                posted[side] += 1;
+            }
+            while let Some(wr) = program.requests.front()
+                && rng.chance(0.8)
+                && pair.state_of(side, qps[side]) == QpState::Rts
+                && (wr.wr_id != 1000 || is_done(&pair.sides[side].completions, program.last))
+            {
+                let now = pair.now;
+                if pair.sides[side].hca.post_send(now, qps[side], wr.clone()).is_err() {
+                    break;
+                }
+                program.requests.pop_front();
+            }
+        }
+        let is_posted = (0..2).all(|side| {
+            let program = &programs[side];
+            let ended = pair.state_of(side, qps[side]) != QpState::Rts;
+            (program.requests.is_empty() || ended) && posted[side] == program.receives
+        });
+        let steps = 1 + rng.below(4);
+        let goes_on = (0..steps).all(|_| pair.step());
+        if is_posted && !goes_on {
+            break;
+        }
+        if !goes_on {
+            pair.now += Duration::from_micros(1);
+        }
+    }
+    pair.run();
+    let mut seen = vec![pair.packets, pair.now.as_nanos()];
+    let done = [pair.done(0), pair.done(1)];
+    for side in [0, 1] {
+        check(seed, side, &programs[side], &grounds[side], &done);
+    }
+    for wc in done.iter().flatten() {
+        seen.extend([wc.wr_id, wc.status as u64, wc.byte_len.into()]);
+    }
+    seen
+}
+
+/// Returns true when a request has ended.
+fn is_done(completions: &[Wc], wr_id: u64) -> bool {
+    let is_receive = |wc: &Wc| matches!(wc.opcode, WcOpcode::Recv | WcOpcode::RecvRdmaWithImm);
+    completions.iter().any(|wc| wc.wr_id == wr_id && !is_receive(wc))
+}
+
+fn check(seed: u64, side: usize, program: &Program, ground: &Ground, done: &[Vec<Wc>; 2]) {
+    let is_receive = |wc: &&Wc| matches!(wc.opcode, WcOpcode::Recv | WcOpcode::RecvRdmaWithImm);
+    let model = &program.model;
+    let sent: Vec<_> = done[side]
+        .iter()
+        .filter(|wc| !is_receive(wc))
+        .map(|wc| {
+            let opcode = (wc.status == WcStatus::Success).then_some(wc.opcode);
+            // The refusal itself may get lost, and who has failed does not repeat it.
+            let is_refused = wc.wr_id == 1000 && wc.status == WcStatus::RetryExcErr;
+            let status = if is_refused { WcStatus::RemAccessErr } else { wc.status };
+            (wc.wr_id, status, opcode)
+        })
+        .collect();
+    // The last request may not have been posted when the one before had failed already.
+    let expected = match sent.len() + 1 == model.sent.len() && program.fails {
+        true => &model.sent[..sent.len()],
+        false => &model.sent[..],
+    };
+    assert_eq!(sent, expected, "seed {seed} side {side}");
+    let received: Vec<_> = done[1 - side]
+        .iter()
+        .filter(is_receive)
+        .filter(|wc| wc.status == WcStatus::Success)
+        .map(|wc| (wc.wr_id, wc.opcode, wc.byte_len, wc.imm_data))
+        .collect();
+    assert_eq!(received, model.received, "seed {seed} side {side}");
+    let same = |found: Vec<u8>, expected: &[u8], what: &str| {
+        let differs = found.iter().zip(expected).position(|(one, other)| one != other);
+        assert_eq!(differs, None, "seed {seed} side {side}: {what}");
+    };
+    same(ground.offered.bytes(0, OFFERED), &model.offered, "offered memory");
+    same(ground.own.bytes(0, OWN), &model.own, "own memory");
+    same(ground.rooms.bytes(0, model.rooms.len()), &model.rooms, "receives");
+}
