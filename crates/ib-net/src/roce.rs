@@ -78,9 +78,9 @@ pub use receive::{RocePacket, RoceReceiver};
 pub use send::{PushError, RoceSender};
 use socket::Socket;
 
-/// The length of the longest packet in bytes, from the BTH to the end of the pad: a payload of 4096
-/// and what 80 bytes of headers leave beside those of IPv4 and UDP, and the ICRC.
-pub const MAX_PACKET: usize = 4096 + HEADERS - 28 - ICRC;
+/// The length of the longest packet in bytes, from the BTH to the end of the pad: the largest payload,
+/// and more than all headers before it.
+pub const MAX_PACKET: usize = 4096 + 64;
 
 /// How many bytes of an interface's MTU are left to headers.
 const HEADERS: usize = 80;
@@ -198,6 +198,18 @@ impl RoceSocket {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), PushError> {
         self.sender.push(route, length, fill)
+    }
+
+    /// As [`RoceSender::push_next`].
+    ///
+    /// # Errors
+    /// As [`RoceSender::push_next`].
+    #[inline]
+    pub fn push_next(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> Option<(Route, usize)>,
+    ) -> Result<bool, PushError> {
+        self.sender.push_next(write)
     }
 
     /// As [`RoceSender::flush`].

@@ -126,18 +126,42 @@ impl RoceSender {
         length: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), PushError> {
+        check(length)?;
+        self.reserve(length)?;
         let (start, identification) = self.place(route, length)?;
-        let (bytes, icrc) = self.buffer[start..start + length + ICRC].split_at_mut(length);
-        fill(bytes);
-        let batch = self.batches.back().expect("a packet has its place in a batch");
-        let value = if self.socket.icrc {
-            let headers = &self.routes.prepared(batch.route).headers;
-            headers.icrc(self.tables, bytes, identification)
-        } else {
-            0
-        };
-        icrc.copy_from_slice(&value.to_le_bytes());
+        fill(&mut self.buffer[start..start + length]);
+        self.seal(start, length, identification);
         Ok(())
+    }
+
+    /// As [`RoceSender::push`], for who knows the route and the length only when the packet is written:
+    /// a function gets room for [`MAX_PACKET`] bytes and returns both, or `None` when there is no packet
+    /// to send. Returns whether there was one.
+    ///
+    /// ```no_run
+    /// # fn next(buffer: &mut [u8]) -> Option<(ib_link::Route, usize)> { None }
+    /// # fn send(sender: &mut ib_net::roce::RoceSender) -> Result<(), ib_net::roce::PushError> {
+    /// while sender.push_next(next)? {}
+    /// sender.flush();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Fails, before the function is called, when nothing can be taken now; and after it when the length
+    /// or the route cannot be: that packet is lost.
+    #[inline]
+    pub fn push_next(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> Option<(Route, usize)>,
+    ) -> Result<bool, PushError> {
+        self.reserve(MAX_PACKET)?;
+        let room = &mut self.buffer[self.used..self.used + MAX_PACKET];
+        let Some((route, length)) = write(room) else { return Ok(false) };
+        check(length)?;
+        let (start, identification) = self.place(&route, length)?;
+        self.seal(start, length, identification);
+        Ok(true)
     }
 
     /// Hands over what was pushed, and returns how many packets the system did not take since its
@@ -186,21 +210,23 @@ impl RoceSender {
         self.routes.forget();
     }
 
-    /// Finds the place of a packet: where it starts in the buffer, and the identification that it
-    /// will have.
-    fn place(&mut self, route: &Route, length: usize) -> Result<(usize, u16), PushError> {
-        if !length.is_multiple_of(4) || !(BTH..=MAX_PACKET).contains(&length) {
-            return Err(PushError::Length { length });
-        }
+    /// Finds room for a packet of so many bytes at the end of what is used.
+    fn reserve(&mut self, length: usize) -> Result<(), PushError> {
         if self.routes.is_full() && self.flush() == 0 {
             self.routes.clear();
         }
-        let number = self.routes.number(route, &self.socket, self.peer_port)?;
         let wire = length + ICRC;
         if self.used + wire > self.buffer.len() || self.batches.len() >= CALL {
             self.make_room(wire)?;
         }
-        let start = self.used;
+        Ok(())
+    }
+
+    /// Takes the packet at the end of what is used into a batch, and returns where it starts in the
+    /// buffer and the identification that it will have.
+    fn place(&mut self, route: &Route, length: usize) -> Result<(usize, u16), PushError> {
+        let number = self.routes.number(route, &self.socket, self.peer_port)?;
+        let (start, wire) = (self.used, length + ICRC);
         self.used += wire;
         if self.gso == Segmentation::On
             && let Some(last) = self.batches.back_mut()
@@ -213,6 +239,19 @@ impl RoceSender {
         let batch = Batch { route: number, start, length: wire, segment: wire, packets: 1 };
         self.batches.push_back(batch);
         Ok((start, 0))
+    }
+
+    /// Appends the ICRC to the packet that was placed last.
+    fn seal(&mut self, start: usize, length: usize, identification: u16) {
+        let (bytes, icrc) = self.buffer[start..start + length + ICRC].split_at_mut(length);
+        let batch = self.batches.back().expect("a packet has its place in a batch");
+        let value = if self.socket.icrc {
+            let headers = &self.routes.prepared(batch.route).headers;
+            headers.icrc(self.tables, bytes, identification)
+        } else {
+            0
+        };
+        icrc.copy_from_slice(&value.to_le_bytes());
     }
 
     /// Makes room for a packet.
@@ -330,4 +369,10 @@ impl Batch {
             && self.packets < OWN_IDENTIFICATIONS
             && self.length + wire <= LONGEST
     }
+}
+
+/// Returns an error when no packet has so many bytes.
+fn check(length: usize) -> Result<(), PushError> {
+    let is_legal = length.is_multiple_of(4) && (BTH..=MAX_PACKET).contains(&length);
+    if is_legal { Ok(()) } else { Err(PushError::Length { length }) }
 }
