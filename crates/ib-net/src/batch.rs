@@ -93,7 +93,7 @@ pub(crate) fn send<const SIZE: usize>(
 }
 
 /// Makes the header of a message of one piece.
-fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
+pub(crate) fn header(vector: &mut libc::iovec) -> libc::mmsghdr {
     // SAFETY: all bits zero are a valid `mmsghdr`: null pointers and zero lengths.
     let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
     header.msg_hdr.msg_iov = vector;

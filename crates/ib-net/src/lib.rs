@@ -9,6 +9,7 @@
 //! | [`alarm`] | what ends a wait early |
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
 //! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
+//! | [`roce`] | RoCEv2 packets over UDP sockets, and network interfaces as their ports |
 //! | [`clock`] | the time that links tell |
 //! | `batch` | many datagrams with one system call |
 //!
@@ -22,6 +23,7 @@ pub mod daemon;
 pub mod ibsim;
 pub mod page;
 mod poll;
+pub mod roce;
 pub mod signals;
 mod tick;
 pub mod umad;

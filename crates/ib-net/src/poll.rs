@@ -1,7 +1,8 @@
-//! Waits for files: `poll(2)`.
+//! Waits for files: `poll(2)` and `ppoll(2)`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 /// Waits until a file can be read or, when asked for, written, at most so many milliseconds. A
 /// signal ends the wait early.
@@ -14,6 +15,26 @@ pub(crate) fn wait_any(files: &mut [libc::pollfd], milliseconds: i32) -> io::Res
     let count = files.len() as libc::nfds_t;
     // SAFETY: the call reads and writes the live structures that it is told of.
     if unsafe { libc::poll(files.as_mut_ptr(), count, milliseconds) } < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Waits until one of several files is ready, with a limit that is finer than [`wait_any`]'s.
+pub(crate) fn wait_any_for(files: &mut [libc::pollfd], limit: Duration) -> io::Result<()> {
+    let limit = libc::timespec {
+        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    let count = files.len() as libc::nfds_t;
+    // SAFETY: the call reads the live limit, and reads and writes the live structures that it is
+    // told of. No mask of signals is given.
+    let result =
+        unsafe { libc::ppoll(files.as_mut_ptr(), count, &raw const limit, std::ptr::null()) };
+    if result < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);

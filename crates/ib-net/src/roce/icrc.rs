@@ -1,0 +1,274 @@
+//! The ICRC of packets on a UDP socket: what it costs to make, and how it is checked although the
+//! socket hides a part of what it covers.
+//!
+//! The ICRC covers the IP and UDP headers; IBTA volume 1, annex A17. Of these only the lengths and
+//! IPv4's identification change between the packets of one route. A CRC is linear: when bits of
+//! its input change, its value changes by the exclusive or of what each of them contributes,
+//! whatever the other bits are. So the headers are summed up once for a route, with zeros in those
+//! places, and what lengths and identifications contribute comes out of tables. A packet costs one
+//! pass over its own bytes.
+//!
+//! # IPv4 without the identification
+//!
+//! An ordinary socket does not tell the identification and the flags of an IPv4 packet. They are
+//! four bytes in a row of the header, and four bytes are what a CRC of 32 bits can be solved for:
+//! let `d` be the difference between the ICRC found and the one of the identification 0 with the
+//! flag "don't fragment". A difference `m` of the four bytes, read as a number with the least
+//! significant byte first, followed by `n` bytes leaves `d = m * x^(32 + 8n)` in the field of the
+//! polynomials modulo the CRC's. There is exactly one such `m = d * x^-(32 + 8n)` for any `d`: a
+//! multiplication by a number that depends on the length of the packet alone.
+//!
+//! A packet that arrived as it was sent gives an `m` that changes nothing but the identification
+//! and, where the sender allows fragments, the flag that forbids them. Any other `m` is the work of
+//! a corruption. One of these goes unnoticed when its `m` looks right by chance: `m` has 32 bits, of
+//! which 15 are fixed, so that happens to one of 2^15. With an identification below
+//! [`OWN_IDENTIFICATIONS`] and the flag, as this module's own senders have them, it happens to one of
+//! 2^26.
+
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use crc32fast::Hasher;
+
+use super::{ICRC, MAX_PACKET};
+
+/// How an ICRC was found to be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IcrcCheck {
+    /// All that it covers was seen, as it is with IPv6: one of 2^32 corruptions goes unnoticed.
+    Verified,
+    /// It is right for this identification of IPv4 below 64 without fragments, as
+    /// [`RoceSender`](super::RoceSender) sends: one of 2^26 corruptions goes unnoticed.
+    ConsistentWithOwnId(u16),
+    /// It is right for one identification of IPv4, and nobody knows whether the packet had it: one
+    /// of 2^15 corruptions goes unnoticed. The UDP checksum, where the sender makes one, was right,
+    /// too.
+    ConsistentWithSomeId {
+        /// The identification.
+        identification: u16,
+        /// Whether the packet must not be cut, as the specification wants it.
+        dont_fragment: bool,
+    },
+    /// Nobody looked: [`RoceOptions::icrc`](super::RoceOptions::icrc) is off.
+    Unchecked,
+}
+
+/// How many identifications, from 0 on, packets of this module's senders have: one for each segment
+/// of a datagram.
+pub(super) const OWN_IDENTIFICATIONS: usize = 64;
+
+/// What the headers of the packets between two addresses and ports contribute to their ICRCs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Headers {
+    /// The CRC-32 of all before the BTH, where lengths and identification are zero and fragments
+    /// are forbidden.
+    crc: u32,
+    is_v6: bool,
+}
+
+impl Headers {
+    /// Sums up headers.
+    ///
+    /// # Panics
+    /// Panics when one address is IPv4 and the other IPv6.
+    pub(super) fn new(
+        source: IpAddr,
+        destination: IpAddr,
+        source_port: u16,
+        destination_port: u16,
+    ) -> Self {
+        let mut hasher = Hasher::new();
+        hasher.update(&[0xff; 8]);
+        match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                hasher.update(&[0x45, 0xff, 0, 0, 0, 0, DONT_FRAGMENT, 0, 0xff, UDP, 0xff, 0xff]);
+                hasher.update(&source.octets());
+                hasher.update(&destination.octets());
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                hasher.update(&[0x6f, 0xff, 0xff, 0xff, 0, 0, UDP, 0xff]);
+                hasher.update(&source.octets());
+                hasher.update(&destination.octets());
+            }
+            _ => panic!("{source} and {destination} are of different families"),
+        }
+        hasher.update(&source_port.to_be_bytes());
+        hasher.update(&destination_port.to_be_bytes());
+        hasher.update(&[0, 0, 0xff, 0xff]);
+        Self { crc: hasher.finalize(), is_v6: source.is_ipv6() }
+    }
+
+    /// Returns the ICRC of the bytes from the BTH to the end of the pad, as a number whose least
+    /// significant byte comes first on the wire. IPv6 has no identification.
+    ///
+    /// # Panics
+    /// Panics when the length is no multiple of 4 from 12 to [`MAX_PACKET`] or the identification
+    /// is not below [`OWN_IDENTIFICATIONS`].
+    pub(super) fn icrc(&self, tables: &Tables, bytes: &[u8], identification: u16) -> u32 {
+        let words = bytes.len() / 4;
+        let before = if self.is_v6 {
+            self.crc ^ tables.lengths_v6[words]
+        } else {
+            self.crc
+                ^ tables.lengths_v4[words]
+                ^ tables.identifications[usize::from(identification)]
+        };
+        let mut hasher = Hasher::new_with_initial(before);
+        // FECN and BECN may change on the way. Sixteen bytes are what the hasher takes in one step.
+        let rest = if let Some((first, rest)) = bytes.split_first_chunk::<16>() {
+            let mut masked = *first;
+            masked[4] = 0xff;
+            hasher.update(&masked);
+            rest
+        } else {
+            hasher.update(&bytes[..4]);
+            hasher.update(&[0xff]);
+            &bytes[5..]
+        };
+        hasher.update(rest);
+        hasher.finalize()
+    }
+
+    /// Checks a packet from the BTH to the end of the ICRC, and returns `None` when it is corrupt.
+    /// The check is cheapest when the identification is the one that is guessed.
+    ///
+    /// # Panics
+    /// As [`Headers::icrc`] of the packet without its ICRC.
+    pub(super) fn check(&self, tables: &Tables, packet: &[u8], guess: u16) -> Option<IcrcCheck> {
+        let (bytes, found) = packet.split_last_chunk::<ICRC>()?;
+        let guess = if self.is_v6 { 0 } else { guess };
+        let difference = u32::from_le_bytes(*found) ^ self.icrc(tables, bytes, guess);
+        match (self.is_v6, difference) {
+            (true, 0) => return Some(IcrcCheck::Verified),
+            (true, _) => return None,
+            (false, 0) => return Some(IcrcCheck::ConsistentWithOwnId(guess)),
+            (false, _) => {}
+        }
+        let [high, low, flags, offset] =
+            times(difference, tables.rewind_v4[bytes.len() / 4]).to_le_bytes();
+        let identification = guess ^ u16::from_be_bytes([high, low]);
+        if offset != 0 || flags & !DONT_FRAGMENT != 0 {
+            return None;
+        }
+        let dont_fragment = flags == 0;
+        Some(if dont_fragment && usize::from(identification) < OWN_IDENTIFICATIONS {
+            IcrcCheck::ConsistentWithOwnId(identification)
+        } else {
+            IcrcCheck::ConsistentWithSomeId { identification, dont_fragment }
+        })
+    }
+}
+
+/// The flag in the seventh byte of an IPv4 header that forbids fragments.
+const DONT_FRAGMENT: u8 = 0x40;
+
+/// The protocol number of UDP.
+const UDP: u8 = 17;
+
+/// What lengths and identifications contribute.
+pub(super) struct Tables {
+    /// By a quarter of the length from the BTH to the end of the pad: the lengths of IPv4 and UDP at
+    /// the end of the UDP header.
+    lengths_v4: [u32; LENGTHS],
+    /// The same of IPv6.
+    lengths_v6: [u32; LENGTHS],
+    /// By identification: its contribution at the end of the UDP header.
+    identifications: [u32; OWN_IDENTIFICATIONS],
+    /// By a quarter of the length: what turns a contribution to an ICRC into the four bytes of the
+    /// IPv4 header, from the identification on, that make it.
+    rewind_v4: [u32; LENGTHS],
+}
+
+const LENGTHS: usize = MAX_PACKET / 4 + 1;
+
+impl Tables {
+    /// Returns the tables, which are filled with the first call.
+    pub(super) fn get() -> &'static Self {
+        static TABLES: LazyLock<Tables> = LazyLock::new(Tables::new);
+        &TABLES
+    }
+
+    /// Returns what turns the ICRC of a packet of so many bytes from the BTH to the end of the pad
+    /// and one identification into the ICRC of the identification 0: their exclusive or.
+    pub(super) fn without_identification(&self, length: usize, identification: u16) -> u32 {
+        let contribution = self.identifications[usize::from(identification)];
+        times(contribution, power_of_byte(length))
+    }
+
+    fn new() -> Self {
+        // How many bytes there are from the start of a group of four to the end of the UDP header.
+        const LENGTH_V4: usize = 28;
+        const IDENTIFICATION_V4: usize = 24;
+        const LENGTH_V6: usize = 44;
+        const LENGTH_UDP: usize = 4;
+        let number = |bytes: [u8; 2], at: usize| {
+            let mut group = [0; 4];
+            group[at..at + 2].copy_from_slice(&bytes);
+            u32::from_le_bytes(group)
+        };
+        let powers = [LENGTH_V4, IDENTIFICATION_V4, LENGTH_V6, LENGTH_UDP].map(power_of_byte);
+        let length = |words: usize| (8 + 4 * words + ICRC) as u16;
+        let udp = |words| times(number(length(words).to_be_bytes(), 0), powers[3]);
+        let mut rewind = (0..IDENTIFICATION_V4).fold(ONE, |power, _| divide_by_byte(power));
+        Self {
+            lengths_v4: std::array::from_fn(|words| {
+                let whole = (20 + length(words)).to_be_bytes();
+                times(number(whole, 2), powers[0]) ^ udp(words)
+            }),
+            lengths_v6: std::array::from_fn(|words| {
+                times(number(length(words).to_be_bytes(), 0), powers[2]) ^ udp(words)
+            }),
+            identifications: std::array::from_fn(|identification| {
+                times(number((identification as u16).to_be_bytes(), 0), powers[1])
+            }),
+            rewind_v4: std::array::from_fn(|_| {
+                let power = rewind;
+                rewind = (0..4).fold(rewind, |power, _| divide_by_byte(power));
+                power
+            }),
+        }
+    }
+}
+
+/// The CRC's polynomial; the most significant bit of a number is its constant term.
+const POLYNOMIAL: u32 = 0xedb8_8320;
+
+/// The polynomial 1.
+const ONE: u32 = 1 << 31;
+
+/// Multiplies modulo the polynomial.
+const fn times(mut left: u32, mut right: u32) -> u32 {
+    let mut product = 0;
+    let mut bit = 0;
+    while bit < u32::BITS {
+        product ^= right & 0u32.wrapping_sub(left >> 31);
+        left <<= 1;
+        right = right >> 1 ^ (POLYNOMIAL & 0u32.wrapping_sub(right & 1));
+        bit += 1;
+    }
+    product
+}
+
+/// Returns x^8 raised to a power.
+fn power_of_byte(mut exponent: usize) -> u32 {
+    let (mut power, mut square) = (ONE, 1 << 23);
+    while exponent != 0 {
+        if exponent & 1 == 1 {
+            power = times(power, square);
+        }
+        square = times(square, square);
+        exponent >>= 1;
+    }
+    power
+}
+
+/// Divides by x^8.
+fn divide_by_byte(number: u32) -> u32 {
+    (0..8).fold(number, |number, _| {
+        // The constant term goes when the polynomial, whose own is 1, is added.
+        if number & ONE == 0 { number << 1 } else { (number ^ POLYNOMIAL) << 1 | 1 }
+    })
+}
+
+#[cfg(test)]
+mod tests;

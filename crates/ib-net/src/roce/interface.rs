@@ -1,0 +1,200 @@
+//! The network interfaces of the machine as ports of a RoCEv2 adapter.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use ib_types::{Gid, Guid};
+
+use super::control::from_v4;
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoceInterface {
+    /// The name, such as `eth0`.
+    pub name: String,
+    /// The number that the system has given it.
+    pub index: u32,
+    /// The longest IP packet in bytes.
+    pub mtu: u32,
+    /// The MAC address; the loopback device and tunnels have none.
+    pub mac: Option<[u8; 6]>,
+    /// The addresses, in the system's order.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl RoceInterface {
+    /// Returns the interfaces of the machine, or of the network namespace, in the order of their
+    /// numbers.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn all() -> io::Result<Vec<Self>> {
+        let mut interfaces: BTreeMap<u32, Self> = BTreeMap::new();
+        let list = List::get()?;
+        let mut entry = list.0;
+        // SAFETY: an entry of the list is live for as long as the list; the last one's `ifa_next`
+        // is null.
+        while let Some(interface) = unsafe { entry.as_ref() } {
+            entry = interface.ifa_next;
+            // SAFETY: the name is a string that lives as long as the list.
+            let name = unsafe { CStr::from_ptr(interface.ifa_name) };
+            // SAFETY: the call reads that string.
+            let index = unsafe { libc::if_nametoindex(interface.ifa_name) };
+            // An interface may go while they are listed, and entries may be older names.
+            let Ok(mtu) = mtu(name) else { continue };
+            let this = interfaces.entry(index).or_insert_with(|| Self {
+                name: name.to_string_lossy().into_owned(),
+                index,
+                mtu,
+                mac: None,
+                addresses: Vec::new(),
+            });
+            // SAFETY: an entry's address is null or has as many bytes as its family says.
+            unsafe { this.add(interface.ifa_addr) };
+        }
+        Ok(interfaces.into_values().collect())
+    }
+
+    /// Returns the interface that an address belongs to; `None` when the machine has no such
+    /// address.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn holding(address: IpAddr) -> io::Result<Option<Self>> {
+        let interfaces = Self::all()?;
+        Ok(interfaces.into_iter().find(|interface| interface.addresses.contains(&address)))
+    }
+
+    /// Returns the port's GIDs, one for each address.
+    pub fn gids(&self) -> impl Iterator<Item = Gid> {
+        self.addresses.iter().map(|&address| to_gid(address))
+    }
+
+    /// Returns the active MTU of the port in bytes; see [`active_mtu`].
+    #[must_use]
+    pub const fn active_mtu(&self) -> Option<u16> {
+        active_mtu(self.mtu)
+    }
+
+    /// Returns the GUID that an adapter with this port calls itself: the MAC address as an EUI-64
+    /// with its universal/local bit inverted, as the kernel's driver `rdma_rxe` makes it; without a
+    /// MAC address the lower half of the first GID, or zero.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        match self.mac {
+            Some([a, b, c, d, e, f]) => {
+                Guid(u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f]))
+            }
+            None => self.gids().next().unwrap_or_default().guid(),
+        }
+    }
+
+    /// Takes note of an address.
+    ///
+    /// # Safety
+    /// The pointer is null or points to an address with as many bytes as its family says.
+    unsafe fn add(&mut self, address: *const libc::sockaddr) {
+        // SAFETY: the caller has said so; every address starts with the family.
+        let Some(family) = (unsafe { address.as_ref() }).map(|address| address.sa_family) else {
+            return;
+        };
+        match i32::from(family) {
+            libc::AF_INET => {
+                // SAFETY: the family says so.
+                let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+                self.addresses.push(from_v4(address.sin_addr).into());
+            }
+            libc::AF_INET6 => {
+                // SAFETY: the family says so.
+                let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+                self.addresses.push(Ipv6Addr::from(address.sin6_addr.s6_addr).into());
+            }
+            libc::AF_PACKET => {
+                // SAFETY: the family says so.
+                let address = unsafe { address.cast::<libc::sockaddr_ll>().read_unaligned() };
+                let mac = address.sll_addr.first_chunk::<6>();
+                self.mac = mac.copied().filter(|mac| address.sll_halen == 6 && mac != &[0; 6]);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the active MTU of a RoCEv2 port in bytes: the largest of 256, 512, 1024, 2048 and 4096
+/// that leaves 80 bytes of an interface's MTU to headers; `None` below 336 bytes.
+///
+/// The kernel's driver `rdma_rxe` reckons in the same way. Of 1500 bytes 1024 are left.
+#[must_use]
+pub const fn active_mtu(interface_mtu: u32) -> Option<u16> {
+    let mut mtu = 4096;
+    while mtu >= 256 {
+        if mtu as u32 + super::HEADERS as u32 <= interface_mtu {
+            return Some(mtu);
+        }
+        mtu /= 2;
+    }
+    None
+}
+
+/// Returns the GID that an address is under RoCEv2.
+pub(super) fn to_gid(address: IpAddr) -> Gid {
+    match address {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => address.into(),
+    }
+}
+
+/// Returns the address that a GID is under RoCEv2.
+pub(super) fn to_address(gid: Gid) -> IpAddr {
+    gid.to_ipv4().map_or_else(|| Ipv6Addr::from(gid).into(), IpAddr::from)
+}
+
+/// The system's list of interfaces and addresses.
+struct List(*mut libc::ifaddrs);
+
+impl List {
+    fn get() -> io::Result<Self> {
+        let mut list = std::ptr::null_mut();
+        // SAFETY: the call writes the live pointer that it is given.
+        let result = unsafe { libc::getifaddrs(&raw mut list) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(list)) }
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: `getifaddrs` made it and nothing else frees it.
+        unsafe { libc::freeifaddrs(self.0) };
+    }
+}
+
+/// Asks for the MTU of an interface in bytes.
+fn mtu(name: &CStr) -> io::Result<u32> {
+    // SAFETY: all bits zero are a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    let room = request.ifr_name.len() - 1;
+    for (to, &from) in request.ifr_name[..room].iter_mut().zip(name.to_bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the call takes no memory.
+    let file = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the file was just made and is nobody else's.
+    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    // SAFETY: the request is live and has a name; the call writes the union's number.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: this is what the call has written.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! How a [`RoceSocket`](super::RoceSocket) is opened, and why it is not.
+
+use std::io;
+use std::net::IpAddr;
+
+use ib_wire::packet::RoceNetwork;
+
+/// How a [`RoceSocket`](super::RoceSocket) is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoceOptions {
+    /// The own address. With an unspecified one, `0.0.0.0` or `::`, the routes say which of the
+    /// machine's addresses of that family packets leave from, and packets to all of them come in.
+    pub address: IpAddr,
+    /// The own port: 4791; 0 for any that is free.
+    pub port: u16,
+    /// The port that packets are sent to: 4791. Another one only makes sense between tests.
+    pub peer_port: u16,
+    /// How many bytes the system shall keep of what has arrived, its own bookkeeping included.
+    pub receive_buffer: usize,
+    /// How many bytes the system shall take before what is sent has left.
+    pub send_buffer: usize,
+    /// Whether several packets are handed to the system as one (`UDP_SEGMENT`, Linux 4.18). Where the
+    /// system refuses that it is given up.
+    pub gso: bool,
+    /// Whether several packets are taken from the system as one (`UDP_GRO`, Linux 5.0). Where the
+    /// system refuses that it is given up.
+    pub gro: bool,
+    /// Whether the ICRC is made and checked, as RoCEv2 wants it. Without, the four bytes are zero
+    /// and are ignored, which only shows what the ICRC costs.
+    pub icrc: bool,
+}
+
+impl RoceOptions {
+    /// Asks for an address, with 4 MiB of buffer in each direction and all else as RoCEv2 and speed
+    /// want it.
+    #[must_use]
+    pub const fn new(address: IpAddr) -> Self {
+        Self {
+            address,
+            port: RoceNetwork::PORT,
+            peer_port: RoceNetwork::PORT,
+            receive_buffer: 4 << 20,
+            send_buffer: 4 << 20,
+            gso: true,
+            gro: true,
+            icrc: true,
+        }
+    }
+}
+
+/// Why there is no socket for RoCEv2.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RoceError {
+    /// The address and port cannot be had. Port 4791 is taken where the kernel's driver `rdma_rxe`
+    /// is loaded.
+    #[error("binding UDP port {port} of {address}: {source}")]
+    Bind {
+        /// The address.
+        address: IpAddr,
+        /// The port.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refuses an option that is necessary.
+    #[error("setting {option} of the UDP socket for {address}: {source}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// The address.
+        address: IpAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system does not tell its interfaces.
+    #[error("listing the network interfaces: {0}")]
+    Interfaces(#[source] io::Error),
+}
