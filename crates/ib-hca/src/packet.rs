@@ -3,7 +3,7 @@
 use ib_wire::packet::{Bth, Header, HeaderSet};
 
 /// The longest packet: the largest payload, and the most headers before it.
-pub const MAX_PACKET: usize = 4096 + 64;
+pub const MAX_PACKET: usize = 4096 + 48;
 
 /// A buffer that a packet is written into.
 #[derive(Debug)]

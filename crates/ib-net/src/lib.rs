@@ -10,6 +10,7 @@
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
 //! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
 //! | [`roce`] | RoCEv2 packets over UDP sockets, and network interfaces as their ports |
+//! | [`device`] | an adapter on RoCEv2: engine, connection manager and socket |
 //! | [`clock`] | the time that links tell |
 //! | `batch` | many datagrams with one system call |
 //!
@@ -20,6 +21,7 @@ mod batch;
 pub mod clock;
 pub mod console;
 pub mod daemon;
+pub mod device;
 pub mod ibsim;
 pub mod page;
 mod poll;
