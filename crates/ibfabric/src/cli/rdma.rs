@@ -1,0 +1,208 @@
+//! The command line of `rdma`.
+
+use std::net::IpAddr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use ib_types::Mtu;
+
+use super::in_range;
+use crate::output::Format;
+
+/// Arguments of `rdma`.
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct RdmaArgs {
+    /// What is done.
+    #[command(subcommand)]
+    pub command: RdmaCommand,
+}
+
+/// What `rdma` does.
+#[derive(Debug, Subcommand)]
+pub enum RdmaCommand {
+    /// Shows what an adapter at an address is and takes.
+    Devinfo(DevinfoArgs),
+    /// Serves `rdma bw`, `lat` and `pingpong` of others, and the real `rping`.
+    Serve(ServeArgs),
+    /// Pings a server of rping.
+    Ping(PingArgs),
+    /// Sends messages to and fro; with the real `ibv_rc_pingpong` at either end.
+    Pingpong(PingpongArgs),
+    /// Measures bandwidth.
+    Bw(PerfArgs),
+    /// Measures latency.
+    Lat(PerfArgs),
+}
+
+/// The adapter.
+#[derive(Clone, Debug, Args)]
+pub struct AdapterArgs {
+    /// The own address; the first of an interface that is up without it, loopback for peers on loopback.
+    #[arg(long = "listen", visible_alias = "from", value_name = "ADDR")]
+    pub address: Option<IpAddr>,
+    /// The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests.
+    #[arg(long, value_name = "PORT", default_value_t = 4791)]
+    pub udp_port: u16,
+    /// The UDP port at the other end, when it is another one.
+    #[arg(long, value_name = "PORT")]
+    pub peer_udp_port: Option<u16>,
+    /// The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it.
+    #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
+    pub mtu: Option<Mtu>,
+    /// How long something to do is looked for until the program sleeps, in microseconds.
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    pub spin: u64,
+}
+
+/// Arguments of `rdma devinfo`.
+#[derive(Debug, Args)]
+pub struct DevinfoArgs {
+    /// The adapter.
+    #[command(flatten)]
+    pub adapter: AdapterArgs,
+    /// Shows also how much of everything it takes.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `rdma serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The adapter.
+    #[command(flatten)]
+    pub adapter: AdapterArgs,
+    /// The port of rdma_cm for `rdma bw`, `lat` and others of ours.
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
+    pub port: u16,
+    /// Serves also the real `rping`, at its port 7174.
+    #[arg(long)]
+    pub rping: bool,
+    /// The port at which rping is served.
+    #[arg(long, value_name = "PORT", default_value_t = RPING_PORT)]
+    pub rping_port: u16,
+    /// Ends when so many clients have gone; never without it.
+    #[arg(long, value_name = "N")]
+    pub clients: Option<u64>,
+    /// Says what comes in.
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// Arguments of `rdma ping`.
+#[derive(Debug, Args)]
+pub struct PingArgs {
+    /// The server.
+    pub peer: IpAddr,
+    /// The adapter.
+    #[command(flatten)]
+    pub adapter: AdapterArgs,
+    /// Its port.
+    #[arg(short, long, value_name = "PORT", default_value_t = RPING_PORT)]
+    pub port: u16,
+    /// How often it is pinged.
+    #[arg(short = 'C', long, value_name = "N", default_value_t = 10)]
+    pub count: u64,
+    /// The size of a ping in bytes.
+    #[arg(short = 'S', long, value_name = "BYTES", default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(2..=65_535))]
+    pub size: u32,
+    /// Shows the pings.
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `rdma pingpong`.
+#[derive(Debug, Args)]
+pub struct PingpongArgs {
+    /// The server; without it this is one.
+    pub peer: Option<IpAddr>,
+    /// The adapter.
+    #[command(flatten)]
+    pub adapter: AdapterArgs,
+    /// The TCP port by which the ends tell each other their queue pairs.
+    #[arg(short, long, value_name = "PORT", default_value_t = 18_515)]
+    pub port: u16,
+    /// The size of a message in bytes.
+    #[arg(short, long, value_name = "BYTES", default_value = "4096", value_parser = in_range(0, MOST))]
+    pub size: u64,
+    /// How many messages are exchanged.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    pub iters: u64,
+    /// How many receives are posted at a time.
+    #[arg(short, long, value_name = "N", default_value_t = 500,
+        value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub rx_depth: u32,
+    /// Checks what comes in, as `ibv_rc_pingpong -c` does; both ends have to.
+    #[arg(short, long)]
+    pub check: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// What a measurement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OpArg {
+    /// SEND into receives.
+    Send,
+    /// RDMA WRITE.
+    Write,
+    /// RDMA READ.
+    Read,
+}
+
+/// Arguments of `rdma bw` and `rdma lat`.
+#[derive(Clone, Debug, Args)]
+pub struct PerfArgs {
+    /// The server, which runs `ibfabric rdma serve`.
+    pub peer: IpAddr,
+    /// The adapter.
+    #[command(flatten)]
+    pub adapter: AdapterArgs,
+    /// Its port.
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
+    pub port: u16,
+    /// What is done.
+    #[arg(long, value_enum, default_value = "write")]
+    pub op: OpArg,
+    /// The size of a message in bytes; 65536 for bandwidth and 64 for latency without it.
+    #[arg(short, long, value_name = "BYTES", value_parser = in_range(0, MOST))]
+    pub size: Option<u64>,
+    /// How many messages; 1000 without it.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub iters: u64,
+    /// How many messages are under way on a queue pair.
+    #[arg(short = 't', long, value_name = "N", default_value_t = 128,
+        value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub tx_depth: u32,
+    /// How many queue pairs.
+    #[arg(short = 'q', long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    pub qps: u32,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// The port of our own server.
+pub const PORT: u16 = 18_516;
+
+/// The port of rping.
+pub const RPING_PORT: u16 = 7174;
+
+/// The longest message in bytes.
+const MOST: u64 = 1 << 30;
+
+/// Reads an MTU in bytes.
+fn mtu(text: &str) -> Result<Mtu, String> {
+    let bytes = text.parse::<usize>().ok();
+    let mtu = Mtu::ALL.into_iter().find(|mtu| Some(mtu.bytes()) == bytes);
+    mtu.ok_or_else(|| "expected 256, 512, 1024, 2048 or 4096".to_owned())
+}

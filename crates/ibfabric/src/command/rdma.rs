@@ -1,0 +1,32 @@
+//! `ibfabric rdma`: a software adapter at an address of this machine, and programs on it.
+//!
+//! | file | subcommand |
+//! |---|---|
+//! | `devinfo.rs` | `devinfo` |
+//! | `serve.rs` | `serve`: clients of ours and of rping |
+//! | `rping.rs` | `ping`, and rping's protocol |
+//! | `pingpong.rs` | `pingpong` |
+//! | `perf.rs` | `bw`, `lat` |
+//! | `stage.rs` | what they share: the adapter, buffers, completions |
+
+use crate::cli::rdma::{RdmaArgs, RdmaCommand};
+use crate::failure::{Failure, Verdict};
+use crate::output::Output;
+
+mod devinfo;
+mod perf;
+mod pingpong;
+mod rping;
+mod serve;
+mod stage;
+
+pub(crate) fn run(args: &RdmaArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    match &args.command {
+        RdmaCommand::Devinfo(args) => devinfo::run(args, out),
+        RdmaCommand::Serve(args) => serve::run(args, out),
+        RdmaCommand::Ping(args) => rping::run(args, out),
+        RdmaCommand::Pingpong(args) => pingpong::run(args, out),
+        RdmaCommand::Bw(args) => perf::bandwidth(args, out),
+        RdmaCommand::Lat(args) => perf::latency(args, out),
+    }
+}

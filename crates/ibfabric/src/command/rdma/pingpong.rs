@@ -1,0 +1,302 @@
+//! `rdma pingpong`: messages to and fro, as `ibv_rc_pingpong` does it.
+//!
+//! The ends tell each other over TCP which queue pairs they have: a line of 53 bytes, LID, queue pair number,
+//! sequence number and GID in hexadecimal digits; the server's answer follows the client's line, and the
+//! client ends the exchange with the word "done" and a zero.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant as WallClock};
+
+use ib_hca::{AccessFlags, QpAttr, QpId, QpState, SendOp, WcOpcode};
+use ib_net::clock;
+use ib_net::device::{address_of, gid_of};
+use ib_types::{Gid, Mtu, PKey, Psn, Qpn};
+use serde::Serialize;
+
+use super::stage::{Buffer, Stage, doing};
+use crate::cli::rdma::PingpongArgs;
+use crate::failure::{Failure, Verdict};
+use crate::output::{Format, Output};
+
+/// One end of the connection.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    qpn: Qpn,
+    psn: Psn,
+    gid: Gid,
+}
+
+/// The length of an end as text, with a zero behind it.
+const LINE: usize = "0000:000000:000000:00000000000000000000000000000000".len() + 1;
+
+/// How long an end of the TCP connection may be silent.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What came of it; the names are JSON keys.
+#[derive(Serialize)]
+struct Report {
+    peer: String,
+    iters: u64,
+    size: u64,
+    seconds: f64,
+    gbit_per_s: f64,
+    us_per_iter: f64,
+    retransmits: u64,
+    icrc_errors: u64,
+}
+
+pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let mut stage = Stage::open(&args.adapter, args.peer)?;
+    let qp = stage.queue_pair(2, args.rx_depth)?;
+    let (qpn, ..) = stage.device.hca().query_qp(qp).expect("it was just made");
+    let psn = stage.device.hca().random_psn();
+    let own = End { qpn, psn, gid: gid_of(stage.device.address()) };
+    show(out, "local", &own)?;
+    let size = args.size as usize;
+    let buffer = stage.buffer(size.max(1))?;
+    init(&mut stage, qp)?;
+    for _ in 0..args.rx_depth {
+        stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
+    }
+    let peer = match args.peer {
+        Some(address) => call(address, args.port, &own, |peer| connect(&mut stage, args, qp, &own, peer))?,
+        None => answer(&stage, args.port, &own)?.finish(|peer| connect(&mut stage, args, qp, &own, peer))?,
+    };
+    show(out, "remote", &peer)?;
+    out.flush()?;
+    let address = SocketAddr::new(address_of(peer.gid), args.port);
+    let seconds = exchange(&mut stage, args, (qp, &buffer), address)?;
+    let bits = (2 * args.iters * args.size * 8) as f64;
+    let report = Report {
+        peer: address.ip().to_string(),
+        iters: args.iters,
+        size: args.size,
+        seconds,
+        gbit_per_s: bits / seconds / 1e9,
+        us_per_iter: seconds * 1e6 / args.iters as f64,
+        retransmits: stage.device.hca().counters().retransmitted,
+        icrc_errors: stage.device.checked().icrc_errors,
+    };
+    match args.format {
+        Format::Json => out.json(&report)?,
+        Format::Text => {
+            let bytes = 2 * args.iters * args.size;
+            let mbit = bits / seconds / 1e6;
+            writeln!(out, "{bytes} bytes in {seconds:.2} seconds = {mbit:.2} Mbit/sec")?;
+            let (iters, us) = (args.iters, report.us_per_iter);
+            writeln!(out, "{iters} iters in {seconds:.2} seconds = {us:.2} usec/iter")?;
+        }
+    }
+    linger(&mut stage)?;
+    Ok(Verdict::Good)
+}
+
+fn show(out: &mut Output, which: &str, end: &End) -> Result<(), Failure> {
+    let (qpn, psn, gid) = (end.qpn, end.psn, end.gid);
+    Ok(writeln!(out, "{which:>8} address: LID 0x0000, QPN {qpn}, PSN {psn}, GID {gid}")?)
+}
+
+/// Numbers of work requests.
+const SEND: u64 = 1;
+const RECEIVE: u64 = 2;
+
+/// Sends and receives all messages; returns the seconds that it took.
+fn exchange(
+    stage: &mut Stage,
+    args: &PingpongArgs,
+    (qp, buffer): (QpId, &Buffer),
+    peer: SocketAddr,
+) -> Result<f64, Failure> {
+    let size = args.size as usize;
+    let send = |stage: &mut Stage, number: u64| {
+        if args.check {
+            buffer.memory.fill(0, size, number as u8).expect("it has that size");
+        }
+        stage.post(qp, (SEND, true), SendOp::Send { imm: None }, buffer.data(0, size))
+    };
+    let start = WallClock::now();
+    let (mut sent, mut received, mut posted) = (0, 0, u64::from(args.rx_depth));
+    let mut under_way = false;
+    if args.peer.is_some() {
+        send(stage, 0)?;
+        under_way = true;
+    }
+    while sent < args.iters || received < args.iters {
+        let wc = stage.completion(peer)?;
+        if wc.opcode == WcOpcode::Recv {
+            received += 1;
+            if wc.byte_len as usize != size {
+                let found = wc.byte_len;
+                return Err(Failure::Unusable(format!("a message of {found} bytes: expected {size}")));
+            }
+            if args.check {
+                check(buffer, size, received)?;
+            }
+            if posted < args.iters {
+                stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
+                posted += 1;
+            }
+        } else {
+            sent += 1;
+            under_way = false;
+        }
+        // Whose turn it is sends: the client first, the server after it has got the message.
+        let begun = sent + u64::from(under_way);
+        let turn = if args.peer.is_some() { begun <= received } else { begun < received };
+        if !under_way && turn && begun < args.iters {
+            send(stage, begun)?;
+            under_way = true;
+        }
+    }
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Checks a message of the other end, all of whose bytes are its number.
+fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
+    let bytes = buffer.memory.to_vec(0, size).expect("it has that size");
+    let expected = (received - 1) as u8;
+    match bytes.iter().position(|&byte| byte != expected) {
+        None => Ok(()),
+        Some(at) => {
+            let found = bytes[at];
+            let message = format!("byte {at} of message {received} is {found}: expected {expected}");
+            Err(Failure::Unusable(message))
+        }
+    }
+}
+
+/// Answers for a little while who has not heard the last acknowledgement.
+fn linger(stage: &mut Stage) -> Result<(), Failure> {
+    let end = clock::now() + Duration::from_millis(300);
+    while clock::now() < end {
+        if !stage.progress()? {
+            stage.wait(end)?;
+        }
+    }
+    Ok(())
+}
+
+fn init(stage: &mut Stage, qp: QpId) -> Result<(), Failure> {
+    let attr = QpAttr {
+        qp_state: Some(QpState::Init),
+        pkey: Some(PKey::DEFAULT),
+        qp_access_flags: Some(AccessFlags::default()),
+        ..QpAttr::default()
+    };
+    stage.device.hca().modify_qp(clock::now(), qp, &attr).map_err(Failure::unusable)
+}
+
+/// Connects the queue pair.
+fn connect(
+    stage: &mut Stage,
+    args: &PingpongArgs,
+    qp: QpId,
+    own: &End,
+    peer: &End,
+) -> Result<(), Failure> {
+    let route = stage.device.route_to(address_of(peer.gid));
+    let most = stage.device.connection_mtu();
+    let rtr = QpAttr {
+        qp_state: Some(QpState::Rtr),
+        route: Some(route),
+        path_mtu: Some(args.adapter.mtu.unwrap_or(Mtu::B1024).min(most)),
+        dest_qp_num: Some(peer.qpn),
+        rq_psn: Some(peer.psn),
+        max_dest_rd_atomic: Some(1),
+        min_rnr_timer: Some(12),
+        ..QpAttr::default()
+    };
+    let rts = QpAttr {
+        qp_state: Some(QpState::Rts),
+        sq_psn: Some(own.psn),
+        timeout: Some(14),
+        retry_cnt: Some(7),
+        rnr_retry: Some(7),
+        max_rd_atomic: Some(1),
+        ..QpAttr::default()
+    };
+    for attr in [rtr, rts] {
+        stage.device.hca().modify_qp(clock::now(), qp, &attr).map_err(Failure::unusable)?;
+    }
+    Ok(())
+}
+
+impl End {
+    fn line(&self) -> Vec<u8> {
+        let (qpn, psn, gid) = (self.qpn.get(), self.psn.get(), self.gid.0);
+        let mut line = format!("0000:{qpn:06x}:{psn:06x}:{gid:032x}").into_bytes();
+        line.push(0);
+        line
+    }
+
+    fn parse(line: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(line.strip_suffix(&[0])?).ok()?;
+        let mut words = text.split(':');
+        let mut number = |digits: usize| {
+            let word = words.next().filter(|word| word.len() == digits)?;
+            u128::from_str_radix(word, 16).ok()
+        };
+        let _lid = number(4)?;
+        let qpn = Qpn::new(number(6)? as u32)?;
+        let psn = Psn::new(number(6)? as u32)?;
+        let gid = Gid(number(32)?);
+        Some(Self { qpn, psn, gid })
+    }
+
+    fn read(stream: &mut TcpStream) -> Result<Self, Failure> {
+        let mut line = [0; LINE];
+        stream.read_exact(&mut line).map_err(|error| doing("hearing of the other end", error))?;
+        Self::parse(&line).ok_or_else(|| {
+            let found = String::from_utf8_lossy(&line).into_owned();
+            Failure::Unusable(format!("the other end says {found:?}: expected LID:QPN:PSN:GID"))
+        })
+    }
+}
+
+/// Calls a server; the queue pair is connected before the server may send.
+fn call(
+    address: IpAddr,
+    port: u16,
+    own: &End,
+    connect: impl FnOnce(&End) -> Result<(), Failure>,
+) -> Result<End, Failure> {
+    let failed = |error| doing(&format!("calling {address} port {port}"), error);
+    let mut stream = TcpStream::connect((address, port)).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.write_all(&own.line()).map_err(failed)?;
+    let peer = End::read(&mut stream)?;
+    connect(&peer)?;
+    stream.write_all(b"done\0").map_err(failed)?;
+    Ok(peer)
+}
+
+/// A client that has called.
+struct Called {
+    stream: TcpStream,
+    peer: End,
+    own: End,
+}
+
+/// Waits for a client.
+fn answer(stage: &Stage, port: u16, own: &End) -> Result<Called, Failure> {
+    let address = stage.device.address();
+    let failed = |error| doing(&format!("listening at {address} port {port}"), error);
+    let listener = TcpListener::bind((address, port)).map_err(failed)?;
+    let (mut stream, _) = listener.accept().map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let peer = End::read(&mut stream)?;
+    Ok(Called { stream, peer, own: *own })
+}
+
+impl Called {
+    /// Connects the queue pair, tells the client and waits until it has done so, too.
+    fn finish(mut self, connect: impl FnOnce(&End) -> Result<(), Failure>) -> Result<End, Failure> {
+        connect(&self.peer)?;
+        let failed = |error| doing("telling the other end", error);
+        self.stream.write_all(&self.own.line()).map_err(failed)?;
+        let mut word = [0; 5];
+        self.stream.read_exact(&mut word).map_err(failed)?;
+        Ok(self.peer)
+    }
+}

@@ -1,0 +1,239 @@
+//! `rdma ping`, and the protocol of rping.
+//!
+//! A client offers a buffer with a text by a message of 16 bytes: its address, its key and its size, all of
+//! them big-endian. The server READs it and says so by a message of the same length; the client offers a
+//! second buffer, into which the server WRITEs what it has read, and says so. Then comes the next ping.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant as WallClock};
+
+use ib_hca::{QpId, RemoteAddress, SendOp, Wc, WcOpcode};
+use ib_net::device::{Endpoint, EndpointOptions};
+use serde::Serialize;
+
+use super::stage::{Buffer, Stage};
+use crate::cli::rdma::PingArgs;
+use crate::failure::{Failure, Verdict};
+use crate::output::{Format, Output};
+
+/// The length of a message.
+const MESSAGE: usize = 16;
+
+/// Where things are in the buffer of an end: messages that come in, messages that go out, and data.
+const IN: usize = 0;
+const OUT: usize = 64;
+pub(super) const DATA: usize = 128;
+
+/// The longest ping.
+const LONGEST: usize = 64 * 1024;
+
+/// Numbers of work requests.
+const RECEIVE: u64 = 1;
+const SENT: u64 = 2;
+const MOVED: u64 = 3;
+
+/// What came of it; the names are JSON keys.
+#[derive(Serialize)]
+struct Report {
+    peer: String,
+    pings: u64,
+    size: u32,
+    wrong: u64,
+    us_per_ping: f64,
+    retransmits: u64,
+    icrc_errors: u64,
+}
+
+/// What a buffer is offered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Offer {
+    addr: u64,
+    rkey: u32,
+    size: u32,
+}
+
+impl Offer {
+    fn to_bytes(self) -> [u8; MESSAGE] {
+        let mut bytes = [0; MESSAGE];
+        bytes[..8].copy_from_slice(&self.addr.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.rkey.to_be_bytes());
+        bytes[12..].copy_from_slice(&self.size.to_be_bytes());
+        bytes
+    }
+
+    fn read(buffer: &Buffer) -> Self {
+        let bytes = buffer.memory.to_vec(IN, MESSAGE).expect("it has a place");
+        let part = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let addr = u64::from(part(0)) << 32 | u64::from(part(4));
+        Self { addr, rkey: part(8), size: part(12) }
+    }
+}
+
+/// The other end of a server: a client that pings.
+pub(super) struct Pinged {
+    pub(super) endpoint: Endpoint,
+    pub(super) buffer: Buffer,
+    step: Step,
+    pub(super) pings: u64,
+    /// How much of the last ping was read.
+    length: usize,
+}
+
+/// What a server does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It waits for a buffer to read from.
+    AwaitsSource,
+    Reads,
+    /// It waits for a buffer to write to.
+    AwaitsSink,
+    Writes,
+}
+
+impl Pinged {
+    /// Prepares a queue pair for a client: it has to receive before it is connected.
+    pub(super) fn prepare(stage: &mut Stage, qp: QpId) -> Result<Buffer, Failure> {
+        let buffer = stage.buffer(DATA + LONGEST)?;
+        stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
+        Ok(buffer)
+    }
+
+    pub(super) const fn new(endpoint: Endpoint, buffer: Buffer) -> Self {
+        Self { endpoint, buffer, step: Step::AwaitsSource, pings: 0, length: 0 }
+    }
+
+    /// Goes on after a completion; returns a ping that was read.
+    pub(super) fn advance(
+        &mut self,
+        stage: &mut Stage,
+        wc: &Wc,
+    ) -> Result<Option<String>, Failure> {
+        let (qp, peer) = (self.endpoint.qp, self.endpoint.peer);
+        let wrong = |what: String| Failure::Unusable(format!("{peer}: {what}"));
+        match (wc.opcode, self.step) {
+            (WcOpcode::Recv, Step::AwaitsSource | Step::AwaitsSink) => {
+                if wc.byte_len as usize != MESSAGE {
+                    let found = wc.byte_len;
+                    return Err(wrong(format!("a message of {found} bytes: expected {MESSAGE}")));
+                }
+                let offer = Offer::read(&self.buffer);
+                stage.post_receive(qp, RECEIVE, self.buffer.data(IN, MESSAGE))?;
+                let there = RemoteAddress { addr: offer.addr, rkey: offer.rkey };
+                if self.step == Step::AwaitsSource {
+                    let length = offer.size as usize;
+                    if length > LONGEST {
+                        return Err(wrong(format!("a ping of {length} bytes: expected at most {LONGEST}")));
+                    }
+                    self.length = length;
+                    let data = self.buffer.data(DATA, length);
+                    stage.post(qp, (MOVED, true), SendOp::Read { from: there }, data)?;
+                    self.step = Step::Reads;
+                } else {
+                    // What was read, up to the zero that ends its text.
+                    let length = self.text_length().min(offer.size as usize);
+                    let data = self.buffer.data(DATA, length);
+                    stage.post(qp, (MOVED, true), SendOp::Write { to: there, imm: None }, data)?;
+                    self.step = Step::Writes;
+                }
+                Ok(None)
+            }
+            (WcOpcode::RdmaRead, Step::Reads) => {
+                self.step = Step::AwaitsSink;
+                self.pings += 1;
+                self.say(stage)?;
+                let text = self.buffer.memory.to_vec(DATA, self.text_length());
+                let text = text.expect("it has a place");
+                let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+                Ok(Some(String::from_utf8_lossy(&text[..end]).into_owned()))
+            }
+            (WcOpcode::RdmaWrite, Step::Writes) => {
+                self.step = Step::AwaitsSource;
+                self.say(stage)?;
+                Ok(None)
+            }
+            (WcOpcode::Send, _) => Ok(None),
+            (opcode, step) => Err(wrong(format!("{opcode:?} has come while it {step:?}"))),
+        }
+    }
+
+    fn text_length(&self) -> usize {
+        let bytes = self.buffer.memory.to_vec(DATA, self.length).expect("it has a place");
+        bytes.iter().position(|&byte| byte == 0).map_or(self.length, |end| end + 1)
+    }
+
+    /// Says that something is done.
+    fn say(&self, stage: &mut Stage) -> Result<(), Failure> {
+        let data = self.buffer.data(OUT, MESSAGE);
+        stage.post(self.endpoint.qp, (SENT, false), SendOp::Send { imm: None }, data)
+    }
+}
+
+pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
+    let qp = stage.queue_pair(16, 4)?;
+    let size = args.size as usize;
+    let buffer = stage.buffer(DATA + 2 * size)?;
+    stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
+    let options = EndpointOptions {
+        responder_resources: 1,
+        initiator_depth: 1,
+        mtu: args.adapter.mtu,
+        ..EndpointOptions::default()
+    };
+    let peer = SocketAddr::new(args.peer, args.port);
+    let endpoint = stage.device.connect(qp, peer, &options).map_err(Failure::unusable)?;
+    let (start, mut wrong) = (WallClock::now(), 0);
+    for number in 0..args.count {
+        let text = ping(number, size);
+        buffer.memory.write(DATA, &text).expect("it has that size");
+        buffer.memory.fill(DATA + size, size, 0).expect("it has that size");
+        for offset in [DATA, DATA + size] {
+            let addr = buffer.memory.address() + offset as u64;
+            let offer = Offer { addr, rkey: buffer.key, size: args.size };
+            buffer.memory.write(OUT, &offer.to_bytes()).expect("it has a place");
+            let data = buffer.data(OUT, MESSAGE);
+            stage.post(qp, (SENT, false), SendOp::Send { imm: None }, data)?;
+            while stage.completion(peer)?.opcode != WcOpcode::Recv {}
+            stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
+        }
+        let back = buffer.memory.to_vec(DATA + size, size).expect("it has that size");
+        wrong += u64::from(back != text);
+        if args.verbose {
+            let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);
+            writeln!(out, "ping data: {}", String::from_utf8_lossy(&back[..end]))?;
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    stage
+        .device
+        .disconnect(&endpoint, Duration::from_secs(2))
+        .map_err(Failure::unusable)?;
+    let report = Report {
+        peer: peer.to_string(),
+        pings: args.count,
+        size: args.size,
+        wrong,
+        us_per_ping: seconds * 1e6 / args.count.max(1) as f64,
+        retransmits: stage.device.hca().counters().retransmitted,
+        icrc_errors: stage.device.checked().icrc_errors,
+    };
+    match args.format {
+        Format::Json => out.json(&report)?,
+        Format::Text => {
+            let Report { peer, pings, wrong, us_per_ping, .. } = &report;
+            writeln!(out, "{peer}: {pings} pings, {wrong} came back changed; {us_per_ping:.1} us each")?;
+        }
+    }
+    Ok(Verdict::good_if(wrong == 0))
+}
+
+/// Returns the text of a ping, with a zero at its end: "rdma-ping-N: " and letters.
+fn ping(number: u64, size: usize) -> Vec<u8> {
+    let mut text = format!("rdma-ping-{number}: ").into_bytes();
+    let first = number as usize;
+    text.extend((0..size).map(|at| b'A' + ((first + at) % 58) as u8));
+    text.truncate(size - 1);
+    text.push(0);
+    text
+}

@@ -1,0 +1,186 @@
+//! What the programs share: the adapter, buffers, completions.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_hca::{
+    AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
+    RemoteAddress, SendFlags, SendOp, SendWr, Sge, Wc, WcStatus,
+};
+use ib_net::clock;
+use ib_net::device::{Device, DeviceOptions};
+use ib_types::Instant;
+
+use crate::cli::rdma::AdapterArgs;
+use crate::failure::Failure;
+
+/// An adapter with a protection domain and a completion queue.
+pub(super) struct Stage {
+    pub(super) device: Device,
+    pub(super) pd: PdId,
+    pub(super) cq: CqId,
+}
+
+/// Memory that is registered.
+pub(super) struct Buffer {
+    pub(super) memory: Arc<Memory>,
+    mr: MrId,
+    pub(super) key: u32,
+}
+
+impl Stage {
+    /// Opens the adapter; `peer` chooses the own address when none is given.
+    pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
+        let address = match args.address {
+            Some(address) => address,
+            None => own_address(peer)?,
+        };
+        let mut options = DeviceOptions::new(address);
+        options.socket.port = args.udp_port;
+        options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
+        options.mtu = args.mtu;
+        options.spin = Duration::from_micros(args.spin);
+        let mut device = Device::open(options).map_err(Failure::unusable)?;
+        let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
+        let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
+        Ok(Self { device, pd, cq })
+    }
+
+    /// Registers new memory.
+    pub(super) fn buffer(&mut self, length: usize) -> Result<Buffer, Failure> {
+        let memory = Memory::zeroed(length).map_err(Failure::unusable)?;
+        let (hca, iova) = (self.device.hca(), memory.address());
+        let region = (&memory, 0, length);
+        let mr = hca.reg_mr(self.pd, region, iova, AccessFlags::ALL).map_err(Failure::unusable)?;
+        let key = hca.key(mr).expect("it was just made");
+        Ok(Buffer { memory, mr, key })
+    }
+
+    /// Deregisters memory.
+    pub(super) fn forget(&mut self, buffer: &Buffer) {
+        // What is not there any more needs no more to go.
+        self.device.hca().dereg_mr(buffer.mr).ok();
+    }
+
+    /// Makes a queue pair.
+    pub(super) fn queue_pair(&mut self, sends: u32, receives: u32) -> Result<QpId, Failure> {
+        let cap = QpCap { max_send_wr: sends, max_recv_wr: receives, ..QpCap::default() };
+        let init = QpInitAttr {
+            qp_type: QpType::Rc,
+            send_cq: self.cq,
+            recv_cq: self.cq,
+            srq: None,
+            cap,
+        };
+        self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)
+    }
+
+    pub(super) fn post(
+        &mut self,
+        qp: QpId,
+        (wr_id, signaled): (u64, bool),
+        op: SendOp,
+        data: Data,
+    ) -> Result<(), Failure> {
+        let flags = SendFlags { signaled, ..SendFlags::default() };
+        let wr = SendWr { wr_id, op, data, flags };
+        let now = clock::now();
+        self.device.hca().post_send(now, qp, wr).map_err(|error| doing("posting a request", error))
+    }
+
+    pub(super) fn post_receive(
+        &mut self,
+        qp: QpId,
+        wr_id: u64,
+        data: Data,
+    ) -> Result<(), Failure> {
+        let (now, wr) = (clock::now(), RecvWr { wr_id, data });
+        self.device.hca().post_recv(now, qp, wr).map_err(|error| doing("posting a receive", error))
+    }
+
+    /// Returns the next completion, if there is one.
+    pub(super) fn poll(&mut self) -> Option<Wc> {
+        self.device.hca().poll_cq(self.cq)
+    }
+
+    /// Moves what can be moved.
+    pub(super) fn progress(&mut self) -> Result<bool, Failure> {
+        self.device.progress().map_err(|error| doing("driving the adapter", error))
+    }
+
+    /// Waits until something may have happened.
+    pub(super) fn wait(&mut self, until: Instant) -> Result<(), Failure> {
+        self.device.wait(until, None).map_err(|error| doing("driving the adapter", error))
+    }
+
+    /// Waits for a completion, for ten minutes at most: retries end long before.
+    pub(super) fn completion(&mut self, peer: SocketAddr) -> Result<Wc, Failure> {
+        let end = clock::now() + Duration::from_secs(600);
+        loop {
+            if let Some(wc) = self.poll() {
+                return checked(wc, peer);
+            }
+            if clock::now() >= end {
+                return Err(Failure::Unusable(format!("{peer} is silent")));
+            }
+            if !self.progress()? {
+                self.gone(peer)?;
+                self.wait(end)?;
+            }
+        }
+    }
+
+    /// Fails when the other end has ended the connection.
+    fn gone(&mut self, peer: SocketAddr) -> Result<(), Failure> {
+        while let Some(event) = self.device.poll_event() {
+            if event.disconnected().is_some() {
+                return Err(Failure::Unusable(format!("{peer} has ended the connection")));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Buffer {
+    pub(super) fn sge(&self, offset: usize, length: usize) -> Sge {
+        let addr = self.memory.address() + offset as u64;
+        Sge { addr, length: length as u32, lkey: self.key }
+    }
+
+    pub(super) fn data(&self, offset: usize, length: usize) -> Data {
+        if length == 0 { Data::None } else { Data::One(self.sge(offset, length)) }
+    }
+
+    pub(super) fn remote(&self) -> RemoteAddress {
+        RemoteAddress { addr: self.memory.address(), rkey: self.key }
+    }
+}
+
+/// Returns a completion that tells of success.
+pub(super) fn checked(wc: Wc, peer: SocketAddr) -> Result<Wc, Failure> {
+    if wc.status == WcStatus::Success {
+        return Ok(wc);
+    }
+    let status = wc.status;
+    Err(Failure::Unusable(format!("{peer}: a request has ended with {status:?}")))
+}
+
+/// Says what failed.
+pub(super) fn doing(what: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Unusable(format!("{what}: {error}"))
+}
+
+/// Returns the address from which a peer is reached; without a peer that of the way to anywhere.
+fn own_address(peer: Option<IpAddr>) -> Result<IpAddr, Failure> {
+    let failed = |error| doing("finding the own address (see --listen)", error);
+    let (any, to): (IpAddr, IpAddr) = match peer {
+        Some(peer @ IpAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED.into(), peer),
+        Some(peer @ IpAddr::V6(_)) => (Ipv6Addr::UNSPECIFIED.into(), peer),
+        // An address that is only documented, of which the way is looked up and to which nothing is sent.
+        None => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
+    };
+    let socket = UdpSocket::bind((any, 0)).map_err(failed)?;
+    socket.connect((to, 4791)).map_err(failed)?;
+    Ok(socket.local_addr().map_err(failed)?.ip())
+}
