@@ -9,6 +9,7 @@ use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
 
 pub(crate) mod opensm;
+pub mod rdma;
 pub mod sim;
 pub mod sm;
 pub mod tracer;
@@ -110,6 +111,17 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ("Is the way to LID 9 the one that the tables say?", "ibfabric tracer -l 9 -v"),
             ("All ways through a simulated tree:", "ibfabric tracer --sim tree.net --all-pairs"),
         ],
+        "rdma" => &[
+            (
+                "Answer the real rping of another machine:",
+                "ibfabric rdma serve --listen 192.168.77.2 --rping -v",
+            ),
+            (
+                "Bandwidth between two addresses of this machine:",
+                "ibfabric rdma serve --listen 127.0.0.1 &
+    ibfabric rdma bw 127.0.0.1 --from 127.0.0.2 --size 1048576",
+            ),
+        ],
         "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }
@@ -177,6 +189,9 @@ pub enum Command {
     /// Answers ibtracer and ibping at a port.
     #[command(after_long_help = examples_text("agent"))]
     Agent(tracer::AgentArgs),
+    /// RDMA from this machine without an adapter: RoCEv2 over UDP.
+    #[command(after_long_help = examples_text("rdma"))]
+    Rdma(rdma::RdmaArgs),
 }
 
 /// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod check;
 pub(crate) mod gen_fabric;
+pub(crate) mod rdma;
 pub(crate) mod route;
 pub(crate) mod sim;
 pub(crate) mod sm;

@@ -80,6 +80,12 @@ impl Request {
         &self.requested.private_data
     }
 
+    /// Returns the port of `rdma_cm` that it was asked for at.
+    #[must_use]
+    pub fn port(&self) -> Option<u16> {
+        self.requested.service_id.to_port().map(|(_, port)| port)
+    }
+
     /// Returns how many READs of the other end it wants served at once.
     #[must_use]
     pub fn initiator_depth(&self) -> u8 {
@@ -258,6 +264,20 @@ impl Device {
         }
     }
 
+    /// Brings a new queue pair into state `Init`, in which receives can be posted.
+    ///
+    /// # Errors
+    /// Fails when it is in another state than `Reset`.
+    pub fn prepare(&mut self, qp: QpId, access: AccessFlags) -> Result<(), ModifyError> {
+        let init = QpAttr {
+            qp_state: Some(QpState::Init),
+            pkey: Some(PKey::DEFAULT),
+            qp_access_flags: Some(access),
+            ..QpAttr::default()
+        };
+        self.hca.modify_qp(clock::now(), qp, &init)
+    }
+
     /// Accepts a request with a queue pair that is in state `Reset` or `Init`. Receives may be posted before.
     ///
     /// # Errors
@@ -349,14 +369,10 @@ impl Device {
     ) -> Result<(), ModifyError> {
         let now: Instant = clock::now();
         let state = self.hca.query_qp(qp).map(|(_, state, _)| state);
-        let init = QpAttr {
-            qp_state: Some(QpState::Init),
-            pkey: Some(program.p_key),
-            qp_access_flags: Some(access),
-            ..QpAttr::default()
-        };
         let rtr = QpAttr {
             qp_state: Some(QpState::Rtr),
+            pkey: Some(program.p_key),
+            qp_access_flags: Some(access),
             route: Some(program.route),
             path_mtu: Some(program.mtu),
             dest_qp_num: Some(program.destination),
@@ -375,7 +391,7 @@ impl Device {
             ..QpAttr::default()
         };
         if state == Some(QpState::Reset) {
-            self.hca.modify_qp(now, qp, &init)?;
+            self.prepare(qp, access)?;
         }
         self.hca.modify_qp(now, qp, &rtr)?;
         self.hca.modify_qp(now, qp, &rts)

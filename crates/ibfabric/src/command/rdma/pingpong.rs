@@ -60,8 +60,11 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
         stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
     }
     let peer = match args.peer {
-        Some(address) => call(address, args.port, &own, |peer| connect(&mut stage, args, qp, &own, peer))?,
-        None => answer(&stage, args.port, &own)?.finish(|peer| connect(&mut stage, args, qp, &own, peer))?,
+        Some(address) => {
+            call(address, args.port, &own, |peer| connect(&mut stage, args, qp, &own, peer))?
+        }
+        None => answer(&stage, args.port, &own)?
+            .finish(|peer| connect(&mut stage, args, qp, &own, peer))?,
     };
     show(out, "remote", &peer)?;
     out.flush()?;
@@ -128,7 +131,9 @@ fn exchange(
             received += 1;
             if wc.byte_len as usize != size {
                 let found = wc.byte_len;
-                return Err(Failure::Unusable(format!("a message of {found} bytes: expected {size}")));
+                return Err(Failure::Unusable(format!(
+                    "a message of {found} bytes: expected {size}"
+                )));
             }
             if args.check {
                 check(buffer, size, received)?;
@@ -160,7 +165,8 @@ fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
         None => Ok(()),
         Some(at) => {
             let found = bytes[at];
-            let message = format!("byte {at} of message {received} is {found}: expected {expected}");
+            let message =
+                format!("byte {at} of message {received} is {found}: expected {expected}");
             Err(Failure::Unusable(message))
         }
     }

@@ -123,7 +123,9 @@ impl Pinged {
                 if self.step == Step::AwaitsSource {
                     let length = offer.size as usize;
                     if length > LONGEST {
-                        return Err(wrong(format!("a ping of {length} bytes: expected at most {LONGEST}")));
+                        return Err(wrong(format!(
+                            "a ping of {length} bytes: expected at most {LONGEST}"
+                        )));
                     }
                     self.length = length;
                     let data = self.buffer.data(DATA, length);
@@ -205,10 +207,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    stage
-        .device
-        .disconnect(&endpoint, Duration::from_secs(2))
-        .map_err(Failure::unusable)?;
+    stage.device.disconnect(&endpoint, Duration::from_secs(2)).map_err(Failure::unusable)?;
     let report = Report {
         peer: peer.to_string(),
         pings: args.count,
@@ -222,7 +221,10 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         Format::Json => out.json(&report)?,
         Format::Text => {
             let Report { peer, pings, wrong, us_per_ping, .. } = &report;
-            writeln!(out, "{peer}: {pings} pings, {wrong} came back changed; {us_per_ping:.1} us each")?;
+            writeln!(
+                out,
+                "{peer}: {pings} pings, {wrong} came back changed; {us_per_ping:.1} us each"
+            )?;
         }
     }
     Ok(Verdict::good_if(wrong == 0))

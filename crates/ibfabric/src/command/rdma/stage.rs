@@ -66,13 +66,8 @@ impl Stage {
     /// Makes a queue pair.
     pub(super) fn queue_pair(&mut self, sends: u32, receives: u32) -> Result<QpId, Failure> {
         let cap = QpCap { max_send_wr: sends, max_recv_wr: receives, ..QpCap::default() };
-        let init = QpInitAttr {
-            qp_type: QpType::Rc,
-            send_cq: self.cq,
-            recv_cq: self.cq,
-            srq: None,
-            cap,
-        };
+        let init =
+            QpInitAttr { qp_type: QpType::Rc, send_cq: self.cq, recv_cq: self.cq, srq: None, cap };
         self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)
     }
 
@@ -89,12 +84,7 @@ impl Stage {
         self.device.hca().post_send(now, qp, wr).map_err(|error| doing("posting a request", error))
     }
 
-    pub(super) fn post_receive(
-        &mut self,
-        qp: QpId,
-        wr_id: u64,
-        data: Data,
-    ) -> Result<(), Failure> {
+    pub(super) fn post_receive(&mut self, qp: QpId, wr_id: u64, data: Data) -> Result<(), Failure> {
         let (now, wr) = (clock::now(), RecvWr { wr_id, data });
         self.device.hca().post_recv(now, qp, wr).map_err(|error| doing("posting a receive", error))
     }
