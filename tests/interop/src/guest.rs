@@ -147,24 +147,45 @@ impl Guest {
         Running::beside(self.beside(command), words.join(" "))
     }
 
-    /// Returns once a program of the guest listens at a port of the connection manager.
+    /// Returns once a program or module of the guest listens at a port of the connection manager.
     ///
     /// # Errors
     /// Fails when nobody does in time.
     pub fn await_listener(&self, port: u16, limit: Duration) -> Result<(), RunError> {
-        let wanted = format!(":{port} ");
+        let end = format!(":{port}");
+        self.await_line("rdma resource show cm_id", limit, |line| {
+            line.contains(" LISTEN ") && line.split(' ').any(|word| word.ends_with(&end))
+        })
+    }
+
+    /// Returns once a program of the guest listens at a TCP port, as those that exchange the numbers of
+    /// their queue pairs do.
+    ///
+    /// # Errors
+    /// Fails when nobody does in time.
+    pub fn await_tcp_listener(&self, port: u16, limit: Duration) -> Result<(), RunError> {
+        let end = format!(":{port}");
+        self.await_line("netstat -ltn", limit, |line| {
+            line.split(' ').any(|word| word.ends_with(&end))
+        })
+    }
+
+    /// Repeats a command until one of its lines is as wanted.
+    fn await_line(
+        &self,
+        command: &str,
+        limit: Duration,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<(), RunError> {
         let end = Instant::now() + limit;
         loop {
-            let shown = self.ask("rdma resource show cm_id")?;
-            if shown
-                .lines()
-                .any(|line| line.contains("LISTEN") && format!("{line} ").contains(&wanted))
-            {
+            let output = self.ask(command)?;
+            if output.lines().any(&wanted) {
                 return Ok(());
             }
             if Instant::now() >= end {
-                let (command, what) = ("the guest".to_owned(), format!("listen at {port}"));
-                return Err(RunError::Timeout { command, what, limit, output: shown });
+                let (command, what) = (command.to_owned(), "show a listener".to_owned());
+                return Err(RunError::Timeout { command, what, limit, output });
             }
             thread::sleep(Duration::from_millis(50));
         }

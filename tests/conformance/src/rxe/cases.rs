@@ -1,0 +1,123 @@
+//! The list of cases.
+
+use std::time::Duration;
+
+use interop::RunError;
+
+use super::{Case, Scene};
+
+/// Returns the cases, or those with something wrong in them.
+#[must_use]
+pub fn cases(self_test: bool) -> Vec<Case> {
+    if self_test { WRONG.to_vec() } else { GOOD.to_vec() }
+}
+
+/// Programs of the guest among themselves: they show that guest and harness work.
+const GOOD: [Case; 9] = [
+    Case::of_guest("the device has the path MTU of its link", path_mtu),
+    Case::of_guest("rping, IPv4", |scene| rping(scene, "0.0.0.0", "192.168.77.1")),
+    Case::of_guest("rping, IPv6", |scene| rping(scene, "::", "fd00:77::1")),
+    Case::of_guest("ibv_rc_pingpong", |scene| pingpong(scene, "ibv_rc_pingpong", 4096)),
+    Case::of_guest("ibv_uc_pingpong", |scene| pingpong(scene, "ibv_uc_pingpong", 4096)),
+    Case::of_guest("ibv_ud_pingpong", |scene| pingpong(scene, "ibv_ud_pingpong", 1024)),
+    Case::of_guest("ucmatose", ucmatose),
+    Case::of_guest("ib_write_bw", ib_write_bw),
+    Case::of_guest("RTRS and RNBD are loaded, listen, and go", rtrs),
+];
+
+const WRONG: [Case; 3] = [
+    Case::of_guest("rping to a port where nobody listens", unheard_rping).but_wrong(),
+    Case::of_guest("a program that the guest has not", unknown_program).but_wrong(),
+    Case::of_guest("a counter that has grown", moved_counter).but_wrong(),
+];
+
+/// How long a server may take until it listens.
+const LISTENS: Duration = Duration::from_secs(10);
+
+fn path_mtu(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let shown = scene.guest.start("ibv_devinfo -d rxe0")?;
+    let shown = scene.succeeds(shown)?;
+    let expected = scene.link.path_mtu;
+    let line = shown.output.lines().find(|line| line.contains("active_mtu")).unwrap_or_default();
+    scene.checked.check(line.split_whitespace().any(|word| word == expected.to_string()), || {
+        format!("expected the path MTU {expected}, found {line:?}")
+    });
+    Ok(())
+}
+
+fn rping(scene: &mut Scene<'_>, any: &str, address: &str) -> Result<(), RunError> {
+    let server = scene.guest.start(&format!("rping -s -a {any} -C 10 -v"))?;
+    scene.guest.await_listener(7174, LISTENS)?;
+    let client = scene.guest.start(&format!("rping -c -a {address} -C 10 -v"))?;
+    let client = scene.succeeds(client)?;
+    scene.says(&client, "ping data: rdma-ping-", 10);
+    let server = scene.ends(server, LISTENS)?;
+    scene.says(&server, "server ping data: rdma-ping-", 10);
+    scene.gained("rdma_sends", 20..=100)?;
+    scene.repeats_nothing()
+}
+
+fn pingpong(scene: &mut Scene<'_>, program: &str, size: u32) -> Result<(), RunError> {
+    let common = format!("{program} -d rxe0 -g 1 -n 200 -s {size}");
+    let server = scene.guest.start(&common)?;
+    scene.guest.await_tcp_listener(18515, LISTENS)?;
+    let client = scene.guest.start(&format!("{common} 192.168.77.1"))?;
+    for end in [client, server] {
+        let end = scene.succeeds(end)?;
+        scene.says(&end, "200 iters in", 1);
+    }
+    scene.repeats_nothing()
+}
+
+fn ucmatose(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let server = scene.guest.start("ucmatose")?;
+    scene.guest.await_listener(7471, LISTENS)?;
+    let client = scene.guest.start("ucmatose -s 192.168.77.1")?;
+    for end in [client, server] {
+        let end = scene.succeeds(end)?;
+        scene.says(&end, "data transfers complete", 1);
+        scene.says(&end, "return status 0", 1);
+    }
+    scene.repeats_nothing()
+}
+
+fn ib_write_bw(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let server = scene.guest.start("ib_write_bw -R -n 50 -s 65536")?;
+    scene.guest.await_listener(18515, LISTENS)?;
+    let client = scene.guest.start("ib_write_bw -R -n 50 -s 65536 192.168.77.1")?;
+    for end in [client, server] {
+        let end = scene.succeeds(end)?;
+        scene.says(&end, " 65536      50 ", 1);
+    }
+    scene.gained("retry_exceeded_err", 0..=0)
+}
+
+fn rtrs(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let load = "modprobe brd rd_nr=1 rd_size=65536 && modprobe rtrs_server && modprobe rnbd_server";
+    let loaded = scene.guest.start(load)?;
+    scene.succeeds(loaded)?;
+    scene.guest.await_listener(1234, LISTENS)?;
+    // What nobody uses any more goes with the module that used it.
+    let unloaded =
+        scene.guest.start("modprobe -r rnbd_server; rmmod brd; ! lsmod | grep -E 'rtrs|rnbd'")?;
+    scene.succeeds(unloaded)?;
+    Ok(())
+}
+
+fn unheard_rping(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let client = scene.guest.start("rping -c -a 192.168.77.1 -p 9 -C 10 -v")?;
+    let client = scene.succeeds(client)?;
+    scene.says(&client, "ping data: rdma-ping-", 10);
+    Ok(())
+}
+
+fn unknown_program(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let unknown = scene.guest.start("no-such-program")?;
+    scene.succeeds(unknown)?;
+    Ok(())
+}
+
+fn moved_counter(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    rping(scene, "0.0.0.0", "192.168.77.1")?;
+    scene.gained("rdma_sends", 0..=0)
+}
