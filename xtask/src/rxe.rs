@@ -58,8 +58,9 @@ pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
             *(if good { &mut passed } else { &mut failed }) += 1;
         }
         // A guest that has crashed says so on its console only.
-        let log = guest.kernel_log().unwrap_or_default();
-        fs::write(directory.join("kernel-log"), log + "\n" + &guest.console())?;
+        let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
+        fs::write(directory.join("kernel-log"), log)?;
+        fs::write(directory.join("console"), guest.console())?;
     }
     if failed > 0 {
         outputs.keep();
@@ -72,12 +73,13 @@ fn name(case: &Case, link: Link) -> String {
     format!("{} | MTU {}", case.name, link.mtu)
 }
 
-/// Boots the guest of a link. It has a disk, which knows of flushing and discarding.
+/// Boots the guest of a link. It has a disk, which knows of flushing and discarding, and its packets are captured.
 fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
     let disk = directory.join("disk");
     let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));
     made.map_err(|source| BootError::File { path: disk.clone(), source })?;
-    Guest::boot(&GuestOptions { mtu: link.mtu, disk: Some(disk), ..GuestOptions::default() })
+    let (disk, capture) = (Some(disk), Some(directory.join("packets.pcap")));
+    Guest::boot(&GuestOptions { mtu: link.mtu, disk, capture, ..GuestOptions::default() })
 }
 
 /// Runs a case and says how it went.

@@ -39,6 +39,8 @@ pub struct GuestOptions {
     pub processors: u32,
     /// A file that becomes the guest's `/dev/vda`, written by the guest as it likes.
     pub disk: Option<PathBuf>,
+    /// A file to which every packet between the guest and the programs beside it is written, as pcap.
+    pub capture: Option<PathBuf>,
     /// How long the guest may take to boot.
     pub limit: Duration,
 }
@@ -46,7 +48,7 @@ pub struct GuestOptions {
 impl Default for GuestOptions {
     fn default() -> Self {
         let limit = Duration::from_secs(120);
-        Self { mtu: 1500, memory: 768, processors: 2, disk: None, limit }
+        Self { mtu: 1500, memory: 768, processors: 2, disk: None, capture: None, limit }
     }
 }
 
@@ -253,14 +255,17 @@ impl Emulator {
         command.args(["-append", &line, "-serial", "file:console"]);
         let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no");
         command.args(["-netdev", &tap, "-device", "virtio-net-pci,netdev=net,romfile="]);
-        command.args(["-chardev", "socket,id=port,path=port", "-device", "virtio-serial-pci"]);
+        command.args(["-chardev", "socket,id=port,path=port"]);
+        // With an ioeventfd, a writer in the guest that finds the queue full may not be woken any more.
+        command.args(["-device", "virtio-serial-pci,ioeventfd=off"]);
         command.args(["-device", "virtserialport,chardev=port,nr=1"]);
         if let Some(disk) = &options.disk {
-            let disk = disk.canonicalize().map_err(BootError::file(disk))?;
-            // In this notation a comma is written twice.
-            let file = disk.to_string_lossy().replace(',', ",,");
             let options = "format=raw,if=virtio,cache=writeback,discard=unmap";
-            command.arg("-drive").arg(format!("file={file},{options}"));
+            command.arg("-drive").arg(format!("file={},{options}", absolute(disk)?));
+        }
+        if let Some(capture) = &options.capture {
+            let file = absolute(capture)?;
+            command.args(["-object", &format!("filter-dump,id=dump,netdev=net,file={file}")]);
         }
         let path = folder.join("emulator");
         let log = File::create(&path).map_err(BootError::file(&path))?;
@@ -305,6 +310,12 @@ impl Drop for Emulator {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Returns a path as the emulator's options have it, in which a comma is written twice.
+fn absolute(path: &Path) -> Result<String, BootError> {
+    let absolute = std::path::absolute(path).map_err(BootError::file(path))?;
+    Ok(absolute.to_string_lossy().replace(',', ",,"))
 }
 
 /// Returns what the emulator and the guest's kernel have said.

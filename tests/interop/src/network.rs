@@ -29,10 +29,16 @@ impl Network {
             return Err(BootError::Unavailable("there is no /dev/net/tun".into()));
         }
         sweep()?;
-        let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{number}", std::process::id());
-        ip(&["netns", "add", &name], "")?;
-        let network = Self { name };
+        let network = loop {
+            let number = LAST.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{PREFIX}{}-{number}", std::process::id());
+            match ip(&["netns", "add", &name], "") {
+                Ok(_) => break Self { name },
+                // A process that had our number once has left it behind.
+                Err(BootError::Command { message, .. }) if message.contains("File exists") => {}
+                Err(error) => return Err(error),
+            }
+        };
         // The addresses are at work at once: nobody else is there who could have them.
         let setup = format!(
             "link set lo up\n\
