@@ -14,8 +14,9 @@ pub fn cases(self_test: bool) -> Vec<Case> {
 }
 
 /// Programs of the guest among themselves: they show that guest and harness work.
-const GOOD: [Case; 11] = [
+const GOOD: [Case; 13] = [
     Case::of_guest("the device has the path MTU of its link", path_mtu),
+    Case::of_guest("commands at the same time, and the end of some", at_once),
     Case::of_guest("a program beside reaches the guest, IPv4", |scene| {
         reach(scene, "192.168.77.1")
     }),
@@ -27,6 +28,7 @@ const GOOD: [Case; 11] = [
     Case::of_guest("ibv_ud_pingpong", |scene| pingpong(scene, "ibv_ud_pingpong", 1024)),
     Case::of_guest("ucmatose", ucmatose),
     Case::of_guest("ib_write_bw", ib_write_bw),
+    Case::of_guest("the disk is written and flushed", disk),
     Case::of_guest("RTRS and RNBD are loaded, listen, and go", rtrs),
 ];
 
@@ -47,6 +49,29 @@ fn path_mtu(scene: &mut Scene<'_>) -> Result<(), RunError> {
     scene.checked.check(line.split_whitespace().any(|word| word == expected.to_string()), || {
         format!("expected the path MTU {expected}, found {line:?}")
     });
+    Ok(())
+}
+
+fn at_once(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let endless = scene.guest.start("echo begun; sleep 1000 & sleep 1000")?;
+    let forgotten = scene.guest.start("sleep 1000 | sleep 1000")?;
+    let sleepers: Result<Vec<_>, _> = (0..10)
+        .map(|number| scene.guest.start(&format!("sleep 1; echo number {number}")))
+        .collect();
+    for (number, sleeper) in sleepers?.into_iter().enumerate() {
+        let sleeper = scene.succeeds(sleeper)?;
+        scene.checked.check(sleeper.output == format!("number {number}\n"), || {
+            format!("{} said {:?}", sleeper.command, sleeper.output)
+        });
+    }
+    endless.until("begun", LISTENS)?;
+    drop(forgotten);
+    let killed = endless.kill()?;
+    scene
+        .checked
+        .check(killed.status == 137, || format!("killed, its status is {}", killed.status));
+    let left = scene.guest.start("sleep 0.5; ! pgrep sleep -a -x sleep")?;
+    scene.succeeds(left)?;
     Ok(())
 }
 
@@ -108,6 +133,14 @@ fn ib_write_bw(scene: &mut Scene<'_>) -> Result<(), RunError> {
         scene.says(&end, " 65536      50 ", 1);
     }
     scene.gained("retry_exceeded_err", 0..=0)
+}
+
+fn disk(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let copy =
+        "dd if=/init of=/dev/vda bs=4096 conv=fsync && cmp -n $(stat -c %s /init) /init /dev/vda";
+    let copied = scene.guest.start(copy)?;
+    scene.succeeds(copied)?;
+    Ok(())
 }
 
 fn rtrs(scene: &mut Scene<'_>) -> Result<(), RunError> {
