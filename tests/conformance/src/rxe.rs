@@ -55,8 +55,8 @@ pub struct Case {
     pub name: &'static str,
     /// Whether it runs our program, which then has to be built.
     pub ours: bool,
-    /// Whether something is wrong in it, which has to be noticed.
-    pub wrong: bool,
+    /// What a fault has to say, because something is wrong in the case on purpose.
+    pub wrong: Option<&'static str>,
     run: fn(&mut Scene<'_>) -> Result<(), RunError>,
 }
 
@@ -67,7 +67,7 @@ impl Case {
         name: &'static str,
         run: fn(&mut Scene<'_>) -> Result<(), RunError>,
     ) -> Self {
-        Self { name, ours: false, wrong: false, run }
+        Self { name, ours: false, wrong: None, run }
     }
 
     /// Makes a case in which our program runs beside the guest.
@@ -76,19 +76,28 @@ impl Case {
         name: &'static str,
         run: fn(&mut Scene<'_>) -> Result<(), RunError>,
     ) -> Self {
-        Self { name, ours: true, wrong: false, run }
+        Self { name, ours: true, wrong: None, run }
     }
 
-    /// Makes a case with something wrong in it.
+    /// Makes a case with something wrong in it, which has to be noticed: one fault, which holds this text.
     #[must_use]
-    pub const fn but_wrong(self) -> Self {
-        Self { wrong: true, ..self }
+    pub const fn but_wrong(self, fault: &'static str) -> Self {
+        Self { wrong: Some(fault), ..self }
     }
 
     /// Runs it; what is wrong stands in the scene.
     pub fn run(&self, scene: &mut Scene<'_>) {
         if let Err(error) = (self.run)(scene) {
             scene.checked.check(false, || error.to_string());
+        }
+    }
+
+    /// Says whether these are the faults that the case has to have: none, or what is wrong on purpose.
+    #[must_use]
+    pub fn accepts(&self, faults: &[String]) -> bool {
+        match self.wrong {
+            None => faults.is_empty(),
+            Some(expected) => matches!(faults, [fault] if fault.contains(expected)),
         }
     }
 }
