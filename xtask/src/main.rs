@@ -8,6 +8,7 @@
 //! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
 //! | `links.rs` | `conformance links`: our own links on a real ibsim and with a real OpenSM |
 //! | `sm.rs` | `conformance sm`: our subnet manager on both simulators, beside a real OpenSM |
+//! | `rxe.rs` | `conformance rxe`: real RDMA programs on the kernel's soft RoCE in a guest, and ours beside it |
 //! | `cases.rs` | what the chores that run cases have in common |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
@@ -25,6 +26,7 @@ mod conformance;
 mod docs;
 mod links;
 mod paths;
+mod rxe;
 mod sm;
 mod tracer;
 mod tshark;
@@ -89,6 +91,8 @@ enum Peer {
     Sm(sm::Args),
     /// Runs our tracer and its agents on ibsim and on `ibfabric sim`, beside `ibtracert` and `ibping`.
     Tracer(tracer::Args),
+    /// Boots a Linux guest with soft RoCE and runs RDMA programs in it and beside it, on links of several MTUs.
+    Rxe(rxe::Args),
 }
 
 #[derive(Subcommand)]
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Links } => links::run(),
         Chore::Conformance { peer: Peer::Sm(args) } => sm::run(&args),
         Chore::Conformance { peer: Peer::Tracer(args) } => tracer::run(&args),
+        Chore::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),

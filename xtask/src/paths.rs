@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{Chored, root};
 
-const DOCUMENTS: [&str; 7] = [
+const DOCUMENTS: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -12,6 +12,7 @@ const DOCUMENTS: [&str; 7] = [
     "docs/benchmarks.md",
     "docs/fabric-files.md",
     "docs/reports.md",
+    "tests/interop/README.md",
 ];
 
 /// The places that a path in a document starts with.

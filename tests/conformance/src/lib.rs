@@ -7,6 +7,7 @@
 //! | [`clients`] | the programs that a simulator of ibsim's protocol serves, and what they must say |
 //! | [`links`] | our own links against a real ibsim, Debian's umad library and OpenSM |
 //! | [`tracer`] | our tracer on real simulators, beside `ibtracert` and `ibping` |
+//! | [`rxe`] | the kernel's soft RoCE in a guest, and real RDMA programs |
 //! | [`sm`] | our subnet manager on real simulators, with real clients, beside a real OpenSM |
 //!
 //! A case is run through both peers by `cargo xtask conformance`, which also writes the check sums
@@ -16,5 +17,6 @@ pub mod clients;
 pub mod links;
 pub mod opensm;
 pub mod routing;
+pub mod rxe;
 pub mod sm;
 pub mod tracer;

@@ -1,0 +1,149 @@
+//! A guest, our program beside it, and what was checked there.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use interop::{Finished, Guest, RunError, Running};
+
+use super::Link;
+use crate::sm::scene::Checked;
+
+/// What takes part in the cases of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Gear<'a> {
+    /// The guest.
+    pub guest: &'a Guest,
+    /// The link to it.
+    pub link: Link,
+    /// Our program, where a case wants it.
+    pub ibfabric: Option<&'a Path>,
+}
+
+/// Where a case runs.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// The guest.
+    pub guest: &'a Guest,
+    /// The link to it.
+    pub link: Link,
+    /// What was found so far.
+    pub checked: Checked,
+    /// What was run so far, with what came of it.
+    pub transcript: String,
+    ibfabric: Option<&'a Path>,
+    before: BTreeMap<String, u64>,
+}
+
+/// How long a command may take that [`Scene::succeeds`] and its like wait for.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+impl<'a> Scene<'a> {
+    /// Prepares for a case.
+    ///
+    /// # Errors
+    /// Fails when the guest does not tell its counters.
+    pub fn open(gear: &Gear<'a>) -> Result<Self, RunError> {
+        let Gear { guest, link, ibfabric } = *gear;
+        let before = guest.counters()?;
+        let (checked, transcript) = (Checked::default(), String::new());
+        Ok(Self { guest, link, checked, transcript, ibfabric, before })
+    }
+
+    /// Starts our program beside the guest.
+    ///
+    /// # Errors
+    /// Fails when it cannot be started.
+    ///
+    /// # Panics
+    /// Panics unless the case was made by [`super::Case::with_ours`].
+    pub fn ours(
+        &self,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Running, RunError> {
+        let ibfabric = self.ibfabric.expect("a case that runs our program says so");
+        self.guest.start_beside(Command::new(ibfabric).args(arguments))
+    }
+
+    /// Waits for a command, and checks that its status is 0.
+    ///
+    /// # Errors
+    /// Fails when it does not end in time.
+    pub fn succeeds(&mut self, running: Running) -> Result<Finished, RunError> {
+        let finished = self.ends(running, LIMIT)?;
+        self.checked.check(finished.success(), || describe(&finished));
+        Ok(finished)
+    }
+
+    /// Waits for a command, and checks that its status is not 0.
+    ///
+    /// # Errors
+    /// Fails when it does not end in time.
+    pub fn fails(&mut self, running: Running) -> Result<Finished, RunError> {
+        let finished = self.ends(running, LIMIT)?;
+        self.checked
+            .check(!finished.success(), || format!("expected a failure: {}", describe(&finished)));
+        Ok(finished)
+    }
+
+    /// Waits for a command, whatever its status is.
+    ///
+    /// # Errors
+    /// Fails when it does not end in time.
+    pub fn ends(&mut self, running: Running, limit: Duration) -> Result<Finished, RunError> {
+        let ended = running.wait(limit);
+        let entry = match &ended {
+            Ok(finished) => describe(finished),
+            Err(error) => error.to_string(),
+        };
+        let _ = writeln!(self.transcript, "{entry}");
+        ended
+    }
+
+    /// Checks that a text stands in as many lines of an output.
+    pub fn says(&mut self, finished: &Finished, text: &str, times: usize) {
+        let found = finished.output.lines().filter(|line| line.contains(text)).count();
+        self.checked.check(found == times, || {
+            format!("expected {times} lines with {text:?}, found {found}: {}", describe(finished))
+        });
+    }
+
+    /// Checks by how much a counter of the guest's rxe device has grown since the case began.
+    ///
+    /// # Errors
+    /// Fails when the counters cannot be read.
+    pub fn gained(&mut self, counter: &str, expected: RangeInclusive<u64>) -> Result<(), RunError> {
+        let now = self.guest.counters()?;
+        let difference = || Some(now.get(counter)?.saturating_sub(*self.before.get(counter)?));
+        let gained = difference();
+        let _ = writeln!(self.transcript, "{counter} has grown by {gained:?}");
+        self.checked.check(
+            gained.is_some_and(|gained| expected.contains(&gained)),
+            || match gained {
+                Some(gained) => format!("{counter} has grown by {gained}, expected {expected:?}"),
+                None => format!("rxe has no counter {counter}"),
+            },
+        );
+        Ok(())
+    }
+
+    /// Checks that neither side of the guest's connections had to repeat itself.
+    ///
+    /// # Errors
+    /// Fails when the counters cannot be read.
+    pub fn repeats_nothing(&mut self) -> Result<(), RunError> {
+        ["retry_exceeded_err", "completer_retry_err", "duplicate_request", "rcvd_seq_err"]
+            .into_iter()
+            .try_for_each(|counter| self.gained(counter, 0..=0))
+    }
+}
+
+fn describe(finished: &Finished) -> String {
+    let Finished { command, status, output, elapsed } = finished;
+    let seconds = elapsed.as_secs_f64();
+    format!("`{command}` ended with status {status} after {seconds:.1} s; it said:\n{output}")
+}

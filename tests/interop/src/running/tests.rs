@@ -1,0 +1,50 @@
+//! Programs of this machine, in no namespace.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::Running;
+use crate::error::RunError;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+fn shell(script: &str) -> Running {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]);
+    Running::beside(command, script.to_owned()).unwrap()
+}
+
+#[test]
+fn output_and_errors_come_together_with_the_status() {
+    let finished = shell("echo a; echo b >&2; exit 3").wait(LIMIT).unwrap();
+    assert_eq!((finished.status, &*finished.output), (3, "a\nb\n"));
+    assert!(!finished.success());
+}
+
+#[test]
+fn a_signal_is_a_status_as_in_a_shell() {
+    assert_eq!(shell("kill -TERM $$").wait(LIMIT).unwrap().status, 143);
+    let running = shell("echo begun; sleep 1000 & wait");
+    running.until("begun", LIMIT).unwrap();
+    assert_eq!(running.kill().unwrap().status, 137);
+}
+
+#[test]
+fn what_takes_too_long_is_killed_with_all_that_it_started() {
+    let begun = Instant::now();
+    let running = shell("echo slow; sleep 1000 & wait");
+    running.until("slow", LIMIT).unwrap();
+    match running.wait(Duration::from_millis(10)) {
+        Err(RunError::Timeout { output, .. }) => assert_eq!(output, "slow\n"),
+        other => panic!("{other:?}"),
+    }
+    assert!(begun.elapsed() < LIMIT);
+}
+
+#[test]
+fn an_end_before_the_text_is_told_from_silence() {
+    let early = shell("echo no; exit 4").until("yes", LIMIT);
+    assert!(matches!(early, Err(RunError::Early { status: 4, .. })), "{early:?}");
+    let silent = shell("sleep 1000").until("yes", Duration::from_millis(10));
+    assert!(matches!(silent, Err(RunError::Timeout { .. })), "{silent:?}");
+}

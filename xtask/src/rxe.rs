@@ -1,0 +1,112 @@
+//! RDMA programs in a guest with the kernel's soft RoCE, and ours beside it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use conformance::rxe::cases::cases;
+use conformance::rxe::{Case, Gear, LINKS, Link, Scene};
+use interop::{BootError, Guest, GuestOptions};
+
+use crate::Chored;
+use crate::cases::Selection;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    selection: Selection,
+    /// Runs cases in which something is wrong, each of which must fail and say what.
+    #[arg(long, conflicts_with = "all")]
+    self_test: bool,
+    /// Fails where no guest can run, instead of skipping all cases.
+    #[arg(long)]
+    require: bool,
+}
+
+pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
+    let mut list = cases(*self_test);
+    list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
+    if list.is_empty() {
+        return Err("no case has that name".into());
+    }
+    let mut outputs = selection.outputs("rxe-")?;
+    let mut ibfabric: Option<PathBuf> = None;
+    let (mut passed, mut failed) = (0, 0);
+    for link in LINKS {
+        let list: Vec<&Case> =
+            list.iter().filter(|case| selection.wants(&name(case, link))).collect();
+        if list.is_empty() {
+            continue;
+        }
+        let directory = outputs.path().join(format!("mtu{}", link.mtu));
+        fs::create_dir_all(&directory)?;
+        let guest = match boot(link, &directory) {
+            Err(error @ BootError::Unavailable(_)) if !require => {
+                eprintln!("skipped: {error}");
+                return Ok(());
+            }
+            booted => booted?,
+        };
+        let seconds = guest.boot_time().as_secs_f64();
+        eprintln!("a guest with MTU {} has booted in {seconds:.1} s", link.mtu);
+        if ibfabric.is_none() && list.iter().any(|case| case.ours) {
+            ibfabric = Some(selection.ibfabric()?);
+        }
+        let gear = Gear { guest: &guest, link, ibfabric: ibfabric.as_deref() };
+        for case in list {
+            let good = run_case(case, &gear, &directory)?;
+            *(if good { &mut passed } else { &mut failed }) += 1;
+        }
+        // A guest that has crashed says so on its console only.
+        let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
+        fs::write(directory.join("kernel-log"), log)?;
+        fs::write(directory.join("console"), guest.console())?;
+    }
+    if failed > 0 {
+        outputs.keep();
+    }
+    eprintln!("{passed} passed, {failed} failed");
+    if failed > 0 { Err("a case with the kernel's soft RoCE failed".into()) } else { Ok(()) }
+}
+
+fn name(case: &Case, link: Link) -> String {
+    format!("{} | MTU {}", case.name, link.mtu)
+}
+
+/// Boots the guest of a link. It has a disk, which knows of flushing and discarding, and its packets are captured.
+fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
+    let disk = directory.join("disk");
+    let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));
+    made.map_err(|source| BootError::File { path: disk.clone(), source })?;
+    let (disk, capture) = (Some(disk), Some(directory.join("packets.pcap")));
+    Guest::boot(&GuestOptions { mtu: link.mtu, disk, capture, ..GuestOptions::default() })
+}
+
+/// Runs a case and says how it went.
+fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<bool, std::io::Error> {
+    let begun = Instant::now();
+    let (transcript, faults, count) = match Scene::open(gear) {
+        Ok(mut scene) => {
+            case.run(&mut scene);
+            (scene.transcript, scene.checked.faults, scene.checked.checks)
+        }
+        Err(error) => (String::new(), vec![error.to_string()], 0),
+    };
+    let file = case.name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+    fs::write(directory.join(file), transcript)?;
+    let good = case.accepts(&faults);
+    let word = match (good, case.wrong.is_some()) {
+        (true, false) => "ok     ",
+        (true, true) => "noticed",
+        (false, _) => "FAILED ",
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    eprintln!("{word} {count:>4} checks {seconds:>5.1} s  {}", name(case, gear.link));
+    if let Some(expected) = case.wrong.filter(|_| !good) {
+        eprintln!("         expected one fault, with {expected:?}");
+    }
+    for line in faults.iter().filter(|_| !good).flat_map(|fault| fault.lines()) {
+        eprintln!("         {line}");
+    }
+    Ok(good)
+}
