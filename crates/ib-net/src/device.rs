@@ -132,7 +132,10 @@ impl Device {
     pub fn open(options: DeviceOptions) -> Result<Self, DeviceError> {
         let address = options.address;
         let failed = |doing| move |source| DeviceError::Io { doing, source };
-        let interface = RoceInterface::holding(address).map_err(failed("listing interfaces"))?;
+        let interfaces = RoceInterface::all().map_err(failed("listing interfaces"))?;
+        // All of 127.0.0.0/8 is this machine's, of which the interface has one.
+        let fits = |own: &IpAddr| *own == address || own.is_loopback() && address.is_loopback();
+        let interface = interfaces.into_iter().find(|it| it.addresses.iter().any(fits));
         let interface = interface.ok_or(DeviceError::NoInterface(address))?;
         let (name, mtu) = (interface.name.clone(), interface.mtu);
         let small = || DeviceError::SmallMtu { name: name.clone(), mtu };
@@ -150,7 +153,9 @@ impl Device {
             }
         };
         // Two adapters on one machine must not be taken for one.
-        let guid = Guid(interface.guid().0 ^ u64::from(socket.port() ^ 4791) << 24);
+        let other =
+            if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
+        let guid = Guid(interface.guid().0 ^ other ^ u64::from(socket.port() ^ 4791) << 24);
         let config = HcaConfig {
             active_mtu: active,
             window: options.window,

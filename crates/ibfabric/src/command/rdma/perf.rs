@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant as WallClock};
 
-use ib_hca::{Data, RemoteAddress, SendOp, WcOpcode};
+use ib_hca::{AccessFlags, Data, RemoteAddress, SendOp, WcOpcode};
 use ib_net::device::{Endpoint, EndpointOptions};
 use serde::Serialize;
 
@@ -150,6 +150,7 @@ impl Client {
         let mut this = Self { stage, buffer, size, peer, connected: Vec::new() };
         for _ in 0..args.qps {
             let qp = this.stage.queue_pair(args.tx_depth.max(2), 4)?;
+            this.stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
             let endpoint =
                 this.stage.device.connect(qp, peer, &options).map_err(Failure::unusable)?;
             let answer = Answer::parse(&endpoint.private_data, peer)?;
@@ -220,14 +221,17 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
                 client.stage.post(endpoint.qp, (wr_id, signaled), op, data.clone())?;
             }
         }
+        let mut moved = false;
         while let Some(wc) = client.stage.poll() {
+            moved = true;
             let wc = checked(wc, client.peer)?;
             done[(wc.wr_id >> 40) as usize] = wc.wr_id & ((1 << 40) - 1);
         }
         if done.iter().all(|&done| done == args.iters) {
             break;
         }
-        if !client.stage.progress()? {
+        // What has ended makes room for more.
+        if !client.stage.progress()? && !moved {
             client.stage.wait(ib_types::Instant::NEVER)?;
         }
     }

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant as WallClock};
 
-use ib_hca::{QpId, RemoteAddress, SendOp, Wc, WcOpcode};
+use ib_hca::{AccessFlags, QpId, RemoteAddress, SendOp, Wc, WcOpcode};
 use ib_net::device::{Endpoint, EndpointOptions};
 use serde::Serialize;
 
@@ -175,6 +175,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
     let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
     let qp = stage.queue_pair(16, 4)?;
     let size = args.size as usize;
+    stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
     let buffer = stage.buffer(DATA + 2 * size)?;
     stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
     let options = EndpointOptions {
