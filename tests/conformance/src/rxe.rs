@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`cases`] | the list of cases |
+//! | `ours` | those with our adapter at one end |
 //! | [`scene`] | a guest, our program beside it, and what was checked there |
 //!
 //! A [`Case`] is a name and a function on a [`Scene`]. Guests are booted by the crate `interop`; one guest
@@ -29,6 +30,7 @@
 //! ```
 
 pub mod cases;
+mod ours;
 pub mod scene;
 
 use interop::RunError;

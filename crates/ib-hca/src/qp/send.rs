@@ -15,9 +15,7 @@ use crate::region::AccessFlags;
 /// After how many packets of a long message an acknowledgement is asked for, at most; four times in a window.
 const ACK_EVERY: u32 = 16;
 
-/// How long nothing has to come in until the last packet is sent once more: so many times as long as an
-/// acknowledgement takes at least, and no less than this.
-const PROBE_AFTER: u32 = 4;
+/// How long nothing has to come in at least until the last packet is sent once more.
 const LEAST_PROBE: Duration = Duration::from_micros(10);
 
 /// The fewest packets that may be under way.
@@ -88,15 +86,43 @@ pub(super) struct SendQueue {
     /// What was found missing last, and until when it is no news: answers to what was sent before are still
     /// on their way.
     missed: Option<(Psn, Instant)>,
-    /// The packet whose acknowledgement is timed, since when, and the shortest such time.
+    /// The packet whose acknowledgement is timed, since when, and how long these take.
     timed: Option<(Psn, Instant)>,
-    round_trip: Option<Duration>,
+    round_trip: Option<RoundTrip>,
     /// When the last packet was sent, and when it is sent once more to hear whether anything has arrived;
     /// whether that is due, and whether it was done since something has come in.
     last_sent: Instant,
     pub(super) probe: Option<Instant>,
     probes: bool,
     probed: bool,
+}
+
+/// How long acknowledgements take.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    shortest: Duration,
+    /// The smoothed time, and how much it varies, as RFC 6298 reckons them.
+    smoothed: Duration,
+    variation: Duration,
+}
+
+impl RoundTrip {
+    /// Takes another time.
+    fn with(earlier: Option<Self>, took: Duration) -> Self {
+        let Some(Self { shortest, smoothed, variation }) = earlier else {
+            return Self { shortest: took, smoothed: took, variation: took / 2 };
+        };
+        Self {
+            shortest: shortest.min(took),
+            smoothed: smoothed * 7 / 8 + took / 8,
+            variation: variation * 3 / 4 + smoothed.abs_diff(took) / 4,
+        }
+    }
+
+    /// Returns the time after which something is hardly still under way.
+    fn patience(self) -> Duration {
+        (self.smoothed + 4 * self.variation).max(LEAST_PROBE)
+    }
 }
 
 /// Why nothing is sent.
@@ -123,7 +149,8 @@ impl SendQueue {
         if self.missed.is_some_and(|(psn, until)| psn == self.unacked && now < until) {
             return false;
         }
-        let usual = self.round_trip.or_else(|| Some(self.timeout(core)? / 4));
+        let shortest = self.round_trip.map(|time| time.shortest);
+        let usual = shortest.or_else(|| Some(self.timeout(core)? / 4));
         self.missed = Some((self.unacked, now + usual.unwrap_or_default()));
         true
     }
@@ -133,8 +160,7 @@ impl SendQueue {
         if let Some((timed, since)) = self.timed
             && !psn.is_before(timed)
         {
-            let took = now.since(since);
-            self.round_trip = Some(self.round_trip.map_or(took, |shortest| shortest.min(took)));
+            self.round_trip = Some(RoundTrip::with(self.round_trip, now.since(since)));
             self.timed = None;
         }
     }
@@ -151,7 +177,7 @@ impl SendQueue {
 
     /// Returns how long nothing has to come in until a probe.
     fn probe_after(&self) -> Option<Duration> {
-        self.round_trip.map(|time| (time * PROBE_AFTER).max(LEAST_PROBE))
+        self.round_trip.map(RoundTrip::patience)
     }
 
     /// Has the last packet sent once more, when nothing has come in for long.

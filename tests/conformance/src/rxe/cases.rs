@@ -10,7 +10,7 @@ use super::{Case, Scene};
 /// Returns the cases, or those with something wrong in them.
 #[must_use]
 pub fn cases(self_test: bool) -> Vec<Case> {
-    if self_test { WRONG.to_vec() } else { GOOD.to_vec() }
+    if self_test { WRONG.to_vec() } else { [&GOOD[..], &super::ours::OURS].concat() }
 }
 
 /// Programs of the guest among themselves: they show that guest and harness work.
@@ -42,7 +42,7 @@ const WRONG: [Case; 4] = [
 ];
 
 /// How long a server may take until it listens.
-const LISTENS: Duration = Duration::from_secs(10);
+pub(super) const LISTENS: Duration = Duration::from_secs(10);
 
 fn path_mtu(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let shown = scene.guest.start("ibv_devinfo -d rxe0")?;

@@ -52,7 +52,12 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
     let (qpn, ..) = stage.device.hca().query_qp(qp).expect("it was just made");
     let psn = stage.device.hca().random_psn();
     let own = End { qpn, psn, gid: gid_of(stage.device.address()) };
+    let listener = match args.peer {
+        Some(_) => None,
+        None => Some(listen(&stage, args.port)?),
+    };
     show(out, "local", &own)?;
+    out.flush()?;
     let size = args.size as usize;
     let buffer = stage.buffer(size.max(1))?;
     init(&mut stage, qp)?;
@@ -63,8 +68,11 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
         Some(address) => {
             call(address, args.port, &own, |peer| connect(&mut stage, args, qp, &own, peer))?
         }
-        None => answer(&stage, args.port, &own)?
-            .finish(|peer| connect(&mut stage, args, qp, &own, peer))?,
+        (None, Some(listener)) => {
+            let called = answer(&listener, &own)?;
+            called.finish(|peer| connect(&mut stage, args, qp, &own, peer))?
+        }
+        (None, None) => unreachable!("who does not call listens"),
     };
     show(out, "remote", &peer)?;
     out.flush()?;
@@ -284,11 +292,16 @@ struct Called {
     own: End,
 }
 
-/// Waits for a client.
-fn answer(stage: &Stage, port: u16, own: &End) -> Result<Called, Failure> {
+/// Listens for a client.
+fn listen(stage: &Stage, port: u16) -> Result<TcpListener, Failure> {
     let address = stage.device.address();
     let failed = |error| doing(&format!("listening at {address} port {port}"), error);
-    let listener = TcpListener::bind((address, port)).map_err(failed)?;
+    TcpListener::bind((address, port)).map_err(failed)
+}
+
+/// Waits for a client.
+fn answer(listener: &TcpListener, own: &End) -> Result<Called, Failure> {
+    let failed = |error| doing("waiting for a client", error);
     let (mut stream, _) = listener.accept().map_err(failed)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     let peer = End::read(&mut stream)?;

@@ -1,0 +1,96 @@
+//! The cases in which our adapter is at one end.
+
+use interop::RunError;
+
+use super::cases::LISTENS;
+use super::{Case, Scene};
+
+/// The addresses of both ends.
+const IPV4: [&str; 2] = ["192.168.77.1", "192.168.77.2"];
+const IPV6: [&str; 2] = ["fd00:77::1", "fd00:77::2"];
+
+/// Our adapter with the kernel's at the other end.
+pub(super) const OURS: [Case; 7] = [
+    Case::with_ours("our ping, their rping, IPv4", |scene| ping(scene, "0.0.0.0", IPV4)),
+    Case::with_ours("our ping, their rping, IPv6", |scene| ping(scene, "::", IPV6)),
+    Case::with_ours("their rping, our server, IPv4", |scene| serve(scene, IPV4)),
+    Case::with_ours("their rping, our server, IPv6", |scene| serve(scene, IPV6)),
+    Case::with_ours("our pingpong, their server", |scene| pingpong(scene, true)),
+    Case::with_ours("their pingpong, our server", |scene| pingpong(scene, false)),
+    Case::with_ours("a port where nobody listens", refused),
+];
+
+/// What our ends put in the first line.
+const READY: &str = "READY";
+
+fn ping(scene: &mut Scene<'_>, any: &str, [guest, own]: [&str; 2]) -> Result<(), RunError> {
+    let server = scene.guest.start(&format!("rping -s -a {any} -C 30 -S 1000 -v"))?;
+    scene.guest.await_listener(7174, LISTENS)?;
+    let options = ["-C", "30", "-S", "1000", "--from", own, "-v"];
+    let ours = scene.ours(["rdma", "ping", guest].into_iter().chain(options))?;
+    let ours = scene.succeeds(ours)?;
+    scene.says(&ours, "ping data: rdma-ping-", 30);
+    scene.says(&ours, "30 pings, 0 came back changed", 1);
+    let server = scene.ends(server, LISTENS)?;
+    scene.says(&server, "server ping data: rdma-ping-", 30);
+    scene.gained("rdma_sends", 30..=1000)?;
+    sound(scene)
+}
+
+fn serve(scene: &mut Scene<'_>, [_, own]: [&str; 2]) -> Result<(), RunError> {
+    let serve = ["rdma", "serve", "--listen", own, "--rping", "--clients", "1", "-v"];
+    let ours = scene.ours(serve)?;
+    ours.until(READY, LISTENS)?;
+    // With -V it compares what came back with what it had sent.
+    let client = scene.guest.start(&format!("rping -c -a {own} -C 30 -S 1000 -v -V"))?;
+    let client = scene.succeeds(client)?;
+    scene.says(&client, "ping data: rdma-ping-", 30);
+    let ours = scene.succeeds(ours)?;
+    scene.says(&ours, "server ping data: rdma-ping-", 30);
+    sound(scene)
+}
+
+fn pingpong(scene: &mut Scene<'_>, we_call: bool) -> Result<(), RunError> {
+    let mtu = scene.link.path_mtu.to_string();
+    let theirs = format!("ibv_rc_pingpong -d rxe0 -g 1 -n 200 -s 10000 -m {mtu} -c");
+    let [guest, own] = IPV4;
+    let options =
+        ["rdma", "pingpong", "-n", "200", "-s", "10000", "-c", "-m", &mtu, "--listen", own];
+    let (ours, theirs) = if we_call {
+        let theirs = scene.guest.start(&theirs)?;
+        scene.guest.await_tcp_listener(18515, LISTENS)?;
+        (scene.ours(options.into_iter().chain([guest]))?, theirs)
+    } else {
+        let ours = scene.ours(options)?;
+        ours.until("local address", LISTENS)?;
+        (ours, scene.guest.start(&format!("{theirs} {own}"))?)
+    };
+    for end in [ours, theirs] {
+        let end = scene.succeeds(end)?;
+        scene.says(&end, "200 iters in", 1);
+    }
+    scene.gained("retry_exceeded_err", 0..=0)
+}
+
+fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let [guest, own] = IPV4;
+    let ours = scene.ours(["rdma", "ping", guest, "--from", own, "-p", "9"])?;
+    let ours = scene.fails(ours)?;
+    scene.says(&ours, "refuses the connection", 1);
+    let serve = scene.ours(["rdma", "serve", "--listen", own])?;
+    serve.until(READY, LISTENS)?;
+    let client = scene.guest.start(&format!("rping -c -a {own} -C 1 -v"))?;
+    let client = scene.fails(client)?;
+    scene.says(&client, "RDMA_CM_EVENT_REJECTED", 1);
+    serve.kill()?;
+    sound(scene)
+}
+
+/// Nothing was lost, and the kernel has sent nothing again. Our end asks now and then for an acknowledgement
+/// that it could have waited for.
+fn sound(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    for counter in ["retry_exceeded_err", "completer_retry_err", "rcvd_seq_err"] {
+        scene.gained(counter, 0..=0)?;
+    }
+    scene.gained("duplicate_request", 0..=20)
+}
