@@ -64,8 +64,8 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
     for _ in 0..args.rx_depth {
         stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
     }
-    let peer = match args.peer {
-        Some(address) => {
+    let peer = match (args.peer, listener) {
+        (Some(address), _) => {
             call(address, args.port, &own, |peer| connect(&mut stage, args, qp, &own, peer))?
         }
         (None, Some(listener)) => {
