@@ -59,10 +59,11 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
     show(out, "local", &own)?;
     out.flush()?;
     let size = args.size as usize;
-    let buffer = stage.buffer(size.max(1))?;
+    let buffer = stage.buffer(2 * size.max(1))?;
+    buffer.memory.write(0, &pattern(size)).expect("it has that size");
     init(&mut stage, qp)?;
     for _ in 0..args.rx_depth {
-        stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
+        stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
     }
     let peer = match (args.peer, listener) {
         (Some(address), _) => {
@@ -120,17 +121,14 @@ fn exchange(
     peer: SocketAddr,
 ) -> Result<f64, Failure> {
     let size = args.size as usize;
-    let send = |stage: &mut Stage, number: u64| {
-        if args.check {
-            buffer.memory.fill(0, size, number as u8).expect("it has that size");
-        }
+    let send = |stage: &mut Stage| {
         stage.post(qp, (SEND, true), SendOp::Send { imm: None }, buffer.data(0, size))
     };
     let start = WallClock::now();
     let (mut sent, mut received, mut posted) = (0, 0, u64::from(args.rx_depth));
     let mut under_way = false;
     if args.peer.is_some() {
-        send(stage, 0)?;
+        send(stage)?;
         under_way = true;
     }
     while sent < args.iters || received < args.iters {
@@ -145,9 +143,11 @@ fn exchange(
             }
             if args.check {
                 check(buffer, size, received)?;
+                // So that the next one is seen to have come.
+                buffer.memory.fill(size, size, 0xff).expect("it has that size");
             }
             if posted < args.iters {
-                stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
+                stage.post_receive(qp, RECEIVE, buffer.data(size, size))?;
                 posted += 1;
             }
         } else {
@@ -158,21 +158,27 @@ fn exchange(
         let begun = sent + u64::from(under_way);
         let turn = if args.peer.is_some() { begun <= received } else { begun < received };
         if !under_way && turn && begun < args.iters {
-            send(stage, begun)?;
+            send(stage)?;
             under_way = true;
         }
     }
     Ok(start.elapsed().as_secs_f64())
 }
 
-/// Checks a message of the other end, all of whose bytes are its number.
+/// Returns what messages are made of: `ibv_rc_pingpong` fills its buffer with 0x7b, and with `-c` puts a zero at
+/// the start of each page.
+fn pattern(size: usize) -> Vec<u8> {
+    (0..size).map(|at| if at % 4096 == 0 { 0 } else { 0x7b }).collect()
+}
+
+/// Checks a message of the other end.
 fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
-    let bytes = buffer.memory.to_vec(0, size).expect("it has that size");
-    let expected = (received - 1) as u8;
-    match bytes.iter().position(|&byte| byte != expected) {
+    let bytes = buffer.memory.to_vec(size, size).expect("it has that size");
+    let expected = pattern(size);
+    match bytes.iter().zip(&expected).position(|(found, expected)| found != expected) {
         None => Ok(()),
         Some(at) => {
-            let found = bytes[at];
+            let (found, expected) = (bytes[at], expected[at]);
             let message =
                 format!("byte {at} of message {received} is {found}: expected {expected}");
             Err(Failure::Unusable(message))
