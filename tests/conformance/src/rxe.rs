@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`cases`] | the list of cases |
 //! | `ours` | those with our adapter at one end |
+//! | `theirs` | those with `ucmatose` or perftest at the other |
 //! | [`scene`] | a guest, our program beside it, and what was checked there |
 //!
 //! A [`Case`] is a name and a function on a [`Scene`]. Guests are booted by the crate `interop`; one guest
@@ -32,6 +33,7 @@
 pub mod cases;
 mod ours;
 pub mod scene;
+mod theirs;
 
 use interop::RunError;
 

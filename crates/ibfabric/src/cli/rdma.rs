@@ -22,10 +22,12 @@ pub struct RdmaArgs {
 pub enum RdmaCommand {
     /// Shows what an adapter at an address is and takes.
     Devinfo(DevinfoArgs),
-    /// Serves `rdma bw`, `lat` and `pingpong` of others, and the real `rping`.
+    /// Serves `rdma bw` and `lat` of others, and the real `rping`, `ucmatose` and programs of perftest.
     Serve(ServeArgs),
     /// Pings a server of rping.
     Ping(PingArgs),
+    /// Exchanges messages with a server of ucmatose.
+    Cmatose(CmatoseArgs),
     /// Sends messages to and fro; with the real `ibv_rc_pingpong` at either end.
     Pingpong(PingpongArgs),
     /// Measures bandwidth.
@@ -83,7 +85,16 @@ pub struct ServeArgs {
     /// The port at which rping is served.
     #[arg(long, value_name = "PORT", default_value_t = RPING_PORT)]
     pub rping_port: u16,
-    /// Ends when so many clients have gone; never without it.
+    /// Serves also the real `ucmatose`, at its port 7471.
+    #[arg(long)]
+    pub ucmatose: bool,
+    /// The port at which ucmatose is served.
+    #[arg(long, value_name = "PORT", default_value_t = UCMATOSE_PORT)]
+    pub ucmatose_port: u16,
+    /// What is exchanged with clients of ucmatose.
+    #[command(flatten)]
+    pub messages: Messages,
+    /// Ends when so many clients have gone, with status 2 if one of them was not understood; never without it.
     #[arg(long, value_name = "N")]
     pub clients: Option<u64>,
     /// Says what comes in.
@@ -112,6 +123,42 @@ pub struct PingArgs {
     /// Shows the pings.
     #[arg(short, long)]
     pub verbose: bool,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// The messages of ucmatose; both ends have to say the same.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Messages {
+    /// How many messages of ucmatose go each way.
+    #[arg(short = 'C', long = "messages", value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(..=16_384))]
+    pub count: u32,
+    /// The size of a message of ucmatose in bytes.
+    #[arg(short = 'S', long = "message-size", value_name = "BYTES", default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(..=1 << 24))]
+    pub size: u32,
+}
+
+/// Arguments of `rdma cmatose`.
+#[derive(Debug, Args)]
+pub struct CmatoseArgs {
+    /// The server.
+    pub peer: IpAddr,
+    /// The adapter.
+    #[command(flatten)]
+    pub adapter: AdapterArgs,
+    /// Its port.
+    #[arg(short, long, value_name = "PORT", default_value_t = UCMATOSE_PORT)]
+    pub port: u16,
+    /// How many connections are made, which the server has to expect.
+    #[arg(short, long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub connections: u32,
+    /// What is exchanged.
+    #[command(flatten)]
+    pub messages: Messages,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -196,6 +243,9 @@ pub const PORT: u16 = 18_516;
 
 /// The port of rping.
 pub const RPING_PORT: u16 = 7174;
+
+/// The port of ucmatose.
+pub const UCMATOSE_PORT: u16 = 7471;
 
 /// The longest message in bytes.
 const MOST: u64 = 1 << 30;

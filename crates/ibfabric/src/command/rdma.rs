@@ -3,8 +3,9 @@
 //! | file | subcommand |
 //! |---|---|
 //! | `devinfo.rs` | `devinfo` |
-//! | `serve.rs` | `serve`: clients of ours and of rping |
+//! | `serve.rs` | `serve`: clients of ours and of others |
 //! | `rping.rs` | `ping`, and rping's protocol |
+//! | `cmatose.rs` | `cmatose`, and the protocol of ucmatose |
 //! | `pingpong.rs` | `pingpong` |
 //! | `perf.rs` | `bw`, `lat` |
 //! | `stage.rs` | what they share: the adapter, buffers, completions |
@@ -13,6 +14,7 @@ use crate::cli::rdma::{RdmaArgs, RdmaCommand};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
+mod cmatose;
 mod devinfo;
 mod perf;
 mod pingpong;
@@ -25,6 +27,7 @@ pub(crate) fn run(args: &RdmaArgs, out: &mut Output) -> Result<Verdict, Failure>
         RdmaCommand::Devinfo(args) => devinfo::run(args, out),
         RdmaCommand::Serve(args) => serve::run(args, out),
         RdmaCommand::Ping(args) => rping::run(args, out),
+        RdmaCommand::Cmatose(args) => cmatose::run(args, out),
         RdmaCommand::Pingpong(args) => pingpong::run(args, out),
         RdmaCommand::Bw(args) => perf::bandwidth(args, out),
         RdmaCommand::Lat(args) => perf::latency(args, out),

@@ -6,8 +6,8 @@ use super::cases::LISTENS;
 use super::{Case, Scene};
 
 /// The addresses of both ends.
-const IPV4: [&str; 2] = ["192.168.77.1", "192.168.77.2"];
-const IPV6: [&str; 2] = ["fd00:77::1", "fd00:77::2"];
+pub(super) const IPV4: [&str; 2] = ["192.168.77.1", "192.168.77.2"];
+pub(super) const IPV6: [&str; 2] = ["fd00:77::1", "fd00:77::2"];
 
 /// Our adapter with the kernel's at the other end.
 pub(super) const OURS: [Case; 7] = [
@@ -21,7 +21,7 @@ pub(super) const OURS: [Case; 7] = [
 ];
 
 /// What our ends put in the first line.
-const READY: &str = "READY";
+pub(super) const READY: &str = "READY";
 
 fn ping(scene: &mut Scene<'_>, any: &str, [guest, own]: [&str; 2]) -> Result<(), RunError> {
     let server = scene.guest.start(&format!("rping -s -a {any} -C 30 -S 1000 -v"))?;
@@ -88,7 +88,7 @@ fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
 
 /// Nothing was lost, and the kernel has sent nothing again. Our end asks now and then for an acknowledgement
 /// that it could have waited for.
-fn sound(scene: &mut Scene<'_>) -> Result<(), RunError> {
+pub(super) fn sound(scene: &mut Scene<'_>) -> Result<(), RunError> {
     for counter in ["retry_exceeded_err", "completer_retry_err", "rcvd_seq_err"] {
         scene.gained(counter, 0..=0)?;
     }

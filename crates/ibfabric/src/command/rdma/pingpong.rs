@@ -100,7 +100,7 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
             writeln!(out, "{iters} iters in {seconds:.2} seconds = {us:.2} usec/iter")?;
         }
     }
-    linger(&mut stage)?;
+    stage.linger(Duration::from_millis(300))?;
     Ok(Verdict::Good)
 }
 
@@ -184,17 +184,6 @@ fn check(buffer: &Buffer, size: usize, received: u64) -> Result<(), Failure> {
             Err(Failure::Unusable(message))
         }
     }
-}
-
-/// Answers for a little while who has not heard the last acknowledgement.
-fn linger(stage: &mut Stage) -> Result<(), Failure> {
-    let end = clock::now() + Duration::from_millis(300);
-    while clock::now() < end {
-        if !stage.progress()? {
-            stage.wait(end)?;
-        }
-    }
-    Ok(())
 }
 
 fn init(stage: &mut Stage, qp: QpId) -> Result<(), Failure> {

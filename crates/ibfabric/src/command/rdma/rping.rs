@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant as WallClock};
 
-use ib_hca::{AccessFlags, QpId, RemoteAddress, SendOp, Wc, WcOpcode};
-use ib_net::device::{Endpoint, EndpointOptions};
+use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
+use ib_net::device::{Endpoint, EndpointOptions, Request};
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};
@@ -92,15 +92,19 @@ enum Step {
 }
 
 impl Pinged {
-    /// Prepares a queue pair for a client: it has to receive before it is connected.
-    pub(super) fn prepare(stage: &mut Stage, qp: QpId) -> Result<Buffer, Failure> {
+    /// Accepts a client: its queue pair has to receive before it is connected.
+    pub(super) fn accept(stage: &mut Stage, request: &Request) -> Result<Self, Failure> {
+        let qp = stage.queue_pair(16, 4)?;
+        stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
         let buffer = stage.buffer(DATA + LONGEST)?;
         stage.post_receive(qp, RECEIVE, buffer.data(IN, MESSAGE))?;
-        Ok(buffer)
-    }
-
-    pub(super) const fn new(endpoint: Endpoint, buffer: Buffer) -> Self {
-        Self { endpoint, buffer, step: Step::AwaitsSource, pings: 0, length: 0 }
+        let options = EndpointOptions {
+            responder_resources: 1,
+            initiator_depth: 1,
+            ..EndpointOptions::default()
+        };
+        let endpoint = stage.accept((qp, &buffer), request, &options)?;
+        Ok(Self { endpoint, buffer, step: Step::AwaitsSource, pings: 0, length: 0 })
     }
 
     /// Goes on after a completion; returns a ping that was read.

@@ -9,8 +9,8 @@ use ib_hca::{
     RemoteAddress, SendFlags, SendOp, SendWr, Sge, Wc, WcStatus,
 };
 use ib_net::clock;
-use ib_net::device::{Device, DeviceOptions};
-use ib_types::Instant;
+use ib_net::device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
+use ib_types::{Instant, Qpn};
 
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
@@ -71,6 +71,31 @@ impl Stage {
         self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)
     }
 
+    /// Returns the number of a queue pair that is there.
+    pub(super) fn number(&mut self, qp: QpId) -> Qpn {
+        self.device.hca().query_qp(qp).expect("it is there").0
+    }
+
+    /// Accepts a request; what was made for it goes when that fails.
+    pub(super) fn accept(
+        &mut self,
+        (qp, buffer): (QpId, &Buffer),
+        request: &Request,
+        options: &EndpointOptions,
+    ) -> Result<Endpoint, Failure> {
+        self.device.accept(qp, request, options).map_err(|error| {
+            self.destroy(qp);
+            self.forget(buffer);
+            Failure::unusable(error)
+        })
+    }
+
+    /// Destroys a queue pair.
+    pub(super) fn destroy(&mut self, qp: QpId) {
+        // What is not there any more needs no more to go, and it is in no group.
+        self.device.hca().destroy_qp(qp).ok();
+    }
+
     pub(super) fn post(
         &mut self,
         qp: QpId,
@@ -106,7 +131,16 @@ impl Stage {
 
     /// Waits for a completion, for ten minutes at most: retries end long before.
     pub(super) fn completion(&mut self, peer: SocketAddr) -> Result<Wc, Failure> {
-        let end = clock::now() + Duration::from_secs(600);
+        self.completion_within(peer, Duration::from_secs(600))
+    }
+
+    /// Waits for a completion while the other end may be silent.
+    pub(super) fn completion_within(
+        &mut self,
+        peer: SocketAddr,
+        patience: Duration,
+    ) -> Result<Wc, Failure> {
+        let end = clock::now() + patience;
         loop {
             if let Some(wc) = self.poll() {
                 return checked(wc, peer);
@@ -119,6 +153,17 @@ impl Stage {
                 self.wait(end)?;
             }
         }
+    }
+
+    /// Answers for a little while who has not heard the last that was said.
+    pub(super) fn linger(&mut self, time: Duration) -> Result<(), Failure> {
+        let end = clock::now() + time;
+        while clock::now() < end {
+            if !self.progress()? {
+                self.wait(end)?;
+            }
+        }
+        Ok(())
     }
 
     /// Fails when the other end has ended the connection.

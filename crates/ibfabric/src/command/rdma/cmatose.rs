@@ -1,0 +1,194 @@
+//! `rdma cmatose`, and the protocol of `ucmatose`.
+//!
+//! Nothing is said with a request or its answer: how many messages there are, and how long they are, both ends
+//! know from their command lines. Once a connection is established the server sends its messages; the client,
+//! when it has them all, sends as many of its own; and when the server has those it ends the connection.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ib_hca::{AccessFlags, QpId, SendOp, Wc, WcOpcode};
+use ib_net::clock;
+use ib_net::device::{Endpoint, EndpointOptions, Request};
+use serde::Serialize;
+
+use super::stage::{Buffer, Stage};
+use crate::cli::rdma::{CmatoseArgs, Messages};
+use crate::failure::{Failure, Verdict};
+use crate::output::{Format, Output};
+
+/// How long the other end may be silent.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a message is made of.
+const BYTE: u8 = 0x5a;
+
+/// Numbers of work requests.
+const RECEIVE: u64 = 1;
+const SENT: u64 = 2;
+
+/// What came of it; the names are JSON keys.
+#[derive(Serialize)]
+struct Report {
+    peer: String,
+    connections: u32,
+    messages: u32,
+    size: u32,
+    retransmits: u64,
+    icrc_errors: u64,
+}
+
+/// A connection, at either end.
+pub(super) struct Match {
+    pub(super) endpoint: Endpoint,
+    pub(super) buffer: Buffer,
+    messages: Messages,
+    received: u32,
+    sent: u32,
+}
+
+impl Match {
+    /// Prepares a queue pair: it has to receive before it is connected.
+    fn prepare(stage: &mut Stage, messages: Messages) -> Result<(QpId, Buffer), Failure> {
+        let Messages { count, size } = messages;
+        let qp = stage.queue_pair(count.max(1), count.max(1))?;
+        stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
+        let size = size as usize;
+        let buffer = stage.buffer(2 * size.max(1))?;
+        buffer.memory.fill(size, size, BYTE).expect("it has that size");
+        for _ in 0..count {
+            stage.post_receive(qp, RECEIVE, buffer.data(0, size))?;
+        }
+        Ok((qp, buffer))
+    }
+
+    const fn new(endpoint: Endpoint, buffer: Buffer, messages: Messages) -> Self {
+        Self { endpoint, buffer, messages, received: 0, sent: 0 }
+    }
+
+    /// Accepts a client.
+    pub(super) fn accept(
+        stage: &mut Stage,
+        request: &Request,
+        messages: Messages,
+    ) -> Result<Self, Failure> {
+        let (qp, buffer) = Self::prepare(stage, messages)?;
+        let endpoint = stage.accept((qp, &buffer), request, &Self::options())?;
+        Ok(Self::new(endpoint, buffer, messages))
+    }
+
+    /// Returns what both ends say when they make the connection.
+    fn options() -> EndpointOptions {
+        EndpointOptions { responder_resources: 1, initiator_depth: 1, ..EndpointOptions::default() }
+    }
+
+    /// Sends all messages.
+    pub(super) fn send(&self, stage: &mut Stage) -> Result<(), Failure> {
+        let size = self.messages.size as usize;
+        for _ in 0..self.messages.count {
+            let data = self.buffer.data(size, size);
+            stage.post(self.endpoint.qp, (SENT, true), SendOp::Send { imm: None }, data)?;
+        }
+        Ok(())
+    }
+
+    /// Counts what has come or gone.
+    pub(super) fn advance(&mut self, wc: &Wc) -> Result<(), Failure> {
+        if wc.opcode != WcOpcode::Recv {
+            self.sent += 1;
+            return Ok(());
+        }
+        let (found, expected) = (wc.byte_len, self.messages.size);
+        if found != expected {
+            let peer = self.endpoint.peer;
+            let message = format!("{peer}: a message of {found} bytes: expected {expected}");
+            return Err(Failure::Unusable(message));
+        }
+        self.received += 1;
+        Ok(())
+    }
+
+    /// Says what has come.
+    pub(super) fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        let (peer, Messages { count, size }) = (self.endpoint.peer, self.messages);
+        writeln!(out, "{peer}: {count} messages of {size} bytes each way")?;
+        Ok(out.flush()?)
+    }
+
+    /// Returns whether all messages of the other end have come.
+    const fn has_received(&self) -> bool {
+        self.received == self.messages.count
+    }
+
+    /// Returns whether all messages have come and gone.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.has_received() && self.sent == self.messages.count
+    }
+}
+
+pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
+    let peer = SocketAddr::new(args.peer, args.port);
+    let options = EndpointOptions { mtu: args.adapter.mtu, ..Match::options() };
+    let mut matches = Vec::new();
+    for _ in 0..args.connections {
+        let (qp, buffer) = Match::prepare(&mut stage, args.messages)?;
+        let endpoint = stage.device.connect(qp, peer, &options).map_err(Failure::unusable)?;
+        matches.push(Match::new(endpoint, buffer, args.messages));
+    }
+    writeln!(out, "{peer}: {} connections", matches.len())?;
+    out.flush()?;
+    receive_until(&mut stage, &mut matches, peer, Match::has_received)?;
+    for it in &matches {
+        it.send(&mut stage)?;
+    }
+    receive_until(&mut stage, &mut matches, peer, Match::is_complete)?;
+    let mut left: Vec<_> = matches.iter().map(|it| it.endpoint.connection).collect();
+    let end = clock::now() + PATIENCE;
+    while !left.is_empty() {
+        while let Some(event) = stage.device.poll_event() {
+            left.retain(|&id| event.disconnected() != Some(id));
+        }
+        if clock::now() >= end {
+            return Err(Failure::Unusable(format!("{peer} does not end the connection")));
+        }
+        if !left.is_empty() && !stage.progress()? {
+            stage.wait(end)?;
+        }
+    }
+    let report = Report {
+        peer: peer.to_string(),
+        connections: args.connections,
+        messages: args.messages.count,
+        size: args.messages.size,
+        retransmits: stage.device.hca().counters().retransmitted,
+        icrc_errors: stage.device.checked().icrc_errors,
+    };
+    // The answers to the end of the connections have to leave.
+    stage.linger(Duration::from_millis(100))?;
+    match args.format {
+        Format::Json => out.json(&report)?,
+        Format::Text => {
+            let Report { peer, messages, size, .. } = &report;
+            writeln!(out, "{peer}: {messages} messages of {size} bytes each way")?;
+        }
+    }
+    Ok(Verdict::Good)
+}
+
+/// Takes completions until all connections are so far.
+fn receive_until(
+    stage: &mut Stage,
+    matches: &mut [Match],
+    peer: SocketAddr,
+    so_far: impl Fn(&Match) -> bool,
+) -> Result<(), Failure> {
+    let by_number: Vec<_> = matches.iter().map(|it| stage.number(it.endpoint.qp)).collect();
+    while !matches.iter().all(&so_far) {
+        let wc = stage.completion_within(peer, PATIENCE)?;
+        let at = by_number.iter().position(|&number| number == wc.qp_num);
+        matches[at.expect("it is of one of them")].advance(&wc)?;
+    }
+    Ok(())
+}

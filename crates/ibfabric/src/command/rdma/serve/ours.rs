@@ -1,0 +1,82 @@
+//! Clients of `rdma bw` and `rdma lat`.
+
+use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
+use ib_net::device::{Endpoint, EndpointOptions, Request};
+
+use super::super::perf::{Answer, Kind, Offer};
+use super::super::stage::{Buffer, Stage};
+use crate::failure::Failure;
+
+/// How many receives a client has.
+const RECEIVES: u32 = 1024;
+
+/// A client.
+pub(super) struct Ours {
+    pub(super) endpoint: Endpoint,
+    pub(super) buffer: Buffer,
+    offer: Offer,
+    /// How many messages were answered.
+    answered: u64,
+}
+
+impl Ours {
+    /// Accepts a client; its queue pair gets receives before it is connected.
+    pub(super) fn accept(stage: &mut Stage, request: &Request) -> Result<Self, Failure> {
+        let offer = Offer::parse(request.private_data())?;
+        let qp = stage.queue_pair(RECEIVES, RECEIVES)?;
+        stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
+        let buffer = stage.buffer(2 * offer.size.max(1) as usize)?;
+        if matches!(offer.kind, Kind::SendBandwidth | Kind::SendLatency) {
+            for _ in 0..RECEIVES {
+                stage.post_receive(qp, 0, buffer.data(0, offer.size as usize))?;
+            }
+        }
+        let answer = Answer { remote: buffer.remote() };
+        let options = EndpointOptions {
+            private_data: answer.to_bytes().to_vec(),
+            ..EndpointOptions::default()
+        };
+        let endpoint = stage.accept((qp, &buffer), request, &options)?;
+        Ok(Self { endpoint, buffer, offer, answered: 0 })
+    }
+
+    /// Returns whether it writes into memory and waits to be answered.
+    pub(super) fn is_watched(&self) -> bool {
+        self.offer.kind == Kind::WriteLatency
+    }
+
+    /// Goes on after a completion.
+    pub(super) fn advance(&mut self, stage: &mut Stage, wc: &Wc) -> Result<(), Failure> {
+        if wc.opcode == WcOpcode::Recv { self.received(stage) } else { Ok(()) }
+    }
+
+    /// A message has come.
+    fn received(&mut self, stage: &mut Stage) -> Result<(), Failure> {
+        let (qp, size) = (self.endpoint.qp, self.offer.size as usize);
+        stage.post_receive(qp, 0, self.buffer.data(0, size))?;
+        if self.offer.kind == Kind::SendLatency {
+            self.answered += 1;
+            let signaled = self.answered % u64::from(RECEIVES / 2) == 0;
+            let data = self.buffer.data(size, size);
+            stage.post(qp, (0, signaled), SendOp::Send { imm: None }, data)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at the last byte of what is written, which counts, and answers a new one.
+    pub(super) fn watch(&mut self, stage: &mut Stage) -> Result<bool, Failure> {
+        let size = self.offer.size as usize;
+        let expected = (self.answered + 1) as u8;
+        let last = self.buffer.memory.to_vec(size - 1, 1).expect("it has that size")[0];
+        if last != expected {
+            return Ok(false);
+        }
+        self.answered += 1;
+        self.buffer.memory.fill(2 * size - 1, 1, expected).expect("it has that size");
+        let to = RemoteAddress { addr: self.offer.remote.addr + size as u64, ..self.offer.remote };
+        let signaled = self.answered % u64::from(RECEIVES / 2) == 0;
+        let data = self.buffer.data(size, size);
+        stage.post(self.endpoint.qp, (0, signaled), SendOp::Write { to, imm: None }, data)?;
+        Ok(true)
+    }
+}
