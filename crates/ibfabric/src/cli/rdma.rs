@@ -94,6 +94,15 @@ pub struct ServeArgs {
     /// What is exchanged with clients of ucmatose.
     #[command(flatten)]
     pub messages: Messages,
+    /// Serves also this program of perftest 4.5-0.17, which is to be called with `-R`, at its port 18515.
+    #[arg(long, value_enum, value_name = "PROGRAM")]
+    pub perftest: Option<PerftestArg>,
+    /// The port at which perftest is served.
+    #[arg(long, value_name = "PORT", default_value_t = PERFTEST_PORT)]
+    pub perftest_port: u16,
+    /// The size of a message of `ib_write_lat` in bytes, which its client does not tell.
+    #[arg(long, value_name = "BYTES", default_value = "2", value_parser = in_range(1, MOST))]
+    pub perftest_size: u64,
     /// Ends when so many clients have gone, with status 2 if one of them was not understood; never without it.
     #[arg(long, value_name = "N")]
     pub clients: Option<u64>,
@@ -204,17 +213,44 @@ pub enum OpArg {
     Read,
 }
 
+/// A program of perftest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PerftestArg {
+    /// RDMA WRITE, bandwidth.
+    #[value(name = "ib_write_bw")]
+    WriteBw,
+    /// RDMA READ, bandwidth.
+    #[value(name = "ib_read_bw")]
+    ReadBw,
+    /// SEND, bandwidth.
+    #[value(name = "ib_send_bw")]
+    SendBw,
+    /// RDMA WRITE, latency.
+    #[value(name = "ib_write_lat")]
+    WriteLat,
+    /// RDMA READ, latency.
+    #[value(name = "ib_read_lat")]
+    ReadLat,
+    /// SEND, latency.
+    #[value(name = "ib_send_lat")]
+    SendLat,
+}
+
 /// Arguments of `rdma bw` and `rdma lat`.
 #[derive(Clone, Debug, Args)]
 pub struct PerfArgs {
-    /// The server, which runs `ibfabric rdma serve`.
+    /// The server, which runs `ibfabric rdma serve` or a program of perftest.
     pub peer: IpAddr,
     /// The adapter.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// Its port.
-    #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
-    pub port: u16,
+    /// Its port; 18516 without it, and 18515 of perftest.
+    #[arg(short, long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// The server is a program of perftest 4.5-0.17 with `-R` that does the same, such as `ib_write_bw`; sizes
+    /// and numbers have to be the same there.
+    #[arg(long)]
+    pub perftest: bool,
     /// What is done.
     #[arg(long, value_enum, default_value = "write")]
     pub op: OpArg,
@@ -246,6 +282,9 @@ pub const RPING_PORT: u16 = 7174;
 
 /// The port of ucmatose.
 pub const UCMATOSE_PORT: u16 = 7471;
+
+/// The port of perftest.
+pub const PERFTEST_PORT: u16 = 18_515;
 
 /// The longest message in bytes.
 const MOST: u64 = 1 << 30;

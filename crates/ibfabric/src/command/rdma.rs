@@ -8,6 +8,7 @@
 //! | `cmatose.rs` | `cmatose`, and the protocol of ucmatose |
 //! | `pingpong.rs` | `pingpong` |
 //! | `perf.rs` | `bw`, `lat` |
+//! | `perftest.rs` | the protocol of perftest, for `bw`, `lat` and `serve` |
 //! | `stage.rs` | what they share: the adapter, buffers, completions |
 
 use crate::cli::rdma::{RdmaArgs, RdmaCommand};
@@ -17,6 +18,7 @@ use crate::output::Output;
 mod cmatose;
 mod devinfo;
 mod perf;
+mod perftest;
 mod pingpong;
 mod rping;
 mod serve;

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use interop::RunError;
 
-use super::theirs::UCMATOSE;
+use super::theirs::{PERFTEST, UCMATOSE};
 use super::{Case, Scene};
 
 /// Returns the cases, or those with something wrong in them.
 #[must_use]
 pub fn cases(self_test: bool) -> Vec<Case> {
-    if self_test { WRONG.to_vec() } else { [&GOOD[..], &super::ours::OURS, &UCMATOSE].concat() }
+    if self_test {
+        WRONG.to_vec()
+    } else {
+        [&GOOD[..], &super::ours::OURS, &UCMATOSE, &PERFTEST].concat()
+    }
 }
 
 /// Programs of the guest among themselves: they show that guest and harness work.

@@ -1,6 +1,6 @@
 //! The cases in which `ucmatose` or a program of perftest is at the other end of our adapter.
 
-use interop::RunError;
+use interop::{Finished, RunError, Running};
 
 use super::cases::LISTENS;
 use super::ours::{IPV4, IPV6, READY, sound};
@@ -41,7 +41,7 @@ fn serve(scene: &mut Scene<'_>, [_, own]: [&str; 2]) -> Result<(), RunError> {
     sound(scene)
 }
 
-fn exchanged(scene: &mut Scene<'_>, theirs: interop::Running) -> Result<(), RunError> {
+fn exchanged(scene: &mut Scene<'_>, theirs: Running) -> Result<(), RunError> {
     let theirs = scene.succeeds(theirs)?;
     scene.says(&theirs, "data transfers complete", 1);
     scene.says(&theirs, "return status 0", 1);
@@ -53,10 +53,10 @@ fn other_messages(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let serve = ["rdma", "serve", "--listen", own, "--ucmatose", "--clients", "1"];
     let ours = scene.ours(serve)?;
     ours.until(READY, LISTENS)?;
-    // Ours come first, and fit into what is longer.
-    let client = scene.guest.start(&format!("ucmatose -s {own} -S 90"))?;
-    scene.fails(client)?;
+    // Theirs would fit into what we have, but are not what we expect. It is none the wiser: its status is 0.
+    let client = scene.guest.start(&format!("ucmatose -s {own} -S 110"))?;
+    scene.ends(client, LISTENS)?;
     let ours = scene.fails(ours)?;
-    scene.says(&ours, "it has gone before all messages had come", 1);
+    scene.says(&ours, "ibfabric:", 1);
     scene.gained("retry_exceeded_err", 0..=0)
 }

@@ -10,8 +10,9 @@ use ib_hca::{AccessFlags, Data, RemoteAddress, SendOp, WcOpcode};
 use ib_net::device::{Endpoint, EndpointOptions};
 use serde::Serialize;
 
+use super::perftest::client::{Control, Rates};
 use super::stage::{Buffer, Stage, checked};
-use crate::cli::rdma::{OpArg, PerfArgs};
+use crate::cli::rdma::{OpArg, PERFTEST_PORT, PORT, PerfArgs, PerftestArg};
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
@@ -134,10 +135,21 @@ struct Client {
     size: usize,
     peer: SocketAddr,
     connected: Vec<(Endpoint, RemoteAddress)>,
+    /// With perftest, what the ends tell each other goes over a connection of its own.
+    control: Option<Control>,
 }
 
 impl Client {
-    fn connect(args: &PerfArgs, kind: Kind, size: usize) -> Result<Self, Failure> {
+    /// Connects to a server; `program` is that of perftest which does the same.
+    fn connect(
+        args: &PerfArgs,
+        kind: Kind,
+        program: PerftestArg,
+        size: usize,
+    ) -> Result<Self, Failure> {
+        if args.perftest {
+            return Self::connect_perftest(args, program, size);
+        }
         let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let offer = Offer { kind, size: size as u32, remote: buffer.remote() };
@@ -146,8 +158,8 @@ impl Client {
             mtu: args.adapter.mtu,
             ..EndpointOptions::default()
         };
-        let peer = SocketAddr::new(args.peer, args.port);
-        let mut this = Self { stage, buffer, size, peer, connected: Vec::new() };
+        let peer = SocketAddr::new(args.peer, args.port.unwrap_or(PORT));
+        let mut this = Self { stage, buffer, size, peer, connected: Vec::new(), control: None };
         for _ in 0..args.qps {
             let qp = this.stage.queue_pair(args.tx_depth.max(2), 4)?;
             this.stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
@@ -159,8 +171,46 @@ impl Client {
         Ok(this)
     }
 
+    /// Connects to a program of perftest.
+    fn connect_perftest(
+        args: &PerfArgs,
+        program: PerftestArg,
+        size: usize,
+    ) -> Result<Self, Failure> {
+        let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
+        let buffer = stage.buffer(2 * size.max(1))?;
+        let options = EndpointOptions { mtu: args.adapter.mtu, ..EndpointOptions::default() };
+        let peer = SocketAddr::new(args.peer, args.port.unwrap_or(PERFTEST_PORT));
+        let control = Control::open(&mut stage, program, peer, options)?;
+        let mut endpoints = Vec::new();
+        for _ in 0..args.qps {
+            let qp = stage.queue_pair(args.tx_depth.max(2), 4)?;
+            stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
+            endpoints.push(control.connect(&mut stage, qp)?);
+        }
+        let RemoteAddress { addr, rkey } = buffer.remote();
+        let own = RemoteAddress { addr: addr + size as u64, rkey };
+        let remotes = control.meet(&mut stage, &endpoints, own)?;
+        let connected = endpoints.into_iter().zip(remotes).collect();
+        Ok(Self { stage, buffer, size, peer, connected, control: Some(control) })
+    }
+
+    /// Tells a program of perftest what came of it.
+    fn part(&mut self, report: &Report) -> Result<(), Failure> {
+        let Some(control) = &self.control else { return Ok(()) };
+        let rates = Rates {
+            size: report.size,
+            iters: report.iters,
+            peak: 0.0,
+            average: report.messages_per_s * report.size as f64 / f64::from(1 << 20),
+            messages: report.messages_per_s / 1e6,
+        };
+        control.part(&mut self.stage, &rates)
+    }
+
     fn disconnect(&mut self) -> Result<(), Failure> {
-        for (endpoint, _) in &self.connected {
+        let control = self.control.iter().map(|control| &control.endpoint);
+        for endpoint in self.connected.iter().map(|(endpoint, _)| endpoint).chain(control) {
             let ended = self.stage.device.disconnect(endpoint, Duration::from_secs(2));
             ended.map_err(Failure::unusable)?;
         }
@@ -202,7 +252,7 @@ impl Client {
 pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let size = args.size.unwrap_or(65_536) as usize;
     let kind = if args.op == OpArg::Send { Kind::SendBandwidth } else { Kind::Rdma };
-    let mut client = Client::connect(args, kind, size)?;
+    let mut client = Client::connect(args, kind, PerftestArg::of(args.op, false), size)?;
     let start = WallClock::now();
     let depth = u64::from(args.tx_depth);
     // Every so many requests one completion is asked for.
@@ -237,6 +287,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
     }
     let seconds = start.elapsed().as_secs_f64();
     let report = client.report(args, seconds);
+    client.part(&report)?;
     client.disconnect()?;
     print(args, &report, out)?;
     Ok(Verdict::Good)
@@ -259,7 +310,7 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
         OpArg::Write => Kind::WriteLatency,
         OpArg::Read => Kind::Rdma,
     };
-    let mut client = Client::connect(args, kind, size)?;
+    let mut client = Client::connect(args, kind, PerftestArg::of(args.op, true), size)?;
     let (endpoint, to) = client.connected[0].clone();
     let mut samples = Vec::with_capacity(args.iters as usize);
     let start = WallClock::now();
@@ -274,6 +325,7 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
     let at = |part: f64| samples[((samples.len() - 1) as f64 * part) as usize] / ways;
     let latency = Latency { min: at(0.0), p50: at(0.5), p99: at(0.99), max: at(1.0) };
     let report = Report { latency_us: Some(latency), ..client.report(args, seconds) };
+    client.part(&report)?;
     client.disconnect()?;
     print(args, &report, out)?;
     Ok(Verdict::Good)

@@ -1,4 +1,4 @@
-//! `rdma serve`: clients of `rdma bw` and `rdma lat`, of rping, and of ucmatose.
+//! `rdma serve`: clients of `rdma bw` and `rdma lat`, of rping, of ucmatose, and of perftest.
 //!
 //! | file | clients |
 //! |---|---|
@@ -17,6 +17,7 @@ use ib_net::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use super::cmatose::Match;
+use super::perftest::sessions::Sessions;
 use super::rping::Pinged;
 use super::stage::{Buffer, Stage, doing};
 use crate::cli::rdma::{RPING_PORT, ServeArgs, UCMATOSE_PORT};
@@ -38,6 +39,7 @@ struct Server<'a> {
     stage: Stage,
     clients: BTreeMap<Qpn, Service>,
     by_connection: BTreeMap<ConnectionId, Qpn>,
+    perftest: Option<Sessions>,
     gone: u64,
     /// Whether a client was not understood.
     is_wrong: bool,
@@ -55,7 +57,10 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     writeln!(out, "READY {}", stage.device.address())?;
     out.flush()?;
     let (clients, by_connection) = (BTreeMap::new(), BTreeMap::new());
-    let mut server = Server { args, stage, clients, by_connection, gone: 0, is_wrong: false };
+    let size = args.perftest_size as usize;
+    let perftest = args.perftest.map(|program| Sessions::new(program, size));
+    let mut server =
+        Server { args, stage, clients, by_connection, perftest, gone: 0, is_wrong: false };
     while args.clients.is_none_or(|most| server.gone < most) {
         if server.work(out)? {
             continue;
@@ -81,7 +86,7 @@ impl Server<'_> {
         let mut moved = self.stage.progress()?;
         while let Some(event) = self.stage.device.poll_event() {
             moved = true;
-            self.take(event)?;
+            self.take(event, out)?;
         }
         while let Some(wc) = self.stage.poll() {
             moved = true;
@@ -90,9 +95,9 @@ impl Server<'_> {
         Ok(self.watch()? || moved)
     }
 
-    fn take(&mut self, event: DeviceEvent) -> Result<(), Failure> {
+    fn take(&mut self, event: DeviceEvent, out: &mut Output) -> Result<(), Failure> {
         if let Some(id) = event.disconnected() {
-            self.end(id);
+            self.end(id, out);
             return Ok(());
         }
         if let DeviceEvent::Cm(CmEvent::Established { id, .. }) = event {
@@ -111,6 +116,15 @@ impl Server<'_> {
     fn accept(&mut self, request: &Request) -> Result<(), Failure> {
         let port = request.port();
         let is_at = |other| port == Some(other) && other != self.args.port;
+        if let Some(sessions) = &mut self.perftest
+            && is_at(self.args.perftest_port)
+        {
+            let endpoint = sessions.accept(&mut self.stage, request)?;
+            if self.args.verbose {
+                say!("{} has connected, MTU {}", endpoint.peer, endpoint.mtu.bytes());
+            }
+            return Ok(());
+        }
         let service = if is_at(self.args.rping_port) {
             Service::Ping(Pinged::accept(&mut self.stage, request)?)
         } else if is_at(self.args.ucmatose_port) {
@@ -138,7 +152,27 @@ impl Server<'_> {
     }
 
     /// A client has gone.
-    fn end(&mut self, id: ConnectionId) {
+    fn end(&mut self, id: ConnectionId, out: &mut Output) {
+        if let Some(sessions) = &mut self.perftest {
+            let ended = sessions.end(&mut self.stage, id, out);
+            self.gone += u64::from(!matches!(ended, Ok(false)));
+            if let Err(error) = ended {
+                say!("{}", error.into_message());
+                self.is_wrong = true;
+            }
+        }
+        let number = self.by_connection.get(&id);
+        if let Some(Service::Match(it)) = number.and_then(|number| self.clients.get(number))
+            && !it.is_complete()
+        {
+            say!("{}: it has gone before all messages had come", it.endpoint.peer);
+            self.is_wrong = true;
+        }
+        self.forget(id);
+    }
+
+    /// Takes away what a client has, if there is one.
+    fn forget(&mut self, id: ConnectionId) {
         let number = self.by_connection.remove(&id);
         let Some(service) = number.and_then(|number| self.clients.remove(&number)) else { return };
         self.gone += 1;
@@ -146,22 +180,24 @@ impl Server<'_> {
         if self.args.verbose {
             say!("{} has gone", endpoint.peer);
         }
-        if let Service::Match(it) = &service
-            && !it.is_complete()
-        {
-            say!("{}: it has gone before all messages had come", endpoint.peer);
-            self.is_wrong = true;
-        }
         self.stage.destroy(endpoint.qp);
         self.stage.forget(service.buffer());
     }
 
     fn complete(&mut self, wc: &Wc, out: &mut Output) -> Result<(), Failure> {
+        if let Some(sessions) = self.perftest.as_mut().filter(|it| it.has(wc.qp_num)) {
+            if let Err(error) = sessions.complete(&mut self.stage, wc, out) {
+                say!("{}", error.into_message());
+                self.is_wrong = true;
+                self.gone += 1;
+            }
+            return Ok(());
+        }
         let Some(service) = self.clients.get_mut(&wc.qp_num) else { return Ok(()) };
         let (peer, connection) = (service.endpoint().peer, service.endpoint().connection);
         if wc.status != WcStatus::Success {
             if wc.status != WcStatus::WrFlushErr {
-                say!("{peer}: {:?}", wc.status);
+                say!("{peer}: a request has ended with {:?}", wc.status);
                 self.drop(connection);
             }
             return Ok(());
@@ -200,18 +236,23 @@ impl Server<'_> {
         self.is_wrong = true;
         // It may be gone by itself.
         self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
+        self.forget(id);
     }
 
     /// Returns whether somebody writes into memory and waits to be answered.
     fn watches_memory(&self) -> bool {
-        self.clients
-            .values()
-            .any(|service| matches!(service, Service::Ours(ours) if ours.is_watched()))
+        let is_watched =
+            |service: &Service| matches!(service, Service::Ours(ours) if ours.is_watched());
+        self.clients.values().any(is_watched)
+            || self.perftest.as_ref().is_some_and(Sessions::are_watched)
     }
 
     /// Answers what was written.
     fn watch(&mut self) -> Result<bool, Failure> {
-        let mut moved = false;
+        let mut moved = match &mut self.perftest {
+            Some(sessions) => sessions.watch(&mut self.stage)?,
+            None => false,
+        };
         for service in self.clients.values_mut() {
             if let Service::Ours(ours) = service
                 && ours.is_watched()

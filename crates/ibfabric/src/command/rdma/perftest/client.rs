@@ -1,0 +1,150 @@
+//! The client's side.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ib_hca::{AccessFlags, QpId, RemoteAddress, SendOp, WcOpcode};
+use ib_net::device::{ConnectError, Endpoint, EndpointOptions, gid_of};
+use ib_wire::mad::cm::RejectReason;
+
+pub(in super::super) use super::wire::Rates;
+use super::wire::{Keys, check, opening};
+use super::{OPENING, Step};
+use crate::cli::rdma::PerftestArg;
+use crate::command::rdma::stage::{Buffer, Stage};
+use crate::failure::Failure;
+
+/// How long a server may think about an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often it is asked for connections that it does not listen for yet, and how long between.
+const ATTEMPTS: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where things are in the buffer: messages that come in and messages that go out.
+const IN: usize = 0;
+const OUT: usize = 64;
+
+/// The connection over which the ends tell each other what they have.
+pub(in super::super) struct Control {
+    pub(in super::super) endpoint: Endpoint,
+    buffer: Buffer,
+    program: PerftestArg,
+    peer: SocketAddr,
+    options: EndpointOptions,
+}
+
+impl Control {
+    /// Calls a server, and makes sure that it is one.
+    pub(in super::super) fn open(
+        stage: &mut Stage,
+        program: PerftestArg,
+        peer: SocketAddr,
+        options: EndpointOptions,
+    ) -> Result<Self, Failure> {
+        let qp = stage.queue_pair(4, 4)?;
+        stage.device.prepare(qp, AccessFlags::default()).map_err(Failure::unusable)?;
+        let buffer = stage.buffer(2 * OUT)?;
+        stage.post_receive(qp, 0, buffer.data(IN, OUT))?;
+        let without =
+            EndpointOptions { responder_resources: 0, initiator_depth: 0, ..options.clone() };
+        let endpoint = stage.device.connect(qp, peer, &without).map_err(Failure::unusable)?;
+        let this = Self { endpoint, buffer, program, peer, options };
+        let mtu = stage.device.connection_mtu();
+        for step in OPENING {
+            this.exchange(stage, step, &opening(step, mtu))?;
+        }
+        Ok(this)
+    }
+
+    /// Connects a queue pair that is measured, as soon as the server listens for it.
+    pub(in super::super) fn connect(
+        &self,
+        stage: &mut Stage,
+        qp: QpId,
+    ) -> Result<Endpoint, Failure> {
+        for _ in 0..ATTEMPTS {
+            match stage.device.connect(qp, self.peer, &self.options) {
+                Err(ConnectError::Rejected {
+                    reason: RejectReason::INVALID_SERVICE_ID, ..
+                }) => stage.linger(PAUSE)?,
+                connected => return connected.map_err(Failure::unusable),
+            }
+        }
+        let peer = self.peer;
+        Err(Failure::Unusable(format!("{peer} does not listen for queue pairs to measure")))
+    }
+
+    /// Tells the server about the queue pairs; returns where each may write or read. The server writes to `own`.
+    pub(in super::super) fn meet(
+        &self,
+        stage: &mut Stage,
+        endpoints: &[Endpoint],
+        own: RemoteAddress,
+    ) -> Result<Vec<RemoteAddress>, Failure> {
+        self.exchange(stage, Step::Met, &Keys::default().to_bytes())?;
+        let mut found = vec![RemoteAddress { addr: 0, rkey: 0 }; endpoints.len()];
+        for step in self.program.meeting(endpoints.len()) {
+            let Step::Keys(at) = step else { unreachable!("only keys are told") };
+            let keys = Keys {
+                out_reads: self.options.initiator_depth.into(),
+                qpn: stage.number(endpoints[at].qp).get(),
+                rkey: own.rkey,
+                vaddr: own.addr,
+                gid: gid_of(stage.device.address()).0,
+                ..Keys::default()
+            };
+            let answer = Keys::parse(&self.exchange(stage, step, &keys.to_bytes())?);
+            let hca = stage.device.hca();
+            let (_, _, attributes) = hca.query_qp(endpoints[at].qp).expect("it is there");
+            let (found_qpn, expected) = (answer.qpn, attributes.dest_qp_num.get());
+            if found_qpn != expected {
+                return Err(self.wrong(&format!(
+                    "its keys are those of queue pair {found_qpn:#x}: expected {expected:#x}"
+                )));
+            }
+            found[at] = RemoteAddress { addr: answer.vaddr, rkey: answer.rkey };
+        }
+        Ok(found)
+    }
+
+    /// Tells the server what came of it.
+    pub(in super::super) fn part(&self, stage: &mut Stage, rates: &Rates) -> Result<(), Failure> {
+        for step in self.program.parting() {
+            let message = match step {
+                Step::Report(at) => rates.number(at).to_vec(),
+                _ => vec![0; step.length()],
+            };
+            self.exchange(stage, step, &message)?;
+        }
+        Ok(())
+    }
+
+    /// Says something, and waits for the answer.
+    fn exchange(&self, stage: &mut Stage, step: Step, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        let (qp, name) = (self.endpoint.qp, step.name());
+        self.buffer.memory.write(OUT, message).expect("it has a place");
+        let data = self.buffer.data(OUT, message.len());
+        stage.post(qp, (0, false), SendOp::Send { imm: None }, data)?;
+        let number = stage.number(qp);
+        let received = loop {
+            let wc = stage.completion_within(self.peer, PATIENCE).map_err(|error| {
+                let message = error.into_message();
+                Failure::Unusable(format!("{message}; it was told {name} of perftest"))
+            })?;
+            // What is left of the measurement ends when it will.
+            if wc.opcode == WcOpcode::Recv && wc.qp_num == number {
+                break wc;
+            }
+        };
+        let answer = self.buffer.memory.to_vec(IN, received.byte_len as usize);
+        let answer = answer.expect("it had a place");
+        stage.post_receive(qp, 0, self.buffer.data(IN, OUT))?;
+        check(step, &answer).map_err(|error| self.wrong(&error))?;
+        Ok(answer)
+    }
+
+    fn wrong(&self, what: &str) -> Failure {
+        Failure::Unusable(format!("{}: {what}", self.peer))
+    }
+}
