@@ -287,7 +287,12 @@ impl ServeArgs {
     fn ports(&self) -> impl Iterator<Item = u16> {
         let rping = self.rping || self.rping_port != RPING_PORT;
         let ucmatose = self.ucmatose || self.ucmatose_port != UCMATOSE_PORT;
-        let ports = [(true, self.port), (rping, self.rping_port), (ucmatose, self.ucmatose_port)];
+        let ports = [
+            (true, self.port),
+            (rping, self.rping_port),
+            (ucmatose, self.ucmatose_port),
+            (self.perftest.is_some(), self.perftest_port),
+        ];
         ports.into_iter().filter_map(|(wanted, port)| wanted.then_some(port))
     }
 }
