@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant as WallClock};
 
 use ib_hca::{AccessFlags, Data, RemoteAddress, SendOp, WcOpcode};
+use ib_net::clock;
 use ib_net::device::{Endpoint, EndpointOptions};
 use serde::Serialize;
 
@@ -42,6 +43,9 @@ pub(super) struct Offer {
 pub(super) struct Answer {
     pub(super) remote: RemoteAddress,
 }
+
+/// How long the other end may write nothing.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What private data of ours starts with.
 const MAGIC: [u8; 4] = *b"ibf1";
@@ -312,6 +316,10 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
     };
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, true), size)?;
     let (endpoint, to) = client.connected[0].clone();
+    if client.control.is_some() && args.op == OpArg::Write {
+        // A server of perftest writes first.
+        client.await_count(1)?;
+    }
     let mut samples = Vec::with_capacity(args.iters as usize);
     let start = WallClock::now();
     for number in 1..=args.iters {
@@ -355,17 +363,31 @@ impl Client {
             OpArg::Write => {
                 let count = number as u8;
                 self.buffer.memory.fill(size - 1, 1, count).expect("it has that size");
-                self.stage.post(qp, (1, number % 2 == 0), self.op(args, to), data)?;
-                loop {
-                    self.stage.progress()?;
-                    while let Some(wc) = self.stage.poll() {
-                        checked(wc, self.peer)?;
-                    }
-                    let last = self.buffer.memory.to_vec(2 * size - 1, 1);
-                    if last.expect("it has that size")[0] == count {
-                        break;
-                    }
+                self.stage.post(qp, (number, true), self.op(args, to), data)?;
+                if self.control.is_none() {
+                    self.await_count(count)?;
+                } else if number < args.iters {
+                    // What has come already was the server's.
+                    self.await_count((number + 1) as u8)?;
+                } else {
+                    while self.await_completion()?.wr_id != number {}
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the last byte that the other end writes, which counts.
+    fn await_count(&mut self, count: u8) -> Result<(), Failure> {
+        let end = clock::now() + PATIENCE;
+        let at = 2 * self.size - 1;
+        while self.buffer.memory.to_vec(at, 1).expect("it has that size")[0] != count {
+            if clock::now() >= end {
+                return Err(Failure::Unusable(format!("{} writes nothing", self.peer)));
+            }
+            self.stage.progress()?;
+            while let Some(wc) = self.stage.poll() {
+                checked(wc, self.peer)?;
             }
         }
         Ok(())

@@ -303,9 +303,11 @@ impl Session {
                 let (received, length) = (self.received, self.length);
                 writeln!(out, "{peer}: {program}, {length} bytes, {received} messages")?;
             }
-            PerftestArg::WriteLat | PerftestArg::ReadLat => {
-                writeln!(out, "{peer}: {program}, {} messages", self.answered)?;
+            PerftestArg::WriteLat => {
+                let (received, size) = (self.received, self.size);
+                writeln!(out, "{peer}: {program}, {size} bytes, {received} messages")?;
             }
+            PerftestArg::ReadLat => writeln!(out, "{peer}: {program}")?,
         }
         Ok(out.flush()?)
     }
@@ -314,17 +316,22 @@ impl Session {
         self.program == PerftestArg::WriteLat && self.steps.is_empty()
     }
 
-    /// Looks at the last byte of what is written, which counts, and answers a new one.
+    /// Looks at the last byte of what is written, which counts, and answers a new one by the next number.
+    ///
+    /// The server writes first. How many messages there are it does not know: the last one is answered, too,
+    /// which a client does not see.
     fn watch(&mut self, stage: &mut Stage) -> Result<bool, Failure> {
         let memory = self.memory.as_ref().expect("it has queue pairs");
-        let expected = (self.answered + 1) as u8;
-        let last = memory.memory.to_vec(self.size - 1, 1).expect("it has that size")[0];
-        if last != expected {
-            return Ok(false);
+        if self.answered > 0 {
+            let last = memory.memory.to_vec(self.size - 1, 1).expect("it has that size")[0];
+            if last != self.answered as u8 {
+                return Ok(false);
+            }
+            self.received += 1;
         }
         self.answered += 1;
         let end = self.room + self.size - 1;
-        memory.memory.fill(end, 1, expected).expect("it has that size");
+        memory.memory.fill(end, 1, self.answered as u8).expect("it has that size");
         let signaled = self.answered % SIGNALED == 0;
         let data = memory.data(self.room, self.size);
         let op = SendOp::Write { to: self.remote, imm: None };
