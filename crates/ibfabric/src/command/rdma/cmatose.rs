@@ -113,7 +113,8 @@ impl Match {
     pub(super) fn print(&self, out: &mut Output) -> Result<(), Failure> {
         let (peer, Messages { count, size }) = (self.endpoint.peer, self.messages);
         writeln!(out, "{peer}: {count} messages of {size} bytes each way")?;
-        Ok(out.flush()?)
+        out.flush()?;
+        Ok(())
     }
 
     /// Returns whether all messages of the other end have come.

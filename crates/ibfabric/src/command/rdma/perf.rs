@@ -16,94 +16,12 @@ use super::stage::{Buffer, Stage, checked};
 use crate::cli::rdma::{OpArg, PERFTEST_PORT, PORT, PerfArgs, PerftestArg};
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
+pub(super) use offer::{Answer, Kind, Offer};
 
-/// What a client measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Messages one way into receives.
-    SendBandwidth = 1,
-    /// RDMA one way, of which a server sees nothing.
-    Rdma = 2,
-    /// Messages that are answered.
-    SendLatency = 3,
-    /// Writes that are answered by writes.
-    WriteLatency = 4,
-}
-
-/// What a client says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Offer {
-    pub(super) kind: Kind,
-    pub(super) size: u32,
-    pub(super) remote: RemoteAddress,
-}
-
-/// What a server answers.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
-    pub(super) remote: RemoteAddress,
-}
+mod offer;
 
 /// How long the other end may write nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// What private data of ours starts with.
-const MAGIC: [u8; 4] = *b"ibf1";
-
-impl Offer {
-    fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend([self.kind as u8, 0, 0, 0]);
-        bytes.extend(self.size.to_be_bytes());
-        bytes.extend(self.remote.rkey.to_be_bytes());
-        bytes.extend(self.remote.addr.to_be_bytes());
-        bytes
-    }
-
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
-        let wrong = |what: &str| {
-            Failure::Unusable(format!(
-                "its private data {what}: expected a client of `ibfabric rdma`"
-            ))
-        };
-        if bytes.len() < 24 || bytes[..4] != MAGIC {
-            return Err(wrong("is not ours"));
-        }
-        let kind = match bytes[4] {
-            1 => Kind::SendBandwidth,
-            2 => Kind::Rdma,
-            3 => Kind::SendLatency,
-            4 => Kind::WriteLatency,
-            _ => return Err(wrong("asks for what is not known")),
-        };
-        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
-        let size = word(8);
-        if size > 1 << 30 || kind == Kind::WriteLatency && size == 0 {
-            return Err(wrong("asks for a size that cannot be"));
-        }
-        let addr = u64::from(word(16)) << 32 | u64::from(word(20));
-        Ok(Self { kind, size, remote: RemoteAddress { addr, rkey: word(12) } })
-    }
-}
-
-impl Answer {
-    pub(super) fn to_bytes(self) -> [u8; 12] {
-        let mut bytes = [0; 12];
-        bytes[..4].copy_from_slice(&self.remote.rkey.to_be_bytes());
-        bytes[4..].copy_from_slice(&self.remote.addr.to_be_bytes());
-        bytes
-    }
-
-    fn parse(bytes: &[u8], peer: SocketAddr) -> Result<Self, Failure> {
-        let answer = bytes.first_chunk::<12>();
-        let bytes =
-            answer.ok_or_else(|| Failure::Unusable(format!("{peer} is no server of ours")))?;
-        let (rkey, addr) = bytes.split_at(4);
-        let rkey = u32::from_be_bytes(rkey.try_into().expect("4 bytes"));
-        let addr = u64::from_be_bytes(addr.try_into().expect("8 bytes"));
-        Ok(Self { remote: RemoteAddress { addr, rkey } })
-    }
-}
 
 /// What came of it; the names are JSON keys.
 #[derive(Serialize)]
@@ -269,7 +187,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
             while posted[number] < args.iters && posted[number] - done[number] < depth {
                 posted[number] += 1;
                 let at = posted[number];
-                let signaled = at % every == 0 || at == args.iters;
+                let signaled = at.is_multiple_of(every) || at == args.iters;
                 let wr_id = (number as u64) << 40 | at;
                 let op = client.op(args, to);
                 client.stage.post(endpoint.qp, (wr_id, signaled), op, data.clone())?;
@@ -353,7 +271,7 @@ impl Client {
         match args.op {
             OpArg::Send => {
                 self.stage.post_receive(qp, 2, self.buffer.data(size, size))?;
-                self.stage.post(qp, (1, number % 2 == 0), self.op(args, to), data)?;
+                self.stage.post(qp, (1, number.is_multiple_of(2)), self.op(args, to), data)?;
                 while self.await_completion()?.opcode != WcOpcode::Recv {}
             }
             OpArg::Read => {

@@ -15,7 +15,7 @@ use crate::command::rdma::stage::{Buffer, Stage};
 use crate::failure::Failure;
 
 /// How long a server may think about an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How often it is asked for connections that it does not listen for yet, and how long between.
 const ATTEMPTS: u32 = 100;

@@ -236,7 +236,7 @@ impl Session {
         stage.post_receive(qp, 0, memory.data(0, self.room))?;
         if self.program == PerftestArg::SendLat {
             self.answered += 1;
-            let signaled = self.answered % SIGNALED == 0;
+            let signaled = self.answered.is_multiple_of(SIGNALED);
             let data = memory.data(self.room, wc.byte_len as usize);
             stage.post(qp, (0, signaled), SendOp::Send { imm: None }, data)?;
         }
@@ -309,7 +309,8 @@ impl Session {
             }
             PerftestArg::ReadLat => writeln!(out, "{peer}: {program}")?,
         }
-        Ok(out.flush()?)
+        out.flush()?;
+        Ok(())
     }
 
     fn is_watched(&self) -> bool {
@@ -332,7 +333,7 @@ impl Session {
         self.answered += 1;
         let end = self.room + self.size - 1;
         memory.memory.fill(end, 1, self.answered as u8).expect("it has that size");
-        let signaled = self.answered % SIGNALED == 0;
+        let signaled = self.answered.is_multiple_of(SIGNALED);
         let data = memory.data(self.room, self.size);
         let op = SendOp::Write { to: self.remote, imm: None };
         stage.post(self.queue_pairs[0].qp, (0, signaled), op, data)?;

@@ -1,0 +1,92 @@
+//! What our own ends say when they connect.
+
+use std::net::SocketAddr;
+
+use ib_hca::RemoteAddress;
+
+use crate::failure::Failure;
+
+/// What a client measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Kind {
+    /// Messages one way into receives.
+    SendBandwidth = 1,
+    /// RDMA one way, of which a server sees nothing.
+    Rdma = 2,
+    /// Messages that are answered.
+    SendLatency = 3,
+    /// Writes that are answered by writes.
+    WriteLatency = 4,
+}
+
+/// What a client says.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Offer {
+    pub(in super::super) kind: Kind,
+    pub(in super::super) size: u32,
+    pub(in super::super) remote: RemoteAddress,
+}
+
+/// What a server answers.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Answer {
+    pub(in super::super) remote: RemoteAddress,
+}
+
+/// What private data of ours starts with.
+const MAGIC: [u8; 4] = *b"ibf1";
+
+impl Offer {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([self.kind as u8, 0, 0, 0]);
+        bytes.extend(self.size.to_be_bytes());
+        bytes.extend(self.remote.rkey.to_be_bytes());
+        bytes.extend(self.remote.addr.to_be_bytes());
+        bytes
+    }
+
+    pub(in super::super) fn parse(bytes: &[u8]) -> Result<Self, Failure> {
+        let wrong = |what: &str| {
+            Failure::Unusable(format!(
+                "its private data {what}: expected a client of `ibfabric rdma`"
+            ))
+        };
+        if bytes.len() < 24 || bytes[..4] != MAGIC {
+            return Err(wrong("is not ours"));
+        }
+        let kind = match bytes[4] {
+            1 => Kind::SendBandwidth,
+            2 => Kind::Rdma,
+            3 => Kind::SendLatency,
+            4 => Kind::WriteLatency,
+            _ => return Err(wrong("asks for what is not known")),
+        };
+        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+        let size = word(8);
+        if size > 1 << 30 || kind == Kind::WriteLatency && size == 0 {
+            return Err(wrong("asks for a size that cannot be"));
+        }
+        let addr = u64::from(word(16)) << 32 | u64::from(word(20));
+        Ok(Self { kind, size, remote: RemoteAddress { addr, rkey: word(12) } })
+    }
+}
+
+impl Answer {
+    pub(in super::super) fn to_bytes(self) -> [u8; 12] {
+        let mut bytes = [0; 12];
+        bytes[..4].copy_from_slice(&self.remote.rkey.to_be_bytes());
+        bytes[4..].copy_from_slice(&self.remote.addr.to_be_bytes());
+        bytes
+    }
+
+    pub(super) fn parse(bytes: &[u8], peer: SocketAddr) -> Result<Self, Failure> {
+        let answer = bytes.first_chunk::<12>();
+        let bytes =
+            answer.ok_or_else(|| Failure::Unusable(format!("{peer} is no server of ours")))?;
+        let (rkey, addr) = bytes.split_at(4);
+        let rkey = u32::from_be_bytes(rkey.try_into().expect("4 bytes"));
+        let addr = u64::from_be_bytes(addr.try_into().expect("8 bytes"));
+        Ok(Self { remote: RemoteAddress { addr, rkey } })
+    }
+}
