@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `driver` | [`Driver`]: a thread that drives an adapter for others |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
 //!
 //! Whoever has a [`Device`] drives it: [`Device::progress`] moves what can be moved and returns at once,
@@ -22,8 +23,10 @@ use crate::alarm::Alarm;
 use crate::clock;
 use crate::roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, RoceSocket};
 
+mod driver;
 mod endpoint;
 
+pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
 
 /// How an adapter is opened.
