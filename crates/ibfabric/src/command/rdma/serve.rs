@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use ib_hca::cm::ConnectionId;
 use ib_hca::{QpId, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_net::alarm::Alarm;
 use ib_net::clock;
+use ib_net::console::ConsoleServer;
 use ib_net::device::{Device, DeviceEvent, Endpoint, EndpointOptions, Request};
 use ib_net::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
+use super::devinfo::{self, Info};
 use super::perf::{Answer, Kind, Offer};
 use super::rping::Pinged;
 use super::stage::{Buffer, Stage, doing};
@@ -55,12 +58,19 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     let failed = |error| doing("waiting for signals", error);
     let alarm = Alarm::new().map_err(failed)?;
     let mut orders = Orders::catch(&alarm.bell()).map_err(failed)?;
+    let asked = listen_to_devinfo(&stage, &alarm);
     writeln!(out, "READY {}", stage.device.address())?;
     out.flush()?;
     let mut server =
         Server { args, stage, clients: BTreeMap::new(), by_connection: BTreeMap::new(), gone: 0 };
     while args.clients.is_none_or(|most| server.gone < most) {
-        if server.work(out)? {
+        let moved = server.work(out)?;
+        for reply in asked.try_iter() {
+            let told = serde_json::to_string(&Info::of(&mut server.stage.device));
+            // Who does not wait any more does not want to know.
+            let _ = reply.send(told.expect("it is plain"));
+        }
+        if moved {
             continue;
         }
         alarm.silence();
@@ -80,6 +90,30 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         }
     }
     Ok(Verdict::Good)
+}
+
+/// Has `rdma devinfo` of other processes answered; each question comes with the way of its answer.
+fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> Receiver<SyncSender<String>> {
+    let (asks, asked) = sync_channel::<SyncSender<String>>(16);
+    let (bell, device) = (alarm.bell(), &stage.device);
+    let name = devinfo::console(device.address(), device.port());
+    let served = ConsoleServer::bind(&name).and_then(|server| {
+        server.serve(move |line| {
+            if line != devinfo::QUESTION {
+                return format!("expected {:?}", devinfo::QUESTION);
+            }
+            let (reply, answer) = sync_channel(1);
+            if asks.send(reply).is_err() {
+                return String::new();
+            }
+            bell.ring();
+            answer.recv_timeout(Duration::from_secs(2)).unwrap_or_default()
+        })
+    });
+    if let Err(error) = served {
+        say!("`rdma devinfo` cannot ask this process: {error}");
+    }
+    asked
 }
 
 impl Server<'_> {
