@@ -233,11 +233,15 @@ impl Device {
 
     /// Moves what can be moved now; returns whether there was anything.
     ///
+    /// It sends first and takes what has come then. What that calls for, such as an acknowledgement, leaves
+    /// with the next call, together with what the caller may post meanwhile; so a caller that stops calling
+    /// has to [`wait`](Self::wait) or to get `false`.
+    ///
     /// # Errors
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
         let now = clock::now();
-        let mut moved = false;
+        let mut moved = self.transmit(now);
         for _ in 0..ROUND {
             let Some(packet) = self.socket.receive()? else { break };
             match packet.icrc {
@@ -254,7 +258,14 @@ impl Device {
             self.cm.handle_timeout(now);
         }
         self.collect(now);
-        Ok(self.transmit(now) || moved)
+        Ok(moved)
+    }
+
+    /// Sends what is to be sent, and takes nothing.
+    pub fn flush(&mut self) {
+        let now = clock::now();
+        self.collect(now);
+        self.transmit(now);
     }
 
     /// Takes what engine and manager have to tell, and what they tell each other.
@@ -308,6 +319,7 @@ impl Device {
             }
             std::hint::spin_loop();
         }
+        self.transmit(clock::now());
         let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
         let until = due.into_iter().flatten().fold(until, Instant::min);
         self.socket.wait(until, alarm)
