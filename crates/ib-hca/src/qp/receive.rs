@@ -410,7 +410,7 @@ impl Responder {
     /// Checks that the other side may read or change memory at all.
     fn check_resources(&self, core: &Core, access: AccessFlags) -> Result<(), Refused> {
         let attributes = &core.attributes;
-        let most = usize::from(attributes.max_dest_rd_atomic);
+        let most = core.most_served();
         let waiting = self.responses.iter().filter(|it| !matches!(it, Response::Ack { .. }));
         let allowed = attributes.qp_access_flags.contains(access) && waiting.count() < most;
         if allowed { Ok(()) } else { Err(INVALID) }

@@ -4,6 +4,7 @@ mod abuse;
 mod many;
 mod pair;
 mod programs;
+mod queues;
 mod states;
 
 use ib_hca::{AccessFlags, Data, QpState, QpType, SendOp, WcOpcode, WcStatus};
