@@ -4,6 +4,7 @@ mod abuse;
 mod pair;
 mod programs;
 mod states;
+mod wire;
 
 use ib_hca::{AccessFlags, Data, QpState, QpType, SendOp, WcOpcode, WcStatus};
 use ib_types::Mtu;
