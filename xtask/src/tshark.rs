@@ -1,5 +1,5 @@
 //! What ibfabric writes into capture files, read by tshark: every operation code, the traps of
-//! a fabric, and a run of the simulator.
+//! a fabric, the packets of two software adapters, and a run of the simulator.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +19,7 @@ use ib_wire::packet::{
 use crate::{Chored, release_binary};
 
 mod captured;
+mod engine;
 mod traps;
 
 #[derive(clap::Args)]
@@ -29,6 +30,9 @@ pub(crate) struct Args {
     /// Keeps the capture file of a run of `ibfabric sim` here.
     #[arg(long, value_name = "FILE")]
     keep_run: Option<PathBuf>,
+    /// Leaves out the run of `ibfabric sim`, which needs a release build and OpenSM.
+    #[arg(long, conflicts_with_all = ["keep_run", "binary"])]
+    quick: bool,
     /// Runs this program as ibfabric instead of building it.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
@@ -51,13 +55,19 @@ pub(crate) fn run(args: &Args) -> Chored {
     }
     let traps = traps::run(&scratch.path().join("traps.pcapng"))?;
     traps.say("the traps of a fabric");
+    let adapters = engine::run(&scratch.path().join("adapters.pcapng"))?;
+    adapters.say("two software adapters");
+    if args.quick {
+        let faults = [outcome.faults, traps.faults, adapters.faults].concat();
+        return if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) };
+    }
     let binary = match &args.binary {
         Some(path) => path.canonicalize()?,
         None => release_binary()?,
     };
     let run = captured::run(&binary, &scratch.path().join("run"), args.keep_run.as_deref())?;
     run.say("a run of OpenSM on ibfabric sim");
-    let faults = [outcome.faults, traps.faults, run.faults].concat();
+    let faults = [outcome.faults, traps.faults, adapters.faults, run.faults].concat();
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 
