@@ -123,7 +123,7 @@ impl World {
                 other => return Err(format!("a request came as {other:?}").into()),
             };
             if !accepts {
-                let reason = RejectReason::CONSUMER_DEFINED;
+                let reason = RejectReason::CONSUMER;
                 self.sides[1].cm.reject(self.now, requested, reason, b"no")?;
                 self.carry();
                 continue;
