@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use ib_fuzz::Input;
 use ib_hca::cm::{
     AcceptParams, Cm, CmConfig, CmEvent, ConnectParams, ConnectionId, PortSpace, ServiceId,
     SidrAnswer, SidrParams, SidrRequestId,
@@ -16,21 +17,6 @@ use ib_types::{Gid, Guid, Instant, PKey, Psn, QKey, Qpn};
 use ib_wire::mad::cm::{RejectReason, SidrStatus};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 use libfuzzer_sys::fuzz_target;
-
-/// Takes bytes from the front; zeros when there are none left.
-struct Input<'a>(&'a [u8]);
-
-impl Input<'_> {
-    fn byte(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        first
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::from(self.byte()) % bound
-    }
-}
 
 const MOST: usize = 6;
 const SERVICE: ServiceId = ServiceId(0x1234);
