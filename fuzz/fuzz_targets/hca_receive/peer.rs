@@ -61,16 +61,16 @@ impl World {
     fn header(&self, header: Header, length: usize, input: &mut Input<'_>, bytes: &mut Vec<u8>) {
         match header {
             Header::Reth => {
-                let (virtual_address, r_key) = self.remote(input);
                 let dma_length = match input.below(4) {
                     0 => u32::from(input.short()) << 16,
                     1 => u32::from(input.short()) % 2000,
                     _ => length as u32,
                 };
+                let (virtual_address, r_key) = self.remote(dma_length as usize, input);
                 bytes.extend(Reth { virtual_address, r_key, dma_length }.to_bytes());
             }
             Header::AtomicEth => {
-                let (virtual_address, r_key) = self.remote(input);
+                let (virtual_address, r_key) = self.remote(8, input);
                 let virtual_address = virtual_address & !u64::from(input.byte() & 7);
                 let (swap_or_add, compare) = (input.byte().into(), input.byte().into());
                 let header = AtomicEth { virtual_address, r_key, swap_or_add, compare };
@@ -89,7 +89,7 @@ impl World {
             Header::AtomicAckEth => bytes.extend(AtomicAckEth { original: 7 }.to_bytes()),
             Header::ImmDt => bytes.extend(ImmDt { data: 7 }.to_bytes()),
             Header::Ieth => {
-                let r_key = self.remote(input).1;
+                let r_key = self.remote(0, input).1;
                 bytes.extend(Ieth { r_key }.to_bytes());
             }
             Header::Deth => {
@@ -100,10 +100,15 @@ impl World {
         }
     }
 
-    /// Returns an address that may lie within a region, at its end or anywhere.
-    fn remote(&self, input: &mut Input<'_>) -> (u64, u32) {
+    /// Returns where so many bytes may lie within a region, around its end or anywhere, and a key.
+    fn remote(&self, length: usize, input: &mut Input<'_>) -> (u64, u32) {
         let kind = input.byte();
-        let offset = u64::from(input.short()) % (QUARTER as u64 + 16);
+        let offset = match kind & 0x60 {
+            0 => u64::from(input.short()) % (QUARTER as u64 + 16),
+            // Around the place where what is meant just fits.
+            0x20 => (QUARTER + input.below(16)).saturating_sub(length + 8) as u64,
+            _ => 0,
+        };
         let key = match kind & 7 {
             5 => self.hca.key(self.fast).unwrap_or_default(),
             6 => u32::from(kind) << 24,
