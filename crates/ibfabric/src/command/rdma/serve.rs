@@ -278,7 +278,7 @@ impl Ours {
         stage.post_receive(qp, 0, self.buffer.data(0, size))?;
         if self.offer.kind == Kind::SendLatency {
             self.answered += 1;
-            let signaled = self.answered % u64::from(RECEIVES / 2) == 0;
+            let signaled = self.answered.is_multiple_of(u64::from(RECEIVES / 2));
             let data = self.buffer.data(size, size);
             stage.post(qp, (0, signaled), SendOp::Send { imm: None }, data)?;
         }
@@ -297,7 +297,7 @@ impl Ours {
         self.buffer.memory.fill(2 * size - 1, 1, expected).expect("it has that size");
         let addr = self.offer.remote.addr.wrapping_add(size as u64);
         let to = RemoteAddress { addr, ..self.offer.remote };
-        let signaled = self.answered % u64::from(RECEIVES / 2) == 0;
+        let signaled = self.answered.is_multiple_of(u64::from(RECEIVES / 2));
         let data = self.buffer.data(size, size);
         let op = SendOp::Write { to, imm: None };
         if let Err(error) = stage.post(self.endpoint.qp, (0, signaled), op, data) {
