@@ -272,7 +272,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s p -l port -d 'The port of rdma_cm for `rdma bw`, `lat` and others of ours' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s p -l port -d 'The port of `rdma_cm` for `rdma bw`, `lat` and others of ours' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping-port -d 'The port at which rping is served' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l clients -d 'Ends when so many clients have gone; never without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping -d 'Serves also the real `rping`, at its port 7174'
