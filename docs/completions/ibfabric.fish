@@ -33,6 +33,7 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sim" -d 'Simulate
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sm" -d 'Manages a subnet'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l speed -d 'The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR' -r
@@ -249,13 +250,112 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l attach -d 'T
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l node -d 'The node of the simulated fabric to speak through; its first without it, or `SIM_HOST`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -l host-name -d 'What ibping is told; the name of the machine without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand agent" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "gen" -d 'Writes a fabric file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "sm" -d 'Manages a subnet'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -f -a "devinfo" -d 'Shows what an adapter at an address is and takes'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -f -a "serve" -d 'Serves `rdma bw`, `lat` and `pingpong` of others, and the real `rping`'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -f -a "ping" -d 'Pings a server of rping'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -f -a "pingpong" -d 'Sends messages to and fro; with the real `ibv_rc_pingpong` at either end'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -f -a "bw" -d 'Measures bandwidth'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -f -a "lat" -d 'Measures latency'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping pingpong bw lat help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s v -l verbose -d 'Shows also how much of everything it takes'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s p -l port -d 'The port of `rdma_cm` for `rdma bw`, `lat` and others of ours' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping-port -d 'The port at which rping is served' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l clients -d 'Ends when so many clients have gone; never without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l rping -d 'Serves also the real `rping`, at its port 7174'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Says what comes in'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s p -l port -d 'Its port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s C -l count -d 'How often it is pinged' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s S -l size -d 'The size of a ping in bytes' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s v -l verbose -d 'Shows the pings'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s p -l port -d 'The TCP port by which the ends tell each other their queue pairs' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s s -l size -d 'The size of a message in bytes' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s n -l iters -d 'How many messages are exchanged' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s r -l rx-depth -d 'How many receives are posted at a time' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s c -l check -d 'Checks what comes in, as `ibv_rc_pingpong -c` does; both ends have to'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s p -l port -d 'Its port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l op -d 'What is done' -r -f -a "send\t'SEND into receives'
+write\t'RDMA WRITE'
+read\t'RDMA READ'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s n -l iters -d 'How many messages; 1000 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s t -l tx-depth -d 'How many messages are under way on a queue pair' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s q -l qps -d 'How many queue pairs' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s p -l port -d 'Its port' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l op -d 'What is done' -r -f -a "send\t'SEND into receives'
+write\t'RDMA WRITE'
+read\t'RDMA READ'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s n -l iters -d 'How many messages; 1000 without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s t -l tx-depth -d 'How many messages are under way on a queue pair' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s q -l qps -d 'How many queue pairs' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "devinfo" -d 'Shows what an adapter at an address is and takes'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serves `rdma bw`, `lat` and `pingpong` of others, and the real `rping`'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "ping" -d 'Pings a server of rping'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "pingpong" -d 'Sends messages to and fro; with the real `ibv_rc_pingpong` at either end'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "bw" -d 'Measures bandwidth'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "lat" -d 'Measures latency'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "sm" -d 'Manages a subnet'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sm" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "devinfo" -d 'Shows what an adapter at an address is and takes'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "serve" -d 'Serves `rdma bw`, `lat` and `pingpong` of others, and the real `rping`'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "ping" -d 'Pings a server of rping'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "pingpong" -d 'Sends messages to and fro; with the real `ibv_rc_pingpong` at either end'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "bw" -d 'Measures bandwidth'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "lat" -d 'Measures latency'

@@ -74,7 +74,7 @@ pub struct ServeArgs {
     /// The adapter.
     #[command(flatten)]
     pub adapter: AdapterArgs,
-    /// The port of rdma_cm for `rdma bw`, `lat` and others of ours.
+    /// The port of `rdma_cm` for `rdma bw`, `lat` and others of ours.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,
     /// Serves also the real `rping`, at its port 7174.

@@ -293,7 +293,7 @@ impl Client {
         match args.op {
             OpArg::Send => {
                 self.stage.post_receive(qp, 2, self.buffer.data(size, size))?;
-                self.stage.post(qp, (1, number % 2 == 0), self.op(args, to), data)?;
+                self.stage.post(qp, (1, number.is_multiple_of(2)), self.op(args, to), data)?;
                 while self.await_completion()?.opcode != WcOpcode::Recv {}
             }
             OpArg::Read => {
@@ -303,7 +303,7 @@ impl Client {
             OpArg::Write => {
                 let count = number as u8;
                 self.buffer.memory.fill(size - 1, 1, count).expect("it has that size");
-                self.stage.post(qp, (1, number % 2 == 0), self.op(args, to), data)?;
+                self.stage.post(qp, (1, number.is_multiple_of(2)), self.op(args, to), data)?;
                 loop {
                     self.stage.progress()?;
                     while let Some(wc) = self.stage.poll() {
