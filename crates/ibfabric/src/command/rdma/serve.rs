@@ -25,6 +25,9 @@ use crate::output::Output;
 /// How many receives a client of ours has.
 const RECEIVES: u32 = 1024;
 
+/// How much memory the clients may have together, in bytes.
+const MOST_MEMORY: usize = 4 << 30;
+
 /// What serves a client.
 enum Service {
     Ours(Ours),
@@ -206,6 +209,11 @@ impl Server<'_> {
 
     /// A queue pair gets receives before it is connected.
     fn prepare_ours(&mut self, qp: QpId, offer: &Offer) -> Result<Buffer, Failure> {
+        let taken: usize = self.clients.values().map(|it| it.buffer().memory.len()).sum();
+        if taken + 2 * offer.size as usize > MOST_MEMORY {
+            let message = format!("the buffers of all clients may have {MOST_MEMORY} bytes together");
+            return Err(Failure::Unusable(message));
+        }
         self.init(qp)?;
         let buffer = self.stage.buffer(2 * offer.size.max(1) as usize)?;
         if matches!(offer.kind, Kind::SendBandwidth | Kind::SendLatency) {
