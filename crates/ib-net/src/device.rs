@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
+//! | [`sim`] | the same engine at ports of a simulated fabric, in virtual time |
 //!
 //! Whoever has a [`Device`] drives it: [`Device::progress`] moves what can be moved and returns at once,
 //! [`Device::wait`] sleeps until there is something. A caller that polls needs no other thread.
@@ -23,8 +24,10 @@ use crate::clock;
 use crate::roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, RoceSocket};
 
 mod endpoint;
+pub mod sim;
 
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
+pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};
 
 /// How an adapter is opened.
 #[derive(Clone, Debug)]
