@@ -41,6 +41,8 @@ pub(crate) struct Lab {
     pub(crate) devices: SimDevices,
     pub(crate) hosts: Vec<Host>,
     transactions: u64,
+    /// Whether the subnet has come up.
+    is_up: bool,
 }
 
 /// Memory that is registered.
@@ -90,9 +92,11 @@ impl Lab {
             devices: SimDevices::default(),
             hosts: Vec::new(),
             transactions: 0,
+            is_up: false,
         };
-        while !this.manage() {
-            this.step(Instant::NEVER);
+        this.manage();
+        while !this.is_up {
+            assert!(this.step(Instant::NEVER), "the subnet does not come up");
         }
         // What is still on its way, such as traps, has come to rest.
         this.run_for(Duration::from_secs(1));
@@ -128,8 +132,8 @@ impl Lab {
         self.sim.run(&text.parse().expect("a command")).expect("it can be done");
     }
 
-    /// Lets the manager do what it has to do; returns whether the subnet has come up.
-    fn manage(&mut self) -> bool {
+    /// Lets the manager do what it has to do.
+    fn manage(&mut self) {
         let now = self.sim.now();
         while let Some(incoming) = self.sim.receive(self.manager_client) {
             // As on a wire: nobody tells that a request is lost.
@@ -147,11 +151,9 @@ impl Lab {
                 None => break,
             }
         }
-        let mut up = false;
         while let Some(event) = self.manager.poll_event() {
-            up |= matches!(event, SmEvent::SubnetUp(_));
+            self.is_up |= matches!(event, SmEvent::SubnetUp(_));
         }
-        up
     }
 
     /// Goes on to the next thing that happens by a moment; false when nothing does.
@@ -165,7 +167,7 @@ impl Lab {
         if is_asked || due <= self.sim.now() {
             self.manage();
         }
-        goes_on || due <= until
+        goes_on || due <= until && due < Instant::NEVER
     }
 
     /// Takes what the adapters tell.

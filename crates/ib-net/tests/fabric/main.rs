@@ -179,7 +179,7 @@ fn a_transfer_survives_that_its_link_is_cut() {
     from.memory.write(0, &data).expect("room");
     let write = SendOp::Write { to: to.remote(0), imm: None };
     lab.send(here, qps[0], 1, write, from.data(0, LENGTH));
-    lab.run_for(Duration::from_millis(1));
+    lab.run_for(Duration::from_micros(200));
     assert!(lab.hosts[here].done.is_empty(), "it has only begun");
     let way = lab.way(here, there);
     lab.command(&format!("Unlink {}", lab.name(way[1])));
