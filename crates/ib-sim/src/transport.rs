@@ -153,3 +153,6 @@ fn recognised(packet: Packet) -> Packet {
     };
     Packet { payload: Payload::Mad(payload), ..packet }
 }
+
+#[cfg(test)]
+mod tests;
