@@ -365,7 +365,7 @@ impl SimDevices {
     /// Lets the next thing happen, in the fabric or in an adapter, that happens by a moment; returns
     /// false when there is none, and then the fabric's time is what it was.
     pub fn run_step(&mut self, sim: &mut Sim, until: Instant) -> bool {
-        let mut moved = self.progress(sim);
+        let mut moved = !self.touched.is_empty() && self.progress(sim);
         let due = self.poll_timeout().filter(|&at| at <= until);
         if sim.run_step(due.unwrap_or(until)) {
             moved = true;
