@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `driver` | [`Driver`]: a thread that drives an adapter for others |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
+//! | [`sim`] | the same engine at ports of a simulated fabric, in virtual time |
 //!
 //! Whoever has a [`Device`] drives it: [`Device::progress`] moves what can be moved and returns at once,
 //! [`Device::wait`] sleeps until there is something. A caller that polls needs no other thread.
@@ -25,9 +26,11 @@ use crate::roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, R
 
 mod driver;
 mod endpoint;
+pub mod sim;
 
 pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
+pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};
 
 /// How an adapter is opened.
 #[derive(Clone, Debug)]
