@@ -1,4 +1,4 @@
-//! What several fuzz targets share: one small fabric.
+//! What several fuzz targets share: one small fabric, and an input that is taken byte by byte.
 
 use std::sync::OnceLock;
 
@@ -19,4 +19,26 @@ pub fn fabric() -> &'static Fabric {
 pub fn subnet() -> &'static Subnet<'static> {
     static SUBNET: OnceLock<Subnet<'static>> = OnceLock::new();
     SUBNET.get_or_init(|| Subnet::discover(fabric(), &SubnetOptions::default()).expect("a subnet"))
+}
+
+/// Takes bytes from the front; zeros when there are none left.
+pub struct Input<'a>(pub &'a [u8]);
+
+impl Input<'_> {
+    /// Returns the next byte.
+    pub fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    /// Returns a number below a bound of at most 256.
+    pub fn below(&mut self, bound: usize) -> usize {
+        usize::from(self.byte()) % bound
+    }
+
+    /// Returns a number of two bytes.
+    pub fn short(&mut self) -> u16 {
+        u16::from_be_bytes([self.byte(), self.byte()])
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `docs.rs` | `man`, `completions`: made from the command line, and checked against what is committed |
 //! | `conformance.rs` | `conformance opensm`: the same question to OpenSM and to ibfabric |
-//! | `tshark.rs` | `conformance tshark`: capture files of every operation code, read by tshark |
+//! | `tshark.rs` | `conformance tshark`: capture files of every operation code and of adapters, read by tshark |
 //! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
 //! | `links.rs` | `conformance links`: our own links on a real ibsim and with a real OpenSM |
 //! | `sm.rs` | `conformance sm`: our subnet manager on both simulators, beside a real OpenSM |
@@ -15,6 +15,7 @@
 //! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
+//! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 
 mod bench;
 mod bench_sim;
@@ -25,6 +26,7 @@ mod clients;
 mod conformance;
 mod docs;
 mod links;
+mod miri;
 mod paths;
 mod rxe;
 mod sm;
@@ -72,6 +74,9 @@ enum Chore {
     /// Runs every fuzz target, which needs cargo-fuzz and a nightly toolchain, or many discoveries of
     /// fabrics with random faults, with and without subnet managers.
     Campaign(campaign::Args),
+    /// Runs the tests of memory that adapters and programs share under Miri, which needs a nightly
+    /// toolchain with it; skipped without.
+    Miri,
 }
 
 #[derive(Subcommand)]
@@ -121,6 +126,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
+        Chore::Miri => miri::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

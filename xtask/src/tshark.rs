@@ -1,12 +1,10 @@
 //! What ibfabric writes into capture files, read by tshark: every operation code, the traps of
-//! a fabric, and a run of the simulator.
+//! a fabric, the packets of two software adapters, and a run of the simulator.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use ib_pcap::{Interface, LinkType, Packet as Captured, PacketFlags, Section, Statistics, Writer};
 use ib_types::{Gid, Guid, PKey, Psn, QKey, Qpn, ServiceLevel, VirtualLane};
@@ -19,7 +17,11 @@ use ib_wire::packet::{
 use crate::{Chored, release_binary};
 
 mod captured;
+mod compare;
+mod engine;
 mod traps;
+
+use compare::{Outcome, compare, fields, read};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -29,6 +31,9 @@ pub(crate) struct Args {
     /// Keeps the capture file of a run of `ibfabric sim` here.
     #[arg(long, value_name = "FILE")]
     keep_run: Option<PathBuf>,
+    /// Leaves out the run of `ibfabric sim`, which needs a release build and OpenSM.
+    #[arg(long, conflicts_with_all = ["keep_run", "binary"])]
+    quick: bool,
     /// Runs this program as ibfabric instead of building it.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
@@ -51,71 +56,20 @@ pub(crate) fn run(args: &Args) -> Chored {
     }
     let traps = traps::run(&scratch.path().join("traps.pcapng"))?;
     traps.say("the traps of a fabric");
+    let adapters = engine::run(&scratch.path().join("adapters.pcapng"))?;
+    adapters.say("two software adapters");
+    if args.quick {
+        let faults = [outcome.faults, traps.faults, adapters.faults].concat();
+        return if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) };
+    }
     let binary = match &args.binary {
         Some(path) => path.canonicalize()?,
         None => release_binary()?,
     };
     let run = captured::run(&binary, &scratch.path().join("run"), args.keep_run.as_deref())?;
     run.say("a run of OpenSM on ibfabric sim");
-    let faults = [outcome.faults, traps.faults, run.faults].concat();
+    let faults = [outcome.faults, traps.faults, adapters.faults, run.faults].concat();
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
-}
-
-/// How tshark's view of a file compares.
-struct Outcome {
-    packets: usize,
-    compared: usize,
-    checksums: usize,
-    /// Checksums that it does not show.
-    hidden: usize,
-    faults: Vec<String>,
-}
-
-impl Outcome {
-    fn say(&self, what: &str) {
-        let Self { packets, compared, checksums, hidden, faults } = self;
-        let differ = faults.len();
-        eprintln!("{what}: {packets} packets, {compared} fields compared, {differ} differ");
-        eprintln!("{checksums} of the fields are checksums; tshark does not show {hidden} others");
-    }
-}
-
-/// Compares the packets; tshark must show the checksums of those that the function says so of.
-fn compare(
-    expected: &[Expected],
-    rows: &[Vec<String>],
-    names: &[&str],
-    shows_all: impl Fn(&Expected) -> bool,
-) -> Result<Outcome, Box<dyn std::error::Error>> {
-    if rows.len() != expected.len() {
-        let (found, wanted) = (rows.len(), expected.len());
-        return Err(format!("tshark reads {found} packets: expected {wanted}").into());
-    }
-    let packets = rows.len();
-    let mut outcome = Outcome { packets, compared: 0, checksums: 0, hidden: 0, faults: Vec::new() };
-    for (number, (packet, row)) in expected.iter().zip(rows).enumerate() {
-        let all = shows_all(packet);
-        for (name, found) in names.iter().zip(row) {
-            let Some(wanted) = packet.get(name) else { continue };
-            if name.ends_with(".crc") {
-                if found.is_empty() && !all {
-                    outcome.hidden += 1;
-                    continue;
-                }
-                outcome.checksums += 1;
-            }
-            outcome.compared += 1;
-            if !same(wanted, found) {
-                let about = packet.get("frame.comment").map(|about| format!(" ({about})"));
-                outcome.faults.push(format!(
-                    "packet {}{}: {name} is {found:?}: expected {wanted:?}",
-                    number + 1,
-                    about.unwrap_or_default()
-                ));
-            }
-        }
-    }
-    Ok(outcome)
 }
 
 /// Writes every operation code, within the subnet and beyond it and as RoCEv2 over IPv4 and IPv6.
@@ -367,45 +321,4 @@ fn seen(packet: &Packet<'_>) -> Expected {
         seen.insert("infiniband.ieth", format!("{:08x}", ieth.r_key));
     }
     seen
-}
-
-/// Returns the names of all fields that any packet has.
-fn fields(expected: &[Expected]) -> Vec<&'static str> {
-    let mut names: Vec<_> = expected.iter().flat_map(|packet| packet.keys().copied()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-}
-
-/// Returns what tshark says of the fields of each packet.
-fn read(file: &Path, names: &[&str]) -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
-    let mut command = Command::new("tshark");
-    command.arg("-r").arg(file).args(["-o", "ip.check_checksum:TRUE", "-n"]);
-    command.args(["-T", "fields", "-E", "separator=|", "-E", "occurrence=f"]);
-    for name in names {
-        command.args(["-e", name]);
-    }
-    let output = command.output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            "cannot run tshark: it is not installed; Debian has it in the package tshark".to_owned()
-        }
-        _ => format!("cannot run tshark: {error}"),
-    })?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-    }
-    let lines = String::from_utf8(output.stdout)?;
-    Ok(lines.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
-}
-
-/// Compares numbers however they are spelt, and anything else as text.
-fn same(wanted: &str, found: &str) -> bool {
-    let number = |text: &str| match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    };
-    match (number(wanted), number(found)) {
-        (Some(wanted), Some(found)) => wanted == found,
-        _ => wanted == found,
-    }
 }

@@ -46,7 +46,7 @@ reasons! {
     Response = "response",
     /// It acknowledges in a way that is not known.
     Syndrome = "syndrome",
-    /// There was no receive for a datagram or an unreliable message.
+    /// There was no receive for a datagram or an unreliable message, or such a message was not legal.
     NoReceive = "no_receive",
     /// A datagram did not fit its receive, or its receive's memory.
     NoRoom = "no_room",

@@ -129,7 +129,7 @@ struct Mr {
 /// What a fast registration makes of a region (`IBV_WR_REG_MR` of kernels).
 #[derive(Clone, Debug)]
 pub struct Registration {
-    /// The region, from [`Regions::allocate`].
+    /// The region, from [`Hca::alloc_mr`](crate::Hca::alloc_mr).
     pub mr: MrId,
     /// The lowest byte of its keys from now on.
     pub key: u8,

@@ -2,7 +2,9 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `driver` | [`Driver`]: a thread that drives an adapter for others |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
+//! | [`sim`] | the same engine at ports of a simulated fabric, in virtual time |
 //!
 //! Whoever has a [`Device`] drives it: [`Device::progress`] moves what can be moved and returns at once,
 //! [`Device::wait`] sleeps until there is something. A caller that polls needs no other thread.
@@ -22,9 +24,13 @@ use crate::alarm::Alarm;
 use crate::clock;
 use crate::roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, RoceSocket};
 
+mod driver;
 mod endpoint;
+pub mod sim;
 
+pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
+pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};
 
 /// How an adapter is opened.
 #[derive(Clone, Debug)]
@@ -230,11 +236,15 @@ impl Device {
 
     /// Moves what can be moved now; returns whether there was anything.
     ///
+    /// It sends first and takes what has come then. What that calls for, such as an acknowledgement, leaves
+    /// with the next call, together with what the caller may post meanwhile; so a caller that stops calling
+    /// has to [`wait`](Self::wait) or to get `false`.
+    ///
     /// # Errors
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
         let now = clock::now();
-        let mut moved = false;
+        let mut moved = self.transmit(now);
         for _ in 0..ROUND {
             let Some(packet) = self.socket.receive()? else { break };
             match packet.icrc {
@@ -251,7 +261,14 @@ impl Device {
             self.cm.handle_timeout(now);
         }
         self.collect(now);
-        Ok(self.transmit(now) || moved)
+        Ok(moved)
+    }
+
+    /// Sends what is to be sent, and takes nothing.
+    pub fn flush(&mut self) {
+        let now = clock::now();
+        self.collect(now);
+        self.transmit(now);
     }
 
     /// Takes what engine and manager have to tell, and what they tell each other.
@@ -305,6 +322,7 @@ impl Device {
             }
             std::hint::spin_loop();
         }
+        self.transmit(clock::now());
         let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
         let until = due.into_iter().flatten().fold(until, Instant::min);
         self.socket.wait(until, alarm)

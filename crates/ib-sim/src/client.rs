@@ -2,8 +2,8 @@
 //!
 //! Several clients may share a port. What tells them apart is the upper 16 bits of a request's
 //! transaction, where the fabric writes the client's number plus one and from where it takes it off
-//! again before the client sees the response. What nobody asked for goes to the client that has the
-//! duty of a subnet manager, or has the queue pair.
+//! again before the client sees the response. What nobody asked for goes to the client that has
+//! registered for its class, or has the duty of a subnet manager, or has the queue pair.
 
 use std::collections::VecDeque;
 
@@ -40,6 +40,9 @@ pub struct ClientOptions {
     pub is_sm: bool,
     /// A queue pair above 1 whose datagrams it is handed; zero for none.
     pub queue_pair: u32,
+    /// A class whose datagrams to queue pair 1 it is handed that nobody asked for, before a client
+    /// with the duty of a subnet manager is. Of several clients of a port, it is the first.
+    pub class: Option<MgmtClass>,
     /// Whether it is told of lost datagrams, as ibsim's clients have to be. Otherwise it waits, as
     /// on a real fabric.
     pub told_of_losses: bool,
@@ -262,12 +265,12 @@ impl Sim {
         let target = if response {
             let asker = ClientId(((transaction >> OWN_BITS) as u32).wrapping_sub(1));
             if transaction >> OWN_BITS == 0 {
-                self.taker(port, payload.destination_qpn)
+                self.taker(port, payload)
             } else {
                 self.client(asker).filter(|client| client.port == port).map(|_| asker)
             }
         } else {
-            self.taker(port, payload.destination_qpn)
+            self.taker(port, payload)
         };
         let Some(target) = target else {
             let why = if response { Loss::ClientLeft } else { Loss::NoReceiver };
@@ -346,21 +349,28 @@ impl Sim {
             return;
         };
         client.inbox.push_back(incoming);
+        let port = client.port;
         if !client.woken {
             client.woken = true;
             self.woken.push_back(id);
         }
+        self.wake_port(port);
     }
 
     /// Returns the client that takes what nobody asked for.
-    fn taker(&self, port: PortId, qpn: Qpn) -> Option<ClientId> {
+    fn taker(&self, port: PortId, payload: &MadPayload) -> Option<ClientId> {
+        let (qpn, class) = (payload.destination_qpn, payload.mad.class());
         let clients = self.clients_of.get(&port)?;
-        clients.iter().copied().find(|&id| {
-            self.client(id).is_some_and(|client| {
-                let options = &client.options;
-                if qpn.get() > 1 { options.queue_pair == qpn.get() } else { options.is_sm }
-            })
-        })
+        let first = |fits: &dyn Fn(&ClientOptions) -> bool| {
+            let fits = |&id: &ClientId| self.client(id).is_some_and(|it| fits(&it.options));
+            clients.iter().copied().find(fits)
+        };
+        if qpn.get() > 1 {
+            return first(&|options| options.queue_pair == qpn.get());
+        }
+        let registered = || first(&|options| options.class == Some(class));
+        let registered = if qpn == Qpn::GSI { registered() } else { None };
+        registered.or_else(|| first(&|options| options.is_sm))
     }
 
     /// Returns a client for which something has come since it was last returned; `None` when there is

@@ -171,7 +171,7 @@ pub(crate) fn client(sim: &mut Sim, node: &str) -> ClientId {
 
 /// Attaches a client with the duty of a subnet manager.
 pub(crate) fn manager(sim: &mut Sim, node: &str) -> ClientId {
-    let options = ClientOptions { is_sm: true, told_of_losses: true, queue_pair: 0 };
+    let options = ClientOptions { is_sm: true, told_of_losses: true, ..ClientOptions::default() };
     let port = sim.end_port(sim.find_node(node).unwrap()).unwrap();
     sim.attach(port, options).unwrap()
 }

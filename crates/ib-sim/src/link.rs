@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::fault::happens;
 use crate::log::Entry;
 use crate::loss::Loss;
-use crate::packet::Packet;
+use crate::packet::{Packet, Payload};
 use crate::port::MANAGEMENT_LANE;
 use crate::sim::Sim;
 
@@ -123,6 +123,10 @@ impl Sim {
         if let Some(request) = flight.request {
             self.fail(request);
         }
+        if let Payload::Transport(bytes) = flight.packet.payload {
+            self.give_buffer(bytes);
+        }
+        self.tell_of_room(port);
     }
 
     /// Puts a packet into the queue of a port; it leaves when its turn comes.

@@ -8,7 +8,9 @@ use ib_wire::packet::{Bth, Deth, Grh, LinkNextHeader, Lrh, Opcode};
 /// A packet: what stands between the start of its LRH and its ICRC.
 ///
 /// The lane is chosen anew on every link and the checksums are made when somebody looks at the
-/// bytes, so neither is here.
+/// bytes, so neither is here. A packet that a link damages is marked and dropped at the link's end, as
+/// its VCRC would have it; one that arrives has the ICRC that it was sent with, which nobody has to
+/// check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// The LID that it comes from.

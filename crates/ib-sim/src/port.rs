@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use ib_topology::{LinkRate, NodeId, PortId};
-use ib_types::{Guid, Instant, LinkSpeed, LinkWidth, NodeKind, PKey, VirtualLane};
+use ib_types::{Guid, Instant, LinkSpeed, LinkWidth, Mtu, NodeKind, PKey, VirtualLane};
 use ib_wire::mad::sm::{
     CapabilityMask, CapabilityMask2, LinkWidthMask, MlnxExtPortInfo, MtuCode, PhysState, PortInfo,
     PortState, SlToVl, SpeedSet, VlArbitration, VlArbitrationEntry, VlCap,
@@ -207,6 +207,14 @@ impl Port {
         {
             self.info.capability_mask2 =
                 self.info.capability_mask2 | CapabilityMask2::LINK_SPEED_NDR;
+        }
+    }
+
+    /// Sets the largest payload that it can carry; port 0 of a switch keeps its own.
+    pub(crate) fn set_mtu_cap(&mut self, kind: NodeKind, most: Mtu) {
+        if self.number != 0 || !kind.is_switch() {
+            self.info.mtu_cap = MtuCode(most.code());
+            self.info.neighbor_mtu = self.info.mtu_cap;
         }
     }
 

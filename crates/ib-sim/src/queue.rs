@@ -51,6 +51,7 @@ impl Sim {
             queues.dropped_in_sequence[usize::from(lane)] = 0;
         }
         self.transmit(port, key);
+        self.tell_of_room(port);
         let state = self.port_mut(port);
         if state.queues.as_ref().is_some_and(|queues| queues.waiting != 0) {
             state.armed = true;

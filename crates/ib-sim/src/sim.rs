@@ -7,7 +7,7 @@ use std::time::Duration;
 use ib_link::NodeAgent;
 use ib_topology::rng::Rng;
 use ib_topology::{Fabric, LinkRate, NodeId, PortId};
-use ib_types::Instant;
+use ib_types::{Instant, Mtu};
 use ib_wire::mad::sm::{PhysState, PortState};
 use ib_wire::mad::smp::HopNode;
 use slab::Slab;
@@ -17,11 +17,11 @@ use crate::event::{Event, EventQueue, Timer};
 use crate::link::{Flight, SharedHold};
 use crate::log::{Entry, Log, LogLevel};
 use crate::node::Node;
-use crate::packet::Packet;
 use crate::port::Port;
 use crate::script::Script;
 use crate::stats::Stats;
 use crate::tap::Tap;
+use crate::transport::Receiver;
 
 /// How a fabric behaves.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct Options {
     pub latency: Duration,
     /// The buffer of each lane of a port in bytes, at least one packet of the greatest MTU.
     pub lane_buffer: u32,
+    /// The largest payload that ports can carry; a subnet manager says how much they do.
+    pub mtu_cap: Mtu,
     /// How many packets of subnet management may wait to leave by a port.
     pub management_buffer: usize,
     /// How long a client has to answer a request that was handed to it.
@@ -44,13 +46,14 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Seed 0, 200 ns per hop, 16 KiB per lane, 4096 packets of subnet management, 30 s to answer,
+    /// Seed 0, 200 ns per hop, 16 KiB per lane, an MTU of 2048 bytes as ibsim has it, 4096 packets of subnet management, 30 s to answer,
     /// no log.
     fn default() -> Self {
         Self {
             seed: 0,
             latency: Duration::from_nanos(200),
             lane_buffer: 16 * 1024,
+            mtu_cap: Mtu::B2048,
             management_buffer: 4096,
             answer_within: Duration::from_secs(30),
             log: LogLevel::Off,
@@ -101,7 +104,11 @@ pub struct Sim {
     pub(crate) agents: Vec<AgentSlot>,
     pub(crate) agents_of: BTreeMap<(NodeId, u8), u32>,
     /// Packets for queue pairs that are neither of clients nor of agents, by end port.
-    pub(crate) receivers: BTreeMap<PortId, VecDeque<Packet>>,
+    pub(crate) receivers: BTreeMap<PortId, Receiver>,
+    /// The open ports whose owners have something to do.
+    pub(crate) woken_ports: VecDeque<PortId>,
+    /// Memory for the payload of packets.
+    pub(crate) spare: Vec<Vec<u8>>,
     pub(crate) rng: Rng,
     pub(crate) log: Log,
     pub(crate) tap: Option<Tap>,
@@ -161,6 +168,7 @@ impl Sim {
                     made.set_active(LinkRate::DEFAULT);
                 }
                 made.cable = port.peer;
+                made.set_mtu_cap(node.kind, options.mtu_cap);
                 ports.push(made);
             }
         }
@@ -187,6 +195,8 @@ impl Sim {
             agents: Vec::new(),
             agents_of: BTreeMap::new(),
             receivers: BTreeMap::new(),
+            woken_ports: VecDeque::new(),
+            spare: Vec::new(),
             rng: Rng::stream(options.seed, 0x51_4d),
             log: Log::default(),
             tap: options.tap.then(Tap::default),
@@ -385,7 +395,10 @@ impl Sim {
     /// Forgets what a manager has told a port.
     pub(crate) fn reset_port(&mut self, port: PortId) {
         let kind = self.node(self.port(port).node).kind;
-        self.port_mut(port).reset(kind);
+        let most = self.options.mtu_cap;
+        let port = self.port_mut(port);
+        port.reset(kind);
+        port.set_mtu_cap(kind, most);
     }
 
     /// Sets the state of a port and says so.

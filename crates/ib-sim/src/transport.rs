@@ -1,4 +1,11 @@
 //! Packets that are no management datagrams: for the queue pairs of whoever has opened a port.
+//!
+//! They carry no ICRC: nothing in the fabric changes a byte behind the LRH, and a link that damages a
+//! packet says so, whereupon it is dropped where its VCRC would be wrong. Whoever looks at the bytes
+//! ([`Packet::to_bytes`]) sees the ICRC that the packet would have.
+//!
+//! An adapter that sends faster than its link asks how much waits ([`Sim::waiting`]) and goes on when it
+//! is told that there is room ([`Sim::next_open`]).
 
 use std::collections::VecDeque;
 
@@ -11,6 +18,21 @@ use crate::link::Flight;
 use crate::loss::Loss;
 use crate::packet::{MadPayload, Packet, Payload};
 use crate::sim::Sim;
+
+/// With how few packets left to leave by a port its owner is told that there is room.
+const ROOM: usize = 8;
+
+/// How many buffers are kept for further packets, and how large one has to be.
+const MOST_SPARE: usize = 4096;
+const SPARE_LENGTH: usize = 1024;
+
+/// What has arrived at an open port.
+#[derive(Debug, Default)]
+pub(crate) struct Receiver {
+    queue: VecDeque<Packet>,
+    /// Whether it is among the ports whose owners have something to do.
+    woken: bool,
+}
 
 impl Sim {
     /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`].
@@ -25,7 +47,40 @@ impl Sim {
 
     /// Returns the next packet that arrived at an open port.
     pub fn receive_packet(&mut self, port: PortId) -> Option<Packet> {
-        self.receivers.get_mut(&port).and_then(VecDeque::pop_front)
+        self.receivers.get_mut(&port).and_then(|receiver| receiver.queue.pop_front())
+    }
+
+    /// Returns an open port at which a packet has arrived, at which something has come for a client, or
+    /// which has sent most of what waited to leave, since it was last returned; `None` when there is no other.
+    pub fn next_open(&mut self) -> Option<PortId> {
+        loop {
+            let port = self.woken_ports.pop_front()?;
+            if let Some(receiver) = self.receivers.get_mut(&port)
+                && std::mem::take(&mut receiver.woken)
+            {
+                return Some(port);
+            }
+        }
+    }
+
+    /// Returns how many packets wait to leave by a port, whatever their lanes.
+    #[must_use]
+    pub fn waiting(&self, port: PortId) -> usize {
+        let queues = self.port(port).queues.as_ref().filter(|queues| queues.waiting != 0);
+        queues.map_or(0, |queues| queues.lanes.iter().map(VecDeque::len).sum())
+    }
+
+    /// Returns a vector for the payload of a packet: one that was given back, with whatever it holds,
+    /// or an empty one.
+    pub fn take_buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Gives back the payload of a packet, so that another one needs no new memory.
+    pub fn give_buffer(&mut self, buffer: Vec<u8>) {
+        if buffer.len() >= SPARE_LENGTH && self.spare.len() < MOST_SPARE {
+            self.spare.push(buffer);
+        }
     }
 
     /// Sends a packet from an end port. A datagram to queue pair 1 in the form of bytes is taken for
@@ -47,11 +102,29 @@ impl Sim {
     pub(crate) fn deliver_transport(&mut self, port: PortId, key: u32) {
         if self.receivers.contains_key(&port) {
             let flight: Flight = self.land(key);
-            if let Some(queue) = self.receivers.get_mut(&port) {
-                queue.push_back(flight.packet);
+            if let Some(receiver) = self.receivers.get_mut(&port) {
+                receiver.queue.push_back(flight.packet);
             }
+            self.wake_port(port);
         } else {
             self.lose(port, key, Loss::NoReceiver);
+        }
+    }
+
+    /// The owner of a port has something to do, if it has one.
+    pub(crate) fn wake_port(&mut self, port: PortId) {
+        if let Some(receiver) = self.receivers.get_mut(&port)
+            && !receiver.woken
+        {
+            receiver.woken = true;
+            self.woken_ports.push_back(port);
+        }
+    }
+
+    /// A packet has left the queue of a port: its owner is told when few are left.
+    pub(crate) fn tell_of_room(&mut self, port: PortId) {
+        if !self.receivers.is_empty() && self.waiting(port) <= ROOM {
+            self.wake_port(port);
         }
     }
 }
@@ -80,3 +153,6 @@ fn recognised(packet: Packet) -> Packet {
     };
     Packet { payload: Payload::Mad(payload), ..packet }
 }
+
+#[cfg(test)]
+mod tests;

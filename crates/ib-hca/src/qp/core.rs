@@ -43,6 +43,15 @@ impl Core {
         self.attributes.path_mtu.bytes()
     }
 
+    /// Returns how many READs and atomics of the other side are served at once. Linux has as many under way as the
+    /// next power of two.
+    pub(crate) fn most_served(&self) -> usize {
+        match self.attributes.max_dest_rd_atomic {
+            0 => 0,
+            most => usize::from(most).next_power_of_two(),
+        }
+    }
+
     /// Returns true in a state in which packets go out.
     pub(crate) const fn sends(&self) -> bool {
         matches!(self.state, QpState::Rts | QpState::Sqd)

@@ -271,7 +271,8 @@ impl Responder {
             _ => (self.take_receive(core, cx).ok_or(Deferred::NotReady)?, 0),
         };
         let place = super::scatter(core, cx, wr.data.sges(), received as usize, packet.payload);
-        let received = received + packet.payload.len() as u32;
+        // What is more than a receive can have room for does not fit anyhow.
+        let received = received.saturating_add(packet.payload.len() as u32);
         let fits = place.unwrap_or(true);
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
         let failed = match (place, fits) {
@@ -322,7 +323,7 @@ impl Responder {
             }
         };
         let is_last = matches!(operation.position(), Position::Last | Position::Only);
-        let now = received + packet.payload.len() as u32;
+        let now = received.checked_add(packet.payload.len() as u32).ok_or(INVALID)?;
         if now > length || is_last && now != length {
             return Err(INVALID.into());
         }
@@ -410,7 +411,7 @@ impl Responder {
     /// Checks that the other side may read or change memory at all.
     fn check_resources(&self, core: &Core, access: AccessFlags) -> Result<(), Refused> {
         let attributes = &core.attributes;
-        let most = usize::from(attributes.max_dest_rd_atomic);
+        let most = core.most_served();
         let waiting = self.responses.iter().filter(|it| !matches!(it, Response::Ack { .. }));
         let allowed = attributes.qp_access_flags.contains(access) && waiting.count() < most;
         if allowed { Ok(()) } else { Err(INVALID) }

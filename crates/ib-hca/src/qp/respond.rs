@@ -58,7 +58,7 @@ impl Responder {
 
     /// Keeps what may be asked for again, as much as the other side may have under way.
     pub(super) fn remember(&mut self, core: &Core, resource: Resource) {
-        let most = usize::from(core.attributes.max_dest_rd_atomic).max(1);
+        let most = core.most_served().max(1);
         while self.resources.len() >= most {
             self.resources.pop_front();
         }

@@ -1,9 +1,12 @@
 //! The semantics of verbs, over a wire in virtual time.
 
 mod abuse;
+mod many;
 mod pair;
 mod programs;
+mod queues;
 mod states;
+mod wire;
 
 use ib_hca::{AccessFlags, Data, QpState, QpType, SendOp, WcOpcode, WcStatus};
 use ib_types::Mtu;

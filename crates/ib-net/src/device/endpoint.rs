@@ -206,7 +206,7 @@ impl Device {
         };
         self.program(qp, &program, options.access)?;
         self.cm.established(connection, b"")?;
-        self.progress()?;
+        self.flush();
         Ok(Endpoint { qp, connection, peer, private_data: connected.private_data, mtu })
     }
 
@@ -325,7 +325,7 @@ impl Device {
             ..AcceptParams::new(qpn, psn)
         };
         self.cm.accept(clock::now(), *id, &params)?;
-        self.progress()?;
+        self.flush();
         let (private_data, peer) = (private_data.clone(), request.peer);
         Ok(Endpoint { qp, connection: *id, peer, private_data, mtu: proposed })
     }

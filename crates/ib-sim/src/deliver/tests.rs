@@ -221,7 +221,12 @@ impl Play {
         };
         match what {
             Move::Attach { node, is_sm, told } => {
-                let options = crate::ClientOptions { is_sm, queue_pair: 2, told_of_losses: told };
+                let options = crate::ClientOptions {
+                    is_sm,
+                    queue_pair: 2,
+                    told_of_losses: told,
+                    class: None,
+                };
                 let at = end(sim, node);
                 self.clients.push(sim.attach(at, options).unwrap());
             }

@@ -1,5 +1,7 @@
 //! The cases in which our adapter is at one end.
 
+use std::time::Duration;
+
 use interop::RunError;
 
 use super::cases::LISTENS;
@@ -19,6 +21,9 @@ pub(super) const OURS: [Case; 7] = [
     Case::with_ours("their pingpong, our server", |scene| pingpong(scene, false)),
     Case::with_ours("a port where nobody listens", refused),
 ];
+
+/// How long a client may take.
+const ENDS: Duration = Duration::from_secs(60);
 
 /// What our ends put in the first line.
 pub(super) const READY: &str = "READY";
@@ -43,8 +48,14 @@ fn serve(scene: &mut Scene<'_>, [_, own]: [&str; 2]) -> Result<(), RunError> {
     ours.until(READY, LISTENS)?;
     // With -V it compares what came back with what it had sent.
     let client = scene.guest.start(&format!("rping -c -a {own} -C 30 -S 1000 -v -V"))?;
-    let client = scene.succeeds(client)?;
+    let client = scene.ends(client, ENDS)?;
+    // At its end one of its threads may wait for events of a channel that another one has closed.
+    let is_race = client.output.contains("rdma_get_cm_event: Bad file descriptor");
+    scene.checked.check(client.success() || is_race, || {
+        format!("rping ended with status {}", client.status)
+    });
     scene.says(&client, "ping data: rdma-ping-", 30);
+    scene.says(&client, "mismatch", 0);
     let ours = scene.succeeds(ours)?;
     scene.says(&ours, "server ping data: rdma-ping-", 30);
     sound(scene)

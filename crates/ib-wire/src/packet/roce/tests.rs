@@ -1,6 +1,8 @@
 use super::*;
 use crate::packet::{Bth, Builder, Opcode, Packet};
 
+mod kernel;
+
 const V4: RoceNetwork = RoceNetwork {
     addresses: RoceAddresses::V4 {
         source: Ipv4Addr::new(192, 0, 2, 1),

@@ -1,22 +1,27 @@
-//! `rdma devinfo`: what an adapter is.
+//! `rdma devinfo`: what an adapter is, and what a running one has counted.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::net::IpAddr;
 
-use serde::Serialize;
+use ib_hca::Drop;
+use ib_net::console::ConsoleClient;
+use ib_net::device::Device;
+use serde::{Deserialize, Serialize};
 
-use super::stage::Stage;
+use super::stage::{Stage, own_address};
 use crate::cli::rdma::DevinfoArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
 
 /// What is told; the names are JSON keys.
-#[derive(Serialize)]
-struct Info {
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Info {
     address: String,
     udp_port: u16,
     node_guid: String,
     gids: Vec<String>,
-    transport: &'static str,
+    transport: String,
     active_mtu: usize,
     connection_mtu: usize,
     gso: bool,
@@ -30,42 +35,32 @@ struct Info {
     max_sge: u32,
     max_inline_data: u32,
     max_cqe: u32,
-    icrc_sent: &'static str,
-    icrc_received: &'static str,
+    icrc_sent: String,
+    icrc_received: String,
+    /// Whether another process has the adapter, which then has counted what follows.
+    running: bool,
+    /// What was counted, by names.
+    counters: BTreeMap<String, u64>,
+    /// Packets that had no effect, by reasons.
+    dropped: BTreeMap<String, u64>,
 }
 
+/// Returns the name of the socket at which the process that has an adapter is asked.
+pub(super) fn console(address: IpAddr, udp_port: u16) -> String {
+    format!("ibfabric-rdma-{address}-{udp_port}")
+}
+
+/// The question.
+pub(super) const QUESTION: &str = "devinfo";
+
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let mut stage = Stage::open(&args.adapter, None)?;
-    let device = &mut stage.device;
-    let (address, connection_mtu) = (device.address(), device.connection_mtu().bytes());
-    let socket = device.socket();
-    let (udp_port, gso, gro) = (socket.port(), socket.gso(), socket.gro());
-    let (receive_buffer, send_buffer) = socket.buffer_sizes();
-    let config = device.hca().config();
-    let info = Info {
-        address: address.to_string(),
-        udp_port,
-        node_guid: config.node_guid.to_string(),
-        gids: config.gids.iter().map(ToString::to_string).collect(),
-        transport: "RoCEv2",
-        active_mtu: config.active_mtu.bytes(),
-        connection_mtu,
-        gso,
-        gro,
-        receive_buffer,
-        send_buffer,
-        window: config.window,
-        max_objects: config.max_objects,
-        max_mr: config.max_mr,
-        max_qp_wr: config.max_qp_wr,
-        max_sge: config.max_sge,
-        max_inline_data: config.max_inline_data,
-        max_cqe: config.max_cqe,
-        icrc_sent: "always",
-        icrc_received: match address.is_ipv4() {
-            true => "all but the IPv4 identification, which the system does not tell",
-            false => "always",
-        },
+    let address = match args.adapter.address {
+        Some(address) => address,
+        None => own_address(None)?,
+    };
+    let info = match ask(&console(address, args.adapter.udp_port)) {
+        Some(info) => info,
+        None => Info::of(&mut Stage::open(&args.adapter, None)?.device),
     };
     match args.format {
         Format::Json => out.json(&info)?,
@@ -74,29 +69,117 @@ pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failu
     Ok(Verdict::Good)
 }
 
-fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
-    writeln!(out, "adapter at {} UDP port {}", info.address, info.udp_port)?;
-    let mut line = |name: &str, value: &dyn std::fmt::Display| writeln!(out, "\t{name:<18}{value}");
-    line("transport:", &info.transport)?;
-    line("node_guid:", &info.node_guid)?;
-    for gid in &info.gids {
-        line("GID:", gid)?;
+/// Asks the process that has the adapter, if there is one.
+fn ask(name: &str) -> Option<Info> {
+    let line = ConsoleClient::connect(name).ok()?.ask(QUESTION).ok()?;
+    let info: Info = serde_json::from_str(&line).ok()?;
+    Some(Info { running: true, ..info })
+}
+
+impl Info {
+    /// Returns what there is to tell of an adapter.
+    pub(super) fn of(device: &mut Device) -> Self {
+        let (address, connection_mtu) = (device.address(), device.connection_mtu().bytes());
+        let (checked, cm) = (device.checked(), device.cm().counters());
+        let socket = device.socket();
+        let (udp_port, gso, gro) = (socket.port(), socket.gso(), socket.gro());
+        let (receive_buffer, send_buffer) = socket.buffer_sizes();
+        let link = socket.counters();
+        let hca = device.hca();
+        let engine = hca.counters();
+        let counters = [
+            ("sent_packets", engine.sent_packets),
+            ("sent_bytes", engine.sent_bytes),
+            ("received_packets", engine.received_packets),
+            ("received_bytes", engine.received_bytes),
+            ("retransmitted", engine.retransmitted),
+            ("timeouts", engine.timeouts),
+            ("sequence_naks_sent", engine.sequence_naks_sent),
+            ("sequence_naks_received", engine.sequence_naks_received),
+            ("rnr_naks_sent", engine.rnr_naks_sent),
+            ("rnr_naks_received", engine.rnr_naks_received),
+            ("naks_sent", engine.naks_sent),
+            ("icrc_verified", checked.verified),
+            ("icrc_consistent", checked.consistent),
+            ("cm_received", cm.received),
+            ("cm_sent", cm.sent),
+            ("cm_resent", cm.resent),
+        ];
+        let reasons = Drop::ALL.map(|why| (why.name(), engine.dropped(why)));
+        let others = [
+            ("icrc", link.received.bad_icrc),
+            ("truncated", link.received.truncated),
+            ("cm_malformed", cm.malformed),
+            ("cm_unsupported", cm.unsupported),
+            ("cm_unknown", cm.unknown),
+            ("cm_unexpected", cm.unexpected),
+        ];
+        let named = |(name, count): (&str, u64)| (name.to_owned(), count);
+        let config = hca.config();
+        Self {
+            address: address.to_string(),
+            udp_port,
+            node_guid: config.node_guid.to_string(),
+            gids: config.gids.iter().map(ToString::to_string).collect(),
+            transport: "RoCEv2".to_owned(),
+            active_mtu: config.active_mtu.bytes(),
+            connection_mtu,
+            gso,
+            gro,
+            receive_buffer,
+            send_buffer,
+            window: config.window,
+            max_objects: config.max_objects,
+            max_mr: config.max_mr,
+            max_qp_wr: config.max_qp_wr,
+            max_sge: config.max_sge,
+            max_inline_data: config.max_inline_data,
+            max_cqe: config.max_cqe,
+            icrc_sent: "always".to_owned(),
+            icrc_received: match address.is_ipv4() {
+                true => "all but the IPv4 identification, which the system does not tell",
+                false => "always",
+            }
+            .to_owned(),
+            running: false,
+            counters: counters.into_iter().map(named).collect(),
+            dropped: reasons.into_iter().chain(others).map(named).collect(),
+        }
     }
-    line("active_mtu:", &info.active_mtu)?;
-    line("connection_mtu:", &info.connection_mtu)?;
+}
+
+fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
+    let whose = if info.running { " of a running process" } else { "" };
+    writeln!(out, "adapter{whose} at {} UDP port {}", info.address, info.udp_port)?;
+    let mut line = |name: &str, value: &dyn std::fmt::Display| {
+        writeln!(out, "\t{:<24}{value}", format_args!("{name}:").to_string())
+    };
+    line("transport", &info.transport)?;
+    line("node_guid", &info.node_guid)?;
+    for gid in &info.gids {
+        line("GID", gid)?;
+    }
+    line("active_mtu", &info.active_mtu)?;
+    line("connection_mtu", &info.connection_mtu)?;
     if !verbose {
         return Ok(());
     }
-    line("gso, gro:", &format_args!("{}, {}", info.gso, info.gro))?;
-    line("buffers:", &format_args!("{} in, {} out", info.receive_buffer, info.send_buffer))?;
-    line("window:", &format_args!("{} packets of a connection", info.window))?;
-    line("max_qp, _cq, _ah:", &info.max_objects)?;
-    line("max_mr:", &info.max_mr)?;
-    line("max_qp_wr:", &info.max_qp_wr)?;
-    line("max_sge:", &info.max_sge)?;
-    line("max_inline_data:", &info.max_inline_data)?;
-    line("max_cqe:", &info.max_cqe)?;
-    line("ICRC sent:", &info.icrc_sent)?;
-    line("ICRC checked:", &info.icrc_received)?;
+    line("gso, gro", &format_args!("{}, {}", info.gso, info.gro))?;
+    line("buffers", &format_args!("{} in, {} out", info.receive_buffer, info.send_buffer))?;
+    line("window", &format_args!("{} packets of a connection", info.window))?;
+    line("max_qp, _cq, _ah", &info.max_objects)?;
+    line("max_mr", &info.max_mr)?;
+    line("max_qp_wr", &info.max_qp_wr)?;
+    line("max_sge", &info.max_sge)?;
+    line("max_inline_data", &info.max_inline_data)?;
+    line("max_cqe", &info.max_cqe)?;
+    line("ICRC sent", &info.icrc_sent)?;
+    line("ICRC checked", &info.icrc_received)?;
+    for (name, count) in &info.counters {
+        line(name, count)?;
+    }
+    for (reason, count) in info.dropped.iter().filter(|(_, count)| **count > 0) {
+        line(&format!("dropped, {reason}"), count)?;
+    }
     Ok(())
 }

@@ -6,17 +6,20 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use ib_hca::cm::{CmEvent, ConnectionId};
 use ib_hca::{Wc, WcStatus};
 use ib_net::alarm::Alarm;
 use ib_net::clock;
+use ib_net::console::ConsoleServer;
 use ib_net::device::{Device, DeviceEvent, Endpoint, Request};
 use ib_net::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use super::cmatose::Match;
+use super::devinfo::{self, Info};
 use super::perftest::sessions::Sessions;
 use super::rping::Pinged;
 use super::stage::{Buffer, Stage, doing};
@@ -26,6 +29,9 @@ use crate::output::Output;
 use ours::Ours;
 
 mod ours;
+
+/// How much memory the clients may have together, in bytes.
+const MOST_MEMORY: usize = 4 << 30;
 
 /// What serves a client.
 enum Service {
@@ -54,6 +60,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     let failed = |error| doing("waiting for signals", error);
     let alarm = Alarm::new().map_err(failed)?;
     let mut orders = Orders::catch(&alarm.bell()).map_err(failed)?;
+    let asked = listen_to_devinfo(&stage, &alarm);
     writeln!(out, "READY {}", stage.device.address())?;
     out.flush()?;
     let (clients, by_connection) = (BTreeMap::new(), BTreeMap::new());
@@ -62,7 +69,13 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     let mut server =
         Server { args, stage, clients, by_connection, perftest, gone: 0, is_wrong: false };
     while args.clients.is_none_or(|most| server.gone < most) {
-        if server.work(out)? {
+        let moved = server.work(out)?;
+        for reply in asked.try_iter() {
+            let told = serde_json::to_string(&Info::of(&mut server.stage.device));
+            // Who does not wait any more does not want to know.
+            let _ = reply.send(told.expect("it is plain"));
+        }
+        if moved {
             continue;
         }
         alarm.silence();
@@ -78,6 +91,30 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     server.stage.linger(Duration::from_millis(200))?;
     // Without an end that was asked for, a client that is not understood is no reason to fail.
     if server.is_wrong && args.clients.is_some() { Err(Failure::Said) } else { Ok(Verdict::Good) }
+}
+
+/// Has `rdma devinfo` of other processes answered; each question comes with the way of its answer.
+fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> Receiver<SyncSender<String>> {
+    let (asks, asked) = sync_channel::<SyncSender<String>>(16);
+    let (bell, device) = (alarm.bell(), &stage.device);
+    let name = devinfo::console(device.address(), device.port());
+    let served = ConsoleServer::bind(&name).and_then(|server| {
+        server.serve(move |line| {
+            if line != devinfo::QUESTION {
+                return format!("expected {:?}", devinfo::QUESTION);
+            }
+            let (reply, answer) = sync_channel(1);
+            if asks.send(reply).is_err() {
+                return String::new();
+            }
+            bell.ring();
+            answer.recv_timeout(Duration::from_secs(2)).unwrap_or_default()
+        })
+    });
+    if let Err(error) = served {
+        say!("`rdma devinfo` cannot ask this process: {error}");
+    }
+    asked
 }
 
 impl Server<'_> {
@@ -130,7 +167,9 @@ impl Server<'_> {
         } else if is_at(self.args.ucmatose_port) {
             Service::Match(Match::accept(&mut self.stage, request, self.args.messages)?)
         } else {
-            Service::Ours(Ours::accept(&mut self.stage, request)?)
+            let taken: usize = self.clients.values().map(|it| it.buffer().memory.len()).sum();
+            let room = MOST_MEMORY.saturating_sub(taken);
+            Service::Ours(Ours::accept(&mut self.stage, request, room)?)
         };
         let endpoint = service.endpoint();
         if self.args.verbose {
@@ -257,7 +296,7 @@ impl Server<'_> {
             if let Service::Ours(ours) = service
                 && ours.is_watched()
             {
-                moved |= ours.watch(&mut self.stage)?;
+                moved |= ours.watch(&mut self.stage);
             }
         }
         Ok(moved)

@@ -207,7 +207,7 @@ pub(super) fn doing(what: &str, error: impl std::fmt::Display) -> Failure {
 }
 
 /// Returns the address from which a peer is reached; without a peer that of the way to anywhere.
-fn own_address(peer: Option<IpAddr>) -> Result<IpAddr, Failure> {
+pub(super) fn own_address(peer: Option<IpAddr>) -> Result<IpAddr, Failure> {
     let failed = |error| doing("finding the own address (see --listen)", error);
     let (any, to): (IpAddr, IpAddr) = match peer {
         Some(peer @ IpAddr::V4(_)) => (Ipv4Addr::UNSPECIFIED.into(), peer),

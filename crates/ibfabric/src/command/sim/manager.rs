@@ -20,7 +20,7 @@ pub(super) struct Manager {
 
 /// What the manager's port has of the simulator.
 pub(super) const OPTIONS: ClientOptions =
-    ClientOptions { is_sm: true, queue_pair: 0, told_of_losses: true };
+    ClientOptions { is_sm: true, queue_pair: 0, class: None, told_of_losses: true };
 
 impl Manager {
     /// Starts a manager with a list of engines at a client's port.

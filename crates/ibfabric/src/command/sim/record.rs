@@ -258,7 +258,7 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
         "attach" => {
             let port = PortId(number()?);
             let (is_sm, queue_pair) = (number()? != 0, number()?);
-            let options = ClientOptions { is_sm, queue_pair, told_of_losses: true };
+            let options = ClientOptions { is_sm, queue_pair, class: None, told_of_losses: true };
             if !sim.has_port(port) {
                 return Err("a port of this fabric");
             }

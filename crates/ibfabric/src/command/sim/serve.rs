@@ -229,6 +229,7 @@ impl Serving {
         let options = ClientOptions {
             is_sm: connect.is_sm,
             queue_pair: connect.queue_pair,
+            class: None,
             told_of_losses: true,
         };
         let id = match self.sim.attach(port, options) {

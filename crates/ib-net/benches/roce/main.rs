@@ -1,8 +1,13 @@
 //! How fast packets of 4096 bytes go from one thread to another over the loopback device: with ICRC,
 //! without, and, to compare, plain datagrams that the system cuts and puts together in the same way.
 //!
+//! Then adapters over the same device: RDMA WRITE beside the plain stream, messages in a second, and the time
+//! of a message beside that of a plain datagram.
+//!
 //! What is under way is limited, so that nothing is lost and both threads are measured. The optional
 //! argument is how many seconds each measurement takes.
+
+mod rdma;
 
 use std::hint::black_box;
 use std::io::Write;
@@ -26,6 +31,9 @@ const WINDOW: u64 = 1 << 20;
 /// What is sent, again and again: more than the processor's nearest cache holds.
 const REGION: usize = 1 << 20;
 
+/// How often a message goes to and fro in a turn.
+const ROUNDS: usize = 20_000;
+
 /// Each measurement is made in so many turns, so that what else the machine does meets all.
 const TURNS: u32 = 5;
 
@@ -37,19 +45,42 @@ fn main() {
         let options = RoceOptions { port: 0, ..RoceOptions::new(address) };
         let without = RoceOptions { icrc: false, ..options.clone() };
         let single = RoceOptions { gso: false, gro: false, ..options.clone() };
-        let mut rates = [0.0; 4];
+        let mut rates = [0.0; 5];
+        let (mut messages, mut latencies) = (0.0, [Vec::new(), Vec::new()]);
         for _ in 0..TURNS {
             rates[0] += plain(address, turn);
+            rates[4] += rdma::write(address, turn);
+            messages += rdma::messages(address, turn);
+            latencies[0].push(rdma::plain_latency(address, ROUNDS));
+            latencies[1].push(rdma::latency(address, ROUNDS));
             for (rate, options) in rates[1..].iter_mut().zip([&without, &options, &single]) {
                 *rate += roce(options, turn);
             }
         }
-        let what = ["plain", "RoCEv2 without ICRC", "RoCEv2", "RoCEv2, packet by packet"];
+        let what = [
+            "plain",
+            "RoCEv2 without ICRC",
+            "RoCEv2",
+            "RoCEv2, packet by packet",
+            "RDMA WRITE of 1 MiB",
+        ];
         for (what, rate) in what.into_iter().zip(rates) {
             let (rate, share) = (rate / f64::from(TURNS), rate / rates[0]);
             writeln!(out, "{address:<10} {what:<24} {rate:>7.2} Gbit/s {share:>6.2}")
                 .expect("output");
         }
+        let messages = messages / f64::from(TURNS);
+        let [plain, own] = latencies.map(|mut turns| {
+            turns.sort_unstable_by(f64::total_cmp);
+            turns[turns.len() / 2]
+        });
+        writeln!(
+            out,
+            "{address:<10} {messages:.0} messages of 64 bytes in a second\n\
+             {address:<10} a message of 64 bytes takes {own:.2} us, a plain datagram {plain:.2} us: {:.2}",
+            own / plain
+        )
+        .expect("output");
     }
 }
 

@@ -1,0 +1,152 @@
+use ib_link::{Datagram, Incoming, Remote};
+use ib_types::Mtu;
+use ib_wire::mad::sm::MtuCode;
+use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+
+use super::ROOM;
+use crate::client::ClientOptions;
+use crate::lab::{self, data, lid, port, row, two_switches};
+use crate::packet::Payload;
+use crate::sim::{Options, Sim};
+
+#[test]
+fn the_owner_of_a_port_is_told_of_what_arrives() {
+    let mut sim = two_switches();
+    let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
+    let there = lid(&sim, "h2");
+    sim.open(to);
+    assert_eq!(sim.next_open(), None);
+    for _ in 0..3 {
+        sim.send_packet(from, data(&sim, from, there, 0, 100));
+    }
+    sim.settle(sim.now());
+    assert_eq!(sim.next_open(), Some(to));
+    assert_eq!(sim.next_open(), None, "once");
+    let arrived: Vec<_> = std::iter::from_fn(|| sim.receive_packet(to)).collect();
+    assert_eq!(arrived.len(), 3);
+    sim.send_packet(from, data(&sim, from, there, 0, 100));
+    sim.settle(sim.now());
+    sim.close(to);
+    assert_eq!(sim.next_open(), None, "nobody owns it any more");
+}
+
+#[test]
+fn whoever_sends_too_much_is_told_when_there_is_room() {
+    let mut sim = two_switches();
+    let from = port(&sim, "h1.1");
+    let there = lid(&sim, "h2");
+    sim.open(from);
+    for number in 0..20 {
+        // The first one is on the link at once.
+        assert_eq!(sim.waiting(from), if number == 0 { 0 } else { number - 1 });
+        sim.send_packet(from, data(&sim, from, there, 0, 2000));
+    }
+    assert_eq!(sim.next_open(), None);
+    while sim.waiting(from) > ROOM {
+        assert_eq!(sim.next_open(), None);
+        assert!(sim.run_step(ib_types::Instant::NEVER));
+    }
+    assert_eq!(sim.next_open(), Some(from));
+    sim.settle(sim.now());
+    assert_eq!(sim.waiting(from), 0);
+}
+
+#[test]
+fn what_is_lost_makes_room_too() {
+    let mut sim = two_switches();
+    let from = port(&sim, "h1.1");
+    let there = lid(&sim, "h2");
+    sim.open(from);
+    for _ in 0..20 {
+        sim.send_packet(from, data(&sim, from, there, 0, 2000));
+    }
+    lab::run(&mut sim, "Unlink \"h1\"[1]");
+    assert_eq!(sim.waiting(from), 0);
+    assert_eq!(sim.next_open(), Some(from));
+}
+
+#[test]
+fn memory_of_packets_is_used_again() {
+    let mut sim = two_switches();
+    let from = port(&sim, "h1.1");
+    assert!(sim.take_buffer().is_empty());
+    sim.give_buffer(vec![7; 4096]);
+    assert_eq!(sim.take_buffer().len(), 4096);
+    sim.give_buffer(vec![7; 16]);
+    assert!(sim.take_buffer().is_empty(), "short ones are not worth it");
+    let there = lid(&sim, "h2");
+    sim.send_packet(from, data(&sim, from, there, 0, 2000));
+    sim.settle(sim.now());
+    assert_eq!(lab::lost(&sim, "no_receiver"), 1);
+    assert_eq!(sim.take_buffer().len(), 2012, "what is lost comes back");
+}
+
+#[test]
+fn a_class_is_for_the_client_that_has_registered_for_it() {
+    let mut sim = two_switches();
+    let from = port(&sim, "h1.1");
+    let to = port(&sim, "h2.1");
+    let class = Some(MgmtClass::COMMUNICATION);
+    let asker = sim.attach(from, ClientOptions::default()).unwrap();
+    let manager = lab::manager(&mut sim, "h2");
+    let other =
+        sim.attach(to, ClientOptions { queue_pair: 7, ..ClientOptions::default() }).unwrap();
+    let taker = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
+    let late = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
+    let send = |sim: &mut Sim, class| {
+        let remote = Remote::gsi(lid(sim, "h2"));
+        let mad = Mad::new(class, Method::SEND, TransactionId(5));
+        sim.submit(asker, &Datagram::new(remote, mad));
+        sim.settle(sim.now());
+        let clients = [manager, other, taker, late];
+        clients.map(|client| matches!(sim.receive(client), Some(Incoming::Received(_))))
+    };
+    let is_cm = MgmtClass::COMMUNICATION;
+    assert_eq!(send(&mut sim, is_cm), [false, false, true, false]);
+    assert_eq!(send(&mut sim, MgmtClass::SUBN_ADM), [true, false, false, false]);
+    sim.detach(taker);
+    assert_eq!(send(&mut sim, is_cm), [false, false, false, true]);
+    sim.detach(late);
+    assert_eq!(send(&mut sim, is_cm), [true, false, false, false], "as without classes");
+    lab::check_settled(&sim);
+}
+
+#[test]
+fn the_owner_of_a_port_is_told_of_what_its_clients_get() {
+    let mut sim = two_switches();
+    let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
+    sim.open(to);
+    let class = Some(MgmtClass::COMMUNICATION);
+    let taker = sim.attach(to, ClientOptions { class, ..ClientOptions::default() }).unwrap();
+    let asker = sim.attach(from, ClientOptions::default()).unwrap();
+    let mad = Mad::new(MgmtClass::COMMUNICATION, Method::SEND, TransactionId(5));
+    let remote = Remote::gsi(lid(&sim, "h2"));
+    sim.submit(asker, &Datagram::new(remote, mad));
+    sim.settle(sim.now());
+    assert_eq!((sim.next_open(), sim.next_woken()), (Some(to), Some(taker)));
+}
+
+#[test]
+fn ports_carry_what_the_options_say() {
+    for (mtu_cap, code) in [(Mtu::B2048, MtuCode::MTU_2048), (Mtu::B4096, MtuCode::MTU_4096)] {
+        let mut sim = lab::ready(&row(1), Options { mtu_cap, ..Options::default() });
+        let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
+        for name in ["h1.1", "s1.3"] {
+            assert_eq!(sim.port_info(port(&sim, name)).mtu_cap, code);
+        }
+        let own = sim.end_port(lab::node(&sim, "s1")).unwrap();
+        assert_eq!(sim.port_info(own).mtu_cap, MtuCode::MTU_1024, "port 0 has its own");
+        sim.open(to);
+        let packet = data(&sim, from, lid(&sim, "h2"), 0, 4096);
+        sim.send_packet(from, packet);
+        sim.settle(sim.now());
+        let arrived = sim.receive_packet(to).map(|packet| packet.payload);
+        let length = arrived.map(|payload| match payload {
+            Payload::Transport(bytes) => bytes.len(),
+            Payload::Mad(_) => 0,
+        });
+        assert_eq!(length, (mtu_cap == Mtu::B4096).then_some(4108));
+        lab::run(&mut sim, "Clear \"h1\"");
+        assert_eq!(sim.port_info(from).mtu_cap, code, "after a reset, too");
+    }
+}

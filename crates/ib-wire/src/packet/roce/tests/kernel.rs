@@ -1,0 +1,89 @@
+//! Packets that Linux kernels have sent, read and written again.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::packet::view::ICRC;
+
+/// What is in a file of goldens: what each packet is, and its bytes from the IP header on.
+fn goldens() -> Vec<(&'static str, Vec<u8>)> {
+    let mut packets: Vec<(&str, Vec<u8>)> = Vec::new();
+    for line in include_str!("kernel.txt").lines().skip(3).filter(|line| !line.is_empty()) {
+        if let Some(name) = line.strip_prefix("# ") {
+            packets.push((name, Vec::new()));
+            continue;
+        }
+        let (_, bytes) = packets.last_mut().expect("a name comes first");
+        for word in line.split(' ') {
+            let byte = |at: usize| u8::from_str_radix(&word[at..at + 2], 16).expect("a byte");
+            match word.split_once('*') {
+                Some((_, count)) => {
+                    let count: usize = count.parse().expect("a number");
+                    bytes.resize(bytes.len() + count, byte(0));
+                }
+                None => bytes.extend((0..word.len()).step_by(2).map(byte)),
+            }
+        }
+    }
+    packets
+}
+
+/// Builds a whole IP packet from nothing but the fields that were read of another.
+fn again(ip: &[u8]) -> Vec<u8> {
+    let (network, udp) = RoceNetwork::parse(ip).expect("an IP packet");
+    let packet = Packet::parse_roce(udp).expect("a RoCEv2 packet");
+    assert_eq!(packet.check_roce_icrc(&network), Ok(()));
+    let hop = match network.addresses {
+        RoceAddresses::V4 { .. } => {
+            RoceHop { traffic_class: ip[1], hop_limit: ip[8], flow_label: 0 }
+        }
+        RoceAddresses::V6 { .. } => {
+            let word = u32::from_be_bytes([ip[0], ip[1], ip[2], ip[3]]);
+            let traffic_class = (word >> 20) as u8;
+            RoceHop { traffic_class, hop_limit: ip[7], flow_label: word & 0xf_ffff }
+        }
+    };
+    let headers = network.length();
+    let mut bytes = vec![0xee; ip.len() + 8];
+    let builder = Builder::from_packet(&packet);
+    let length = builder.emit_roce(&network, &mut bytes[headers..]).expect("it fits");
+    network.emit(hop, length, &mut bytes);
+    bytes.truncate(headers + length);
+    bytes
+}
+
+#[test]
+fn packets_of_a_kernel_are_read_and_written_again() {
+    let goldens = goldens();
+    assert_eq!(goldens.len(), 38);
+    let mut kinds = BTreeSet::new();
+    for (name, ip) in &goldens {
+        assert_eq!(&again(ip), ip, "{name}");
+        let (network, udp) = RoceNetwork::parse(ip).expect("an IP packet");
+        let packet = Packet::parse_roce(udp).expect("a RoCEv2 packet");
+        let version = if network.length() == 28 { "IPv4" } else { "IPv6" };
+        let opcode = packet.bth().opcode;
+        let operation = name.strip_prefix(version).expect("the name starts with the IP version");
+        let operation = operation.split(':').next().unwrap_or_default().trim();
+        let written = opcode.to_string().to_lowercase().replace("rc ", "").replace("rdma ", "");
+        assert_eq!(written, operation.to_lowercase().replace("rdma ", ""), "{name}");
+        kinds.insert((version, opcode));
+    }
+    // All of the connected operations but READs of one packet and atomics, and datagrams.
+    assert_eq!(kinds.iter().filter(|(version, _)| *version == "IPv4").count(), 18);
+    assert_eq!(kinds.iter().filter(|(version, _)| *version == "IPv6").count(), 10);
+}
+
+#[test]
+fn a_change_of_a_kernels_packet_is_noticed() {
+    for (name, ip) in goldens() {
+        let header = if ip[0] >> 4 == 4 { 28 } else { 48 };
+        for at in [header, header + 3, header + 7, header + 11, ip.len() - ICRC - 1, ip.len() - 1] {
+            let mut changed = ip.clone();
+            changed[at] ^= 0x10;
+            let (network, udp) = RoceNetwork::parse(&changed).expect("an IP packet");
+            let Ok(packet) = Packet::parse_roce(udp) else { continue };
+            assert!(packet.check_roce_icrc(&network).is_err(), "{name}: byte {at}");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Whatever packets come to an adapter, well formed or not, while its owner posts, changes and destroys:
+//! nothing panics, no byte changes that was not offered, no request ends twice, and every request ends
+//! when nothing comes any more.
+//!
+//! The input is a list of events: a byte that says what happens, and what belongs to it.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_fuzz::Input;
+use ib_hca::{
+    AccessFlags, AhId, CqId, Data, Hca, HcaConfig, MAX_PACKET, Memory, MrId, PdId, QpAttr, QpCap,
+    QpId, QpInitAttr, QpState, QpType, RecvWr, Registration, RemoteAddress, SendFlags, SendOp,
+    SendWr, Sge, UdDestination, Wc, WcStatus,
+};
+use ib_link::Route;
+use ib_types::{Gid, Guid, Instant, Mtu, PKey, Psn, QKey, Qpn};
+use ib_wire::packet::Bth;
+use libfuzzer_sys::fuzz_target;
+
+#[path = "hca_receive/peer.rs"]
+mod peer;
+
+/// A page of memory, of which only the second quarter is registered.
+struct Ground {
+    memory: Arc<Memory>,
+    mr: MrId,
+    key: u32,
+}
+
+const PAGE: usize = 4096;
+const QUARTER: usize = PAGE / 4;
+const IOVA: u64 = 0xffff_ffff_ffff_0000;
+const FILLING: u8 = 0x5a;
+
+/// The rights that each ground gives; of the last one no key ever leaves the adapter.
+const RIGHTS: [AccessFlags; 4] =
+    [AccessFlags::ALL, AccessFlags::REMOTE_READ, AccessFlags(0), AccessFlags::LOCAL_WRITE];
+
+const TYPES: [QpType; 4] = [QpType::Rc, QpType::Rc, QpType::Uc, QpType::Ud];
+
+const OWN: Gid = Gid(0xffff_0a00_0001);
+const PEER: Gid = Gid(0xffff_0a00_0002);
+const PEER_QPN: u32 = 0x77;
+const PEER_Q_KEY: QKey = QKey(0x1111);
+const FIRST: u32 = 0xff_fffa;
+
+/// A queue pair, and what its peer knows of it.
+struct Queue {
+    id: QpId,
+    number: Qpn,
+    /// The next number that it expects, if all went well, and the last that it has sent.
+    expected: Psn,
+    sent: Psn,
+}
+
+struct World {
+    now: Instant,
+    hca: Hca,
+    pd: PdId,
+    cq: CqId,
+    ah: AhId,
+    grounds: [Ground; 4],
+    fast: MrId,
+    queues: Vec<Queue>,
+    /// Requests and receives that have not ended, with their queue pair; the lengths of receives.
+    open: BTreeMap<u64, (QpId, Option<u64>)>,
+    next: u64,
+}
+
+fn route() -> Route {
+    Route { source: OWN, destination: PEER, is_global: true, ..Route::default() }
+}
+
+impl World {
+    fn new(settings: u8) -> Self {
+        let mut config = HcaConfig::new(Guid(1), vec![OWN]);
+        config.window = 8 << (settings & 3);
+        let mut hca = Hca::new(config, [settings; 32]);
+        let pd = hca.alloc_pd().expect("there is room");
+        let cq = hca.create_cq(1024).expect("there is room");
+        let ah = hca.create_ah(pd, route()).expect("a way");
+        let grounds = RIGHTS.map(|access| {
+            let memory = Memory::zeroed(PAGE).expect("memory");
+            memory.fill(0, PAGE, FILLING).expect("it fits");
+            let range = (&memory, QUARTER, QUARTER);
+            let mr = hca.reg_mr(pd, range, IOVA, access).expect("a region");
+            Ground { key: hca.key(mr).expect("it is there"), memory, mr }
+        });
+        let fast = hca.alloc_mr(pd).expect("a region");
+        let (open, queues, now) = (BTreeMap::new(), Vec::new(), Instant::from_nanos(1000));
+        let mut world = Self { now, hca, pd, cq, ah, grounds, fast, queues, open, next: 1 };
+        for qp_type in TYPES {
+            let queue = world.connect(qp_type);
+            world.queues.push(queue);
+        }
+        world
+    }
+
+    fn connect(&mut self, qp_type: QpType) -> Queue {
+        let cap = QpCap { max_send_wr: 16, max_recv_wr: 16, ..QpCap::default() };
+        let (send_cq, recv_cq) = (self.cq, self.cq);
+        let init = QpInitAttr { qp_type, send_cq, recv_cq, srq: None, cap };
+        let id = self.hca.create_qp(self.pd, &init).expect("there is room");
+        let (is_connected, is_reliable) = (qp_type != QpType::Ud, qp_type == QpType::Rc);
+        let to = |state| QpAttr { qp_state: Some(state), ..QpAttr::default() };
+        let init = QpAttr {
+            pkey: Some(PKey::DEFAULT),
+            qkey: (!is_connected).then_some(PEER_Q_KEY),
+            qp_access_flags: is_connected.then_some(AccessFlags::ALL),
+            ..to(QpState::Init)
+        };
+        let rtr = QpAttr {
+            route: is_connected.then_some(route()),
+            path_mtu: is_connected.then_some(Mtu::B256),
+            dest_qp_num: is_connected.then_some(Qpn::truncated(PEER_QPN)),
+            rq_psn: is_connected.then_some(Psn::truncated(FIRST)),
+            max_dest_rd_atomic: is_reliable.then_some(2),
+            min_rnr_timer: is_reliable.then_some(1),
+            ..to(QpState::Rtr)
+        };
+        let rts = QpAttr {
+            sq_psn: Some(Psn::truncated(FIRST)),
+            timeout: is_reliable.then_some(1),
+            retry_cnt: is_reliable.then_some(2),
+            rnr_retry: is_reliable.then_some(2),
+            max_rd_atomic: is_reliable.then_some(2),
+            ..to(QpState::Rts)
+        };
+        for attr in [init, rtr, rts] {
+            self.hca.modify_qp(self.now, id, &attr).expect("it can be changed");
+        }
+        let (number, ..) = self.hca.query_qp(id).expect("it is there");
+        let first = Psn::truncated(FIRST);
+        Queue { id, number, expected: first, sent: first }
+    }
+
+    /// Returns a piece of registered memory of a ground.
+    fn sge(&self, ground: usize, input: &mut Input<'_>) -> Sge {
+        let offset = input.below(QUARTER / 4) * 4;
+        let length = usize::from(input.short()) % (QUARTER - offset + 1);
+        let lkey = self.grounds[ground].key;
+        Sge { addr: IOVA + offset as u64, length: length as u32, lkey }
+    }
+
+    fn data(&self, ground: usize, input: &mut Input<'_>) -> Data {
+        match input.below(4) {
+            0 => Data::None,
+            1 => Data::Many((0..3).map(|_| self.sge(ground, input)).collect()),
+            _ => Data::One(self.sge(ground, input)),
+        }
+    }
+
+    fn send(&mut self, input: &mut Input<'_>) {
+        let place = input.below(self.queues.len());
+        let (kind, flags) = (input.byte(), input.byte());
+        let imm = (kind & 0x80 != 0).then_some(7);
+        let at = RemoteAddress { addr: 0x1000, rkey: 0x1234_5678 };
+        let (ground, op) = match kind % 10 {
+            0 => (1, SendOp::Send { imm }),
+            1 => (2, SendOp::Write { to: at, imm }),
+            2 => (0, SendOp::Read { from: at }),
+            3 => (0, SendOp::FetchAdd { at, add: 1 }),
+            4 => (0, SendOp::CompareSwap { at, compare: 1, swap: 2 }),
+            5 => (1, SendOp::SendInvalidate { rkey: 0x1234_5678 }),
+            6 => {
+                let rkey = self.hca.key(self.fast).unwrap_or_default();
+                (1, SendOp::LocalInvalidate { rkey })
+            }
+            7 => {
+                let with = Registration {
+                    mr: self.fast,
+                    key: flags,
+                    memory: Arc::clone(&self.grounds[0].memory),
+                    offset: QUARTER,
+                    length: QUARTER,
+                    iova: IOVA,
+                    access: AccessFlags::ALL,
+                };
+                (1, SendOp::Register(Box::new(with)))
+            }
+            _ => {
+                let remote_qpn = Qpn::truncated(PEER_QPN);
+                let to = UdDestination { ah: self.ah, remote_qpn, remote_qkey: PEER_Q_KEY };
+                (1, SendOp::SendDatagram { to, imm })
+            }
+        };
+        let data = match &op {
+            SendOp::FetchAdd { .. } | SendOp::CompareSwap { .. } => {
+                Data::One(Sge { length: 8, addr: IOVA, lkey: self.grounds[0].key })
+            }
+            SendOp::LocalInvalidate { .. } | SendOp::Register(_) => Data::None,
+            _ => self.data(ground, input),
+        };
+        let (solicited, fence) = (flags & 1 != 0, flags & 2 != 0);
+        let flags = SendFlags { signaled: true, solicited, fence };
+        let id = self.queues[place].id;
+        if self.hca.post_send(self.now, id, SendWr { wr_id: self.next, op, data, flags }).is_ok() {
+            self.open.insert(self.next, (id, None));
+        }
+        self.next += 1;
+    }
+
+    fn receive(&mut self, input: &mut Input<'_>) {
+        let id = self.queues[input.below(self.queues.len())].id;
+        let data = self.data(if input.byte() & 1 == 0 { 0 } else { 3 }, input);
+        let length = data.length();
+        if self.hca.post_recv(self.now, id, RecvWr { wr_id: self.next, data }).is_ok() {
+            self.open.insert(self.next, (id, Some(length)));
+        }
+        self.next += 1;
+    }
+
+    /// Changes, destroys and makes anew.
+    fn change(&mut self, input: &mut Input<'_>) {
+        let place = input.below(self.queues.len());
+        let id = self.queues[place].id;
+        let state = |state| QpAttr { qp_state: Some(state), ..QpAttr::default() };
+        match input.below(6) {
+            0 => drop(self.hca.modify_qp(self.now, id, &state(QpState::Sqd))),
+            1 => drop(self.hca.modify_qp(self.now, id, &state(QpState::Rts))),
+            2 => drop(self.hca.modify_qp(self.now, id, &state(QpState::Err))),
+            3 => {
+                self.collect();
+                self.hca.destroy_qp(id).expect("it is there");
+                self.open.retain(|_, (owner, _)| *owner != id);
+                self.queues[place] = self.connect(TYPES[place]);
+            }
+            4 => {
+                let ground = &mut self.grounds[place];
+                self.hca.dereg_mr(ground.mr).expect("it is there");
+                let range = (&ground.memory, QUARTER, QUARTER);
+                let mr = self.hca.reg_mr(self.pd, range, IOVA, RIGHTS[place]).expect("a region");
+                (ground.mr, ground.key) = (mr, self.hca.key(mr).expect("it is there"));
+            }
+            _ => {
+                self.hca.destroy_ah(self.ah).expect("it is there");
+                self.ah = self.hca.create_ah(self.pd, route()).expect("a way");
+            }
+        }
+    }
+
+    /// Has up to some number of packets sent; false when there are no more.
+    fn transmit(&mut self, most: usize, buffer: &mut [u8]) -> bool {
+        for _ in 0..most {
+            let Some(sent) = self.hca.poll_transmit(self.now, buffer) else { return false };
+            assert!(sent.length <= MAX_PACKET && sent.length.is_multiple_of(4));
+            assert_eq!((sent.route.source, sent.route.destination), (OWN, PEER));
+            let bth = Bth::parse(buffer.first_chunk().expect("a whole packet"));
+            assert_eq!(bth.destination.get(), PEER_QPN);
+            let operation = bth.opcode.0 & 0x1f;
+            let service = bth.opcode.0 >> 5;
+            if service != 0 || !(0x0d..=0x12).contains(&operation) {
+                // Which of the queue pairs it was does not show; responses to others are strays.
+                let of_service = |at: &usize| match TYPES[*at] {
+                    QpType::Rc => service == 0,
+                    QpType::Uc => service == 1,
+                    QpType::Ud => service == 3,
+                };
+                for at in (0..TYPES.len()).filter(of_service) {
+                    self.queues[at].sent = bth.psn;
+                }
+            }
+        }
+        true
+    }
+
+    fn collect(&mut self) {
+        while let Some(wc) = self.hca.poll_cq(self.cq) {
+            self.ended(&wc);
+        }
+        while self.hca.poll_event().is_some() {}
+    }
+
+    fn ended(&mut self, wc: &Wc) {
+        let (id, received) = self.open.remove(&wc.wr_id).expect("it was open, and ends once");
+        if let Some((number, ..)) = self.hca.query_qp(id) {
+            assert_eq!(number, wc.qp_num);
+        }
+        if let (Some(room), WcStatus::Success) = (received, wc.status) {
+            let is_write = wc.opcode == ib_hca::WcOpcode::RecvRdmaWithImm;
+            assert!(is_write || u64::from(wc.byte_len) <= room, "{wc:?} in {room} bytes");
+        }
+    }
+
+    /// Nothing may have changed that was not offered.
+    fn check(&self) {
+        for (ground, rights) in self.grounds.iter().zip(RIGHTS) {
+            let bytes = ground.memory.to_vec(0, PAGE).expect("it lies within");
+            let is_open = rights.contains(AccessFlags::LOCAL_WRITE);
+            let closed = |at: &usize| !is_open || !(QUARTER..2 * QUARTER).contains(at);
+            let changed = (0..PAGE).filter(closed).find(|&at| bytes[at] != FILLING);
+            assert_eq!(changed, None, "a byte of memory that gives the rights {rights:?}");
+        }
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input(bytes);
+    let mut world = World::new(input.byte());
+    let mut buffer = vec![0; MAX_PACKET];
+    while !input.0.is_empty() {
+        match input.below(16) {
+            0..=7 => world.packet(&mut input),
+            8 => {
+                let length = input.below(80).min(input.0.len());
+                let (raw, rest) = input.0.split_at(length);
+                input.0 = rest;
+                world.hca.handle(world.now, &route(), raw);
+            }
+            9..=10 => world.send(&mut input),
+            11..=12 => world.receive(&mut input),
+            13 => {
+                world.now += Duration::from_nanos(1 << (input.byte() & 31));
+                world.hca.handle_timeout(world.now);
+            }
+            14 => world.change(&mut input),
+            _ => drop(world.transmit(input.below(40), &mut buffer)),
+        }
+        world.collect();
+    }
+    // Silence: whatever was begun has to end.
+    for queue in 0..world.queues.len() {
+        let attr = QpAttr { qp_state: Some(QpState::Rts), ..QpAttr::default() };
+        let _ = world.hca.modify_qp(world.now, world.queues[queue].id, &attr);
+    }
+    for round in 0.. {
+        assert!(round < 10_000, "it goes on for ever");
+        assert!(!world.transmit(10_000, &mut buffer), "it sends for ever");
+        world.collect();
+        let Some(at) = world.hca.poll_timeout() else { break };
+        world.now = world.now.max(at);
+        world.hca.handle_timeout(world.now);
+    }
+    let sends = world.open.values().filter(|(_, received)| received.is_none()).count();
+    assert_eq!(sends, 0, "requests that have not ended");
+    // Receives wait for ever, until their queue pair is told to end.
+    let attr = QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() };
+    for queue in 0..world.queues.len() {
+        world.hca.modify_qp(world.now, world.queues[queue].id, &attr).expect("it can end");
+    }
+    world.collect();
+    assert!(world.open.is_empty(), "receives that have not ended");
+    world.check();
+});

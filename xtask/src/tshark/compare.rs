@@ -1,0 +1,109 @@
+//! What tshark says of a capture file, compared with what it shall say.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+
+use super::Expected;
+
+/// How tshark's view of a file compares.
+pub(super) struct Outcome {
+    packets: usize,
+    compared: usize,
+    pub(super) checksums: usize,
+    /// Checksums that it does not show.
+    pub(super) hidden: usize,
+    pub(super) faults: Vec<String>,
+}
+
+impl Outcome {
+    pub(super) fn say(&self, what: &str) {
+        let Self { packets, compared, checksums, hidden, faults } = self;
+        let differ = faults.len();
+        eprintln!("{what}: {packets} packets, {compared} fields compared, {differ} differ");
+        eprintln!("{checksums} of the fields are checksums; tshark does not show {hidden} others");
+    }
+}
+
+/// Compares the packets; tshark must show the checksums of those that the function says so of.
+pub(super) fn compare(
+    expected: &[Expected],
+    rows: &[Vec<String>],
+    names: &[&str],
+    shows_all: impl Fn(&Expected) -> bool,
+) -> Result<Outcome, Box<dyn std::error::Error>> {
+    if rows.len() != expected.len() {
+        let (found, wanted) = (rows.len(), expected.len());
+        return Err(format!("tshark reads {found} packets: expected {wanted}").into());
+    }
+    let packets = rows.len();
+    let mut outcome = Outcome { packets, compared: 0, checksums: 0, hidden: 0, faults: Vec::new() };
+    for (number, (packet, row)) in expected.iter().zip(rows).enumerate() {
+        let all = shows_all(packet);
+        for (name, found) in names.iter().zip(row) {
+            let Some(wanted) = packet.get(name) else { continue };
+            if name.ends_with(".crc") {
+                if found.is_empty() && !all {
+                    outcome.hidden += 1;
+                    continue;
+                }
+                outcome.checksums += 1;
+            }
+            outcome.compared += 1;
+            if !same(wanted, found) {
+                let about = packet.get("frame.comment").map(|about| format!(" ({about})"));
+                outcome.faults.push(format!(
+                    "packet {}{}: {name} is {found:?}: expected {wanted:?}",
+                    number + 1,
+                    about.unwrap_or_default()
+                ));
+            }
+        }
+    }
+    Ok(outcome)
+}
+/// Returns the names of all fields that any packet has.
+pub(super) fn fields(expected: &[Expected]) -> Vec<&'static str> {
+    let mut names: Vec<_> = expected.iter().flat_map(|packet| packet.keys().copied()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns what tshark says of the fields of each packet.
+pub(super) fn read(
+    file: &Path,
+    names: &[&str],
+) -> Result<Vec<Vec<String>>, Box<dyn std::error::Error>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-o", "ip.check_checksum:TRUE", "-n"]);
+    // They guess, by a few bytes, that any payload is theirs.
+    command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
+    command.args(["-T", "fields", "-E", "separator=|", "-E", "occurrence=f"]);
+    for name in names {
+        command.args(["-e", name]);
+    }
+    let output = command.output().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            "cannot run tshark: it is not installed; Debian has it in the package tshark".to_owned()
+        }
+        _ => format!("cannot run tshark: {error}"),
+    })?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    let lines = String::from_utf8(output.stdout)?;
+    Ok(lines.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
+}
+
+/// Compares numbers however they are spelt, and anything else as text.
+fn same(wanted: &str, found: &str) -> bool {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    match (number(wanted), number(found)) {
+        (Some(wanted), Some(found)) => wanted == found,
+        _ => wanted == found,
+    }
+}
