@@ -122,6 +122,43 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
     ibfabric rdma bw 127.0.0.1 --from 127.0.0.2 --size 1048576",
             ),
         ],
+        "devinfo" => &[(
+            "What the server at an address has counted, and why it dropped packets:",
+            "ibfabric rdma devinfo --listen 192.168.77.2 -v",
+        )],
+        "serve" => &[
+            (
+                "For `rdma bw` and `rdma lat` of this machine:",
+                "ibfabric rdma serve --listen 127.0.0.1",
+            ),
+            (
+                "For a client of perftest, `ib_write_bw -R 192.168.77.2`:",
+                "ibfabric rdma serve --listen 192.168.77.2 --perftest ib_write_bw",
+            ),
+        ],
+        "ping" => &[(
+            "A server that `rping -s` of another machine is:",
+            "ibfabric rdma ping 192.168.77.1 -C 10 -v",
+        )],
+        "cmatose" => &[("A server that `ucmatose` is:", "ibfabric rdma cmatose 192.168.77.1")],
+        "pingpong" => &[(
+            "With `ibv_rc_pingpong -g 1 -c` at the other end:",
+            "ibfabric rdma pingpong 192.168.77.1 -c",
+        )],
+        "bw" => &[
+            (
+                "RDMA WRITE of 1 MiB, 16 under way:",
+                "ibfabric rdma bw 127.0.0.1 --from 127.0.0.2 -s 1048576 -t 16",
+            ),
+            (
+                "A server that `ib_read_bw -R` is:",
+                "ibfabric rdma bw 192.168.77.1 --perftest --op read -s 65536",
+            ),
+        ],
+        "lat" => &[(
+            "Messages of 64 bytes to and fro:",
+            "ibfabric rdma lat 127.0.0.1 --from 127.0.0.2 --op send",
+        )],
         "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }

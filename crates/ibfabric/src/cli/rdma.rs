@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
 
-use super::in_range;
+use super::{examples_text, in_range};
 use crate::output::Format;
 
 /// Arguments of `rdma`.
@@ -21,18 +21,25 @@ pub struct RdmaArgs {
 #[derive(Debug, Subcommand)]
 pub enum RdmaCommand {
     /// Shows what an adapter at an address is and takes.
+    #[command(after_long_help = examples_text("devinfo"))]
     Devinfo(DevinfoArgs),
     /// Serves `rdma bw` and `lat` of others, and the real `rping`, `ucmatose` and programs of perftest.
+    #[command(after_long_help = examples_text("serve"))]
     Serve(ServeArgs),
     /// Pings a server of rping.
+    #[command(after_long_help = examples_text("ping"))]
     Ping(PingArgs),
     /// Exchanges messages with a server of ucmatose.
+    #[command(after_long_help = examples_text("cmatose"))]
     Cmatose(CmatoseArgs),
     /// Sends messages to and fro; with the real `ibv_rc_pingpong` at either end.
+    #[command(after_long_help = examples_text("pingpong"))]
     Pingpong(PingpongArgs),
     /// Measures bandwidth.
+    #[command(after_long_help = examples_text("bw"))]
     Bw(PerfArgs),
     /// Measures latency.
+    #[command(after_long_help = examples_text("lat"))]
     Lat(PerfArgs),
 }
 
