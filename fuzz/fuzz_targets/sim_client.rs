@@ -71,8 +71,12 @@ fn operate(
     let client = clients.get(index % clients.len().max(1)).copied();
     match operation % 8 {
         0 => {
-            let options =
-                ClientOptions { is_sm: index & 16 != 0, queue_pair: 2, told_of_losses: true };
+            let options = ClientOptions {
+                is_sm: index & 16 != 0,
+                queue_pair: 2,
+                told_of_losses: true,
+                ..ClientOptions::default()
+            };
             clients.push(sim.attach(end, options).ok()?);
         }
         1 => sim.detach(client?),
