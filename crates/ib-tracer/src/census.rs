@@ -2,10 +2,10 @@
 //!
 //! Nobody answers for a datagram that is lost, but the port that it left by has counted it. So a burst of
 //! them is sent, and then one of three times as many, and before, between and after them the counters
-//! of all ports of the switch are read. Whatever else goes on there in either time goes on in the other,
+//! of all ports of the switch are read. Whatever others send there in either time they send in the other,
 //! so only the port that they leave by counts more in the second one. Where the answers of the switch
 //! itself get lost, the ports behind its cables are read: one of them counts what comes in. One census is
-//! taken at a time, for they would disturb each other.
+//! taken at a time, and nothing else is asked meanwhile, for it would be counted, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -120,6 +120,11 @@ impl Censuses {
         if !is_under_way && !is_known && !self.queue.contains(&launch) {
             self.queue.push_back(launch);
         }
+    }
+
+    /// Returns whether one is being taken.
+    pub(crate) const fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
     }
 
     /// Starts the next census when its turn has come; one without requests has ended.

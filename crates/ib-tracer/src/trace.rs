@@ -126,6 +126,12 @@ pub enum Verdict {
         /// lost, it may also be the node behind that sends the answer otherwise than its table says.
         left: Option<Left>,
     },
+    /// The switch before sends otherwise than its table says, and it arrives at the end of the way
+    /// nevertheless.
+    Detour {
+        /// The port that the switch before sends by, as its counters tell.
+        by: u8,
+    },
     /// The link is not the one that subnet administration believes.
     OtherLink {
         /// What is there, in words about the port before.
@@ -197,6 +203,7 @@ impl Verdict {
             self,
             Self::Mismatch { .. }
                 | Self::Misdirected { .. }
+                | Self::Detour { .. }
                 | Self::OtherTable { .. }
                 | Self::OtherLink { .. }
                 | Self::Lost

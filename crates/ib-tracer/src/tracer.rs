@@ -39,6 +39,10 @@ pub struct TracerConfig {
     pub via: Via,
     /// Whether agents are asked.
     pub agents: bool,
+    /// Whether each switch of a way is also proved to send what goes to the destination's own LID by the
+    /// port of its table, by what its ports count. It takes some hundred requests for a hop, so it is
+    /// meant for single ways.
+    pub exact: bool,
     /// How long and how often answers are awaited.
     pub timing: Timing,
     /// The service level of requests to agents.
@@ -56,6 +60,7 @@ impl Default for TracerConfig {
         Self {
             via: Via::default(),
             agents: true,
+            exact: false,
             timing: Timing::default(),
             sl: ServiceLevel::default(),
             grh: false,
@@ -93,6 +98,7 @@ pub struct Tracer {
     own: LinkPort,
     via: Via,
     agents: bool,
+    exact: bool,
     timing: Timing,
     /// Whether an answer came only when a request was repeated: then silence proves nothing.
     lossy: bool,
@@ -105,6 +111,10 @@ pub struct Tracer {
     real_facts: Facts,
     probes: Probes,
     censuses: Censuses,
+    /// What is to be sent after the census that is under way.
+    held: Vec<(Asked, Request)>,
+    /// The launch that is counted for a link, by the port before it.
+    counted: BTreeMap<(NodeNumber, u8), Launch>,
     jobs: BTreeMap<TraceId, Job>,
     next: u64,
     /// The traces that something was found out for.
@@ -172,6 +182,8 @@ enum Step {
     Launch(Launch),
     /// Where a launch leaves has to be found out first.
     Census(Launch),
+    /// A launch is to be counted for a link, by the port before it, unless another one is.
+    Count((NodeNumber, u8), Launch),
     Done(Box<Result<Trace, TraceError>>),
 }
 
@@ -183,6 +195,7 @@ impl Tracer {
         Self {
             via: config.via,
             agents: config.agents,
+            exact: config.exact,
             timing,
             lossy: false,
             requester: Requester::new(config.requester),
@@ -193,6 +206,8 @@ impl Tracer {
             facts: Facts::new(config.via, own, timing, config.m_key),
             probes: Probes::new(timing, (config.sl, config.grh), own.gid()),
             censuses: Censuses::default(),
+            held: Vec::new(),
+            counted: BTreeMap::new(),
             own,
             jobs: BTreeMap::new(),
             next: 0,
@@ -317,6 +332,10 @@ impl Tracer {
     }
 
     fn send(&mut self, asked: Asked, request: Request) {
+        if self.censuses.is_under_way() && !matches!(asked, Asked::Census(..)) {
+            self.held.push((asked, request));
+            return;
+        }
         // A simulator that tells of losses is no reason to give up earlier than on a wire.
         let request = Request { on_loss: OnLoss::Retry, ..request };
         let id = self.requester.start(request).expect("Get is answered");
@@ -386,7 +405,9 @@ impl Tracer {
                         census::Progress::Done => {
                             let waiting = self.launches_wanted.remove(&launch);
                             self.ready.extend(waiting.unwrap_or_default());
-                            self.take_censuses();
+                            for (asked, request) in std::mem::take(&mut self.held) {
+                                self.send(asked, request);
+                            }
                         }
                     }
                 }
@@ -402,9 +423,9 @@ impl Tracer {
         }
     }
 
-    /// Starts the next census, when none is being taken.
+    /// Starts the next census, when nothing else is under way: it would be counted, too.
     fn take_censuses(&mut self) {
-        loop {
+        while self.asked.is_empty() {
             let view = view(self.via, &self.atlas, &self.real);
             let Some((launch, requests)) = self.censuses.poll(view, self.timing) else { break };
             if requests.is_empty() {

@@ -12,6 +12,16 @@ use crate::tree::{Branch, BranchEnd, Tree};
 impl Tracer {
     /// Goes on with the traces that something was found out for.
     pub(super) fn advance(&mut self, now: Instant) {
+        loop {
+            self.advance_ready(now);
+            self.take_censuses();
+            if self.ready.is_empty() {
+                break;
+            }
+        }
+    }
+
+    fn advance_ready(&mut self, now: Instant) {
         while let Some(id) = self.ready.pop_front() {
             if let Some(tree) = self.trees.get_mut(&id) {
                 tree.awaits = tree.awaits.saturating_sub(1);
@@ -70,7 +80,10 @@ impl Tracer {
             Step::Census(launch) => {
                 self.launches_wanted.entry(launch).or_default().push(id);
                 self.censuses.want(launch);
-                self.take_censuses();
+            }
+            Step::Count(link, launch) => {
+                self.counted.entry(link).or_insert(launch);
+                self.ready.push_front(id);
             }
             Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
             Step::Done(result) => self.end(now, id, *result),

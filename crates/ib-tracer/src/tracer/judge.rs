@@ -89,6 +89,16 @@ impl Tracer {
         }
         let (hop, atlas) = (&real, self.view());
         let is_bad = verdict.is_bad();
+        if self.exact
+            && !is_bad
+            && is_switch
+            && *verdict != Verdict::NotAsked
+            && let Some(lid) = lid
+            && let Some(by) = self.detour(hop, (hop.from, lid))?
+        {
+            *verdict = Verdict::Detour { by };
+            return Ok(());
+        }
         if matches!(verdict, Verdict::Validated | Verdict::NotAsked) {
             return Ok(());
         }
@@ -119,6 +129,12 @@ impl Tracer {
         if let Launched::At(guid, port) = launched
             && (guid, port) == wanted
         {
+            if wanted.0 != atlas.node(hop.node).guid
+                && let Some(by) = self.detour_over(hop, launch)?
+            {
+                *verdict = Verdict::Detour { by };
+                return Ok(());
+            }
             match verdict {
                 Verdict::OwnRouteOnly { seen, .. } => *seen = true,
                 _ if is_bad => *verdict = Verdict::OwnRouteAstray,
@@ -146,6 +162,32 @@ impl Tracer {
             _ => Verdict::Misdirected { actual: None, elsewhere: None, left },
         };
         Ok(())
+    }
+
+    /// Returns the other port by which the switch before sends what arrives at the end of a way. One
+    /// launch is counted for each link, and every one where that has left by another port.
+    fn detour_over(&self, hop: &Hop, launch: Launch) -> Result<Option<u8>, Step> {
+        match self.counted.get(&(hop.from, hop.out)) {
+            None => Err(Step::Count((hop.from, hop.out), launch)),
+            Some(&first) if first == launch => self.detour(hop, launch),
+            Some(&first) => match self.detour(hop, first)? {
+                Some(_) => self.detour(hop, launch),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Returns the other port that a launch leaves by.
+    fn detour(&self, hop: &Hop, launch: Launch) -> Result<Option<u8>, Step> {
+        match self.probes.launched(launch) {
+            None | Some(Launched::Asking) => Err(Step::Launch(launch)),
+            // Where it does not arrive there is more to be said than this.
+            Some(Launched::Lost | Launched::Unable) => Ok(None),
+            Some(Launched::At(..)) => Ok(match self.census(launch)? {
+                Some(Left::By(port)) if port != hop.out => Some(port),
+                _ => None,
+            }),
+        }
     }
 
     /// Returns where a launch leaves, by what ports count.

@@ -485,13 +485,15 @@ fn whatever_is_answered_traces_end() {
 /// is told by subnet administration makes no difference.
 #[test]
 fn only_ways_over_a_lying_port_are_accused() {
-    let (mut caught, mut missed, mut unnamed) = (0, 0, 0);
+    let (mut caught, mut missed, mut unnamed, mut detours) = (0, 0, 0, 0);
     for (kind, via) in [
         ("xgft 3,3 1,3", Via::DirectedRoutes),
         ("xgft 3,3 1,3", Via::Administration),
         ("torus 3x3 hosts=1", Via::DirectedRoutes),
         ("mesh 3x2 hosts=2", Via::DirectedRoutes),
         ("xgft 2,3,2 1,2,2", Via::DirectedRoutes),
+        ("fat-tree 8 parallel=2", Via::DirectedRoutes),
+        ("fat-tree 8 parallel=2", Via::Administration),
     ] {
         let mut lab = Lab::new(kind, "minhop", |number| number % 3 != 1);
         lab.deafen();
@@ -531,6 +533,10 @@ fn only_ways_over_a_lying_port_are_accused() {
                             let (Left::By(by) | Left::Discarded(by) | Left::Dropped(by)) = left;
                             assert_eq!(by, other, "{what}: {trace:?}");
                         }
+                        Verdict::Detour { by } => {
+                            assert_eq!(by, other, "{what}: {trace:?}");
+                            detours += 1;
+                        }
                         Verdict::Misdirected { actual: None, left: None, .. } => unnamed += 1,
                         _ => {}
                     }
@@ -541,6 +547,30 @@ fn only_ways_over_a_lying_port_are_accused() {
         }
     }
     assert!(caught > 20 * missed, "{caught} caught, {missed} missed");
+    // What arrives all the same, over a parallel cable or by another switch.
+    assert!(detours > 10, "{detours} of {caught} arrive nevertheless");
     // Where even the counters of neighbours are out of reach.
     assert!(caught > 5 * unnamed, "{caught} caught, {unnamed} by an unknown port");
+}
+
+/// All that a switch sends to a LID is proved, whatever agents and other LIDs say.
+#[test]
+fn ways_are_proved_exactly_where_that_is_wanted() {
+    for kind in ["fat-tree 8 parallel=2", "torus 3x3 hosts=1", "xgft 2,3,2 1,2,2"] {
+        for via in [Via::DirectedRoutes, Via::Administration] {
+            let mut lab = Lab::new(kind, "minhop", |_| true);
+            lab.configure(|config| (config.via, config.exact) = (via, true));
+            let all = pairs(&lab.host_lids(), 40);
+            let (traces, tracer) = lab.trace_with(&targets(&all));
+            for trace in traces {
+                let trace = trace.expect("the tables can be read");
+                assert!(trace.is_good(), "{kind} {via:?}: {trace:?}");
+            }
+            let launched = tracer.counters().traffic.sent;
+            lab.configure(|config| (config.via, config.exact) = (via, false));
+            let (_, tracer) = lab.trace_with(&targets(&all));
+            let usual = tracer.counters().traffic.sent;
+            assert!(launched > 2 * usual, "{kind} {via:?}: {launched} beside {usual}");
+        }
+    }
 }

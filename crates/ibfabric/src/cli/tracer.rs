@@ -127,6 +127,9 @@ pub struct TracerArgs {
     /// Asks no agents: shows the ways by the tables.
     #[arg(long)]
     pub no_agents: bool,
+    /// Counts at each switch by which port it sends what goes to the destination's own LID.
+    #[arg(long, conflicts_with_all = ["no_agents", "mgid", "mlid"])]
+    pub exact: bool,
     /// The service level of requests to agents.
     #[arg(long, value_name = "SL", default_value = "0", value_parser = service_level)]
     pub sl: ServiceLevel,

@@ -87,6 +87,7 @@ fn trace(
             ViaArg::Sa => Via::Administration,
         },
         agents: !args.no_agents,
+        exact: args.exact,
         timing: timing(args),
         sl: args.sl,
         grh: args.grh,

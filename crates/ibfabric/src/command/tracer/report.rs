@@ -420,12 +420,14 @@ impl<'a> Report<'a> {
             Verdict::Mismatch { expected, actual, .. } => (Some(expected), Some(actual)),
             Verdict::Misdirected { actual, .. } => (Some(hop.enters), actual),
             Verdict::OtherTable { holds } => (Some(hop.out), Some(holds)),
+            Verdict::Detour { by } => (Some(hop.out), Some(by)),
             _ => (None, None),
         };
         let (left_by, seen) = match *verdict {
             Verdict::Misdirected { left: Some(Left::By(port) | Left::Discarded(port)), .. } => {
                 (Some(port), None)
             }
+            Verdict::Detour { by } => (Some(by), None),
             Verdict::OwnRouteOnly { seen, .. } => (None, Some(seen)),
             _ => (None, None),
         };
@@ -474,6 +476,7 @@ pub(super) const fn word(verdict: &Verdict) -> &'static str {
         Verdict::OwnRouteOnly { .. } => "own_route_only",
         Verdict::Mismatch { .. } => "mismatch",
         Verdict::Misdirected { .. } => "misdirected",
+        Verdict::Detour { .. } => "detour",
         Verdict::OtherTable { .. } => "other_table",
         Verdict::Lost => "lost",
         Verdict::Elsewhere { .. } => "elsewhere",
@@ -525,6 +528,10 @@ pub(super) fn detail(hop: &Hop, verdict: &Verdict) -> String {
             };
             format!("the switch before {does}, expected by port {}: {outcome}", hop.out)
         }
+        Verdict::Detour { by } => format!(
+            "the switch before sends it by port {by}, expected by port {}: it arrives nevertheless",
+            hop.out
+        ),
         Verdict::OtherTable { holds } => format!(
             "the table of the switch before holds port {holds}, expected port {} as subnet \
              administration has it",
