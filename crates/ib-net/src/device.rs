@@ -1,9 +1,11 @@
-//! An adapter on RoCEv2: the engine, its connection manager and the sockets, in the caller's own thread.
+//! An adapter: the engine, its connection manager and its link, in the caller's own thread. The link is RoCEv2
+//! over a UDP socket, or a port of a fabric that another process simulates.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `driver` | [`Driver`]: a thread that drives an adapter for others |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
+//! | `attached` | the link to a port of a fabric that another process simulates |
 //! | [`sim`] | the same engine at ports of a simulated fabric, in virtual time |
 //!
 //! Whoever has a [`Device`] drives it: [`Device::progress`] moves what can be moved and returns at once,
@@ -21,13 +23,16 @@ use ib_types::{Gid, Guid, Instant, Mtu};
 use ib_wire::mad::MgmtClass;
 
 use crate::alarm::Alarm;
+use crate::attach::{AttachError, AttachOptions, AttachedPort};
 use crate::clock;
 use crate::roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, RoceSocket};
 
+mod attached;
 mod driver;
 mod endpoint;
 pub mod sim;
 
+use attached::Attached;
 pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
 pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};
@@ -64,6 +69,32 @@ impl DeviceOptions {
     }
 }
 
+/// How an adapter is opened at a port of a fabric that another process simulates.
+#[derive(Clone, Debug)]
+pub struct AttachedOptions {
+    /// Which port of which simulator.
+    pub port: AttachOptions,
+    /// The largest packets, when they are to be smaller than what the port carries.
+    pub mtu: Option<Mtu>,
+    /// How many packets of a connection may be under way.
+    pub window: u32,
+    /// How long [`Device::wait`] looks for something to do before it sleeps.
+    pub spin: Duration,
+    /// How long a subnet manager may take to bring the port into service.
+    pub patience: Duration,
+    /// What keys, numbers and sequence numbers are drawn from; `None` for the system's randomness.
+    pub seed: Option<[u8; 32]>,
+}
+
+impl AttachedOptions {
+    /// Returns the usual options of a port: it may take ten seconds to be in service.
+    #[must_use]
+    pub const fn new(port: AttachOptions) -> Self {
+        let patience = Duration::from_secs(10);
+        Self { port, mtu: None, window: 256, spin: Duration::ZERO, patience, seed: None }
+    }
+}
+
 /// Why there is no adapter.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -81,6 +112,19 @@ pub enum DeviceError {
         name: String,
         /// Its MTU.
         mtu: u32,
+    },
+    /// The simulator does not give the port.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// No subnet manager has brought the port into service.
+    #[error(
+        "port {number} of {node} is not active: expected a subnet manager, such as that of `ibfabric sim --sm`"
+    )]
+    NotActive {
+        /// The node.
+        node: String,
+        /// The number of its port.
+        number: u8,
     },
     /// The system failed.
     #[error("{doing}: {source}")]
@@ -110,14 +154,24 @@ pub struct LinkCounters {
     pub consistent: u64,
     /// Packets whose ICRC is wrong.
     pub icrc_errors: u64,
+    /// Packets of a simulated fabric, which carry none: what it damages it drops itself.
+    pub without_icrc: u64,
 }
 
-/// An adapter with one port on an IP network.
+/// What the packets of an adapter go over.
+enum Wire {
+    Roce(Box<RoceSocket>),
+    Attached(Box<Attached>),
+}
+
+/// An adapter with one port.
 pub struct Device {
     hca: Hca,
     cm: Cm,
-    socket: RoceSocket,
-    options: DeviceOptions,
+    wire: Wire,
+    /// Its address; its GID in a simulated fabric.
+    address: IpAddr,
+    spin: Duration,
     /// The largest packets that a connection proposes.
     connection_mtu: Mtu,
     events: VecDeque<DeviceEvent>,
@@ -151,13 +205,7 @@ impl Device {
         let connection = Mtu::within(mtu.saturating_sub(CONNECTION_HEADERS) as usize);
         let connection_mtu = connection.unwrap_or(Mtu::B256).min(active);
         let socket = RoceSocket::bind(&RoceOptions { address, ..options.socket.clone() })?;
-        let [seed, cm_seed] = match options.seed {
-            Some(seed) => [seed, seed.map(|byte| !byte)],
-            None => {
-                let random = || random().map_err(failed("getting random bytes"));
-                [random()?, random()?]
-            }
-        };
+        let [seed, cm_seed] = seeds(options.seed)?;
         // Two adapters on one machine must not be taken for one.
         let other =
             if interface.addresses.contains(&address) { 0 } else { gid_of(address).0 as u64 };
@@ -170,9 +218,49 @@ impl Device {
         Ok(Self {
             hca: Hca::new(config, seed),
             cm: Cm::new(CmConfig { ca_guid: guid, ..CmConfig::default() }, cm_seed),
-            socket,
-            options,
+            wire: Wire::Roce(Box::new(socket)),
+            address,
+            spin: options.spin,
             connection_mtu,
+            events: VecDeque::new(),
+            checked: LinkCounters::default(),
+        })
+    }
+
+    /// Opens an adapter at a port of a fabric that another process simulates, as soon as a subnet manager has
+    /// brought the port into service.
+    ///
+    /// # Errors
+    /// Fails when there is no such simulator or port, another adapter has it, or nobody brings it into
+    /// service.
+    pub fn attach(options: &AttachedOptions) -> Result<Self, DeviceError> {
+        let mut port = AttachedPort::attach(&options.port, MgmtClass::COMMUNICATION)?;
+        let end = clock::now() + options.patience;
+        while !port.details().is_active {
+            if clock::now() >= end {
+                let details = port.details();
+                let (node, number) = (details.node.clone(), details.port.number);
+                return Err(DeviceError::NotActive { node, number });
+            }
+            port.wait(end, false, None)?;
+        }
+        let details = port.details();
+        let own = details.port;
+        let [seed, cm_seed] = seeds(options.seed)?;
+        let active_mtu = options.mtu.map_or(details.mtu, |mtu| mtu.min(details.mtu));
+        let config = HcaConfig {
+            active_mtu,
+            window: options.window,
+            ..HcaConfig::new(own.node_guid, vec![own.gid()])
+        };
+        let first = u32::from_ne_bytes(*cm_seed.first_chunk().expect("32 bytes"));
+        Ok(Self {
+            hca: Hca::new(config, seed),
+            cm: Cm::new(CmConfig { ca_guid: own.node_guid, ..CmConfig::default() }, cm_seed),
+            wire: Wire::Attached(Box::new(Attached::new(port, first))),
+            address: IpAddr::V6(Ipv6Addr::from(own.gid().0)),
+            spin: options.spin,
+            connection_mtu: active_mtu,
             events: VecDeque::new(),
             checked: LinkCounters::default(),
         })
@@ -188,27 +276,41 @@ impl Device {
         &mut self.cm
     }
 
-    /// Returns the adapter's address.
+    /// Returns the adapter's address; in a simulated fabric that is its GID.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
-        self.options.address
+        self.address
     }
 
-    /// Returns the UDP port that it listens on.
+    /// Returns the UDP port that it listens on; 0 in a simulated fabric.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.socket.port()
+        self.socket().map_or(0, RoceSocket::port)
     }
 
-    /// Returns the socket.
+    /// Returns the socket, unless the adapter is in a simulated fabric.
     #[must_use]
-    pub const fn socket(&self) -> &RoceSocket {
-        &self.socket
+    pub fn socket(&self) -> Option<&RoceSocket> {
+        match &self.wire {
+            Wire::Roce(socket) => Some(socket),
+            Wire::Attached(_) => None,
+        }
+    }
+
+    /// Returns the port of a simulated fabric, if the adapter is at one.
+    #[must_use]
+    pub fn attached(&self) -> Option<&AttachedPort> {
+        match &self.wire {
+            Wire::Roce(_) => None,
+            Wire::Attached(attached) => Some(&attached.port),
+        }
     }
 
     /// Has packets go to another UDP port than 4791 at the other ends: between tests on one machine.
     pub fn set_peer_port(&mut self, port: u16) {
-        self.socket.set_peer_port(port);
+        if let Wire::Roce(socket) = &mut self.wire {
+            socket.set_peer_port(port);
+        }
     }
 
     /// Returns the largest packets that a connection of this adapter proposes.
@@ -220,17 +322,64 @@ impl Device {
     /// Returns how the ICRC of what came in was.
     #[must_use]
     pub fn checked(&self) -> LinkCounters {
-        LinkCounters { icrc_errors: self.socket.counters().received.bad_icrc, ..self.checked }
+        match &self.wire {
+            Wire::Roce(socket) => {
+                let icrc_errors = socket.counters().received.bad_icrc;
+                LinkCounters { icrc_errors, ..self.checked }
+            }
+            Wire::Attached(attached) => {
+                LinkCounters { without_icrc: attached.received, ..self.checked }
+            }
+        }
     }
 
-    /// Returns the way to an address.
-    #[must_use]
-    pub fn route_to(&self, address: IpAddr) -> Route {
-        Route {
-            source: gid_of(self.options.address),
-            destination: gid_of(address),
-            is_global: true,
-            ..Route::default()
+    /// Returns the address that a name stands for: an address stands for itself. In a simulated fabric it may
+    /// also be a LID or the name of a node, with `[port]` behind it where that is not the first one.
+    ///
+    /// # Errors
+    /// Fails when the simulator does; `Ok(None)` means that nobody has the name.
+    pub fn find(&mut self, name: &str) -> io::Result<Option<IpAddr>> {
+        match &mut self.wire {
+            Wire::Roce(_) => Ok(name.parse().ok()),
+            Wire::Attached(attached) => {
+                let place = attached.port.resolve(name).map_err(io::Error::other)?;
+                Ok(place.map(|place| IpAddr::V6(Ipv6Addr::from(place.gid.0))))
+            }
+        }
+    }
+
+    /// Returns the way to an address, and the largest payload of packets that take it. In a simulated fabric
+    /// subnet administration is asked, once for each address until the port changes.
+    ///
+    /// # Errors
+    /// Fails when subnet administration does not tell, or nobody has the address.
+    pub fn path_to(&mut self, address: IpAddr) -> Result<(Route, Mtu), PathError> {
+        let found = match &mut self.wire {
+            Wire::Roce(_) => {
+                let (source, destination) = (gid_of(self.address), gid_of(address));
+                let route = Route { source, destination, is_global: true, ..Route::default() };
+                return Ok((route, self.connection_mtu));
+            }
+            Wire::Attached(attached) => attached.gid_of(address)?,
+        };
+        let gid = found.ok_or(PathError::Unknown(address))?;
+        let most = self.connection_mtu;
+        if let Wire::Attached(attached) = &mut self.wire {
+            if let Some((route, mtu)) = attached.path(gid) {
+                return Ok((route, mtu.min(most)));
+            }
+            attached.ask_path(gid);
+        }
+        loop {
+            if !self.progress()? {
+                self.wait(Instant::NEVER, None)?;
+            }
+            if let Wire::Attached(attached) = &mut self.wire
+                && let Some(answer) = attached.path_answer(gid)
+            {
+                let (route, mtu) = answer.map_err(|why| PathError::None { to: address, why })?;
+                return Ok((route, mtu.min(most)));
+            }
         }
     }
 
@@ -245,14 +394,22 @@ impl Device {
     pub fn progress(&mut self) -> io::Result<bool> {
         let now = clock::now();
         let mut moved = self.transmit(now);
-        for _ in 0..ROUND {
-            let Some(packet) = self.socket.receive()? else { break };
-            match packet.icrc {
-                IcrcCheck::Verified => self.checked.verified += 1,
-                _ => self.checked.consistent += 1,
+        let Self { hca, cm, wire, events, checked, .. } = self;
+        match wire {
+            Wire::Roce(socket) => {
+                for _ in 0..ROUND {
+                    let Some(packet) = socket.receive()? else { break };
+                    match packet.icrc {
+                        IcrcCheck::Verified => checked.verified += 1,
+                        _ => checked.consistent += 1,
+                    }
+                    hca.handle(now, packet.route, packet.bytes);
+                    moved = true;
+                }
             }
-            self.hca.handle(now, packet.route, packet.bytes);
-            moved = true;
+            Wire::Attached(attached) => {
+                moved |= attached.receive(now, (hca, cm), |event| events.push_back(event))?;
+            }
         }
         if self.hca.poll_timeout().is_some_and(|at| at <= now) {
             self.hca.handle_timeout(now);
@@ -293,7 +450,11 @@ impl Device {
     /// Sends what is to be sent; returns whether there was anything.
     fn transmit(&mut self, now: Instant) -> bool {
         let mut moved = false;
-        let Self { hca, socket, .. } = self;
+        let Self { hca, wire, .. } = self;
+        let socket = match wire {
+            Wire::Roce(socket) => socket,
+            Wire::Attached(attached) => return attached.transmit(now, hca),
+        };
         loop {
             let next = |buffer: &mut [u8]| {
                 hca.poll_transmit(now, buffer).map(|sent| (sent.route, sent.length))
@@ -315,7 +476,7 @@ impl Device {
     /// # Errors
     /// Fails when the system does.
     pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
-        let spin_until = clock::now() + self.options.spin;
+        let spin_until = clock::now() + self.spin;
         while clock::now() < spin_until {
             if self.progress()? {
                 return Ok(());
@@ -325,7 +486,10 @@ impl Device {
         self.transmit(clock::now());
         let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
         let until = due.into_iter().flatten().fold(until, Instant::min);
-        self.socket.wait(until, alarm)
+        match &mut self.wire {
+            Wire::Roce(socket) => socket.wait(until, alarm),
+            Wire::Attached(attached) => attached.wait(until, alarm),
+        }
     }
 
     /// Returns the next thing to be told.
@@ -337,6 +501,36 @@ impl Device {
     fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
         self.events.extend(events);
     }
+}
+
+/// Why there is no way to an address.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// Nobody has it.
+    #[error("nobody in the fabric has the address {0}")]
+    Unknown(IpAddr),
+    /// Subnet administration tells of none.
+    #[error("no path to {to}: {why}")]
+    None {
+        /// The address.
+        to: IpAddr,
+        /// What it said.
+        why: String,
+    },
+    /// The system failed, or the simulator has gone.
+    #[error("asking for a path: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Returns what keys are drawn from, and what the connection manager's numbers are.
+fn seeds(given: Option<[u8; 32]>) -> Result<[[u8; 32]; 2], DeviceError> {
+    if let Some(seed) = given {
+        return Ok([seed, seed.map(|byte| !byte)]);
+    }
+    let doing = "getting random bytes";
+    let random = || random().map_err(|source| DeviceError::Io { doing, source });
+    Ok([random()?, random()?])
 }
 
 /// Returns the GID that stands for an address.

@@ -8,6 +8,7 @@
 //! | [`daemon`] | life in the background, and the service manager |
 //! | [`alarm`] | what ends a wait early |
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
+//! | [`attach`] | ports of a simulated fabric for adapters in other processes: shared memory, and a socket |
 //! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
 //! | [`roce`] | RoCEv2 packets over UDP sockets, and network interfaces as their ports |
 //! | [`device`] | an adapter on RoCEv2: engine, connection manager and socket |
@@ -17,6 +18,7 @@
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
 pub mod alarm;
+pub mod attach;
 mod batch;
 pub mod clock;
 pub mod console;

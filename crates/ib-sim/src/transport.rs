@@ -4,6 +4,9 @@
 //! packet says so, whereupon it is dropped where its VCRC would be wrong. Whoever looks at the bytes
 //! ([`Packet::to_bytes`]) sees the ICRC that the packet would have.
 //!
+//! What has arrived keeps its room in the port's buffer until it is taken ([`Sim::receive_packet`]): an
+//! adapter that takes nothing has the fabric wait, as a real one does.
+//!
 //! An adapter that sends faster than its link asks how much waits ([`Sim::waiting`]) and goes on when it
 //! is told that there is room ([`Sim::next_open`]).
 
@@ -14,7 +17,7 @@ use ib_types::Qpn;
 use ib_wire::mad::Mad;
 use ib_wire::packet::{Bth, Deth, Opcode};
 
-use crate::link::Flight;
+use crate::link::Hold;
 use crate::loss::Loss;
 use crate::packet::{MadPayload, Packet, Payload};
 use crate::sim::Sim;
@@ -29,7 +32,7 @@ const SPARE_LENGTH: usize = 1024;
 /// What has arrived at an open port.
 #[derive(Debug, Default)]
 pub(crate) struct Receiver {
-    queue: VecDeque<Packet>,
+    queue: VecDeque<(Packet, Option<Hold>)>,
     /// Whether it is among the ports whose owners have something to do.
     woken: bool,
 }
@@ -42,12 +45,32 @@ impl Sim {
 
     /// Has them dropped again.
     pub fn close(&mut self, port: PortId) {
+        while self.receive_packet(port).is_some() {}
         self.receivers.remove(&port);
     }
 
     /// Returns the next packet that arrived at an open port.
     pub fn receive_packet(&mut self, port: PortId) -> Option<Packet> {
-        self.receivers.get_mut(&port).and_then(|receiver| receiver.queue.pop_front())
+        let (packet, hold) = self.receivers.get_mut(&port)?.queue.pop_front()?;
+        if let Some(hold) = hold {
+            self.release(hold);
+        }
+        Some(packet)
+    }
+
+    /// Keeps a link down, whatever a subnet manager wants, until [`Sim::let_up`] is called as often: nobody
+    /// serves its port.
+    pub fn hold_down(&mut self, port: PortId) {
+        let held = &mut self.port_mut(port).held_down;
+        *held = held.saturating_add(1);
+        self.update_link(port);
+    }
+
+    /// Lets a link come up that [`Sim::hold_down`] keeps down.
+    pub fn let_up(&mut self, port: PortId) {
+        let held = &mut self.port_mut(port).held_down;
+        *held = held.saturating_sub(1);
+        self.update_link(port);
     }
 
     /// Returns an open port at which a packet has arrived, at which something has come for a client, or
@@ -100,15 +123,12 @@ impl Sim {
     }
 
     pub(crate) fn deliver_transport(&mut self, port: PortId, key: u32) {
-        if self.receivers.contains_key(&port) {
-            let flight: Flight = self.land(key);
-            if let Some(receiver) = self.receivers.get_mut(&port) {
-                receiver.queue.push_back(flight.packet);
-            }
-            self.wake_port(port);
-        } else {
-            self.lose(port, key, Loss::NoReceiver);
-        }
+        let Some(receiver) = self.receivers.get_mut(&port) else {
+            return self.lose(port, key, Loss::NoReceiver);
+        };
+        let flight = self.flights.remove(key as usize);
+        receiver.queue.push_back((flight.packet, flight.holds));
+        self.wake_port(port);
     }
 
     /// The owner of a port has something to do, if it has one.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ib_routing::EngineList;
 use ib_topology::generate::Kind;
-use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc};
+use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc, Mtu};
 
 pub(crate) mod opensm;
 pub mod rdma;
@@ -480,4 +480,11 @@ pub struct CheckArgs {
     /// everywhere without it.
     #[arg(long, value_name = "FILE")]
     pub levels: Option<PathBuf>,
+}
+
+/// Reads an MTU in bytes.
+pub(crate) fn mtu(text: &str) -> Result<Mtu, String> {
+    let bytes = text.parse::<usize>().ok();
+    let mtu = Mtu::ALL.into_iter().find(|mtu| Some(mtu.bytes()) == bytes);
+    mtu.ok_or_else(|| "expected 256, 512, 1024, 2048 or 4096".to_owned())
 }

@@ -96,7 +96,7 @@ impl Driver {
     /// Fails when the system has no more files or threads.
     pub fn start(mut device: Device) -> io::Result<Self> {
         // It spins itself, so that commands are seen meanwhile as well.
-        let spin = std::mem::take(&mut device.options.spin);
+        let spin = std::mem::take(&mut device.spin);
         let alarm = Alarm::new()?;
         let shared = Shared {
             commands: SegQueue::new(),

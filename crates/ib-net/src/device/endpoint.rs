@@ -13,7 +13,7 @@ use ib_types::{Instant, Mtu, PKey, Psn, Qpn};
 use ib_wire::mad::cm::RejectReason;
 use ib_wire::mad::sm::MtuCode;
 
-use super::{Device, DeviceEvent, address_of};
+use super::{Device, DeviceEvent, PathError, Wire, address_of, gid_of};
 use crate::clock;
 
 /// How a connection is made.
@@ -115,6 +115,9 @@ pub enum ConnectError {
         /// The other end.
         peer: SocketAddr,
     },
+    /// There is no way to the other end.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// The connection manager does not take it.
     #[error("connecting: {0}")]
     Cm(#[from] CmError),
@@ -161,11 +164,11 @@ impl Device {
         peer: SocketAddr,
         options: &EndpointOptions,
     ) -> Result<Endpoint, ConnectError> {
-        let route = self.route_to(peer.ip());
+        let (route, most) = self.path_to(peer.ip())?;
         let psn = self.hca.random_psn();
         let (qpn, ..) = self.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
         let service = ServiceId::port(PortSpace::TCP, peer.port());
-        let mtu = options.mtu.map_or(self.connection_mtu, |mtu| mtu.min(self.connection_mtu));
+        let mtu = options.mtu.map_or(most, |mtu| mtu.min(most));
         let port = 0xc000 | (psn.get() as u16);
         let params = ConnectParams {
             path_mtu: MtuCode(mtu.code()),
@@ -173,7 +176,7 @@ impl Device {
             initiator_depth: options.initiator_depth,
             local_ack_timeout: options.peer_ack_timeout,
             cma: Some(CmaHeader {
-                source: SocketAddr::new(self.options.address, port),
+                source: SocketAddr::new(self.address, port),
                 destination: peer.ip(),
             }),
             private_data: options.private_data.clone(),
@@ -304,7 +307,7 @@ impl Device {
         let responder_resources = options.responder_resources.min(req.initiator_depth);
         let initiator_depth = options.initiator_depth.min(req.responder_resources);
         let program = Program {
-            route: Route { source: self.route_to(address_of(path.destination)).source, ..*path },
+            route: self.way_back(path),
             mtu: proposed,
             p_key: req.p_key,
             destination: req.local_qpn,
@@ -328,6 +331,14 @@ impl Device {
         self.flush();
         let (private_data, peer) = (private_data.clone(), request.peer);
         Ok(Endpoint { qp, connection: *id, peer, private_data, mtu: proposed })
+    }
+
+    /// Returns the way to who has asked for a connection: on Ethernet from the own address.
+    fn way_back(&self, path: &Route) -> Route {
+        match &self.wire {
+            Wire::Roce(_) => Route { source: gid_of(self.address), ..*path },
+            Wire::Attached(_) => *path,
+        }
     }
 
     /// Refuses a request.

@@ -237,20 +237,29 @@ impl SimDevice {
 
 /// Returns the packet that takes a route.
 fn packet(route: &Route, bytes: Vec<u8>) -> Packet {
-    let grh = route.is_global.then(|| Grh {
+    let payload = Payload::Transport(bytes);
+    Packet { slid: route.slid, dlid: route.dlid, sl: route.sl, grh: grh_of(route), payload }
+}
+
+/// Returns the global header of packets that take a route, where they have one.
+pub(super) fn grh_of(route: &Route) -> Option<Grh> {
+    route.is_global.then(|| Grh {
         traffic_class: route.traffic_class,
         flow_label: route.flow_label,
         hop_limit: route.hop_limit,
         source: route.source,
         destination: route.destination,
         ..Grh::default()
-    });
-    let payload = Payload::Transport(bytes);
-    Packet { slid: route.slid, dlid: route.dlid, sl: route.sl, grh, payload }
+    })
+}
+
+/// Returns whether a LID is that of a group.
+pub(super) const fn is_group(lid: u16) -> bool {
+    matches!(lid, 0xc000..=0xfffe)
 }
 
 /// Returns a way back with what the header of the packet's route says.
-fn route_from(own: Gid, grh: Option<&Grh>, route: Route) -> Route {
+pub(super) fn route_from(own: Gid, grh: Option<&Grh>, route: Route) -> Route {
     match grh {
         None => Route { source: own, ..route },
         Some(grh) => Route {

@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use ib_link::{Datagram, Incoming, Remote};
 use ib_types::Mtu;
-use ib_wire::mad::sm::MtuCode;
+use ib_wire::mad::sm::{MtuCode, PortState};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use super::ROOM;
@@ -49,6 +51,52 @@ fn whoever_sends_too_much_is_told_when_there_is_room() {
     assert_eq!(sim.next_open(), Some(from));
     sim.settle(sim.now());
     assert_eq!(sim.waiting(from), 0);
+}
+
+#[test]
+fn what_nobody_takes_stops_those_behind() {
+    let mut sim = two_switches();
+    let (from, to) = (port(&sim, "h1.1"), port(&sim, "h2.1"));
+    let there = lid(&sim, "h2");
+    sim.open(to);
+    // The buffer of a lane has 16 KiB, and at most so long a switch keeps what cannot go on.
+    for _ in 0..20 {
+        sim.send_packet(from, data(&sim, from, there, 0, 2000));
+    }
+    let soon = sim.now() + Duration::from_micros(50);
+    sim.run_until(soon);
+    let mut taken = 0;
+    while let Some(packet) = sim.receive_packet(to) {
+        assert!(matches!(packet.payload, Payload::Transport(_)));
+        taken += 1;
+    }
+    assert!((4..=8).contains(&taken), "{taken}");
+    sim.run_until(soon + Duration::from_micros(50));
+    let more = std::iter::from_fn(|| sim.receive_packet(to)).count();
+    assert!((4..=8).contains(&more), "{more}");
+    sim.settle(sim.now());
+    sim.close(to);
+    sim.settle(sim.now());
+    lab::check_settled(&sim);
+}
+
+#[test]
+fn a_port_that_nobody_serves_is_down() {
+    let mut sim = two_switches();
+    let to = port(&sim, "h2.1");
+    let peer = sim.peer(to).unwrap();
+    let state = |sim: &Sim| [to, peer].map(|port| sim.port_info(port).port_state);
+    assert_eq!(state(&sim), [PortState::ACTIVE; 2]);
+    sim.hold_down(to);
+    sim.hold_down(to);
+    assert_eq!(state(&sim), [PortState::DOWN; 2]);
+    sim.let_up(to);
+    assert_eq!(state(&sim), [PortState::DOWN; 2]);
+    sim.let_up(to);
+    assert_eq!(state(&sim), [PortState::INIT; 2]);
+    sim.let_up(to);
+    sim.hold_down(to);
+    assert_eq!(state(&sim), [PortState::DOWN; 2]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
 
-use super::{examples_text, in_range};
+use super::{examples_text, in_range, mtu};
 use crate::output::Format;
 
 /// Arguments of `rdma`.
@@ -47,13 +47,20 @@ pub enum RdmaCommand {
 #[derive(Clone, Debug, Args)]
 pub struct AdapterArgs {
     /// The own address; the first of an interface that is up without it, loopback for peers on loopback.
-    #[arg(long = "listen", visible_alias = "from", value_name = "ADDR")]
+    #[arg(long = "listen", visible_alias = "from", value_name = "ADDR", conflicts_with = "attach")]
     pub address: Option<IpAddr>,
+    /// A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is.
+    #[arg(long, value_name = "NAME")]
+    pub attach: Option<String>,
+    /// The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an
+    /// address, a GID or a LID will do, too. The first host without it.
+    #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
+    pub node: Option<String>,
     /// The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests.
-    #[arg(long, value_name = "PORT", default_value_t = 4791)]
+    #[arg(long, value_name = "PORT", default_value_t = 4791, conflicts_with = "attach")]
     pub udp_port: u16,
     /// The UDP port at the other end, when it is another one.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", conflicts_with = "attach")]
     pub peer_udp_port: Option<u16>,
     /// The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
@@ -121,8 +128,9 @@ pub struct ServeArgs {
 /// Arguments of `rdma ping`.
 #[derive(Debug, Args)]
 pub struct PingArgs {
-    /// The server.
-    pub peer: IpAddr,
+    /// The server: its address; with --attach also a node, with `:PORT` behind it or without, a GID or a LID.
+    #[arg(value_name = "PEER")]
+    pub peer: String,
     /// The adapter.
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -160,8 +168,9 @@ pub struct Messages {
 /// Arguments of `rdma cmatose`.
 #[derive(Debug, Args)]
 pub struct CmatoseArgs {
-    /// The server.
-    pub peer: IpAddr,
+    /// The server: its address; with --attach also a node, with `:PORT` behind it or without, a GID or a LID.
+    #[arg(value_name = "PEER")]
+    pub peer: String,
     /// The adapter.
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -183,7 +192,7 @@ pub struct CmatoseArgs {
 /// Arguments of `rdma pingpong`.
 #[derive(Debug, Args)]
 pub struct PingpongArgs {
-    /// The server; without it this is one.
+    /// The server, by the address at which it listens for TCP; without it this is one.
     pub peer: Option<IpAddr>,
     /// The adapter.
     #[command(flatten)]
@@ -247,7 +256,8 @@ pub enum PerftestArg {
 #[derive(Clone, Debug, Args)]
 pub struct PerfArgs {
     /// The server, which runs `ibfabric rdma serve` or a program of perftest.
-    pub peer: IpAddr,
+    #[arg(value_name = "PEER")]
+    pub peer: String,
     /// The adapter.
     #[command(flatten)]
     pub adapter: AdapterArgs,
@@ -295,10 +305,3 @@ pub const PERFTEST_PORT: u16 = 18_515;
 
 /// The longest message in bytes.
 const MOST: u64 = 1 << 30;
-
-/// Reads an MTU in bytes.
-fn mtu(text: &str) -> Result<Mtu, String> {
-    let bytes = text.parse::<usize>().ok();
-    let mtu = Mtu::ALL.into_iter().find(|mtu| Some(mtu.bytes()) == bytes);
-    mtu.ok_or_else(|| "expected 256, 512, 1024, 2048 or 4096".to_owned())
-}

@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Subcommand, ValueEnum};
 use ib_routing::EngineList;
 use ib_sim::LogLevel;
+use ib_types::Mtu;
 
 use crate::output::Format;
 
@@ -140,6 +141,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 16_384,
         value_parser = clap::value_parser!(u32).range(4224..))]
     pub lane_buffer: u32,
+    /// The largest payload of packets that ports can carry, in bytes: 256, 512, 1024, 2048 or 4096. A subnet
+    /// manager says how much they do.
+    #[arg(long, value_name = "BYTES", default_value = "2048", value_parser = super::mtu)]
+    pub mtu: Mtu,
     /// How long a client has to answer a request that was handed to it before whoever asked is told
     /// that it failed.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]

@@ -15,6 +15,7 @@ use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::Output;
 
+mod adapters;
 mod capture;
 mod control;
 mod ctl;
@@ -70,6 +71,7 @@ fn simulated(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Result<
         latency: args.latency,
         lane_buffer: args.lane_buffer,
         answer_within: args.answer_within,
+        mtu_cap: args.mtu,
         log: if args.log.is_some() { args.log_level.into() } else { LogLevel::Off },
         tap: args.pcap.is_some(),
         ..Options::default()
@@ -166,6 +168,7 @@ fn conditions(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Condit
         ("seed", args.seed.to_string()),
         ("latency", format!("{:?}", args.latency)),
         ("lane-buffer", args.lane_buffer.to_string()),
+        ("mtu", args.mtu.bytes().to_string()),
         ("answer-within", format!("{:?}", args.answer_within)),
         ("agents", format!("{:?}", args.agents)),
         ("script", script.map_or_else(|| "none".to_owned(), sum)),

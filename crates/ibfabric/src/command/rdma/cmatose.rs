@@ -129,8 +129,8 @@ impl Match {
 }
 
 pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
-    let peer = SocketAddr::new(args.peer, args.port);
+    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+    let peer = SocketAddr::new(peer, args.port);
     let options = EndpointOptions { mtu: args.adapter.mtu, ..Match::options() };
     let mut matches = Vec::new();
     for _ in 0..args.connections {

@@ -5,11 +5,12 @@ use std::io::Write as _;
 use std::net::IpAddr;
 
 use ib_hca::Drop;
+use ib_net::attach::locate;
 use ib_net::console::ConsoleClient;
 use ib_net::device::Device;
 use serde::{Deserialize, Serialize};
 
-use super::stage::{Stage, own_address};
+use super::stage::{Stage, attach_options, own_address};
 use crate::cli::rdma::DevinfoArgs;
 use crate::failure::{Failure, Verdict};
 use crate::output::{Format, Output};
@@ -18,16 +19,14 @@ use crate::output::{Format, Output};
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Info {
     address: String,
-    udp_port: u16,
+    #[serde(flatten)]
+    udp: Option<Udp>,
+    fabric: Option<Fabric>,
     node_guid: String,
     gids: Vec<String>,
     transport: String,
     active_mtu: usize,
     connection_mtu: usize,
-    gso: bool,
-    gro: bool,
-    receive_buffer: usize,
-    send_buffer: usize,
     window: u32,
     max_objects: usize,
     max_mr: usize,
@@ -45,20 +44,62 @@ pub(super) struct Info {
     dropped: BTreeMap<String, u64>,
 }
 
+/// The socket of an adapter on Ethernet; the names are JSON keys.
+#[derive(Debug, Serialize, Deserialize)]
+struct Udp {
+    udp_port: u16,
+    gso: bool,
+    gro: bool,
+    receive_buffer: usize,
+    send_buffer: usize,
+}
+
+/// The port of an adapter in a simulated fabric; the names are JSON keys.
+#[derive(Debug, Serialize, Deserialize)]
+struct Fabric {
+    simulator: String,
+    node: String,
+    port: u8,
+    lid: u16,
+    sm_lid: u16,
+    active: bool,
+    addresses: Vec<String>,
+}
+
 /// Returns the name of the socket at which the process that has an adapter is asked.
-pub(super) fn console(address: IpAddr, udp_port: u16) -> String {
+pub(super) fn console(device: &Device) -> String {
+    match device.attached() {
+        Some(port) => {
+            let details = port.details();
+            console_at_port(port.simulator(), &details.node, details.port.number)
+        }
+        None => console_at(device.address(), device.port()),
+    }
+}
+
+fn console_at(address: IpAddr, udp_port: u16) -> String {
     format!("ibfabric-rdma-{address}-{udp_port}")
+}
+
+fn console_at_port(simulator: &str, node: &str, number: u8) -> String {
+    format!("ibfabric-rdma-{simulator}-{node}:{number}")
 }
 
 /// The question.
 pub(super) const QUESTION: &str = "devinfo";
 
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let address = match args.adapter.address {
-        Some(address) => address,
-        None => own_address(None)?,
+    let name = match (attach_options(&args.adapter), args.adapter.address) {
+        (Some(options), _) => {
+            let place = locate(&options).map_err(Failure::unusable)?;
+            let place = place.map(|it| console_at_port(&options.name, &it.node, it.number));
+            // What is wrong with the name is said by whoever attaches.
+            place.unwrap_or_default()
+        }
+        (None, Some(address)) => console_at(address, args.adapter.udp_port),
+        (None, None) => console_at(own_address(None)?, args.adapter.udp_port),
     };
-    let info = match ask(&console(address, args.adapter.udp_port)) {
+    let info = match ask(&name) {
         Some(info) => info,
         None => Info::of(&mut Stage::open(&args.adapter, None)?.device),
     };
@@ -81,10 +122,24 @@ impl Info {
     pub(super) fn of(device: &mut Device) -> Self {
         let (address, connection_mtu) = (device.address(), device.connection_mtu().bytes());
         let (checked, cm) = (device.checked(), device.cm().counters());
-        let socket = device.socket();
-        let (udp_port, gso, gro) = (socket.port(), socket.gso(), socket.gro());
-        let (receive_buffer, send_buffer) = socket.buffer_sizes();
-        let link = socket.counters();
+        let udp = device.socket().map(|socket| {
+            let (receive_buffer, send_buffer) = socket.buffer_sizes();
+            let (udp_port, gso, gro) = (socket.port(), socket.gso(), socket.gro());
+            Udp { udp_port, gso, gro, receive_buffer, send_buffer }
+        });
+        let truncated = device.socket().map_or(0, |socket| socket.counters().received.truncated);
+        let fabric = device.attached().map(|port| {
+            let details = port.details();
+            Fabric {
+                simulator: port.simulator().to_owned(),
+                node: details.node.clone(),
+                port: details.port.number,
+                lid: details.port.lid,
+                sm_lid: details.port.sm_lid,
+                active: details.is_active,
+                addresses: details.addresses.iter().map(ToString::to_string).collect(),
+            }
+        });
         let hca = device.hca();
         let engine = hca.counters();
         let counters = [
@@ -101,14 +156,15 @@ impl Info {
             ("naks_sent", engine.naks_sent),
             ("icrc_verified", checked.verified),
             ("icrc_consistent", checked.consistent),
+            ("without_icrc", checked.without_icrc),
             ("cm_received", cm.received),
             ("cm_sent", cm.sent),
             ("cm_resent", cm.resent),
         ];
         let reasons = Drop::ALL.map(|why| (why.name(), engine.dropped(why)));
         let others = [
-            ("icrc", link.received.bad_icrc),
-            ("truncated", link.received.truncated),
+            ("icrc", checked.icrc_errors),
+            ("truncated", truncated),
             ("cm_malformed", cm.malformed),
             ("cm_unsupported", cm.unsupported),
             ("cm_unknown", cm.unknown),
@@ -118,16 +174,11 @@ impl Info {
         let config = hca.config();
         Self {
             address: address.to_string(),
-            udp_port,
             node_guid: config.node_guid.to_string(),
             gids: config.gids.iter().map(ToString::to_string).collect(),
-            transport: "RoCEv2".to_owned(),
+            transport: if fabric.is_some() { "InfiniBand, simulated" } else { "RoCEv2" }.to_owned(),
             active_mtu: config.active_mtu.bytes(),
             connection_mtu,
-            gso,
-            gro,
-            receive_buffer,
-            send_buffer,
             window: config.window,
             max_objects: config.max_objects,
             max_mr: config.max_mr,
@@ -135,12 +186,19 @@ impl Info {
             max_sge: config.max_sge,
             max_inline_data: config.max_inline_data,
             max_cqe: config.max_cqe,
-            icrc_sent: "always".to_owned(),
+            icrc_sent: match &fabric {
+                Some(_) => "never: the simulator damages no packet without saying so",
+                None => "always",
+            }
+            .to_owned(),
             icrc_received: match address.is_ipv4() {
+                _ if fabric.is_some() => "never: what is damaged does not arrive",
                 true => "all but the IPv4 identification, which the system does not tell",
                 false => "always",
             }
             .to_owned(),
+            udp,
+            fabric,
             running: false,
             counters: counters.into_iter().map(named).collect(),
             dropped: reasons.into_iter().chain(others).map(named).collect(),
@@ -150,7 +208,16 @@ impl Info {
 
 fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
     let whose = if info.running { " of a running process" } else { "" };
-    writeln!(out, "adapter{whose} at {} UDP port {}", info.address, info.udp_port)?;
+    match (&info.fabric, &info.udp) {
+        (Some(at), _) => {
+            let Fabric { simulator, node, port, .. } = at;
+            writeln!(out, "adapter{whose} at port {port} of {node} of the simulator {simulator}")?;
+        }
+        (None, Some(Udp { udp_port, .. })) => {
+            writeln!(out, "adapter{whose} at {} UDP port {udp_port}", info.address)?;
+        }
+        (None, None) => writeln!(out, "adapter{whose} at {}", info.address)?,
+    }
     let mut line = |name: &str, value: &dyn std::fmt::Display| {
         writeln!(out, "\t{:<24}{value}", format_args!("{name}:").to_string())
     };
@@ -159,13 +226,21 @@ fn print(info: &Info, verbose: bool, out: &mut Output) -> Result<(), Failure> {
     for gid in &info.gids {
         line("GID", gid)?;
     }
+    if let Some(at) = &info.fabric {
+        let state = if at.active { "PORT_ACTIVE" } else { "not active" };
+        line("state", &state)?;
+        line("port_lid, sm_lid", &format_args!("{}, {}", at.lid, at.sm_lid))?;
+        line("addresses", &at.addresses.join(" "))?;
+    }
     line("active_mtu", &info.active_mtu)?;
     line("connection_mtu", &info.connection_mtu)?;
     if !verbose {
         return Ok(());
     }
-    line("gso, gro", &format_args!("{}, {}", info.gso, info.gro))?;
-    line("buffers", &format_args!("{} in, {} out", info.receive_buffer, info.send_buffer))?;
+    if let Some(Udp { gso, gro, receive_buffer, send_buffer, .. }) = info.udp {
+        line("gso, gro", &format_args!("{gso}, {gro}"))?;
+        line("buffers", &format_args!("{receive_buffer} in, {send_buffer} out"))?;
+    }
     line("window", &format_args!("{} packets of a connection", info.window))?;
     line("max_qp, _cq, _ah", &info.max_objects)?;
     line("max_mr", &info.max_mr)?;

@@ -72,7 +72,7 @@ impl Client {
         if args.perftest {
             return Self::connect_perftest(args, program, size);
         }
-        let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
+        let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let offer = Offer { kind, size: size as u32, remote: buffer.remote() };
         let options = EndpointOptions {
@@ -80,7 +80,7 @@ impl Client {
             mtu: args.adapter.mtu,
             ..EndpointOptions::default()
         };
-        let peer = SocketAddr::new(args.peer, args.port.unwrap_or(PORT));
+        let peer = SocketAddr::new(peer, args.port.unwrap_or(PORT));
         let mut this = Self { stage, buffer, size, peer, connected: Vec::new(), control: None };
         for _ in 0..args.qps {
             let qp = this.stage.queue_pair(args.tx_depth.max(2), 4)?;
@@ -99,10 +99,10 @@ impl Client {
         program: PerftestArg,
         size: usize,
     ) -> Result<Self, Failure> {
-        let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
+        let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let options = EndpointOptions { mtu: args.adapter.mtu, ..EndpointOptions::default() };
-        let peer = SocketAddr::new(args.peer, args.port.unwrap_or(PERFTEST_PORT));
+        let peer = SocketAddr::new(peer, args.port.unwrap_or(PERFTEST_PORT));
         let control = Control::open(&mut stage, program, peer, options)?;
         let mut endpoints = Vec::new();
         for _ in 0..args.qps {

@@ -5,7 +5,7 @@
 //! client ends the exchange with the word "done" and a zero.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant as WallClock};
 
 use ib_hca::{AccessFlags, QpAttr, QpId, QpState, SendOp, WcOpcode};
@@ -22,6 +22,8 @@ use crate::output::{Format, Output};
 /// One end of the connection.
 #[derive(Clone, Copy, Debug)]
 struct End {
+    /// The LID; 0 on Ethernet.
+    lid: u16,
     qpn: Qpn,
     psn: Psn,
     gid: Gid,
@@ -51,7 +53,8 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
     let qp = stage.queue_pair(2, args.rx_depth)?;
     let (qpn, ..) = stage.device.hca().query_qp(qp).expect("it was just made");
     let psn = stage.device.hca().random_psn();
-    let own = End { qpn, psn, gid: gid_of(stage.device.address()) };
+    let lid = stage.device.attached().map_or(0, |port| port.details().port.lid);
+    let own = End { lid, qpn, psn, gid: gid_of(stage.device.address()) };
     let listener = match args.peer {
         Some(_) => None,
         None => Some(listen(&stage, args.port)?),
@@ -105,8 +108,8 @@ pub(super) fn run(args: &PingpongArgs, out: &mut Output) -> Result<Verdict, Fail
 }
 
 fn show(out: &mut Output, which: &str, end: &End) -> Result<(), Failure> {
-    let (qpn, psn, gid) = (end.qpn, end.psn, end.gid);
-    Ok(writeln!(out, "{which:>8} address: LID 0x0000, QPN {qpn}, PSN {psn}, GID {gid}")?)
+    let End { lid, qpn, psn, gid } = end;
+    Ok(writeln!(out, "{which:>8} address: LID {lid:#06x}, QPN {qpn}, PSN {psn}, GID {gid}")?)
 }
 
 /// Numbers of work requests.
@@ -204,8 +207,8 @@ fn connect(
     own: &End,
     peer: &End,
 ) -> Result<(), Failure> {
-    let route = stage.device.route_to(address_of(peer.gid));
-    let most = stage.device.connection_mtu();
+    let path = stage.device.path_to(address_of(peer.gid));
+    let (route, most) = path.map_err(Failure::unusable)?;
     let rtr = QpAttr {
         qp_state: Some(QpState::Rtr),
         route: Some(route),
@@ -233,8 +236,8 @@ fn connect(
 
 impl End {
     fn line(&self) -> Vec<u8> {
-        let (qpn, psn, gid) = (self.qpn.get(), self.psn.get(), self.gid.0);
-        let mut line = format!("0000:{qpn:06x}:{psn:06x}:{gid:032x}").into_bytes();
+        let (lid, qpn, psn, gid) = (self.lid, self.qpn.get(), self.psn.get(), self.gid.0);
+        let mut line = format!("{lid:04x}:{qpn:06x}:{psn:06x}:{gid:032x}").into_bytes();
         line.push(0);
         line
     }
@@ -246,11 +249,11 @@ impl End {
             let word = words.next().filter(|word| word.len() == digits)?;
             u128::from_str_radix(word, 16).ok()
         };
-        let _lid = number(4)?;
+        let lid = number(4)? as u16;
         let qpn = Qpn::new(number(6)? as u32)?;
         let psn = Psn::new(number(6)? as u32)?;
         let gid = Gid(number(32)?);
-        Some(Self { qpn, psn, gid })
+        Some(Self { lid, qpn, psn, gid })
     }
 
     fn read(stream: &mut TcpStream) -> Result<Self, Failure> {
@@ -289,7 +292,11 @@ struct Called {
 
 /// Listens for a client.
 fn listen(stage: &Stage, port: u16) -> Result<TcpListener, Failure> {
-    let address = stage.device.address();
+    // In a simulated fabric the programs are on one machine.
+    let address = match stage.device.attached() {
+        Some(_) => Ipv4Addr::LOCALHOST.into(),
+        None => stage.device.address(),
+    };
     let failed = |error| doing(&format!("listening at {address} port {port}"), error);
     TcpListener::bind((address, port)).map_err(failed)
 }

@@ -176,7 +176,7 @@ impl Pinged {
 }
 
 pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let mut stage = Stage::open(&args.adapter, Some(args.peer))?;
+    let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
     let qp = stage.queue_pair(16, 4)?;
     let size = args.size as usize;
     stage.device.prepare(qp, AccessFlags::ALL).map_err(Failure::unusable)?;
@@ -188,7 +188,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         mtu: args.adapter.mtu,
         ..EndpointOptions::default()
     };
-    let peer = SocketAddr::new(args.peer, args.port);
+    let peer = SocketAddr::new(peer, args.port);
     let endpoint = stage.device.connect(qp, peer, &options).map_err(Failure::unusable)?;
     let (start, mut wrong) = (WallClock::now(), 0);
     for number in 0..args.count {

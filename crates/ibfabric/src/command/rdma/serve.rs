@@ -96,8 +96,8 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
 /// Has `rdma devinfo` of other processes answered; each question comes with the way of its answer.
 fn listen_to_devinfo(stage: &Stage, alarm: &Alarm) -> Receiver<SyncSender<String>> {
     let (asks, asked) = sync_channel::<SyncSender<String>>(16);
-    let (bell, device) = (alarm.bell(), &stage.device);
-    let name = devinfo::console(device.address(), device.port());
+    let bell = alarm.bell();
+    let name = devinfo::console(&stage.device);
     let served = ConsoleServer::bind(&name).and_then(|server| {
         server.serve(move |line| {
             if line != devinfo::QUESTION {

@@ -8,8 +8,9 @@ use ib_hca::{
     AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
     RemoteAddress, SendFlags, SendOp, SendWr, Sge, Wc, WcStatus,
 };
+use ib_net::attach::AttachOptions;
 use ib_net::clock;
-use ib_net::device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
+use ib_net::device::{AttachedOptions, Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_types::{Instant, Qpn};
 
 use crate::cli::rdma::AdapterArgs;
@@ -30,8 +31,42 @@ pub(super) struct Buffer {
 }
 
 impl Stage {
+    /// Opens the adapter from which a peer is reached; returns the peer's address, too.
+    pub(super) fn open_to(args: &AdapterArgs, peer: &str) -> Result<(Self, IpAddr), Failure> {
+        let unknown = |expected: &str| Failure::Unusable(format!("{peer}: expected {expected}"));
+        if args.attach.is_none() {
+            let address = peer.parse().map_err(|_| {
+                unknown("an IP address, or --attach for a peer in a simulated fabric")
+            })?;
+            return Ok((Self::open(args, Some(address))?, address));
+        }
+        let mut this = Self::open(args, None)?;
+        let found = this.device.find(peer).map_err(|error| doing("asking the simulator", error))?;
+        let address = found.ok_or_else(|| {
+            unknown("NODE, NODE:PORT, an address, a GID or a LID of the simulated fabric")
+        })?;
+        Ok((this, address))
+    }
+
     /// Opens the adapter; `peer` chooses the own address when none is given.
     pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
+        let mut device = match &args.attach {
+            Some(_) => {
+                let options = AttachedOptions {
+                    mtu: args.mtu,
+                    spin: Duration::from_micros(args.spin),
+                    ..AttachedOptions::new(attach_options(args).expect("it is given"))
+                };
+                Device::attach(&options).map_err(Failure::unusable)?
+            }
+            None => Self::open_roce(args, peer)?,
+        };
+        let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
+        let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
+        Ok(Self { device, pd, cq })
+    }
+
+    fn open_roce(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Device, Failure> {
         let address = match args.address {
             Some(address) => address,
             None => own_address(peer)?,
@@ -41,10 +76,7 @@ impl Stage {
         options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
         options.mtu = args.mtu;
         options.spin = Duration::from_micros(args.spin);
-        let mut device = Device::open(options).map_err(Failure::unusable)?;
-        let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
-        let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
-        Ok(Self { device, pd, cq })
+        Device::open(options).map_err(Failure::unusable)
     }
 
     /// Registers new memory.
@@ -199,6 +231,11 @@ pub(super) fn checked(wc: Wc, peer: SocketAddr) -> Result<Wc, Failure> {
     }
     let status = wc.status;
     Err(Failure::Unusable(format!("{peer}: a request has ended with {status:?}")))
+}
+
+/// Returns the port of a simulated fabric that is asked for, if one is.
+pub(super) fn attach_options(args: &AdapterArgs) -> Option<AttachOptions> {
+    args.attach.as_ref().map(|name| AttachOptions { name: name.clone(), node: args.node.clone() })
 }
 
 /// Says what failed.

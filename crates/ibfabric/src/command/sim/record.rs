@@ -1,16 +1,20 @@
 //! `--record` and `--replay`: what a fabric was told, and when; `--log`.
 //!
 //! ```text
-//! ibfabric record 3
+//! ibfabric record 4
 //! with seed 0             what the fabric was made of, a line each
 //! @ 1234567 4321          what follows came at this moment, in nanoseconds, after so many steps
-//! attach 0 17 1 0         client, port, is a subnet manager, queue pair
-//! mad 0 4 1 1 0 65535 256 0104…
-//!                         client, LID, queue pairs (theirs, own), path bits, P_Key, length, datagram
+//! attach 0 17 1 0 - 1     client, port, is a subnet manager, queue pair, class, is told of losses
+//! mad 0 4 1 1 2147549184 0 65535 0 - 256 0104…
+//!                         client, LID, queue pairs (theirs, own), Q_Key, path bits, P_Key, service level,
+//!                         global route header, length, datagram
 //! sm 0 1                  client, is a subnet manager
 //! detach 0
 //! done unlink "S"[1]      a command of the console
 //! failed link "S"[1] "T"  one that could not be done
+//! open 17                 an adapter has come to a port; close, down and up are written like it
+//! packet 17 3 4 0 - 2464… port, LIDs (own, theirs), service level, global route header, bytes from the BTH on
+//! take 17 4               so many packets that had come to a port were taken
 //! ```
 
 use std::fmt::Write as _;
@@ -19,16 +23,17 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use ib_link::{Datagram, Remote};
-use ib_sim::{ClientId, ClientOptions, Command, Sim};
+use ib_sim::{ClientId, ClientOptions, Command, Packet, Payload, Sim};
 use ib_topology::PortId;
-use ib_types::{Instant, PKey, QKey, Qpn};
-use ib_wire::mad::Mad;
+use ib_types::{Instant, PKey, QKey, Qpn, ServiceLevel};
+use ib_wire::mad::{Mad, MgmtClass};
+use ib_wire::packet::Grh;
 
 use super::capture::Capture;
 use crate::cli::sim::ServeArgs;
 use crate::failure::{Failure, Verdict};
 
-const FIRST_LINE: &str = "ibfabric record 3";
+const FIRST_LINE: &str = "ibfabric record 4";
 
 /// The words before commands of the console that could be done, and that could not.
 const DONE: &str = "done";
@@ -128,7 +133,9 @@ impl Recorder {
         options: ClientOptions,
     ) -> Result<(), Failure> {
         let (is_sm, queue_pair) = (u8::from(options.is_sm), options.queue_pair);
-        self.line(&format!("attach {client} {} {is_sm} {queue_pair}", port.0))
+        let class = options.class.map_or_else(|| "-".to_owned(), |class| class.0.to_string());
+        let told = u8::from(options.told_of_losses);
+        self.line(&format!("attach {client} {} {is_sm} {queue_pair} {class} {told}", port.0))
     }
 
     pub(super) fn detach(&mut self, client: ClientId) -> Result<(), Failure> {
@@ -142,17 +149,36 @@ impl Recorder {
     pub(super) fn submit(&mut self, client: ClientId, datagram: &Datagram) -> Result<(), Failure> {
         let Datagram { remote, local_qpn, length, mad } = datagram;
         let mut text = format!(
-            "mad {client} {} {} {} {} {} {length} ",
+            "mad {client} {} {} {} {} {} {} {} {} {length} ",
             remote.lid,
             remote.qpn.get(),
             local_qpn.get(),
+            remote.q_key.0,
             remote.path_bits,
-            remote.p_key.0
+            remote.p_key.0,
+            remote.sl.get(),
+            header(remote.grh.as_ref()),
         );
-        for byte in mad.0 {
-            write!(text, "{byte:02x}").expect("a string takes everything");
-        }
+        hex(&mut text, &mad.0);
         self.line(&text)
+    }
+
+    /// Something happens at a port: `open`, `close`, `down` or `up`.
+    pub(super) fn port(&mut self, what: &str, port: PortId) -> Result<(), Failure> {
+        self.line(&format!("{what} {}", port.0))
+    }
+
+    pub(super) fn packet(&mut self, port: PortId, packet: &Packet) -> Result<(), Failure> {
+        let Packet { slid, dlid, sl, grh, payload } = packet;
+        let Payload::Transport(bytes) = payload else { return Ok(()) };
+        let grh = header(grh.as_ref());
+        let mut text = format!("packet {} {slid} {dlid} {} {grh} ", port.0, sl.get());
+        hex(&mut text, bytes);
+        self.line(&text)
+    }
+
+    pub(super) fn taken(&mut self, port: PortId, count: usize) -> Result<(), Failure> {
+        self.line(&format!("take {} {count}", port.0))
     }
 
     pub(super) fn command(&mut self, command: &str, done: bool) -> Result<(), Failure> {
@@ -252,13 +278,21 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
         };
     }
     let mut words = rest.split(' ');
+    if matches!(word, "open" | "close" | "down" | "up" | "packet" | "take") {
+        return replay_port(sim, word, &mut words);
+    }
     let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).ok_or(KNOWN);
     let client = ClientId(number()?);
     match word {
         "attach" => {
             let port = PortId(number()?);
             let (is_sm, queue_pair) = (number()? != 0, number()?);
-            let options = ClientOptions { is_sm, queue_pair, class: None, told_of_losses: true };
+            let class = match words.next().ok_or(KNOWN)? {
+                "-" => None,
+                class => Some(MgmtClass(class.parse().map_err(|_| "a class")?)),
+            };
+            let told_of_losses = words.next() == Some("1");
+            let options = ClientOptions { is_sm, queue_pair, class, told_of_losses };
             if !sim.has_port(port) {
                 return Err("a port of this fabric");
             }
@@ -274,13 +308,16 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
         "mad" => {
             let lid = number()?.try_into().map_err(|_| "a LID")?;
             let (theirs, own) = (Qpn::truncated(number()?), Qpn::truncated(number()?));
+            let q_key = QKey(number()?);
             let path_bits = number()?.try_into().map_err(|_| "path bits")?;
             let p_key = PKey(number()?.try_into().map_err(|_| "a P_Key")?);
-            let length = number()?.try_into().map_err(|_| "a length")?;
-            let mad = words.next().and_then(bytes).ok_or("256 bytes in hexadecimal")?;
-            let remote = if theirs.get() == 0 { Remote::smi(lid) } else { Remote::gsi(lid) };
-            let q_key = if theirs.get() == 0 { QKey(0) } else { QKey::GSI };
-            let remote = Remote { qpn: theirs, q_key, p_key, path_bits, ..remote };
+            let sl = level(number()?)?;
+            let grh = words.next().and_then(parsed_header).ok_or("a header")?;
+            let mut number = || words.next().and_then(|word| word.parse::<u32>().ok());
+            let length = number().and_then(|length| length.try_into().ok()).ok_or("a length")?;
+            let mad = words.next().and_then(bytes).and_then(|bytes| bytes.try_into().ok());
+            let mad = mad.ok_or("256 bytes in hexadecimal")?;
+            let remote = Remote { lid, qpn: theirs, q_key, sl, p_key, path_bits, grh };
             sim.submit(client, &Datagram { remote, local_qpn: own, length, mad: Mad(mad) });
         }
         _ => return Err(KNOWN),
@@ -288,13 +325,71 @@ fn replay_line(sim: &mut Sim, line: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn bytes(text: &str) -> Option<[u8; 256]> {
-    let mut bytes = [0; 256];
-    if text.len() != 512 || !text.is_ascii() {
+/// Repeats what happened at a port.
+fn replay_port<'a>(
+    sim: &mut Sim,
+    word: &str,
+    words: &mut impl Iterator<Item = &'a str>,
+) -> Result<(), &'static str> {
+    let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).ok_or("a number");
+    let port = PortId(number()?);
+    if !sim.has_port(port) {
+        return Err("a port of this fabric");
+    }
+    match word {
+        "open" => sim.open(port),
+        "close" => sim.close(port),
+        "down" => sim.hold_down(port),
+        "up" => sim.let_up(port),
+        "take" => {
+            for _ in 0..number()? {
+                sim.receive_packet(port).ok_or("packets that have come to the port")?;
+            }
+        }
+        _ => {
+            let [slid, dlid] = [number()?, number()?].map(u16::try_from);
+            let (Ok(slid), Ok(dlid)) = (slid, dlid) else { return Err("LIDs") };
+            let sl = level(number()?)?;
+            let grh = words.next().and_then(parsed_header).ok_or("a header")?;
+            let bytes = words.next().and_then(bytes).ok_or("bytes in hexadecimal")?;
+            let payload = Payload::Transport(bytes);
+            sim.send_packet(port, Packet { slid, dlid, sl, grh, payload });
+        }
+    }
+    Ok(())
+}
+
+fn level(number: u32) -> Result<ServiceLevel, &'static str> {
+    let level = u8::try_from(number).ok().and_then(ServiceLevel::new);
+    level.ok_or("a service level of 0 to 15")
+}
+
+/// Returns a header as it stands in a record.
+fn header(grh: Option<&Grh>) -> String {
+    let Some(grh) = grh else { return "-".to_owned() };
+    let (mut bytes, mut text) = ([0; Grh::LENGTH], String::new());
+    grh.emit(&mut bytes);
+    hex(&mut text, &bytes);
+    text
+}
+
+fn parsed_header(text: &str) -> Option<Option<Grh>> {
+    match text {
+        "-" => Some(None),
+        text => Some(Some(Grh::parse(bytes(text)?.first_chunk()?))),
+    }
+}
+
+fn hex(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+    }
+}
+
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[index * 2..index * 2 + 2], 16).ok()?;
-    }
-    Some(bytes)
+    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
 }

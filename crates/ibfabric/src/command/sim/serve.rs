@@ -16,6 +16,7 @@ use ib_types::{Instant, QKey, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::smp::PERMISSIVE_LID;
 
+use super::adapters::{self, Adapters};
 use super::capture::Capture;
 use super::manager::{self, Manager};
 use super::record::{Conditions, Log, Recorder};
@@ -32,6 +33,8 @@ const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
 /// The key of the manager's alarm; there are never so many connections.
 const MANAGER: usize = usize::MAX / 4;
+/// The key of the listener for adapters, and behind it those of their files.
+const ADAPTERS: usize = usize::MAX / 8;
 
 /// A fabric with its sockets.
 pub(super) struct Serving {
@@ -39,6 +42,7 @@ pub(super) struct Serving {
     pub(super) addresses: Addresses,
     pub(super) server: Server,
     pub(super) console: ConsoleServer,
+    pub(super) adapters: Adapters,
     /// The fabric's number of each client of the server.
     pub(super) clients: BTreeMap<u32, ClientId>,
     numbers: BTreeMap<ClientId, u32>,
@@ -66,7 +70,9 @@ impl Serving {
         let console = ConsoleServer::bind(&base).map_err(|error| {
             Failure::Unusable(format!("cannot listen on @{base}:console: {error}"))
         })?;
+        let adapters = Adapters::bind(&base)?;
         let mut this = Self {
+            adapters,
             sim,
             addresses,
             server,
@@ -103,6 +109,7 @@ impl Serving {
         let signals = Termination::catch().map_err(failed)?;
         self.server.watch(signals.as_fd(), SIGNALS).map_err(failed)?;
         self.server.watch(self.console.as_fd(), CONSOLE).map_err(failed)?;
+        self.server.watch(self.adapters.as_fd(), ADAPTERS).map_err(failed)?;
         if let Some(manager) = &self.manager {
             self.server.watch(manager.alarm.as_fd(), MANAGER).map_err(failed)?;
             self.round()?;
@@ -112,6 +119,7 @@ impl Serving {
             let due = self.manager.as_ref().and_then(Manager::due);
             let due = [self.sim.due(), due].into_iter().flatten().min();
             let limit = due.map(|at| at.since(self.now()));
+            let limit = self.adapters.before_sleep(&self.sim, limit);
             self.server.wait(limit).map_err(failed)?;
             self.round()?;
             self.get_ready(output)?;
@@ -166,6 +174,9 @@ impl Serving {
             manager.work(&mut self.sim, self.recorder.as_mut(), now)?;
         }
         self.hand_all_out();
+        self.addresses.update(&self.sim);
+        self.adapters.work(&mut self.sim, self.recorder.as_mut(), &self.addresses, now)?;
+        self.hand_all_out();
         self.write_out()
     }
 
@@ -195,6 +206,20 @@ impl Serving {
                 }
             }
             Input::Ready(SIGNALS) => self.ends = true,
+            Input::Ready(ADAPTERS) => {
+                for client in self.adapters.accept() {
+                    self.watch_adapter(client, adapters::File::Socket);
+                }
+            }
+            Input::Ready(key) if (ADAPTERS..MANAGER).contains(&key) => {
+                let (client, file) = adapters::file_of(key - ADAPTERS);
+                self.addresses.update(&self.sim);
+                let Self { sim, addresses, recorder, .. } = self;
+                let known = (&mut *sim, &*addresses, recorder.as_mut());
+                if self.adapters.ready(client, file, known)? {
+                    self.watch_adapter(client, adapters::File::Bell);
+                }
+            }
             // The manager works in every round.
             Input::Ready(MANAGER) => {}
             Input::Ready(CONSOLE) => {
@@ -211,6 +236,19 @@ impl Serving {
             Input::Ready(key) => self.read_console(key)?,
         }
         Ok(())
+    }
+
+    /// Has a file of an adapter's process watched, or sends the process away.
+    fn watch_adapter(&mut self, client: usize, file: adapters::File) {
+        let key = ADAPTERS + adapters::key_of(client, file);
+        let watched =
+            self.adapters.file(client, file).is_some_and(|it| self.server.watch(it, key).is_ok());
+        if watched {
+            // Something may have come before.
+            self.server.again(key);
+        } else {
+            self.adapters.refuse(client, "the simulator has no more files");
+        }
     }
 
     fn connect(&mut self, ticket: &Ticket, connect: &Connect) -> Result<(), Failure> {
@@ -284,7 +322,9 @@ impl Serving {
 
     /// Hands a client what has come for it.
     fn hand_out(&mut self, id: ClientId) {
-        let Some(&number) = self.numbers.get(&id) else { return };
+        let Some(&number) = self.numbers.get(&id) else {
+            return self.adapters.hand_out(&mut self.sim, id);
+        };
         while let Some(incoming) = self.sim.receive(id) {
             let lid = self.sim.client_port(id).map_or(0, |port| self.sim.port_info(port).lid);
             self.server.send(number, &message(&incoming, lid));

@@ -1,0 +1,39 @@
+//! Ports of a simulated fabric for adapters in other processes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `frame` | what stands in a slot: a packet or a management datagram, with its addresses |
+//! | `ring` | slots in memory that two processes share, in both directions |
+//! | `message` | what the two tell each other over the socket |
+//! | [`server`] | the simulator's side |
+//! | [`client`] | the adapter's side |
+//!
+//! A simulator called NAME listens on the abstract Unix socket `NAME:data` (`SOCK_SEQPACKET`), of its own user
+//! only. A client says hello with the version that it speaks and the port that it wants. The answer
+//! describes the port and brings three files: sealed memory with a ring of slots in each direction, and an
+//! event counter that wakes either side. Packets and datagrams go through the rings; each ring has
+//! [`SLOTS`] of them, which are the credits: who finds none waits until it is told of one. The socket carries
+//! what is rare, such as a new LID, and its end tells that the other side has gone.
+//!
+//! The simulator believes nothing that a client may write: it reads every number once, checks it, and
+//! copies what it takes before it looks at it. A client believes the simulator.
+
+pub mod client;
+mod frame;
+mod message;
+mod ring;
+pub mod server;
+
+pub use client::{AttachError, AttachOptions, AttachedPort, locate};
+pub use frame::Frame;
+pub use message::{Place, PortDetails};
+pub use ring::SLOTS;
+pub use server::{AttachServer, Said};
+
+/// The version of the protocol: of hello and of the rings.
+pub const VERSION: u32 = 1;
+
+/// Returns the name of the socket of a simulator.
+fn name(base: &str) -> String {
+    format!("{base}:data")
+}

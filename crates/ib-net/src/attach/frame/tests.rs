@@ -1,0 +1,67 @@
+use ib_types::Gid;
+use ib_wire::mad::{Method, MgmtClass, TransactionId};
+use proptest::prelude::*;
+
+use super::*;
+
+fn grh() -> impl Strategy<Value = Option<Grh>> {
+    let header = (any::<u128>(), any::<u128>(), any::<u8>(), 0..1_u32 << 20);
+    let header = header.prop_map(|(source, destination, traffic_class, flow_label)| Grh {
+        source: Gid(source),
+        destination: Gid(destination),
+        traffic_class,
+        flow_label,
+        ..Grh::default()
+    });
+    proptest::option::of(header)
+}
+
+fn sl() -> impl Strategy<Value = ServiceLevel> {
+    (0..16_u8).prop_map(|level| ServiceLevel::new(level).expect("a level"))
+}
+
+fn frame() -> impl Strategy<Value = (Frame, usize)> {
+    let packet = (any::<u16>(), any::<u16>(), sl(), grh(), 0..=MOST);
+    let packet = packet
+        .prop_map(|(slid, dlid, sl, grh, length)| (Frame::Packet { slid, dlid, sl, grh }, length));
+    let remote = (any::<u16>(), any::<u32>(), any::<u32>(), sl(), any::<u16>(), any::<u8>(), grh());
+    let datagram = (remote, any::<u32>(), 0..=256_u16);
+    let datagram =
+        datagram.prop_map(|((lid, qpn, q_key, sl, p_key, path_bits, grh), own, length)| {
+            let (qpn, local_qpn) = (Qpn::truncated(qpn), Qpn::truncated(own));
+            let (q_key, p_key) = (QKey(q_key), PKey(p_key));
+            let remote = Remote { lid, qpn, q_key, sl, p_key, path_bits, grh };
+            (Frame::Datagram { remote, local_qpn, length }, MAD_LENGTH)
+        });
+    prop_oneof![packet, datagram]
+}
+
+proptest! {
+    #[test]
+    fn frames_are_read_as_they_were_written((frame, length) in frame()) {
+        prop_assert_eq!(Frame::parse(&frame.to_bytes(length)), Some((frame, length)));
+    }
+
+    #[test]
+    fn any_bytes_are_a_frame_that_fits_or_none(bytes in any::<[u8; 32]>(), sane in any::<bool>()) {
+        let mut header = [0; HEADER];
+        header[..32].copy_from_slice(&bytes);
+        if sane {
+            header[2..8].copy_from_slice(&[0, 0, bytes[4] % 4, bytes[5] % 2, bytes[6] % 16, bytes[7]]);
+        }
+        if let Some((_, length)) = Frame::parse(&header) {
+            prop_assert!(length <= MOST);
+        }
+    }
+}
+
+#[test]
+fn a_datagram_is_its_frame_and_its_bytes() {
+    let mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET, TransactionId(7));
+    let datagram = Datagram::new(Remote::gsi(9), mad);
+    let frame = Frame::of(&datagram);
+    assert_eq!(frame.datagram(&mad.0), Some(datagram));
+    assert_eq!(frame.datagram(&mad.0[..255]), None);
+    let packet = Frame::Packet { slid: 1, dlid: 2, sl: ServiceLevel::default(), grh: None };
+    assert_eq!(packet.datagram(&mad.0), None);
+}

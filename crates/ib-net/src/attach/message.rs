@@ -1,0 +1,249 @@
+//! What the two sides tell each other over the socket: a JSON object in each message.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use ib_link::LinkPort;
+use ib_types::{Gid, Guid, Mtu, ServiceLevel};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+/// The longest message.
+const LONGEST: usize = 16 * 1024;
+
+/// What a client is told of the port that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortDetails {
+    /// What every link knows of its port.
+    pub port: LinkPort,
+    /// Whether packets can leave by it: a subnet manager has brought it into service.
+    pub is_active: bool,
+    /// The largest payload of packets that it carries.
+    pub mtu: Mtu,
+    /// The partitions, as the port's table has them.
+    pub p_keys: Vec<u16>,
+    /// The name of the node.
+    pub node: String,
+    /// The IP addresses by which others may call the port.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// A port of the fabric that a client has asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The name of its node.
+    pub node: String,
+    /// Its number on the node.
+    pub number: u8,
+    /// Its first GID.
+    pub gid: Gid,
+    /// Its LID; 0 when it has none.
+    pub lid: u16,
+}
+
+/// A message of a client.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum ClientMessage {
+    /// The first one.
+    Hello {
+        /// The version of the protocol.
+        version: u32,
+        /// What the port is found by, as with `Resolve`; the fabric's first host without it.
+        node: Option<String>,
+        /// The classes of management datagrams that it serves.
+        classes: Vec<u8>,
+    },
+    /// Asks for a port by the name of its node, with `:port` behind it or without, an address, a GID or a LID.
+    Resolve {
+        /// What the answer is known by.
+        number: u32,
+        /// The name.
+        name: String,
+    },
+    /// It goes of its own will: its port stays as it is.
+    Bye,
+}
+
+/// A message of a simulator.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ServerMessage {
+    /// The client has its port; with it come the memory and the event counters.
+    Welcome {
+        /// The version of the protocol.
+        version: u32,
+        /// The port.
+        port: WirePort,
+    },
+    /// It has not.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// The port has changed.
+    Port(WirePort),
+    /// An answer.
+    Resolved {
+        /// The question.
+        number: u32,
+        /// The port; none for a name that nobody has.
+        place: Option<WirePlace>,
+    },
+}
+
+/// [`PortDetails`] as it is sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WirePort {
+    node_guid: u64,
+    port_guid: u64,
+    gid_prefix: u64,
+    number: u8,
+    lid: u16,
+    lmc: u8,
+    sm_lid: u16,
+    sm_sl: u8,
+    active: bool,
+    mtu: u16,
+    p_keys: Vec<u16>,
+    node: String,
+    addresses: Vec<IpAddr>,
+}
+
+/// [`Place`] as it is sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WirePlace {
+    node: String,
+    number: u8,
+    prefix: u64,
+    guid: u64,
+    lid: u16,
+}
+
+impl From<&PortDetails> for WirePort {
+    fn from(details: &PortDetails) -> Self {
+        let PortDetails { port, is_active, mtu, p_keys, node, addresses } = details;
+        Self {
+            node_guid: port.node_guid.0,
+            port_guid: port.port_guid.0,
+            gid_prefix: port.gid_prefix,
+            number: port.number,
+            lid: port.lid,
+            lmc: port.lmc,
+            sm_lid: port.sm_lid,
+            sm_sl: port.sm_sl.get(),
+            active: *is_active,
+            mtu: mtu.bytes() as u16,
+            p_keys: p_keys.clone(),
+            node: node.clone(),
+            addresses: addresses.clone(),
+        }
+    }
+}
+
+impl TryFrom<WirePort> for PortDetails {
+    type Error = String;
+
+    fn try_from(wire: WirePort) -> Result<Self, String> {
+        let mtu = Mtu::within(wire.mtu.into()).filter(|mtu| mtu.bytes() == usize::from(wire.mtu));
+        let port = LinkPort {
+            node_guid: Guid(wire.node_guid),
+            port_guid: Guid(wire.port_guid),
+            gid_prefix: wire.gid_prefix,
+            number: wire.number,
+            lid: wire.lid,
+            lmc: wire.lmc,
+            sm_lid: wire.sm_lid,
+            sm_sl: ServiceLevel::new(wire.sm_sl)
+                .ok_or_else(|| format!("a service level of {}", wire.sm_sl))?,
+        };
+        Ok(Self {
+            port,
+            is_active: wire.active,
+            mtu: mtu.ok_or_else(|| format!("an MTU of {}", wire.mtu))?,
+            p_keys: wire.p_keys,
+            node: wire.node,
+            addresses: wire.addresses,
+        })
+    }
+}
+
+impl From<&Place> for WirePlace {
+    fn from(place: &Place) -> Self {
+        let Place { node, number, gid, lid } = place;
+        let (prefix, guid) = ((gid.0 >> 64) as u64, gid.0 as u64);
+        Self { node: node.clone(), number: *number, prefix, guid, lid: *lid }
+    }
+}
+
+impl From<WirePlace> for Place {
+    fn from(wire: WirePlace) -> Self {
+        let gid = Gid::new(wire.prefix, Guid(wire.guid));
+        Self { node: wire.node, number: wire.number, gid, lid: wire.lid }
+    }
+}
+
+/// Sends a message, with files.
+pub(super) fn send<M: Serialize>(
+    socket: impl AsFd,
+    message: &M,
+    files: &[&OwnedFd],
+) -> io::Result<()> {
+    let text = serde_json::to_vec(message).map_err(io::Error::other)?;
+    if text.len() > LONGEST {
+        let what = format!("a message of {} bytes: expected at most {LONGEST}", text.len());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)), "there is room for three");
+    }
+    sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// What came over the socket.
+pub(super) enum Came<M> {
+    Message(M, Vec<OwnedFd>),
+    /// What is no message, and why.
+    Malformed(String),
+    Nothing,
+    /// The other side has gone.
+    End,
+}
+
+/// Takes the next message; it does not wait for one.
+pub(super) fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came<M>> {
+    let mut bytes = vec![0; LONGEST];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
+    let length = match received {
+        Ok(received) => received.bytes,
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Came::Nothing),
+        Err(rustix::io::Errno::CONNRESET) => return Ok(Came::End),
+        Err(error) => return Err(error.into()),
+    };
+    if length == 0 {
+        return Ok(Came::End);
+    }
+    let mut files = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(new) = message {
+            files.extend(new);
+        }
+    }
+    Ok(match serde_json::from_slice(&bytes[..length]) {
+        Ok(message) => Came::Message(message, files),
+        Err(error) => Came::Malformed(error.to_string()),
+    })
+}
