@@ -383,7 +383,7 @@ impl Device {
         }
     }
 
-    /// Moves what can be moved now; returns whether there was anything.
+    /// Moves what can be moved now, and does what is due; returns whether there was anything.
     ///
     /// It sends first and takes what has come then. What that calls for, such as an acknowledgement, leaves
     /// with the next call, together with what the caller may post meanwhile; so a caller that stops calling
@@ -413,9 +413,11 @@ impl Device {
         }
         if self.hca.poll_timeout().is_some_and(|at| at <= now) {
             self.hca.handle_timeout(now);
+            moved = true;
         }
         if self.cm.poll_timeout().is_some_and(|at| at <= now) {
             self.cm.handle_timeout(now);
+            moved = true;
         }
         self.collect(now);
         Ok(moved)

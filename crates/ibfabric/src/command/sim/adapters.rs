@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use ib_link::{Incoming, LinkPort};
 use ib_net::attach::{AttachServer, Frame, Place, PortDetails, Said};
+use ib_net::ibsim::server::Refused;
 use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::{Instant, Mtu, PKey};
@@ -61,7 +62,8 @@ pub(super) struct Adapters {
     down: BTreeSet<PortId>,
     /// Whether the last look has moved anything.
     is_busy: bool,
-    /// Datagrams that found no room.
+    /// Packets that came from another LID than their port's, and datagrams that found no room.
+    forged: u64,
     overflowed: u64,
 }
 
@@ -99,6 +101,7 @@ impl Adapters {
             by_client: BTreeMap::new(),
             down: BTreeSet::new(),
             is_busy: false,
+            forged: 0,
             overflowed: 0,
         })
     }
@@ -281,6 +284,7 @@ impl Adapters {
                 let packet = Packet { slid, dlid, sl, grh, payload };
                 if !sim.has_lid(adapter.port, slid) {
                     // Nobody may pretend to be another port.
+                    self.forged += 1;
                     return Ok(true);
                 }
                 record(recorder, sim, |it| it.packet(adapter.port, &packet))?;
@@ -401,9 +405,10 @@ impl Adapters {
         self.by_port.keys().copied()
     }
 
-    /// Returns how many messages and frames were none, and how many datagrams found no room.
-    pub(super) const fn refused(&self) -> (u64, u64) {
-        (self.server.malformed(), self.overflowed)
+    /// Returns what was refused.
+    pub(super) const fn refused(&self) -> Refused {
+        let malformed = self.server.malformed();
+        Refused { malformed, forged: self.forged, overflowed: self.overflowed }
     }
 }
 

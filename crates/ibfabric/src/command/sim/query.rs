@@ -98,18 +98,20 @@ fn run(sim: &mut Sim, line: &str) -> (Reply, Option<String>) {
 fn stats(serving: &Serving) -> Reply {
     let stats = serving.sim.stats();
     let refused = serving.server.refused();
+    let adapters = serving.adapters.refused();
     let data = json!({
         "time": serving.sim.now().to_string(),
         "clients": serving.server.client_count(),
+        "adapters": serving.adapters.ports().count(),
         "hops": stats.hops,
         "delivered": stats.delivered,
         "answered": stats.answered,
         "failed_steps": stats.failed_steps,
         "lost": stats.lost,
         "refused": {
-            "malformed": refused.malformed,
-            "forged": refused.forged,
-            "overflowed": refused.overflowed,
+            "malformed": refused.malformed + adapters.malformed,
+            "forged": refused.forged + adapters.forged,
+            "overflowed": refused.overflowed + adapters.overflowed,
             "consoles": serving.console.refused(),
         },
     });
@@ -151,6 +153,12 @@ fn attached(serving: &Serving) -> Reply {
             "client": number, "node": name, "port": port_number, "is_sm": report.is_sm,
             "sent": report.sent, "received": report.received, "lost": report.lost,
         }));
+    }
+    for port in serving.adapters.ports() {
+        let (node, port_number) = serving.sim.place(port);
+        let name = serving.sim.node_name(node);
+        writeln!(text, "adapter at \"{name}\"[{port_number}]").expect("a string takes everything");
+        list.push(json!({ "adapter": true, "node": name, "port": port_number }));
     }
     Reply::good(text, Value::Array(list))
 }

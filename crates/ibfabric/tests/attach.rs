@@ -1,0 +1,326 @@
+//! Adapters of other processes at ports of `ibfabric sim`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn ibfabric(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
+    command.args(words);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Running {
+    /// Starts one and waits until it is ready.
+    fn start(words: &[&str]) -> Self {
+        let mut command = ibfabric(words);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut line = String::new();
+        let output = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("READY"), "{words:?}: {line}");
+        Self(child)
+    }
+
+    /// Ends it and waits until it has.
+    fn signal(&mut self, name: &str) {
+        let id = self.0.id().to_string();
+        assert!(
+            Command::new("kill").args(["-s", name, &id]).status().expect("kill runs").success()
+        );
+        self.0.wait().expect("it ends");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().expect("it has ended");
+    }
+}
+
+/// A simulator of a fat tree, and its name.
+struct Lab {
+    simulator: Running,
+    name: String,
+    directory: tempfile::TempDir,
+}
+
+impl Lab {
+    fn start(name: &str, more: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let fabric = directory.path().join("fabric.net");
+        let path = fabric.to_str().expect("a path");
+        let made = ibfabric(&["gen", "fat-tree", "4", "-o", path]).status().expect("it runs");
+        assert!(made.success());
+        let name = format!("attach-test-{name}-{}", std::process::id());
+        let fixed = ["sim", path, "--socket", &name, "--sm", "--mtu", "4096"];
+        let simulator = Running::start(&[&fixed, more].concat());
+        Self { simulator, name, directory }
+    }
+
+    fn server(&self, node: &str, more: &[&str]) -> Running {
+        let fixed = ["rdma", "serve", "--attach", &self.name, "--node", node];
+        Running::start(&[&fixed, more].concat())
+    }
+
+    fn client(&self, words: &[&str]) -> Output {
+        let (program, rest) = words.split_first().expect("a program");
+        let fixed = ["rdma", program, "--attach", &self.name];
+        ibfabric(&[&fixed, rest].concat()).output().expect("it runs")
+    }
+
+    /// Runs a client; returns its object.
+    fn measured(&self, words: &[&str]) -> Value {
+        let output = self.client(&[words, &["--format", "json"]].concat());
+        let object = serde_json::from_slice(&output.stdout);
+        let object = object.unwrap_or_else(|_| panic!("{words:?}: {}", text(&output.stderr)));
+        assert_eq!(output.status.code(), Some(0), "{object}");
+        object
+    }
+
+    fn console(&self, words: &[&str]) -> String {
+        let fixed = ["sim", "ctl", "--socket", &self.name];
+        let output = ibfabric(&[&fixed, words].concat()).output().expect("it runs");
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Waits until the console says something.
+    fn await_line(&self, words: &[&str], expected: &str) {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let said = self.console(words);
+            if said.contains(expected) {
+                return;
+            }
+            assert!(Instant::now() < end, "{expected}: {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn data_go_from_process_to_process_however_the_peer_is_named() {
+    let lab = Lab::start("data", &[]);
+    let server = lab.server("host-2", &["--rping", "--ucmatose"]);
+    let told = lab.measured(&["devinfo", "--node", "host-2"]);
+    let port = &told["fabric"];
+    assert_eq!((&told["running"], &port["active"]), (&true.into(), &true.into()), "{told}");
+    assert_eq!(told["active_mtu"], 4096);
+    let (lid, gid) = (port["lid"].to_string(), told["gids"][0].as_str().expect("a GID"));
+    let address = port["addresses"][0].as_str().expect("an address");
+    let node = port["node"].as_str().expect("a name");
+    let numbered = format!("{node}:1");
+    for peer in ["host-2", node, &numbered, &lid, gid, address] {
+        let what = ["bw", "--node", "host-5", peer, "-s", "300000", "-n", "50", "-q", "2"];
+        let found = lab.measured(&what);
+        assert_eq!((&found["mtu"], &found["iters"]), (&4096.into(), &50.into()), "{found}");
+    }
+    for op in ["send", "write", "read"] {
+        lab.measured(&["bw", "--node", "host-5", "host-2", "--op", op, "-s", "65536", "-n", "100"]);
+        let found = lab.measured(&["lat", "--node", "host-5", "host-2", "--op", op, "-n", "200"]);
+        assert!(found["latency_us"]["p50"].as_f64() > Some(0.0), "{found}");
+    }
+    let found = lab.measured(&["ping", "--node", "host-5", "host-2", "-S", "3000"]);
+    assert_eq!((&found["pings"], &found["wrong"]), (&10.into(), &0.into()));
+    let output = lab.client(&["cmatose", "--node", "host-7", "host-2"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let told = lab.measured(&["devinfo", "--node", "host-2"]);
+    let counters = &told["counters"];
+    assert!(counters["without_icrc"].as_u64() > Some(1000), "{told}");
+    assert_eq!(counters["icrc_verified"], 0);
+    assert!(lab.console(&["attached"]).contains(&format!("adapter at \"{node}\"[1]")));
+    assert!(lab.console(&["stats"]).contains("refused.malformed 0"));
+    drop(server);
+}
+
+#[test]
+fn pingpong_tells_its_queue_pairs_beside_the_fabric() {
+    let lab = Lab::start("pingpong", &[]);
+    let port = (30_000 + std::process::id() % 20_000).to_string();
+    let fixed = ["-p", &port, "-n", "300", "-s", "9000", "-c", "--attach", &lab.name];
+    let words = [&["rdma", "pingpong", "--node", "host-1"], &fixed[..]].concat();
+    let mut server = ibfabric(&words).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    let output = server.stdout.as_mut().expect("it is piped");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    assert!(line.contains("local address: LID 0x00") && !line.contains("LID 0x0000"), "{line}");
+    let words = [&["rdma", "pingpong", "--node", "host-6", "127.0.0.1"], &fixed[..]].concat();
+    let client = ibfabric(&words).output().expect("it runs");
+    assert!(text(&client.stdout).contains("300 iters in"), "{}", text(&client.stderr));
+    assert!(server.wait().expect("it ends").success());
+}
+
+#[test]
+fn the_port_of_an_adapter_that_dies_goes_down_and_comes_up_with_the_next() {
+    let lab = Lab::start("death", &[]);
+    let mut server = lab.server("host-2", &[]);
+    let small = ["bw", "--node", "host-5", "host-2", "-n", "10"];
+    lab.measured(&small);
+    server.signal("KILL");
+    lab.await_line(&["dump", "host-2"], "Down");
+    let output = lab.client(&small);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!output.stderr.is_empty());
+    // The manager brings it back into service.
+    let mut server = lab.server("host-2", &[]);
+    lab.measured(&small);
+    // One that goes of its own will leaves the port as it is.
+    server.signal("TERM");
+    assert!(!lab.console(&["attached"]).contains("adapter"));
+    assert!(!lab.console(&["dump", "host-2"]).contains("Down"));
+}
+
+#[test]
+fn clients_end_when_the_simulator_or_their_peer_does() {
+    let mut lab = Lab::start("end", &[]);
+    let server = lab.server("host-2", &[]);
+    let endless = |lab: &Lab| {
+        let words = ["rdma", "bw", "--attach", &lab.name, "--node", "host-5", "host-2"];
+        let mut command = ibfabric(&[&words[..], &["-n", "100000000"]].concat());
+        let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
+        Running(child.expect("it runs"))
+    };
+    let fails = |mut client: Running, expected: &str| {
+        let end = Instant::now() + Duration::from_secs(60);
+        let status = loop {
+            match client.0.try_wait().expect("it can be asked") {
+                Some(status) => break status,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+            assert!(Instant::now() < end, "it hangs");
+        };
+        let mut said = String::new();
+        std::io::Read::read_to_string(client.0.stderr.as_mut().expect("it is piped"), &mut said)
+            .expect("text");
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    let client = endless(&lab);
+    lab.await_line(&["attached"], "00a\"[1]");
+    std::thread::sleep(Duration::from_millis(300));
+    drop(server);
+    // Retries end, and the request with them.
+    fails(client, "RetryExcErr");
+    let _server = lab.server("host-2", &[]);
+    let client = endless(&lab);
+    lab.await_line(&["attached"], "00a\"[1]");
+    lab.simulator.signal("KILL");
+    fails(client, "has gone");
+}
+
+#[test]
+fn whoever_cannot_be_served_is_told_why() {
+    let lab = Lab::start("refuse", &[]);
+    let _server = lab.server("host-2", &[]);
+    let bw = |node: &str, peer: &str| {
+        let output = lab.client(&["bw", "--node", node, peer, "-n", "10"]);
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    assert!(bw("host-2", "host-3").contains("has an adapter already"));
+    assert!(bw("nobody", "host-3").contains("there is no port \"nobody\""));
+    assert!(bw("host-2:9", "host-3").contains("there is no port \"host-2:9\""));
+    assert!(bw("host-3", "nobody").contains("nobody: expected NODE"));
+    assert!(bw("host-3", "192.0.2.1").contains("192.0.2.1: expected NODE"));
+    let alone = bw("host-3", "host-4");
+    assert!(alone.contains("does not answer") || alone.contains("refuses"), "{alone}");
+    let output = ibfabric(&["rdma", "bw", "host-2"]).output().expect("it runs");
+    assert!(text(&output.stderr).contains("--attach"), "{}", text(&output.stderr));
+    let words = ["rdma", "bw", "--attach", "attach-test-nobody", "host-2"];
+    let output = ibfabric(&words).output().expect("it runs");
+    assert!(text(&output.stderr).contains("no simulator listens"), "{}", text(&output.stderr));
+}
+
+/// A process that says nonsense is sent away, and nobody else takes harm.
+#[test]
+fn nonsense_over_the_socket_harms_nobody() {
+    let lab = Lab::start("nonsense", &[]);
+    let _server = lab.server("host-2", &[]);
+    let address = SocketAddr::from_abstract_name(format!("{}:data", lab.name)).expect("a name");
+    // A stream is no sequence of packets.
+    assert!(UnixStream::connect_addr(&address).is_err());
+    let python = |message: &str| {
+        let name = &lab.name;
+        let script = format!(
+            "import socket\n\
+             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
+             s.settimeout(10)\n\
+             s.connect('\\0{name}:data')\n\
+             s.send({message})\n\
+             print(s.recv(65536))\n"
+        );
+        let mut child = Command::new("python3")
+            .arg("-")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 runs");
+        let input = child.stdin.as_mut().expect("it is piped");
+        input.write_all(script.as_bytes()).expect("it reads");
+        text(&child.wait_with_output().expect("it ends").stdout)
+    };
+    let hello = |version, classes: &str| {
+        python(&format!(
+            "b'{{\"hello\":{{\"version\":{version},\"node\":\"host-3\",\"classes\":[{classes}]}}}}'"
+        ))
+    };
+    assert!(hello(2, "7").contains("found version 2 of the protocol, expected 1"));
+    assert!(hello(1, "1,2,3,4,5,6,7,8,9").contains("9 classes"));
+    assert!(hello(1, "7").contains("welcome"));
+    assert_eq!(python("b'nonsense'"), "b''\n");
+    assert_eq!(python("b'x' * 65000"), "b''\n");
+    assert_eq!(python("b'\"bye\"'"), "b''\n");
+    let resolve = python("b'{\"resolve\":{\"number\":7,\"name\":\"host-2\"}}'");
+    assert!(resolve.contains("resolved") && resolve.contains("\"number\":7"), "{resolve}");
+    lab.measured(&["bw", "--node", "host-5", "host-2", "-n", "10"]);
+    assert!(lab.console(&["stats"]).contains("refused.malformed 2"));
+}
+
+#[test]
+fn what_adapters_did_can_be_recorded_and_repeated() {
+    let record = std::env::temp_dir().join(format!("attach-test-{}.record", std::process::id()));
+    let record = record.to_str().expect("a path");
+    let logs = tempfile::tempdir().expect("a directory");
+    let log = |name: &str| logs.path().join(name).to_str().expect("a path").to_owned();
+    let (first, second) = (log("first"), log("second"));
+    let script = log("script");
+    std::fs::write(&script, "at 0.2s Fault \"host-2\" loss=0.01 duplicate=0.01 reorder=0.01\n")
+        .expect("a file");
+    let words = ["--record", record, "--log", &first, "--log-level", "hops", "--script", &script];
+    let more = [&words[..], &["--agents"]].concat();
+    let mut lab = Lab::start("record", &more);
+    let mut server = lab.server("host-2", &[]);
+    lab.measured(&["bw", "--node", "host-5", "host-2", "-n", "30"]);
+    lab.measured(&["lat", "--node", "host-6", "host-2", "-n", "50"]);
+    server.signal("KILL");
+    lab.await_line(&["dump", "host-2"], "Down");
+    let _server = lab.server("host-2", &[]);
+    lab.measured(&["bw", "--node", "host-5", "host-2", "-n", "30", "--op", "read"]);
+    lab.simulator.signal("TERM");
+    let fabric = lab.directory.path().join("fabric.net");
+    let fabric = fabric.to_str().expect("a path");
+    let words =
+        ["sim", fabric, "--mtu", "4096", "--agents", "--replay", record, "--script", &script];
+    let words = [&words[..], &["--log", &second, "--log-level", "hops"]].concat();
+    let output = ibfabric(&words).output().expect("it runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let [first, second] =
+        [&first, &second].map(|path| std::fs::read_to_string(path).expect("a log"));
+    assert!(first.lines().count() > 1000);
+    assert!(first == second, "the replay differs");
+    std::fs::remove_file(record).expect("it is there");
+}
