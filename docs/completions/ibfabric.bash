@@ -754,7 +754,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__bw)
-            opts="-m -p -s -n -t -q -h --from --listen --udp-port --peer-udp-port --mtu --spin --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -765,6 +765,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -844,7 +852,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__cmatose)
-            opts="-m -p -c -C -S -h --from --listen --udp-port --peer-udp-port --mtu --spin --port --connections --messages --message-size --format --help"
+            opts="-m -p -c -C -S -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --connections --messages --message-size --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -855,6 +863,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -922,7 +938,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__devinfo)
-            opts="-m -v -h --from --listen --udp-port --peer-udp-port --mtu --spin --verbose --format --help"
+            opts="-m -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -933,6 +949,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1094,7 +1118,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__lat)
-            opts="-m -p -s -n -t -q -h --from --listen --udp-port --peer-udp-port --mtu --spin --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1105,6 +1129,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1184,7 +1216,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__ping)
-            opts="-m -p -C -S -v -h --from --listen --udp-port --peer-udp-port --mtu --spin --port --count --size --verbose --format --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --count --size --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1195,6 +1227,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1254,7 +1294,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__pingpong)
-            opts="-m -p -s -n -r -c -h --from --listen --udp-port --peer-udp-port --mtu --spin --port --size --iters --rx-depth --check --format --help"
+            opts="-m -p -s -n -r -c -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --size --iters --rx-depth --check --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1265,6 +1305,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1332,7 +1380,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__serve)
-            opts="-m -p -C -S -v -h --from --listen --udp-port --peer-udp-port --mtu --spin --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1343,6 +1391,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1632,7 +1688,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sim)
-            opts="-h --socket --port --sm --agents --seed --script --random-faults --random-time --addresses --pcap --log --log-level --record --replay --latency --lane-buffer --answer-within --help ctl help"
+            opts="-h --socket --port --sm --agents --seed --script --random-faults --random-time --addresses --pcap --log --log-level --record --replay --latency --lane-buffer --mtu --answer-within --help ctl help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1699,6 +1755,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --lane-buffer)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mtu)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2396,7 +2456,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__tracer)
-            opts="-I -p -R -r -t -l -g -y -v -h --umad --device --port --ibsim --attach --node --sim --engine --commands --deaf-manager --retries --timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --sl --grh --mkey --window --node-name-map --verbose --ports --format --help"
+            opts="-I -p -R -r -t -l -g -y -v -h --umad --device --port --ibsim --attach --node --sim --engine --commands --deaf-manager --retries --timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --exact --sl --grh --mkey --window --node-name-map --verbose --ports --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

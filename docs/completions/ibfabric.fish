@@ -121,6 +121,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l replay -d 'Runs what was recorded again, without sockets and as fast as it goes, and ends. With the same fabric, seed and script it logs the same' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l latency -d 'How long a packet takes from port to port beside the time of its bytes' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l lane-buffer -d 'The buffer of each lane of a port in bytes, at least 4224' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l mtu -d 'The largest payload of packets that ports can carry, in bytes: 256, 512, 1024, 2048 or 4096. A subnet manager says how much they do' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l answer-within -d 'How long a client has to answer a request that was handed to it before whoever asked is told that it failed' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "ctl" -d 'Tells a running simulator what to do, or asks it'
@@ -240,6 +241,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l deaf-manage
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l all-pairs -d 'Traces the ways between all hosts that subnet administration knows'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l reverse -d 'Traces the way back as well'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Asks no agents: shows the ways by the tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Counts at each switch by which port it sends what goes to the destination\'s own LID'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l grh -d 'Sends requests to agents with a global route header'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s v -l verbose -d 'Shows the whole way, with what is known of each hop'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -260,6 +262,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and not __fish_seen_subcommand_from devinfo serve ping cmatose pingpong bw lat help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l node -d 'The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -269,6 +273,8 @@ json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s v -l verbose -d 'Shows also how much of everything it takes'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from devinfo" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l node -d 'The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -292,6 +298,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Says what comes in'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l node -d 'The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -304,6 +312,8 @@ json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s v -l verbose -d 'Shows the pings'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from ping" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l node -d 'The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -316,6 +326,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from cmatose" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l node -d 'The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -329,6 +341,8 @@ json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s c -l check -d 'Checks what comes in, as `ibv_rc_pingpong -c` does; both ends have to'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from pingpong" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l node -d 'The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -346,6 +360,8 @@ json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l perftest -d 'The server is a program of perftest 4.5-0.17 with `-R` that does the same, such as `ib_write_bw`; sizes and numbers have to be the same there'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l listen -l from -d 'The own address; the first of an interface that is up without it, loopback for peers on loopback' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at a port of which the adapter is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l node -d 'The node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID will do, too. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l udp-port -d 'The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r

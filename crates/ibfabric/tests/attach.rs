@@ -1,12 +1,13 @@
 //! Adapters of other processes at ports of `ibfabric sim`.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
+use serde_json::{Value, json};
 
 fn ibfabric(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
@@ -253,38 +254,30 @@ fn nonsense_over_the_socket_harms_nobody() {
     let address = SocketAddr::from_abstract_name(format!("{}:data", lab.name)).expect("a name");
     // A stream is no sequence of packets.
     assert!(UnixStream::connect_addr(&address).is_err());
-    let python = |message: &str| {
-        let name = &lab.name;
-        let script = format!(
-            "import socket\n\
-             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
-             s.settimeout(10)\n\
-             s.connect('\\0{name}:data')\n\
-             s.send({message})\n\
-             print(s.recv(65536))\n"
-        );
-        let mut child = Command::new("python3")
-            .arg("-")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python3 runs");
-        let input = child.stdin.as_mut().expect("it is piped");
-        input.write_all(script.as_bytes()).expect("it reads");
-        text(&child.wait_with_output().expect("it ends").stdout)
+    let say = |message: &[u8]| {
+        let socket =
+            net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+        let name = format!("{}:data", lab.name);
+        let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+        net::connect(&socket, &address).expect("somebody listens");
+        net::send(&socket, message, SendFlags::NOSIGNAL).expect("it is taken");
+        let mut answer = vec![0; 65_536];
+        let (length, _) = net::recv(&socket, &mut answer[..], RecvFlags::empty()).expect("an end");
+        text(&answer[..length])
     };
-    let hello = |version, classes: &str| {
-        python(&format!(
-            "b'{{\"hello\":{{\"version\":{version},\"node\":\"host-3\",\"classes\":[{classes}]}}}}'"
-        ))
+    let hello = |version: u32, classes: &[u8]| {
+        let hello =
+            json!({ "hello": { "version": version, "node": "host-3", "classes": classes } });
+        say(hello.to_string().as_bytes())
     };
-    assert!(hello(2, "7").contains("found version 2 of the protocol, expected 1"));
-    assert!(hello(1, "1,2,3,4,5,6,7,8,9").contains("9 classes"));
-    assert!(hello(1, "7").contains("welcome"));
-    assert_eq!(python("b'nonsense'"), "b''\n");
-    assert_eq!(python("b'x' * 65000"), "b''\n");
-    assert_eq!(python("b'\"bye\"'"), "b''\n");
-    let resolve = python("b'{\"resolve\":{\"number\":7,\"name\":\"host-2\"}}'");
+    assert!(hello(2, &[7]).contains("found version 2 of the protocol, expected 1"));
+    assert!(hello(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).contains("9 classes"));
+    assert!(hello(1, &[7]).contains("welcome"));
+    assert_eq!(say(b"nonsense"), "");
+    assert_eq!(say(&[b'x'; 65_000]), "");
+    assert_eq!(say(b"\"bye\""), "");
+    let resolve =
+        say(json!({ "resolve": { "number": 7, "name": "host-2" } }).to_string().as_bytes());
     assert!(resolve.contains("resolved") && resolve.contains("\"number\":7"), "{resolve}");
     lab.measured(&["bw", "--node", "host-5", "host-2", "-n", "10"]);
     assert!(lab.console(&["stats"]).contains("refused.malformed 2"));

@@ -317,7 +317,7 @@ impl Rings {
             self.memory.number(self.outgoing(), FULL).store(1, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
-        !(wants_frames && self.has_incoming()) && !(wants_room && self.room() > 0)
+        !(wants_frames && self.has_incoming() || wants_room && self.room() > 0)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The simulator's side: the socket, and the rings of each client.
 //!
-//! The owner watches [`AttachServer::as_fd`] and [`AttachServer::files`] of each client, takes what clients say
+//! The owner watches the server's file, and [`AttachServer::socket`] and [`AttachServer::bell`] of each client, takes what clients say
 //! ([`AttachServer::next`]) and what they send ([`AttachServer::take`]), and hands them what comes for
 //! them ([`AttachServer::put`]). Nothing here waits.
 
