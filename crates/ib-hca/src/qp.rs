@@ -43,12 +43,14 @@ pub(crate) struct Qp {
     pub(crate) listed: bool,
     /// The time for which the adapter has noted it.
     pub(crate) noted: Option<Instant>,
+    /// Whether a message has gone before an acknowledgement.
+    led: bool,
 }
 
 impl Qp {
     pub(crate) fn new(core: Core) -> Self {
         let (send, responder) = (SendQueue::default(), Responder::default());
-        Self { core, send, responder, listed: false, noted: None }
+        Self { core, send, responder, listed: false, noted: None, led: false }
     }
 
     /// Changes attributes and state, after the change was checked.
@@ -128,12 +130,18 @@ impl Qp {
 
     /// Writes the next packet; returns the way that it takes.
     pub(crate) fn transmit(&mut self, cx: &mut Cx<'_>, writer: &mut Writer<'_>) -> Option<Route> {
-        match self.responder.transmit(&self.core, cx, writer) {
-            Ok(true) => return Some(self.core.attributes.route),
-            Ok(false) => {}
-            Err(()) => {
-                self.enter_error(cx);
-                return Some(self.core.attributes.route);
+        // A link takes both in one piece when the shorter one, which an acknowledgement is, comes last.
+        self.led = !self.led
+            && self.responder.only_acknowledges()
+            && self.send.starts_short(&self.core, cx.now);
+        if !self.led {
+            match self.responder.transmit(&self.core, cx, writer) {
+                Ok(true) => return Some(self.core.attributes.route),
+                Ok(false) => {}
+                Err(()) => {
+                    self.enter_error(cx);
+                    return Some(self.core.attributes.route);
+                }
             }
         }
         let route = self.route_of_next(cx);

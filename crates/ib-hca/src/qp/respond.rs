@@ -56,6 +56,11 @@ impl Responder {
         }
     }
 
+    /// Returns whether one acknowledgement is all that there is to answer.
+    pub(super) fn only_acknowledges(&self) -> bool {
+        self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
+    }
+
     /// Keeps what may be asked for again, as much as the other side may have under way.
     pub(super) fn remember(&mut self, core: &Core, resource: Resource) {
         let most = core.most_served().max(1);

@@ -1,6 +1,7 @@
 //! The send queue: what is sent next, and from where on when something was lost.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ib_types::{Instant, Psn};
@@ -56,6 +57,9 @@ impl Wqe {
         matches!(self.wr.op, SendOp::LocalInvalidate { .. } | SendOp::Register(_))
     }
 }
+
+/// How long messages are that may leave before an acknowledgement.
+const SHORT: RangeInclusive<u32> = 4..=256;
 
 /// A send queue.
 #[derive(Debug, Default)]
@@ -214,6 +218,13 @@ impl SendQueue {
             && self.pause.is_none_or(|until| until <= now)
             && (wqe.begun || core.state == QpState::Rts)
             && self.has_room(core, wqe)
+    }
+
+    /// Returns whether the next packet is a message of its own, short, but longer than an acknowledgement.
+    pub(super) fn starts_short(&self, core: &Core, now: Instant) -> bool {
+        let Some(wqe) = self.wqes.get(self.cursor) else { return false };
+        let is_message = matches!(wqe.wr.op, SendOp::Send { .. } | SendOp::Write { .. });
+        is_message && SHORT.contains(&wqe.length) && !wqe.begun && self.is_ready(core, now)
     }
 
     fn has_room(&self, core: &Core, wqe: &Wqe) -> bool {
