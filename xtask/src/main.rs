@@ -11,6 +11,7 @@
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on the kernel's soft RoCE in a guest, and ours beside it |
 //! | `cases.rs` | what the chores that run cases have in common |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
+//! | `bench_rdma.rs` | `bench rdma`: soft RoCE and our adapter, in turn in one guest |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
@@ -18,6 +19,7 @@
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 
 mod bench;
+mod bench_rdma;
 mod bench_sim;
 mod bench_sm;
 mod campaign;
@@ -108,6 +110,8 @@ enum Bench {
     Sim(bench_sim::Args),
     /// OpenSM's time to SUBNET UP on ibsim against ours, and ours on a fabric in its own process.
     Sm(bench_sm::Args),
+    /// The kernel's soft RoCE and `ibfabric rdma`, in turn in one guest.
+    Rdma(bench_rdma::Args),
 }
 
 fn main() -> ExitCode {
@@ -125,6 +129,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
+        Chore::Bench { what: Bench::Rdma(args) } => bench_rdma::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
         Chore::Miri => miri::run(),
     };

@@ -1,0 +1,216 @@
+//! The kernel's soft RoCE and our adapter, in turn, in one guest.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use interop::guest::{BESIDE_V4, GUEST_V4};
+use interop::{Guest, GuestOptions};
+use serde_json::Value;
+
+use crate::bench::{machine, median, version, write_section};
+use crate::{Chored, release_binary};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How often each is run; the medians are compared.
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// Does not write the table.
+    #[arg(long)]
+    dry: bool,
+}
+
+const HEADING: &str = "## RDMA beside soft RoCE";
+
+const HEAD: &str = "\
+Written by `cargo xtask bench rdma`: perftest on the kernel's soft RoCE (rxe) and `ibfabric rdma`, in turn in the same guest, which an
+emulator runs without KVM: everything is slower than on a machine, for both, and only the ratios say something.
+
+* *within the guest*: both ends in it. rxe hands packets to itself inside the kernel; ours go through UDP sockets and the loopback device.
+* *to a program beside it*: the client in the guest, over a virtio link with an MTU of 9000 and a TAP device, and `ibfabric rdma serve
+  --perftest` beside the guest for both.
+* *ratio*: ours over rxe; for latency less is better.
+
+| what | where | rxe | ours | ratio |
+|---|---|---|---|---|
+";
+
+/// The UDP port of our adapter in the guest: the kernel has 4791.
+const OWN_PORT: &str = "4792";
+
+/// Programs of perftest look for completions all the time; so does ours then.
+const SPIN: &str = "--spin 1000";
+
+/// How long a program may run.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What is measured.
+#[derive(Clone, Copy)]
+struct Row {
+    what: &'static str,
+    /// The program of perftest without `ib_`, ours with its operation, and the arguments of both.
+    theirs: &'static str,
+    ours: &'static str,
+    arguments: &'static str,
+    is_latency: bool,
+}
+
+const ROWS: [Row; 4] = [
+    Row {
+        what: "WRITE of 64 KiB, Gbit/s",
+        theirs: "write_bw",
+        ours: "bw --op write",
+        arguments: "-s 65536 -n 1000",
+        is_latency: false,
+    },
+    Row {
+        what: "READ of 64 KiB, Gbit/s",
+        theirs: "read_bw",
+        ours: "bw --op read",
+        arguments: "-s 65536 -n 1000",
+        is_latency: false,
+    },
+    Row {
+        what: "SEND of 64 bytes, latency in µs",
+        theirs: "send_lat",
+        ours: "lat --op send",
+        arguments: "-s 64 -n 1000",
+        is_latency: true,
+    },
+    Row {
+        what: "WRITE of 64 bytes, latency in µs",
+        theirs: "write_lat",
+        ours: "lat --op write",
+        arguments: "-s 64 -n 1000",
+        is_latency: true,
+    },
+];
+
+type Failed = Box<dyn std::error::Error>;
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let binary = release_binary()?;
+    let scratch = tempfile::tempdir()?;
+    let disk = scratch.path().join("disk");
+    // Symbols would only take the guest's memory.
+    let stripped = Command::new("strip").arg("-o").arg(&disk).arg(&binary).status()?;
+    if !stripped.success() {
+        return Err("strip has failed".into());
+    }
+    let length = fs::metadata(&disk)?.len();
+    fs::OpenOptions::new().write(true).open(&disk)?.set_len(length.next_multiple_of(4096))?;
+    let guest =
+        Guest::boot(&GuestOptions { mtu: 9000, disk: Some(disk), ..GuestOptions::default() })?;
+    succeeds(
+        &guest,
+        "dd if=/dev/vda of=/bin/ibfabric bs=65536 2>/dev/null && chmod +x /bin/ibfabric",
+    )?;
+    let mut table = String::from(HEAD);
+    for row in ROWS {
+        for is_within in [true, false] {
+            let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+            for _ in 0..args.runs {
+                theirs.push(rxe(&guest, row, is_within, &binary)?);
+                ours.push(own(&guest, row, is_within, &binary)?);
+            }
+            let [theirs, ours] = [median(theirs), median(ours)];
+            let place = if is_within { "within the guest" } else { "to a program beside it" };
+            let ratio = ours / theirs;
+            let line =
+                format!("| {} | {place} | {theirs:.2} | {ours:.2} | {ratio:.2} |\n", row.what);
+            eprint!("{line}");
+            table.push_str(&line);
+        }
+    }
+    let kernel = succeeds(&guest, "uname -r")?;
+    writeln!(
+        table,
+        "\nMedians of {} runs on {}, Linux {} in the guest, perftest 4.5-0.17; {}.",
+        args.runs,
+        machine(),
+        kernel.trim(),
+        version("rustc", "--version")
+    )?;
+    if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
+}
+
+/// Runs a command of the guest that has to succeed.
+fn succeeds(guest: &Guest, command: &str) -> Result<String, Failed> {
+    let finished = guest.run(command, LIMIT)?;
+    match finished.success() {
+        true => Ok(finished.output),
+        false => Err(format!("{command}: status {}: {}", finished.status, finished.output).into()),
+    }
+}
+
+/// Measures rxe: Gbit/s or microseconds.
+fn rxe(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
+    let Row { theirs, arguments, is_latency, .. } = row;
+    let report = if is_latency { "" } else { "--report_gbits" };
+    let call = |peer| format!("ib_{theirs} -R -d rxe0 -x 1 -F {report} {arguments} {peer}");
+    let output = if is_within {
+        let server = guest.start(&call(String::new()))?;
+        guest.await_listener(18515, LIMIT)?;
+        let output = succeeds(guest, &call(GUEST_V4.to_string()))?;
+        server.wait(LIMIT)?;
+        output
+    } else {
+        let server = beside(guest, binary, row, "4791")?;
+        let output = succeeds(guest, &call(BESIDE_V4.to_string()))?;
+        server.wait(LIMIT)?;
+        output
+    };
+    // The line of figures: size, iterations, and then what was found.
+    let figures = output.lines().rev().find_map(|line| {
+        let numbers: Option<Vec<f64>> =
+            line.split_whitespace().map(|word| word.parse().ok()).collect();
+        numbers.filter(|numbers| numbers.len() >= 5)
+    });
+    let figures = figures.ok_or_else(|| format!("no figures in {output}"))?;
+    Ok(if is_latency { figures[4] } else { figures[3] })
+}
+
+/// Serves one client of perftest's protocol beside the guest.
+fn beside(guest: &Guest, binary: &Path, row: Row, port: &str) -> Result<interop::Running, Failed> {
+    let mut command = Command::new(binary);
+    let program = format!("ib_{}", row.theirs);
+    command.args(["rdma", "serve", "--listen", &BESIDE_V4.to_string(), "--udp-port", port]);
+    command.args(["--perftest", &program, "--perftest-size", "64", "--clients", "1"]);
+    let running = guest.start_beside(&command)?;
+    running.until("READY", LIMIT)?;
+    Ok(running)
+}
+
+/// Measures our adapter.
+fn own(guest: &Guest, row: Row, is_within: bool, binary: &Path) -> Result<f64, Failed> {
+    let Row { ours, arguments, is_latency, .. } = row;
+    let call = |peer, more| {
+        format!(
+            "ibfabric rdma {ours} {arguments} {peer} --udp-port {OWN_PORT} {more} --format json"
+        )
+        .replace("lat --op", "lat --spin 100 --op")
+    };
+    let output = if is_within {
+        let serve = format!(
+            "ibfabric rdma serve --listen 127.0.0.1 --udp-port {OWN_PORT} --clients 1 {SPIN}"
+        );
+        let server = guest.start(&serve)?;
+        server.until("READY", LIMIT)?;
+        let output = succeeds(guest, &call("127.0.0.1".to_owned(), "--from 127.0.0.2"))?;
+        server.wait(LIMIT)?;
+        output
+    } else {
+        let server = beside(guest, binary, row, OWN_PORT)?;
+        let output = succeeds(guest, &call(BESIDE_V4.to_string(), "--perftest"))?;
+        server.wait(LIMIT)?;
+        output
+    };
+    let report: Value =
+        serde_json::from_str(&output).map_err(|error| format!("{error} in {output}"))?;
+    let found = if is_latency { &report["latency_us"]["p50"] } else { &report["gbit_per_s"] };
+    found.as_f64().ok_or_else(|| format!("no figures in {output}").into())
+}
