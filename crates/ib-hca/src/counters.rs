@@ -86,12 +86,25 @@ pub struct Counters {
     /// Other NAKs that were sent, each the end of a queue pair.
     pub naks_sent: u64,
     drops: [u64; Drop::ALL.len()],
+    /// Why the last packet was dropped, since that was forgotten.
+    last: Option<Drop>,
 }
 
 impl Counters {
     /// Counts a packet that has no effect.
     pub(crate) const fn drop(&mut self, why: Drop) {
         self.drops[why as usize] += 1;
+        self.last = Some(why);
+    }
+
+    /// Forgets why the last packet was dropped.
+    pub(crate) const fn forget_last(&mut self) {
+        self.last = None;
+    }
+
+    /// Returns why a packet was dropped since that was forgotten.
+    pub(crate) const fn last_dropped(&self) -> Option<Drop> {
+        self.last
     }
 
     /// Returns how many packets had no effect for a reason.

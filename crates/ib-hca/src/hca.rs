@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 
-use ib_link::Route;
+use ib_link::{Direction, Route};
 use ib_types::{Gid, Guid, Instant, Mtu, Qpn};
 use ib_wire::mad::Mad;
 use rand::rngs::ChaCha20Rng;
@@ -20,9 +20,11 @@ use crate::qp::{
 };
 use crate::region::Regions;
 use crate::table::Table;
+use crate::trace::{Messages, Packets};
 
 mod general;
 mod resources;
+mod trace;
 
 /// The longest message in bytes: 2^30.
 pub const MAX_MESSAGE: u64 = 1 << 30;
@@ -167,6 +169,8 @@ pub struct Hca {
     counters: Counters,
     /// Datagrams of queue pair 1.
     mads: VecDeque<(Route, Qpn, Box<Mad>)>,
+    /// What is kept of its packets, while that is wanted.
+    general: Option<Box<Packets>>,
 }
 
 /// Splits an adapter into a queue pair and what it works with.
@@ -201,6 +205,7 @@ impl Hca {
             events: VecDeque::new(),
             counters: Counters::default(),
             mads: VecDeque::new(),
+            general: None,
             config,
         }
     }
@@ -267,6 +272,7 @@ impl Hca {
             state: QpState::Reset,
             attributes: QpAttributes::default(),
             window,
+            messages: Messages::default(),
         };
         let mtu = self.config.active_mtu;
         let id = QpId(self.qps.insert(|id| Qp::new(core(id))));
@@ -343,7 +349,7 @@ impl Hca {
             let ah = self.queues.ahs.get(to.ah.0).filter(|ah| ah.pd == qp.core.pd);
             ah.ok_or(PostError::NoSuchAh)?;
         }
-        qp.post_send(&self.regions, wr)?;
+        qp.post_send(now, &self.regions, wr)?;
         if matches!(qp.core.state, QpState::Err | QpState::Sqe) {
             qp.flush_posted(&mut cx!(self, now));
         }
@@ -382,7 +388,16 @@ impl Hca {
         };
         let destination = packet.bth.destination;
         if destination == Qpn::GSI {
-            return self.handle_general(route, &packet);
+            if self.general.is_none() {
+                return self.handle_general(route, &packet);
+            }
+            self.counters.forget_last();
+            self.handle_general(route, &packet);
+            let dropped = self.counters.last_dropped();
+            if let Some(packets) = &mut self.general {
+                packets.note((Direction::Receive, now), route, bytes, (false, dropped));
+            }
+            return;
         }
         if destination == Qpn::MULTICAST {
             return self.handle_group(now, route, &packet);
@@ -395,7 +410,13 @@ impl Hca {
 
     fn deliver(&mut self, now: Instant, id: QpId, route: &Route, packet: &Packet<'_>) {
         let Some(qp) = self.qps.get_mut(id.0) else { return };
-        qp.handle(&mut cx!(self, now), route, packet);
+        if qp.packets.is_none() {
+            qp.handle(&mut cx!(self, now), route, packet);
+        } else {
+            self.counters.forget_last();
+            qp.handle(&mut cx!(self, now), route, packet);
+            qp.note_received(now, route, packet.bytes, self.counters.last_dropped());
+        }
         self.touch(now, id);
     }
 
@@ -429,7 +450,12 @@ impl Hca {
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
         let mut writer = Writer::new(buffer);
         let route = match self.write_general(&mut writer) {
-            Some(route) => route,
+            Some(route) => {
+                if let Some(packets) = &mut self.general {
+                    packets.note((Direction::Send, now), &route, writer.written(), (false, None));
+                }
+                route
+            }
             None => self.write_next(now, &mut writer)?,
         };
         let length = writer.len();
@@ -446,6 +472,11 @@ impl Hca {
                 continue;
             };
             let sent = qp.transmit(&mut cx!(self, now), writer);
+            if qp.packets.is_some()
+                && let Some(route) = &sent
+            {
+                qp.note_sent(now, route, writer.written());
+            }
             self.burst += 1;
             let goes_on = qp.is_ready(now);
             if !goes_on {

@@ -10,6 +10,7 @@
 //! | [`qp`] | queue pairs: states, attributes, both halves |
 //! | [`region`], [`memory`] | memory regions and what they open |
 //! | [`cm`] | the connection manager, which knows no queue pairs |
+//! | [`trace`] | what is noted of each message, and of packets where that is wanted |
 //! | [`counters`] | what was done, and what was dropped and why |
 
 pub mod cm;
@@ -20,6 +21,7 @@ pub mod memory;
 pub mod objects;
 pub mod qp;
 pub mod region;
+pub mod trace;
 
 mod completion;
 mod packet;

@@ -220,6 +220,45 @@ pub enum WcStatus {
     RnrRetryExcErr,
 }
 
+impl WcStatus {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Success,
+        Self::LocLenErr,
+        Self::LocQpOpErr,
+        Self::LocProtErr,
+        Self::WrFlushErr,
+        Self::MwBindErr,
+        Self::BadRespErr,
+        Self::LocAccessErr,
+        Self::RemInvReqErr,
+        Self::RemAccessErr,
+        Self::RemOpErr,
+        Self::RetryExcErr,
+        Self::RnrRetryExcErr,
+    ];
+
+    /// Returns the name that libibverbs has for it, in lower case and without its beginning.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::LocLenErr => "loc_len_err",
+            Self::LocQpOpErr => "loc_qp_op_err",
+            Self::LocProtErr => "loc_prot_err",
+            Self::WrFlushErr => "wr_flush_err",
+            Self::MwBindErr => "mw_bind_err",
+            Self::BadRespErr => "bad_resp_err",
+            Self::LocAccessErr => "loc_access_err",
+            Self::RemInvReqErr => "rem_inv_req_err",
+            Self::RemAccessErr => "rem_access_err",
+            Self::RemOpErr => "rem_op_err",
+            Self::RetryExcErr => "retry_exc_err",
+            Self::RnrRetryExcErr => "rnr_retry_exc_err",
+        }
+    }
+}
+
 /// What has ended (`ibv_wc_opcode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WcOpcode {
@@ -241,6 +280,37 @@ pub enum WcOpcode {
     Recv,
     /// A receive that an RDMA WRITE with immediate data took.
     RecvRdmaWithImm,
+}
+
+impl WcOpcode {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Send,
+        Self::RdmaWrite,
+        Self::RdmaRead,
+        Self::CompSwap,
+        Self::FetchAdd,
+        Self::LocalInv,
+        Self::RegMr,
+        Self::Recv,
+        Self::RecvRdmaWithImm,
+    ];
+
+    /// Returns the name that libibverbs has for it, in lower case and without its beginning.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::RdmaWrite => "rdma_write",
+            Self::RdmaRead => "rdma_read",
+            Self::CompSwap => "comp_swap",
+            Self::FetchAdd => "fetch_add",
+            Self::LocalInv => "local_inv",
+            Self::RegMr => "reg_mr",
+            Self::Recv => "recv",
+            Self::RecvRdmaWithImm => "recv_rdma_with_imm",
+        }
+    }
 }
 
 /// A completion (`ibv_wc`).

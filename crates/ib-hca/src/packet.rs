@@ -44,6 +44,11 @@ impl<'b> Writer<'b> {
     pub(crate) const fn len(&self) -> usize {
         self.at
     }
+
+    /// Returns what was written.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.buffer[..self.at]
+    }
 }
 
 /// A packet that has come in: its headers were found to be whole.
@@ -53,6 +58,8 @@ pub(crate) struct Packet<'p> {
     headers: HeaderSet,
     extended: &'p [u8],
     pub(crate) payload: &'p [u8],
+    /// All of it.
+    pub(crate) bytes: &'p [u8],
 }
 
 /// Why bytes are no packet.
@@ -80,7 +87,7 @@ impl<'p> Packet<'p> {
             return Err(Malformed::Length);
         }
         let (extended, payload) = rest.split_at(length);
-        Ok(Self { bth, headers, extended, payload: &payload[..payload.len() - pad] })
+        Ok(Self { bth, headers, extended, payload: &payload[..payload.len() - pad], bytes })
     }
 
     /// Returns a header that the operation has.

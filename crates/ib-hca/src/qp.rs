@@ -9,7 +9,7 @@
 //! | `respond.rs` | what is answered |
 //! | `datagram.rs` | datagrams |
 
-use ib_link::Route;
+use ib_link::{Direction, Route};
 use ib_types::Instant;
 use ib_wire::packet::{Operation, Transport};
 
@@ -29,6 +29,7 @@ use crate::counters::Drop;
 use crate::hca::{AsyncEvent, HcaEvent};
 use crate::objects::{Sge, WcStatus};
 use crate::packet::{Packet, Writer};
+use crate::trace::{Packets, Trigger};
 pub(crate) use post::check_recv;
 use receive::Responder;
 use send::{Idle, SendQueue};
@@ -45,12 +46,14 @@ pub(crate) struct Qp {
     pub(crate) noted: Option<Instant>,
     /// Whether a message has gone before an acknowledgement.
     led: bool,
+    /// What is kept of its packets, while that is wanted.
+    pub(crate) packets: Option<Box<Packets>>,
 }
 
 impl Qp {
     pub(crate) fn new(core: Core) -> Self {
         let (send, responder) = (SendQueue::default(), Responder::default());
-        Self { core, send, responder, listed: false, noted: None, led: false }
+        Self { core, send, responder, listed: false, noted: None, led: false, packets: None }
     }
 
     /// Changes attributes and state, after the change was checked.
@@ -155,6 +158,38 @@ impl Qp {
         }
     }
 
+    /// Keeps a packet that was written.
+    #[cold]
+    pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
+        let is_request = Packet::parse(bytes).is_ok_and(|packet| {
+            packet.bth.opcode.operation().is_some_and(|operation| !is_response(operation))
+        });
+        let is_repeated = is_request && self.send.repeats;
+        if let Some(packets) = &mut self.packets {
+            if is_repeated {
+                packets.trigger(Trigger::Retransmission);
+            }
+            packets.note((Direction::Send, now), route, bytes, (is_repeated, None));
+        }
+    }
+
+    /// Keeps a packet that has come in.
+    #[cold]
+    pub(crate) fn note_received(
+        &mut self,
+        now: Instant,
+        route: &Route,
+        bytes: &[u8],
+        dropped: Option<Drop>,
+    ) {
+        if let Some(packets) = &mut self.packets {
+            if dropped.is_some() {
+                packets.trigger(Trigger::Drop);
+            }
+            packets.note((Direction::Receive, now), route, bytes, (false, dropped));
+        }
+    }
+
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         if !self.core.sends() {
@@ -200,6 +235,9 @@ impl Qp {
             return;
         }
         self.core.state = QpState::Err;
+        if let Some(packets) = &mut self.packets {
+            packets.trigger(Trigger::Error);
+        }
         cx.events.push_back(HcaEvent::Async(AsyncEvent::QpFatal(self.core.id)));
         self.flush(cx);
     }

@@ -10,6 +10,7 @@ use crate::counters::Counters;
 use crate::hca::{AsyncEvent, HcaEvent, Queues};
 use crate::objects::{CqId, PdId, QpId, SrqId, Wc, WcOpcode, WcStatus};
 use crate::region::Regions;
+use crate::trace::Messages;
 
 /// What both halves of a queue pair know.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) attributes: QpAttributes,
     /// The most packets that may be under way.
     pub(crate) window: u32,
+    /// What is noted of its messages.
+    pub(crate) messages: Messages,
 }
 
 /// The parts of the adapter that queue pairs work with.

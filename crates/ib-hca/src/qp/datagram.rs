@@ -1,6 +1,6 @@
 //! Datagrams: each on its own way, into a receive with the header of its route before it.
 
-use ib_link::Route;
+use ib_link::{Direction, Route};
 use ib_types::Gid;
 use ib_wire::packet::{Deth, Grh, Header, ImmDt};
 
@@ -9,6 +9,7 @@ use super::{Qp, QpType};
 use crate::counters::Drop;
 use crate::objects::{SendOp, Wc, WcOpcode, WcStatus};
 use crate::packet::Packet;
+use crate::trace::Message;
 
 /// The room for the header of the route before a datagram, in bytes.
 pub(super) const GRH_ROOM: usize = 40;
@@ -62,6 +63,18 @@ impl Qp {
         if failed {
             cx.counters.drop(Drop::NoRoom);
         }
+        core.messages.note(&Message {
+            direction: Direction::Receive,
+            opcode: WcOpcode::Recv,
+            status,
+            wr_id: wr.wr_id,
+            begin: cx.now,
+            started: cx.now,
+            end: cx.now,
+            length: packet.payload.len() as u32,
+            first: packet.bth.psn,
+            packets: 1,
+        });
         cx.complete(core.recv_cq, wc, packet.bth.solicited_event || failed);
     }
 }

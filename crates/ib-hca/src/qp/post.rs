@@ -8,14 +8,19 @@ use crate::hca::MAX_MESSAGE;
 use crate::objects::{Data, PostError, RecvWr, SendOp, SendWr};
 use crate::region::{AccessFlags, Regions};
 
-use ib_types::Psn;
+use ib_types::{Instant, Psn};
 
 /// The length of what an atomic operation returns.
 const ATOMIC: u64 = 8;
 
 impl Qp {
     /// Takes a request to send.
-    pub(crate) fn post_send(&mut self, regions: &Regions, wr: SendWr) -> Result<(), PostError> {
+    pub(crate) fn post_send(
+        &mut self,
+        now: Instant,
+        regions: &Regions,
+        wr: SendWr,
+    ) -> Result<(), PostError> {
         let core = &self.core;
         match core.state {
             QpState::Rts | QpState::Sqd | QpState::Sqe | QpState::Err => {}
@@ -34,6 +39,8 @@ impl Qp {
             received: 0,
             counted: false,
             done: false,
+            posted: now,
+            started: Instant::NEVER,
         };
         self.send.wqes.push_back(wqe);
         Ok(())

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use ib_types::Psn;
+use ib_link::Direction;
+use ib_types::{Instant, Psn};
 use ib_wire::packet::{AtomicEth, Header, Ieth, ImmDt, NakCode, Operation, Position, Reth};
 
 use super::attr::QpType;
@@ -13,6 +14,7 @@ use crate::hca::{AsyncEvent, HcaEvent};
 use crate::objects::{RecvWr, WcOpcode, WcStatus};
 use crate::packet::Packet;
 use crate::region::AccessFlags;
+use crate::trace::Message;
 
 /// A message of which packets are still to come.
 #[derive(Debug, Default)]
@@ -47,12 +49,17 @@ pub(super) struct Responder {
     /// What has come behind something that is missing, once the other side was told.
     ahead: Option<Ahead>,
     current: Current,
+    /// When the message under way has started, and with which sequence number.
+    began: (Instant, Psn),
     /// On an unreliable connection: whether the rest of a message is skipped.
     skips: bool,
     pub(super) responses: VecDeque<Response>,
     /// What was read and changed lately, for when it is asked for again.
     pub(super) resources: VecDeque<Resource>,
 }
+
+/// A message that has ended: the number of its receive, what it was, and its length.
+type Ended = (u64, WcOpcode, u32);
 
 /// The queue pair has failed in this half: what is said to the other side, and what becomes of the receive.
 pub(super) struct Refused {
@@ -198,7 +205,11 @@ impl Responder {
     ) -> Result<(), Deferred> {
         use Operation as O;
         self.check_sequence(core, operation, packet)?;
-        match operation {
+        let psn = packet.bth.psn;
+        if matches!(operation.position(), Position::First | Position::Only) {
+            self.began = (cx.now, psn);
+        }
+        let ended = match operation {
             O::SendFirst
             | O::SendMiddle
             | O::SendLast
@@ -213,18 +224,26 @@ impl Responder {
             | O::WriteLastImmediate
             | O::WriteOnly
             | O::WriteOnlyImmediate => self.receive_write(core, cx, operation, packet)?,
-            O::ReadRequest => return Ok(self.receive_read(core, cx, packet)?),
+            O::ReadRequest => {
+                let length = self.receive_read(core, cx, packet)?;
+                self.note(core, cx.now, (0, WcOpcode::RdmaRead, length), WcStatus::Success);
+                return Ok(());
+            }
             O::CompareSwap | O::FetchAdd => {
-                return Ok(self.receive_atomic(core, cx, operation, packet)?);
+                self.receive_atomic(core, cx, operation, packet)?;
+                let is_swap = operation == O::CompareSwap;
+                let opcode = if is_swap { WcOpcode::CompSwap } else { WcOpcode::FetchAdd };
+                self.note(core, cx.now, (0, opcode, 8), WcStatus::Success);
+                return Ok(());
             }
             _ => return Err(INVALID.into()),
-        }
-        let psn = packet.bth.psn;
+        };
         if core.qp_type == QpType::Rc {
             self.expected = psn.wrapping_add(1);
         }
-        if matches!(operation.position(), Position::Last | Position::Only) {
+        if let Some(ended) = ended {
             self.msn = (self.msn + 1) & 0xff_ffff;
+            self.note_until(core, (cx.now, psn), ended, WcStatus::Success);
         }
         if packet.bth.ack_request {
             self.ack(psn);
@@ -265,7 +284,7 @@ impl Responder {
         cx: &mut Cx<'_>,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<(), Deferred> {
+    ) -> Result<Option<Ended>, Deferred> {
         let (wr, received) = match std::mem::take(&mut self.current) {
             Current::Send { wr, received } => (wr, received),
             _ => (self.take_receive(core, cx).ok_or(Deferred::NotReady)?, 0),
@@ -286,7 +305,7 @@ impl Responder {
         }
         if !is_last {
             self.current = Current::Send { wr, received };
-            return Ok(());
+            return Ok(None);
         }
         let invalidated = packet.header(Header::Ieth).map(|bytes| Ieth::parse(bytes).r_key);
         if let Some(key) = invalidated
@@ -295,8 +314,9 @@ impl Responder {
             self.current = Current::Send { wr, received };
             return Err(OPERATIONAL.into());
         }
-        self.complete(core, cx, packet, (wr.wr_id, WcOpcode::Recv, received), invalidated);
-        Ok(())
+        let ended = (wr.wr_id, WcOpcode::Recv, received);
+        self.complete(core, cx, packet, ended, invalidated);
+        Ok(Some(ended))
     }
 
     fn receive_write(
@@ -305,7 +325,7 @@ impl Responder {
         cx: &mut Cx<'_>,
         operation: Operation,
         packet: &Packet<'_>,
-    ) -> Result<(), Deferred> {
+    ) -> Result<Option<Ended>, Deferred> {
         let (addr, rkey, length, received) = match self.current {
             Current::Write { addr, rkey, length, received } => (addr, rkey, length, received),
             _ => {
@@ -340,15 +360,16 @@ impl Responder {
         }
         if !is_last {
             self.current = Current::Write { addr, rkey, length, received: now };
-            return Ok(());
+            return Ok(None);
         }
         self.current = Current::None;
-        if has_imm {
-            let wr = self.take_receive(core, cx).ok_or(Deferred::NotReady)?;
-            let what = (wr.wr_id, WcOpcode::RecvRdmaWithImm, length);
-            self.complete(core, cx, packet, what, None);
+        if !has_imm {
+            return Ok(Some((0, WcOpcode::RdmaWrite, length)));
         }
-        Ok(())
+        let wr = self.take_receive(core, cx).ok_or(Deferred::NotReady)?;
+        let ended = (wr.wr_id, WcOpcode::RecvRdmaWithImm, length);
+        self.complete(core, cx, packet, ended, None);
+        Ok(Some(ended))
     }
 
     fn receive_read(
@@ -356,7 +377,7 @@ impl Responder {
         core: &Core,
         cx: &mut Cx<'_>,
         packet: &Packet<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<u32, Refused> {
         let reth = packet.header(Header::Reth).map(Reth::parse).ok_or(INVALID)?;
         self.check_resources(core, AccessFlags::REMOTE_READ)?;
         let length = reth.dma_length;
@@ -376,7 +397,7 @@ impl Responder {
         let resource = Resource::Read { first: psn, packets, addr, rkey, length, msn };
         self.remember(core, resource);
         self.responses.push_back(Response::Read { psn, packets, addr, rkey, length, msn, sent: 0 });
-        Ok(())
+        Ok(length)
     }
 
     fn receive_atomic(
@@ -436,13 +457,42 @@ impl Responder {
         Some(wr)
     }
 
+    /// Notes a message that has ended before the packet that is expected now.
+    fn note(&self, core: &Core, now: Instant, ended: Ended, status: WcStatus) {
+        self.note_until(core, (now, self.expected.wrapping_sub(1)), ended, status);
+    }
+
+    /// Notes a message that has ended, by its last sequence number.
+    #[inline]
+    fn note_until(
+        &self,
+        core: &Core,
+        (now, last): (Instant, Psn),
+        (wr_id, opcode, length): Ended,
+        status: WcStatus,
+    ) {
+        let (began, first) = self.began;
+        core.messages.note(&Message {
+            direction: Direction::Receive,
+            opcode,
+            status,
+            wr_id,
+            begin: began,
+            started: began,
+            end: now,
+            length,
+            first,
+            packets: last.distance_from(first).unsigned_abs() + 1,
+        });
+    }
+
     /// Ends a receive.
     fn complete(
         &self,
         core: &Core,
         cx: &mut Cx<'_>,
         packet: &Packet<'_>,
-        (wr_id, opcode, byte_len): (u64, WcOpcode, u32),
+        (wr_id, opcode, byte_len): Ended,
         invalidated_rkey: Option<u32>,
     ) {
         let imm_data = packet.header(Header::ImmDt).map(|bytes| ImmDt::parse(bytes).data);
@@ -464,8 +514,14 @@ impl Responder {
             self.nak(code);
             cx.counters.naks_sent += 1;
         }
-        if let Current::Send { wr, .. } = std::mem::take(&mut self.current) {
+        if let Current::Send { wr, received } = std::mem::take(&mut self.current) {
             let (wr_id, status) = (wr.wr_id, refused.status);
+            self.note_until(
+                core,
+                (cx.now, self.expected),
+                (wr_id, WcOpcode::Recv, received),
+                status,
+            );
             let wc =
                 crate::objects::Wc { wr_id, status, opcode: WcOpcode::Recv, ..core.completion() };
             cx.complete(core.recv_cq, wc, true);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use ib_link::Direction;
 use ib_types::{Instant, Psn};
 use ib_wire::packet::{AtomicEth, Bth, Deth, Ieth, ImmDt, Opcode, Operation, Reth, Transport};
 
@@ -12,6 +13,7 @@ use super::core::{Core, Cx};
 use crate::objects::{Data, SendOp, SendWr, Wc, WcOpcode, WcStatus};
 use crate::packet::Writer;
 use crate::region::AccessFlags;
+use crate::trace::Message;
 
 /// After how many packets of a long message an acknowledgement is asked for, at most; four times in a window.
 const ACK_EVERY: u32 = 16;
@@ -38,6 +40,9 @@ pub(super) struct Wqe {
     pub(super) counted: bool,
     /// Whether everything has come back, or has been done where nothing does.
     pub(super) done: bool,
+    /// When it was posted, and when its first packet was sent.
+    pub(super) posted: Instant,
+    pub(super) started: Instant,
 }
 
 impl Wqe {
@@ -87,6 +92,8 @@ pub(super) struct SendQueue {
     /// When what is not acknowledged is sent again.
     pub(super) deadline: Option<Instant>,
     pub(super) resent: u64,
+    /// Whether the packet that was written last had been sent before.
+    pub(super) repeats: bool,
     /// What was found missing last, and until when it is no news: answers to what was sent before are still
     /// on their way.
     missed: Option<(Psn, Instant)>,
@@ -248,6 +255,7 @@ impl SendQueue {
         writer: &mut Writer<'_>,
     ) -> Result<(), Idle> {
         if std::mem::take(&mut self.probes) && self.write_probe(core, cx, writer) {
+            self.repeats = true;
             return Ok(());
         }
         writer.restart();
@@ -273,6 +281,7 @@ impl SendQueue {
             if !wqe.begun {
                 let packets = wqe.length.div_ceil(core.mtu() as u32).max(1);
                 (wqe.begun, wqe.first, wqe.count) = (true, self.next, packets);
+                wqe.started = cx.now;
                 if matches!(wqe.wr.op, SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. }) {
                     wqe.count = 1;
                 }
@@ -290,7 +299,8 @@ impl SendQueue {
     /// Moves on behind a packet that was written.
     fn advance(&mut self, core: &Core, cx: &mut Cx<'_>) {
         let wqe = &mut self.wqes[self.cursor];
-        if self.next.is_before(self.end) {
+        self.repeats = self.next.is_before(self.end);
+        if self.repeats {
             self.resent += 1;
             cx.counters.retransmitted += 1;
         }
@@ -377,6 +387,18 @@ impl SendQueue {
         } else {
             self.sent = 0;
         }
+        core.messages.note(&Message {
+            direction: Direction::Send,
+            opcode: opcode(&wqe.wr.op),
+            status,
+            wr_id: wqe.wr.wr_id,
+            begin: wqe.posted,
+            started: wqe.started,
+            end: cx.now,
+            length: wqe.length,
+            first: wqe.first,
+            packets: wqe.count,
+        });
         if status == WcStatus::Success && !wqe.wr.flags.signaled {
             return;
         }

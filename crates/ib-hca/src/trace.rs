@@ -1,0 +1,133 @@
+//! The trace of a queue pair: command blocks of its messages, always; its packets, where that is wanted.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `messages` | [`MessageRing`]: the last messages, 64 bytes each |
+//! | `packets` | [`PacketRing`]: headers and a part of the payload of packets |
+//! | `options` | [`PacketTrace`]: which packets are kept, and how much of them |
+//!
+//! Both are rings that the adapter writes into as it goes on, over what is oldest, and that another thread may read
+//! meanwhile. Neither has a lock, and the adapter looks at nothing that a reader does.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use ib_link::{Direction, Route};
+use ib_types::{Instant, Qpn};
+use ib_wire::packet::{Bth, Position};
+
+use crate::counters::Drop;
+
+mod messages;
+mod options;
+mod packets;
+
+pub(crate) use messages::Message;
+pub use messages::MessageRing;
+pub use options::{PacketFilter, PacketTrace, TraceError, Trigger};
+pub use packets::{PacketReader, PacketRing};
+
+use packets::{PacketWriter, Written};
+
+/// The packets of a queue pair, while they are kept.
+#[derive(Debug)]
+pub(crate) struct Packets {
+    options: PacketTrace,
+    writer: PacketWriter,
+    /// How much of the message that is under way was kept, each way.
+    kept: [u32; 2],
+    /// How many packets are still kept after the trigger; `None` before it.
+    left: Option<u32>,
+}
+
+/// The messages of a queue pair; there is no ring before the first one.
+#[derive(Debug, Default)]
+pub(crate) struct Messages(OnceCell<Arc<MessageRing>>);
+
+impl Messages {
+    /// Notes a message that has ended.
+    #[inline]
+    pub(crate) fn note(&self, message: &Message) {
+        #[cfg(not(without_message_blocks))]
+        self.ring().write(message);
+        #[cfg(without_message_blocks)]
+        let _ = message;
+    }
+
+    /// Returns the ring.
+    #[inline]
+    pub(crate) fn ring(&self) -> &Arc<MessageRing> {
+        self.0.get_or_init(Arc::default)
+    }
+}
+
+impl Packets {
+    /// Starts to keep packets; returns what reads them.
+    pub(crate) fn start(
+        options: PacketTrace,
+        qpn: Qpn,
+    ) -> Result<(Self, PacketReader), TraceError> {
+        options.check()?;
+        let ring = PacketRing::new(options.ring_bytes)?;
+        let reader = PacketReader::new(Arc::clone(&ring), qpn);
+        let writer = PacketWriter::new(ring);
+        Ok((Self { options, writer, kept: [0; 2], left: None }, reader))
+    }
+
+    /// Changes what is kept from now on; the ring stays as it is.
+    pub(crate) fn change(&mut self, options: PacketTrace) -> Result<(), TraceError> {
+        options.check()?;
+        self.options = PacketTrace { ring_bytes: self.options.ring_bytes, ..options };
+        Ok(())
+    }
+
+    /// Something has happened that a trigger may wait for.
+    pub(crate) fn trigger(&mut self, what: Trigger) {
+        if let Some((on, after)) = self.options.trigger
+            && on == what
+            && self.left.is_none()
+        {
+            self.left = Some(after);
+            if after == 0 {
+                self.writer.end();
+            }
+        }
+    }
+
+    /// Keeps a packet, if it is one that is wanted.
+    pub(crate) fn note(
+        &mut self,
+        (direction, at): (Direction, Instant),
+        route: &Route,
+        bytes: &[u8],
+        (is_repeated, dropped): (bool, Option<Drop>),
+    ) {
+        let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
+        let Some(headers) = bth.opcode.headers() else { return };
+        let start = Bth::LENGTH + headers.length();
+        let kept = &mut self.kept[direction as usize];
+        let is_first = bth.opcode.operation().is_none_or(|operation| {
+            matches!(operation.position(), Position::First | Position::Only)
+        });
+        if is_first {
+            *kept = 0;
+        }
+        if !self.options.filter.takes(direction, bth.opcode) || self.left == Some(0) {
+            return;
+        }
+        // The first bytes of each message, in however many packets.
+        let payload = bytes.len().saturating_sub(start) as u32;
+        let wanted = payload.min(u32::from(self.options.payload).saturating_sub(*kept));
+        *kept += wanted;
+        let bytes_kept = if wanted == payload { bytes } else { &bytes[..start + wanted as usize] };
+        let length = bytes.len() as u32;
+        self.writer
+            .write(&Written { direction, at, route, length, is_repeated, dropped }, bytes_kept);
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+            if *left == 0 {
+                self.writer.end();
+            }
+        }
+    }
+}

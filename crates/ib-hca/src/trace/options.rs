@@ -1,0 +1,96 @@
+//! Which packets of a queue pair are kept, and how much of them.
+
+use ib_link::Direction;
+use ib_wire::packet::Opcode;
+
+/// The most payload that is kept of a message, in bytes.
+const MOST_PAYLOAD: u16 = 4096;
+
+/// How large a ring may be, in bytes.
+const RING: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
+
+/// How the packets of a queue pair are traced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketTrace {
+    /// How many bytes of the payload of each message are kept, 0 to 4096; headers are kept in full.
+    pub payload: u16,
+    /// How many bytes the ring has, 64 KiB to 1 GiB, a power of two; it is there while packets are traced.
+    pub ring_bytes: usize,
+    /// Which packets are kept.
+    pub filter: PacketFilter,
+    /// What ends the trace, and after how many more packets: then the ring holds what was before.
+    pub trigger: Option<(Trigger, u32)>,
+}
+
+impl Default for PacketTrace {
+    /// 4096 bytes of payload, a ring of 4 MiB, all packets, until it is ended.
+    fn default() -> Self {
+        let filter = PacketFilter::default();
+        Self { payload: MOST_PAYLOAD, ring_bytes: 4 << 20, filter, trigger: None }
+    }
+}
+
+/// What a trace can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The queue pair goes into its error state.
+    Error,
+    /// A packet is sent again.
+    Retransmission,
+    /// A packet that came in has no effect.
+    Drop,
+}
+
+/// Which packets are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketFilter {
+    /// Those of one direction only.
+    pub direction: Option<Direction>,
+    /// Those with these operation codes only; all where there is none.
+    pub opcodes: Vec<Opcode>,
+}
+
+impl PacketFilter {
+    /// Returns whether a packet is kept.
+    #[must_use]
+    pub fn takes(&self, direction: Direction, opcode: Opcode) -> bool {
+        self.direction.is_none_or(|only| only == direction)
+            && (self.opcodes.is_empty() || self.opcodes.contains(&opcode))
+    }
+}
+
+/// Why packets are not traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// There is no such queue pair.
+    #[error("there is no such queue pair")]
+    NoSuchQp,
+    /// Its packets are traced by somebody else.
+    #[error("the packets of the queue pair are traced already")]
+    Traced,
+    /// Its packets are not traced.
+    #[error("the packets of the queue pair are not traced")]
+    NotTraced,
+    /// No message has so much payload to keep.
+    #[error("{0} bytes of payload: expected 0 to {MOST_PAYLOAD}")]
+    Payload(u16),
+    /// A ring cannot have such a length.
+    #[error("a ring of {0} bytes: expected a power of two from {least} to {most}", least = RING.start(), most = RING.end())]
+    Ring(usize),
+    /// There is no memory for the ring.
+    #[error("no {0} bytes of memory are left for the ring")]
+    OutOfMemory(usize),
+}
+
+impl PacketTrace {
+    pub(super) fn check(&self) -> Result<(), TraceError> {
+        if self.payload > MOST_PAYLOAD {
+            return Err(TraceError::Payload(self.payload));
+        }
+        if !RING.contains(&self.ring_bytes) || !self.ring_bytes.is_power_of_two() {
+            return Err(TraceError::Ring(self.ring_bytes));
+        }
+        Ok(())
+    }
+}

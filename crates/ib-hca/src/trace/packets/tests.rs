@@ -1,0 +1,112 @@
+use std::thread;
+
+use super::*;
+
+const SMALL: usize = 64 << 10;
+
+fn route(number: u64) -> Route {
+    Route {
+        source: Gid(u128::from(number) << 64 | 5),
+        destination: Gid(u128::MAX - u128::from(number)),
+        slid: number as u16,
+        dlid: 7,
+        sl: ServiceLevel::new((number % 16) as u8).expect("a level"),
+        is_global: number % 2 == 0,
+        traffic_class: 3,
+        flow_label: number as u32 & 0xf_ffff,
+        hop_limit: 9,
+        source_port: 0xc000 + (number % 1000) as u16,
+    }
+}
+
+fn length(number: u64) -> usize {
+    (number * 37 % 4200) as usize
+}
+
+fn write(writer: &mut PacketWriter, number: u64) {
+    let written = Written {
+        direction: if number % 3 == 0 { Direction::Receive } else { Direction::Send },
+        at: Instant::from_nanos(number),
+        route: &route(number),
+        length: length(number) as u32 + 5,
+        is_repeated: number % 5 == 0,
+        dropped: (number % 7 == 0).then_some(Drop::ALL[(number % 15) as usize]),
+    };
+    writer.write(&written, &vec![number as u8; length(number)]);
+}
+
+fn check(record: &PacketRecord, bytes: &[u8]) {
+    let number = record.number;
+    assert_eq!((record.route, record.at.as_nanos()), (route(number), number));
+    assert_eq!(record.direction == Direction::Receive, number % 3 == 0);
+    assert_eq!(record.is_repeated, number % 5 == 0);
+    let dropped = (number % 7 == 0).then_some(Drop::ALL[(number % 15) as usize].name());
+    assert_eq!(record.dropped, dropped);
+    assert_eq!((record.length as usize, bytes.len()), (length(number) + 5, length(number)));
+    assert!(bytes.iter().all(|&byte| byte == number as u8), "number {number}");
+}
+
+#[test]
+fn packets_are_read_as_they_were_written_and_the_others_are_counted() {
+    let ring = PacketRing::new(SMALL).expect("memory");
+    let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
+    let mut writer = PacketWriter::new(ring);
+    let (mut bytes, mut read, mut written) = (Vec::new(), 0, 0);
+    assert_eq!(reader.next_packet(&mut bytes), None);
+    // Bursts that fit, and bursts that do not.
+    for burst in [1, 2, 10, 20, 40, 100, 3, 1000, 1, 5] {
+        for _ in 0..burst {
+            write(&mut writer, written);
+            written += 1;
+        }
+        let before = reader.overwritten();
+        while let Some(record) = reader.next_packet(&mut bytes) {
+            check(&record, &bytes);
+            read += 1;
+        }
+        assert_eq!(read + reader.overwritten(), written);
+        assert_eq!(reader.overwritten() > before, burst >= 40, "{burst}");
+    }
+    assert_eq!(reader.noted(), written);
+    for _ in 0..200 {
+        write(&mut writer, written);
+        written += 1;
+    }
+    assert!(!reader.has_ended());
+    drop(writer);
+    assert!(reader.has_ended());
+    while reader.next_packet(&mut bytes).is_some() {
+        read += 1;
+    }
+    assert_eq!(read + reader.overwritten(), written);
+}
+
+/// Whatever a reader beside the adapter gets is whole, and what it does not get is counted exactly.
+#[test]
+fn a_reader_beside_the_adapter_gets_whole_packets() {
+    const COUNT: u64 = 100_000;
+    let ring = PacketRing::new(SMALL).expect("memory");
+    let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
+    let mut writer = PacketWriter::new(ring);
+    let other = thread::spawn(move || {
+        let (mut bytes, mut read) = (Vec::new(), 0);
+        loop {
+            let ended = reader.has_ended();
+            match reader.next_packet(&mut bytes) {
+                Some(record) => {
+                    check(&record, &bytes);
+                    read += 1;
+                }
+                None if ended => return (read, reader.overwritten()),
+                None => thread::yield_now(),
+            }
+        }
+    });
+    for number in 0..COUNT {
+        write(&mut writer, number);
+    }
+    drop(writer);
+    let (read, overwritten) = other.join().expect("no panic");
+    assert_eq!(read + overwritten, COUNT);
+    assert!(read > 0);
+}

@@ -1,0 +1,96 @@
+//! What an adapter notes of its queue pairs while it works: the command blocks of their messages, and, where
+//! that is wanted, their packets.
+//!
+//! Whoever collects reads them beside the adapter, which never waits: what is not read in time is written
+//! over. Everything has a number, so that what was missed is known exactly.
+
+use ib_types::{Instant, Psn, Qpn};
+
+use crate::Route;
+
+/// Which way something went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From the own queue pair.
+    Send,
+    /// To it.
+    Receive,
+}
+
+impl Direction {
+    /// Returns the direction as a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Receive => "receive",
+        }
+    }
+}
+
+/// The command block of a message: what an adapter notes of each when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageBlock {
+    /// Which of the queue pair's messages it is, by their ends, from 0 on.
+    pub number: u64,
+    /// Whether the own side has asked for it.
+    pub direction: Direction,
+    /// What was done, as completions name it: `Send`, `RdmaWrite`, `Recv` ….
+    pub operation: &'static str,
+    /// What became of it, as completions name it.
+    pub status: &'static str,
+    /// The number that the program has given the request or the receive; 0 where it gave none.
+    pub wr_id: u64,
+    /// When it was posted; for messages of the other side when their first packet was taken.
+    pub begin: Instant,
+    /// When its first packet was sent or taken; [`Instant::NEVER`] when none was.
+    pub started: Instant,
+    /// When it was completed.
+    pub end: Instant,
+    /// Its length in bytes.
+    pub length: u32,
+    /// The sequence number of its first packet.
+    pub first: Psn,
+    /// How many sequence numbers it has.
+    pub packets: u32,
+}
+
+/// What is known of a packet beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketRecord {
+    /// Which of the queue pair's traced packets it is, from 0 on.
+    pub number: u64,
+    /// Which way it went.
+    pub direction: Direction,
+    /// When the adapter sent it or took it.
+    pub at: Instant,
+    /// The way that it took, or the way back to where it came from.
+    pub route: Route,
+    /// How many bytes it has from the BTH to the end of the pad; fewer may be kept.
+    pub length: u32,
+    /// Whether its sequence number was sent before.
+    pub is_repeated: bool,
+    /// Why a packet that came in had no effect.
+    pub dropped: Option<&'static str>,
+}
+
+/// The packets of a queue pair, as a collector reads them.
+pub trait PacketSource {
+    /// Returns the number of the queue pair.
+    fn qpn(&self) -> Qpn;
+
+    /// Returns the next packet, whose bytes from the BTH on are put into `bytes` in place of what was there;
+    /// `None` when there is none yet.
+    fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord>;
+
+    /// Returns how many packets were written over before they were read, as far as it is known: all of those
+    /// before the packet that was returned last, and everything once [`PacketSource::next_packet`] has
+    /// returned `None` after the end.
+    fn overwritten(&self) -> u64;
+
+    /// Returns how many packets were noted in all.
+    fn noted(&self) -> u64;
+
+    /// Returns whether no more will come.
+    fn has_ended(&self) -> bool;
+}
