@@ -516,6 +516,7 @@ impl Hca {
 
     fn note(&mut self, id: QpId) {
         let Some(qp) = self.qps.get_mut(id.0) else { return };
+        qp.note_state();
         if let Some(at) = qp.deadline()
             && qp.noted.is_none_or(|noted| at < noted)
         {

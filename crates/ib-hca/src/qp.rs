@@ -166,10 +166,10 @@ impl Qp {
         });
         let is_repeated = is_request && self.send.repeats;
         if let Some(packets) = &mut self.packets {
+            packets.note((Direction::Send, now), route, bytes, (is_repeated, None));
             if is_repeated {
                 packets.trigger(Trigger::Retransmission);
             }
-            packets.note((Direction::Send, now), route, bytes, (is_repeated, None));
         }
     }
 
@@ -183,10 +183,19 @@ impl Qp {
         dropped: Option<Drop>,
     ) {
         if let Some(packets) = &mut self.packets {
+            packets.note((Direction::Receive, now), route, bytes, (false, dropped));
             if dropped.is_some() {
                 packets.trigger(Trigger::Drop);
             }
-            packets.note((Direction::Receive, now), route, bytes, (false, dropped));
+        }
+    }
+
+    /// A trace may have waited for the queue pair's end.
+    pub(crate) fn note_state(&mut self) {
+        if let Some(packets) = &mut self.packets
+            && self.core.state == QpState::Err
+        {
+            packets.trigger(Trigger::Error);
         }
     }
 
@@ -235,9 +244,6 @@ impl Qp {
             return;
         }
         self.core.state = QpState::Err;
-        if let Some(packets) = &mut self.packets {
-            packets.trigger(Trigger::Error);
-        }
         cx.events.push_back(HcaEvent::Async(AsyncEvent::QpFatal(self.core.id)));
         self.flush(cx);
     }

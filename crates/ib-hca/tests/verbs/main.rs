@@ -6,6 +6,7 @@ mod pair;
 mod programs;
 mod queues;
 mod states;
+mod trace;
 mod wire;
 
 use ib_hca::{AccessFlags, Data, QpState, QpType, SendOp, WcOpcode, WcStatus};

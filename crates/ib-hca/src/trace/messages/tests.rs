@@ -6,7 +6,7 @@ use super::*;
 
 fn message(number: u64) -> Message {
     Message {
-        direction: if number % 3 == 0 { Direction::Receive } else { Direction::Send },
+        direction: if number.is_multiple_of(3) { Direction::Receive } else { Direction::Send },
         opcode: WcOpcode::ALL[(number % WcOpcode::ALL.len() as u64) as usize],
         status: WcStatus::ALL[(number % WcStatus::ALL.len() as u64) as usize],
         wr_id: number * 7,

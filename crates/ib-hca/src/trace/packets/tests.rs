@@ -11,7 +11,7 @@ fn route(number: u64) -> Route {
         slid: number as u16,
         dlid: 7,
         sl: ServiceLevel::new((number % 16) as u8).expect("a level"),
-        is_global: number % 2 == 0,
+        is_global: number.is_multiple_of(2),
         traffic_class: 3,
         flow_label: number as u32 & 0xf_ffff,
         hop_limit: 9,
@@ -25,12 +25,12 @@ fn length(number: u64) -> usize {
 
 fn write(writer: &mut PacketWriter, number: u64) {
     let written = Written {
-        direction: if number % 3 == 0 { Direction::Receive } else { Direction::Send },
+        direction: if number.is_multiple_of(3) { Direction::Receive } else { Direction::Send },
         at: Instant::from_nanos(number),
         route: &route(number),
         length: length(number) as u32 + 5,
-        is_repeated: number % 5 == 0,
-        dropped: (number % 7 == 0).then_some(Drop::ALL[(number % 15) as usize]),
+        is_repeated: number.is_multiple_of(5),
+        dropped: number.is_multiple_of(7).then_some(Drop::ALL[(number % 15) as usize]),
     };
     writer.write(&written, &vec![number as u8; length(number)]);
 }
@@ -38,9 +38,9 @@ fn write(writer: &mut PacketWriter, number: u64) {
 fn check(record: &PacketRecord, bytes: &[u8]) {
     let number = record.number;
     assert_eq!((record.route, record.at.as_nanos()), (route(number), number));
-    assert_eq!(record.direction == Direction::Receive, number % 3 == 0);
-    assert_eq!(record.is_repeated, number % 5 == 0);
-    let dropped = (number % 7 == 0).then_some(Drop::ALL[(number % 15) as usize].name());
+    assert_eq!(record.direction == Direction::Receive, number.is_multiple_of(3));
+    assert_eq!(record.is_repeated, number.is_multiple_of(5));
+    let dropped = number.is_multiple_of(7).then_some(Drop::ALL[(number % 15) as usize].name());
     assert_eq!(record.dropped, dropped);
     assert_eq!((record.length as usize, bytes.len()), (length(number) + 5, length(number)));
     assert!(bytes.iter().all(|&byte| byte == number as u8), "number {number}");

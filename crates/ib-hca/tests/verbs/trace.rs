@@ -1,0 +1,291 @@
+//! What is noted of messages and packets.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use ib_hca::trace::{PacketFilter, PacketReader, PacketTrace, TraceError, Trigger};
+use ib_hca::{Data, Drop, QpId, SendOp};
+use ib_link::{Direction, MessageBlock, PacketRecord, PacketSource};
+use ib_types::Mtu;
+use ib_wire::packet::{Bth, Opcode, Operation, Position, Transport};
+
+use super::ALL;
+use super::pair::{Faults, Pair, Wiring};
+
+fn blocks(pair: &Pair, side: usize, qp: QpId) -> Vec<MessageBlock> {
+    let (found, lost) = pair.sides[side].hca.messages(qp).expect("it is there").since(0);
+    assert_eq!(lost, 0);
+    found
+}
+
+fn packets(reader: &mut PacketReader) -> Vec<(PacketRecord, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut bytes = Vec::new();
+    while let Some(record) = reader.next_packet(&mut bytes) {
+        found.push((record, bytes.clone()));
+    }
+    found
+}
+
+#[test]
+fn every_message_is_noted_at_both_ends() {
+    let mut pair = Pair::new(3);
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
+    pair.receive(1, qps[1], 70, far.data(0, 5000));
+    pair.receive(1, qps[1], 71, Data::None);
+    let to = far.remote(0);
+    pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, 5000));
+    pair.send(0, qps[0], 2, SendOp::Write { to, imm: None }, near.data(0, 3000));
+    pair.send(0, qps[0], 3, SendOp::Read { from: to }, near.data(0, 2500));
+    pair.send(0, qps[0], 4, SendOp::Write { to, imm: Some(1) }, near.data(0, 0));
+    pair.send(0, qps[0], 5, SendOp::FetchAdd { at: to, add: 1 }, near.data(0, 8));
+    pair.run();
+    let asked = blocks(&pair, 0, qps[0]);
+    let seen: Vec<_> = asked
+        .iter()
+        .map(|it| (it.wr_id, it.operation, it.length, it.packets, it.direction))
+        .collect();
+    let send = Direction::Send;
+    let expected = [
+        (1, "send", 5000, 5, send),
+        (2, "rdma_write", 3000, 3, send),
+        (3, "rdma_read", 2500, 3, send),
+        (4, "rdma_write", 0, 1, send),
+        (5, "fetch_add", 8, 1, send),
+    ];
+    assert_eq!(seen, expected);
+    let served = blocks(&pair, 1, qps[1]);
+    let seen: Vec<_> =
+        served.iter().map(|it| (it.wr_id, it.operation, it.length, it.packets)).collect();
+    let expected = [
+        (70, "recv", 5000, 5),
+        (0, "rdma_write", 3000, 3),
+        (0, "rdma_read", 2500, 3),
+        (71, "recv_rdma_with_imm", 0, 1),
+        (0, "fetch_add", 8, 1),
+    ];
+    assert_eq!(seen, expected);
+    for (one, other) in asked.iter().zip(&served) {
+        assert_eq!((one.first, one.status, other.status), (other.first, "success", "success"));
+        assert!(one.begin <= one.started && one.started < other.started, "{one:?} {other:?}");
+        assert!(other.started <= other.end && other.end < one.end, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn messages_that_fail_are_noted_with_their_status() {
+    let mut pair = Pair::new(4);
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 100, ALL));
+    pair.send(0, qps[0], 1, SendOp::Write { to: far.remote(50), imm: None }, near.data(0, 9000));
+    pair.send(0, qps[0], 2, SendOp::Send { imm: None }, near.data(0, 10));
+    pair.run();
+    let found: Vec<_> = blocks(&pair, 0, qps[0]).iter().map(|it| (it.wr_id, it.status)).collect();
+    assert_eq!(found, [(1, "rem_access_err"), (2, "wr_flush_err")]);
+}
+
+#[test]
+fn packets_are_kept_as_they_were_on_the_wire() {
+    for payload in [0, 64, 1500, 4096] {
+        let mut pair = Pair::new(5);
+        let wiring = Wiring { mtu: Mtu::B1024, ..Wiring::default() };
+        let qps = pair.connect(&wiring);
+        let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
+        near.memory.fill(0, 20_000, 0x5a).expect("it fits");
+        let options = PacketTrace { payload, ..PacketTrace::default() };
+        let mut readers = [0, 1].map(|side: usize| {
+            let hca = &mut pair.sides[side].hca;
+            hca.trace_packets(qps[side], options.clone()).expect("nobody traces it")
+        });
+        let wire = Rc::new(RefCell::new(Vec::new()));
+        let seen = Rc::clone(&wire);
+        pair.tap = Box::new(move |side, bytes| {
+            seen.borrow_mut().push((side, bytes.clone()));
+            true
+        });
+        pair.receive(1, qps[1], 70, far.data(0, 10_000));
+        let to = far.remote(0);
+        pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, 10_000));
+        pair.send(0, qps[0], 2, SendOp::Read { from: to }, near.data(0, 3000));
+        pair.send(0, qps[0], 3, SendOp::FetchAdd { at: to, add: 1 }, near.data(0, 8));
+        pair.run();
+        for (side, reader) in readers.iter_mut().enumerate() {
+            let found = packets(reader);
+            assert_eq!((reader.overwritten(), reader.noted()), (0, found.len() as u64));
+            for direction in [Direction::Send, Direction::Receive] {
+                let from = if direction == Direction::Send { side } else { 1 - side };
+                let wire = wire.borrow();
+                let sent: Vec<_> = wire.iter().filter(|(by, _)| *by == from).collect();
+                let kept: Vec<_> =
+                    found.iter().filter(|(record, _)| record.direction == direction).collect();
+                assert_eq!(sent.len(), kept.len());
+                let mut left = 0;
+                for ((_, sent), (record, kept)) in sent.iter().zip(kept) {
+                    assert_eq!(record.length as usize, sent.len());
+                    assert_eq!((record.dropped, record.is_repeated), (None, false));
+                    assert_eq!(sent[..kept.len()], kept[..]);
+                    let opcode = Bth::parse(sent.first_chunk().expect("a BTH")).opcode;
+                    let headers = Bth::LENGTH + opcode.headers().expect("it is known").length();
+                    let data = sent.len() - headers;
+                    let position = opcode.operation().expect("it is known").position();
+                    if matches!(position, Position::First | Position::Only) {
+                        left = usize::from(payload);
+                    }
+                    let part = data.min(left);
+                    left -= part;
+                    assert_eq!(kept.len(), headers + part);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_lost_doubled_and_sent_again_is_told() {
+    let mut pair = Pair::new(6);
+    pair.faults = Faults { loss: 0.03, double: 0.05, late: 0.05 };
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 300_000, ALL), pair.region(1, 300_000, ALL));
+    let mut readers = [0, 1].map(|side: usize| {
+        let hca = &mut pair.sides[side].hca;
+        hca.trace_packets(qps[side], PacketTrace::default()).expect("nobody traces it")
+    });
+    for number in 0..20 {
+        let op = SendOp::Write { to: far.remote(0), imm: None };
+        pair.send(0, qps[0], number, op, near.data(0, 300_000 / (number as usize + 1)));
+    }
+    pair.run();
+    for (side, reader) in readers.iter_mut().enumerate() {
+        let found = packets(reader);
+        let counters = pair.sides[side].hca.counters();
+        assert_eq!((reader.overwritten(), reader.noted()), (0, found.len() as u64));
+        let count = |direction| {
+            found.iter().filter(|(record, _)| record.direction == direction).count() as u64
+        };
+        assert_eq!(count(Direction::Send), counters.sent_packets);
+        assert_eq!(count(Direction::Receive), counters.received_packets);
+        let repeated = found.iter().filter(|(record, _)| record.is_repeated).count() as u64;
+        assert_eq!(repeated, counters.retransmitted, "side {side}");
+        for why in Drop::ALL {
+            let dropped = found.iter().filter(|(it, _)| it.dropped == Some(why.name())).count();
+            assert_eq!(dropped as u64, counters.dropped(why), "side {side}: {why}");
+        }
+    }
+    let counters = [0, 1].map(|side: usize| pair.sides[side].hca.counters().clone());
+    assert!(counters[0].retransmitted > 0 && counters[1].dropped(Drop::Duplicate) > 0);
+}
+
+#[test]
+fn only_what_is_wanted_is_kept_and_that_can_be_changed() {
+    let mut pair = Pair::new(7);
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
+    let filter = PacketFilter { direction: Some(Direction::Receive), opcodes: Vec::new() };
+    let options = PacketTrace { filter, ..PacketTrace::default() };
+    let mut reader = pair.sides[0].hca.trace_packets(qps[0], options.clone()).expect("it can be");
+    let write = |pair: &mut Pair| {
+        let op = SendOp::Write { to: far.remote(0), imm: None };
+        pair.send(0, qps[0], 1, op, near.data(0, 3000));
+        pair.run();
+    };
+    write(&mut pair);
+    let acks = packets(&mut reader);
+    assert!(acks.iter().all(|(record, _)| record.direction == Direction::Receive));
+    assert_eq!(acks.len(), 1);
+    let opcode = |operation| Opcode::new(Transport::Rc, operation).expect("it is known");
+    let opcodes = vec![opcode(Operation::WriteFirst), opcode(Operation::WriteLast)];
+    let filter = PacketFilter { direction: None, opcodes };
+    let changed = PacketTrace { payload: 10, filter, ..options };
+    let hca = &mut pair.sides[0].hca;
+    hca.change_trace(qps[0], changed).expect("it is traced");
+    write(&mut pair);
+    let found = packets(&mut reader);
+    let lengths: Vec<_> = found.iter().map(|(_, bytes)| bytes.len()).collect();
+    // The first has 28 bytes of headers and the 10 that are kept, the last 12.
+    assert_eq!(lengths, [28 + 10, 12]);
+    pair.sides[0].hca.end_trace(qps[0]).expect("it is traced");
+    write(&mut pair);
+    assert_eq!((packets(&mut reader).len(), reader.has_ended()), (0, true));
+    assert_eq!(reader.noted(), 3);
+}
+
+#[test]
+fn a_trigger_keeps_what_was_before_it() {
+    let mut pair = Pair::new(8);
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 9000, ALL));
+    let options = PacketTrace {
+        ring_bytes: 64 << 10,
+        trigger: Some((Trigger::Error, 0)),
+        ..PacketTrace::default()
+    };
+    let mut reader = pair.sides[0].hca.trace_packets(qps[0], options).expect("it can be");
+    for number in 0..100 {
+        let op = SendOp::Write { to: far.remote(0), imm: None };
+        pair.send(0, qps[0], number, op, near.data(0, 9000));
+        pair.run();
+    }
+    // What is not allowed ends the queue pair.
+    let op = SendOp::Write { to: far.remote(8000), imm: None };
+    pair.send(0, qps[0], 100, op, near.data(0, 9000));
+    pair.run();
+    assert!(reader.has_ended());
+    let found = packets(&mut reader);
+    assert_eq!(found.len() as u64 + reader.overwritten(), reader.noted());
+    assert!(reader.overwritten() > 500 && found.len() > 20, "{}", found.len());
+    let (last, bytes) = found.last().expect("some");
+    // What failed it is the last.
+    assert_eq!(last.direction, Direction::Receive);
+    let bth = Bth::parse(bytes.first_chunk().expect("a BTH"));
+    assert_eq!(bth.opcode.operation(), Some(Operation::Acknowledge));
+}
+
+#[test]
+fn what_cannot_be_traced_is_refused() {
+    let mut pair = Pair::new(9);
+    let qps = pair.connect(&Wiring::default());
+    let hca = &mut pair.sides[0].hca;
+    let wrong = |hca: &mut ib_hca::Hca, options| hca.trace_packets(qps[0], options).err();
+    let usual = PacketTrace::default();
+    let long = PacketTrace { payload: 4097, ..usual.clone() };
+    assert_eq!(wrong(hca, long), Some(TraceError::Payload(4097)));
+    for ring_bytes in [0, 1000, 32 << 10, 100_000, 2 << 30] {
+        let options = PacketTrace { ring_bytes, ..usual.clone() };
+        assert_eq!(wrong(hca, options), Some(TraceError::Ring(ring_bytes)));
+    }
+    assert_eq!(hca.end_trace(qps[0]), Err(TraceError::NotTraced));
+    assert_eq!(hca.change_trace(qps[0], usual.clone()), Err(TraceError::NotTraced));
+    let reader = hca.trace_packets(qps[0], usual.clone()).expect("it can be");
+    assert_eq!(wrong(hca, usual.clone()), Some(TraceError::Traced));
+    hca.destroy_qp(qps[0]).expect("it is there");
+    assert_eq!(wrong(hca, usual), Some(TraceError::NoSuchQp));
+    assert!(reader.has_ended(), "with its queue pair");
+}
+
+/// Whatever is read, and however late: what was read and what was written over are all there was.
+#[test]
+fn nothing_is_lost_without_being_counted() {
+    let mut pair = Pair::new(10);
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 9000, ALL));
+    let options = PacketTrace { payload: 64, ring_bytes: 64 << 10, ..PacketTrace::default() };
+    let mut reader = pair.sides[0].hca.trace_packets(qps[0], options).expect("it can be");
+    let mut read = 0;
+    for number in 0..2000 {
+        let op = SendOp::Write { to: far.remote(0), imm: None };
+        pair.send(0, qps[0], number, op, near.data(0, 9000));
+        pair.run();
+        let at_once = pair.rng.below(20);
+        let mut bytes = Vec::new();
+        for _ in 0..at_once {
+            read += u64::from(reader.next_packet(&mut bytes).is_some());
+        }
+    }
+    let counters = pair.sides[0].hca.counters();
+    let all = counters.sent_packets + counters.received_packets;
+    pair.sides[0].hca.end_trace(qps[0]).expect("it is traced");
+    read += packets(&mut reader).len() as u64;
+    assert_eq!((read + reader.overwritten(), reader.noted()), (all, all));
+    assert!(reader.overwritten() > 0);
+}
