@@ -7,9 +7,9 @@ use ib_types::{Instant, Psn};
 
 use crate::objects::{WcOpcode, WcStatus};
 
-/// How many messages are remembered, and how many numbers of 8 bytes each takes.
+/// How many messages are remembered, and how many numbers of 8 bytes each has.
 const BLOCKS: u64 = 64;
-const WORDS: usize = 8;
+const WORDS: usize = 6;
 
 /// A message that has ended, as the adapter notes it.
 #[derive(Clone, Copy, Debug)]
@@ -34,13 +34,19 @@ pub(crate) struct Message {
 pub struct MessageRing {
     /// How many messages have ended.
     ended: AtomicU64,
-    words: Box<[AtomicU64]>,
+    blocks: [Block; BLOCKS as usize],
 }
+
+/// A command block: begin, start, end; the number of the request; length and first sequence number; how many
+/// sequence numbers, and what was done and became of it.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Block([AtomicU64; WORDS]);
 
 impl Default for MessageRing {
     fn default() -> Self {
-        let words = (0..BLOCKS as usize * WORDS).map(|_| AtomicU64::new(0)).collect();
-        Self { ended: AtomicU64::new(0), words }
+        let block = || Block(std::array::from_fn(|_| AtomicU64::new(0)));
+        Self { ended: AtomicU64::new(0), blocks: std::array::from_fn(|_| block()) }
     }
 }
 
@@ -48,30 +54,29 @@ impl MessageRing {
     /// How many messages are remembered.
     pub const BLOCKS: u64 = BLOCKS;
 
-    fn block(&self, number: u64) -> &[AtomicU64; WORDS] {
-        let at = (number % BLOCKS) as usize * WORDS;
-        self.words[at..].first_chunk().expect("a ring has whole blocks")
+    #[inline]
+    const fn block(&self, number: u64) -> &[AtomicU64; WORDS] {
+        &self.blocks[(number % BLOCKS) as usize].0
     }
 
     /// Notes a message. Only the adapter does so, from one thread at a time.
     #[inline]
     pub(crate) fn write(&self, message: &Message) {
         let number = self.ended.load(Ordering::Relaxed);
-        let words = self.block(number);
+        let block = self.block(number);
         // Whoever sees one of the following stores sees as well that this block is not the old one any more.
         fence(Ordering::Release);
         let Message { direction, opcode, status, length, first, packets, .. } = *message;
-        let kind = direction as u64 | (opcode as u64) << 8 | (status as u64) << 16;
+        let kind = u32::from_le_bytes([direction as u8, opcode as u8, status as u8, 0]);
         let values = [
-            number,
-            message.wr_id,
             message.begin.as_nanos(),
             message.started.as_nanos(),
             message.end.as_nanos(),
+            message.wr_id,
             u64::from(length) | u64::from(first.get()) << 32,
-            u64::from(packets) | kind << 32,
+            u64::from(packets) | u64::from(kind) << 32,
         ];
-        for (word, value) in words.iter().zip(values) {
+        for (word, value) in block.iter().zip(values) {
             word.store(value, Ordering::Relaxed);
         }
         self.ended.store(number + 1, Ordering::Release);
@@ -93,22 +98,22 @@ impl MessageRing {
         fence(Ordering::Acquire);
         // The block with the number of those that have ended may be under way, in the place of one that
         // is a whole ring older.
-        if self.ended.load(Ordering::Relaxed) - number >= BLOCKS || values[0] != number {
+        if self.ended.load(Ordering::Relaxed) - number >= BLOCKS {
             return None;
         }
-        let kind = values[6] >> 32;
+        let [direction, opcode, status, ..] = ((values[5] >> 32) as u32).to_le_bytes();
         Some(MessageBlock {
             number,
-            direction: if kind & 1 == 0 { Direction::Send } else { Direction::Receive },
-            operation: WcOpcode::ALL[(kind >> 8 & 0xff) as usize].name(),
-            status: WcStatus::ALL[(kind >> 16 & 0xff) as usize].name(),
-            wr_id: values[1],
-            begin: Instant::from_nanos(values[2]),
-            started: Instant::from_nanos(values[3]),
-            end: Instant::from_nanos(values[4]),
-            length: values[5] as u32,
-            first: Psn::truncated((values[5] >> 32) as u32),
-            packets: values[6] as u32,
+            direction: if direction == 0 { Direction::Send } else { Direction::Receive },
+            operation: WcOpcode::ALL[usize::from(opcode)].name(),
+            status: WcStatus::ALL[usize::from(status)].name(),
+            wr_id: values[3],
+            begin: Instant::from_nanos(values[0]),
+            started: Instant::from_nanos(values[1]),
+            end: Instant::from_nanos(values[2]),
+            length: values[4] as u32,
+            first: Psn::truncated((values[4] >> 32) as u32),
+            packets: values[5] as u32,
         })
     }
 
