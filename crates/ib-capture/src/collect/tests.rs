@@ -1,0 +1,165 @@
+use std::collections::VecDeque;
+
+use ib_link::Route;
+use ib_pcap::{Event, Reader};
+use ib_types::{Gid, Instant, PKey, Psn};
+use ib_wire::packet::{NakCode, Opcode, Operation, Syndrome, Transport};
+
+use super::*;
+
+/// Packets that were noted, some of which are known to be missed.
+struct Script {
+    qpn: Qpn,
+    packets: VecDeque<(u64, PacketRecord, Vec<u8>)>,
+    overwritten: u64,
+    noted: u64,
+}
+
+impl PacketSource for Script {
+    fn qpn(&self) -> Qpn {
+        self.qpn
+    }
+
+    fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord> {
+        let (missed, record, found) = self.packets.pop_front()?;
+        self.overwritten += missed;
+        bytes.clone_from(&found);
+        Some(record)
+    }
+
+    fn overwritten(&self) -> u64 {
+        self.overwritten
+    }
+
+    fn noted(&self) -> u64 {
+        self.noted
+    }
+
+    fn has_ended(&self) -> bool {
+        self.packets.is_empty()
+    }
+}
+
+fn gid(last: u8) -> Gid {
+    Gid(0xffff_0a00_0000 + u128::from(last))
+}
+
+fn packet(operation: Operation, psn: u32) -> Vec<u8> {
+    let opcode = Opcode::new(Transport::Rc, operation).expect("it is known");
+    let bth = Bth {
+        opcode,
+        p_key: PKey::DEFAULT,
+        destination: Qpn::truncated(7),
+        psn: Psn::truncated(psn),
+        ..Bth::default()
+    };
+    let mut bytes = bth.to_bytes().to_vec();
+    bytes.resize(bytes.len() + opcode.headers().expect("it is known").length(), 0);
+    bytes
+}
+
+fn noted(at: u64, direction: Direction, bytes: Vec<u8>) -> (u64, PacketRecord, Vec<u8>) {
+    let route = Route { source: gid(1), destination: gid(2), is_global: true, ..Route::default() };
+    let record = PacketRecord {
+        number: at,
+        direction,
+        at: Instant::from_nanos(at),
+        route,
+        length: bytes.len() as u32,
+        is_repeated: false,
+        dropped: None,
+    };
+    (0, record, bytes)
+}
+
+fn script(qpn: u32, packets: Vec<(u64, PacketRecord, Vec<u8>)>) -> Box<Script> {
+    let missed: u64 = packets.iter().map(|(missed, ..)| missed).sum();
+    let noted = missed + packets.len() as u64;
+    let packets = packets.into();
+    Box::new(Script { qpn: Qpn::truncated(qpn), packets, overwritten: 0, noted })
+}
+
+/// A packet of a file: its interface, its time, its length before it was cut, how many were lost before it, and
+/// the remarks.
+type Read = (String, u64, u32, Option<u64>, Vec<String>);
+
+fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
+    let mut reader = Reader::new(file).expect("a capture file");
+    let (mut packets, mut statistics) = (Vec::new(), Vec::new());
+    let mut names: Vec<String> = Vec::new();
+    while let Some(event) = reader.next_event().expect("whole blocks") {
+        match event {
+            Event::Interface(interface) => names.push(interface.name.clone().expect("a name")),
+            Event::Packet(packet) => packets.push((
+                names[packet.interface as usize].clone(),
+                packet.time.expect("a time"),
+                packet.original_length,
+                packet.dropped,
+                packet.comments.iter().map(|&remark| remark.to_owned()).collect(),
+            )),
+            Event::Statistics(found) => statistics.push(found),
+            _ => {}
+        }
+    }
+    (packets, statistics)
+}
+
+#[test]
+fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_told() {
+    let link = Link::Ethernet { own_port: 4791, peer_port: 4791 };
+    let mut collector = Collector::new(Vec::new(), link, 1_000_000).expect("a stream");
+    let mut late = noted(30, Direction::Send, packet(Operation::SendOnly, 3));
+    late.0 = 5;
+    late.1.is_repeated = true;
+    let mut dropped = noted(25, Direction::Receive, packet(Operation::SendOnly, 9));
+    dropped.1.dropped = Some("psn");
+    let mut nak = packet(Operation::Acknowledge, 4);
+    let refused = Syndrome::new(Acknowledgement::Nak(NakCode::SEQUENCE));
+    nak[12..16].copy_from_slice(&Aeth { syndrome: refused, msn: 1 }.to_bytes());
+    let one = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1)), late];
+    let other = vec![noted(20, Direction::Receive, nak), dropped];
+    collector.add("qp 0x000007", script(7, one)).expect("a stream");
+    collector.add("qp 0x000008", script(8, other)).expect("a stream");
+    assert_eq!(collector.collect().expect("a stream"), 4);
+    let (counted, file) = collector.finish(Instant::from_nanos(100)).expect("a stream");
+    let found: Vec<_> =
+        counted.iter().map(|it| (it.qpn.get(), it.captured, it.overwritten, it.noted)).collect();
+    assert_eq!(found, [(7, 2, 5, 7), (8, 2, 0, 2)]);
+    let (packets, statistics) = read(&file);
+    // Ethernet, IP, UDP, BTH and ICRC; an acknowledgement has an AETH as well.
+    let length = 14 + 20 + 8 + 12 + 4;
+    let expected: [(&str, u64, u32, Option<u64>, &[&str]); 4] = [
+        ("qp 0x000007 send", 1_000_010, length, None, &[]),
+        ("qp 0x000008 receive", 1_000_020, length + 4, None, &["NAK: PSN sequence error"]),
+        ("qp 0x000008 receive", 1_000_025, length, None, &["dropped: psn"]),
+        (
+            "qp 0x000007 send",
+            1_000_030,
+            length,
+            Some(5),
+            &["5 packets of the queue pair before this one were overwritten", "sent again"],
+        ),
+    ];
+    for (found, (name, time, length, missed, remarks)) in packets.iter().zip(expected) {
+        assert_eq!((found.0.as_str(), found.1, found.2, found.3), (name, time, length, missed));
+        assert_eq!(found.4, remarks);
+    }
+    assert_eq!(packets.len(), 4);
+    let told: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
+    assert_eq!(told, [(Some(2), Some(5)), (Some(0), None), (Some(0), Some(0)), (Some(2), None)]);
+    assert_eq!(
+        statistics[0].comments,
+        ["7 packets noted in both directions, 2 captured, 5 overwritten"]
+    );
+}
+
+#[test]
+fn packets_on_infiniband_are_records_of_erf() {
+    let mut collector = Collector::new(Vec::new(), Link::Infiniband, 0).expect("a stream");
+    let packets = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1))];
+    collector.add("host-1", script(7, packets)).expect("a stream");
+    let (_, file) = collector.finish(Instant::from_nanos(100)).expect("a stream");
+    let (packets, _) = read(&file);
+    assert_eq!(packets.len(), 1);
+    assert_eq!(packets[0].0, "host-1 send");
+}

@@ -1,0 +1,14 @@
+//! Collects what adapters note of their queue pairs.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`frame`] | [`Link`]: the headers of the link around a packet, as a capture file has them |
+//! | [`collect`] | [`Collector`]: the packets of many queue pairs in one pcapng stream, with all that was missed |
+//!
+//! Nothing here owns a thread, a file or a clock.
+
+pub mod collect;
+pub mod frame;
+
+pub use collect::{Collector, Counted};
+pub use frame::Link;
