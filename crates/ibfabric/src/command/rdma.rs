@@ -9,12 +9,14 @@
 //! | `pingpong.rs` | `pingpong` |
 //! | `perf.rs` | `bw`, `lat` |
 //! | `perftest.rs` | the protocol of perftest, for `bw`, `lat` and `serve` |
+//! | `capture.rs` | `--capture`: their packets in a file |
 //! | `stage.rs` | what they share: the adapter, buffers, completions |
 
 use crate::cli::rdma::{RdmaArgs, RdmaCommand};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
+mod capture;
 mod cmatose;
 mod devinfo;
 mod perf;

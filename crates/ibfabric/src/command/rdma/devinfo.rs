@@ -89,6 +89,10 @@ fn console_at_port(simulator: &str, node: &str, number: u8) -> String {
 pub(super) const QUESTION: &str = "devinfo";
 
 pub(super) fn run(args: &DevinfoArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    if args.adapter.capture.is_some() {
+        let message = "--capture: devinfo sends nothing that could be captured";
+        return Err(Failure::Unusable(message.to_owned()));
+    }
     let name = match (attach_options(&args.adapter), args.adapter.address) {
         (Some(options), _) => {
             let place = locate(&options).map_err(Failure::unusable)?;

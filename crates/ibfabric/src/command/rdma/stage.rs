@@ -13,6 +13,7 @@ use ib_net::clock;
 use ib_net::device::{AttachedOptions, Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_types::{Instant, Qpn};
 
+use super::capture::Capture;
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
 
@@ -21,6 +22,7 @@ pub(super) struct Stage {
     pub(super) device: Device,
     pub(super) pd: PdId,
     pub(super) cq: CqId,
+    capture: Option<Capture>,
 }
 
 /// Memory that is registered.
@@ -63,7 +65,8 @@ impl Stage {
         };
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
-        Ok(Self { device, pd, cq })
+        let capture = Capture::start(args, &mut device)?;
+        Ok(Self { device, pd, cq, capture })
     }
 
     fn open_roce(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Device, Failure> {
@@ -100,7 +103,11 @@ impl Stage {
         let cap = QpCap { max_send_wr: sends, max_recv_wr: receives, ..QpCap::default() };
         let init =
             QpInitAttr { qp_type: QpType::Rc, send_cq: self.cq, recv_cq: self.cq, srq: None, cap };
-        self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)
+        let qp = self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)?;
+        if let Some(capture) = &self.capture {
+            capture.add(&mut self.device, qp)?;
+        }
+        Ok(qp)
     }
 
     /// Returns the number of a queue pair that is there.
