@@ -52,6 +52,7 @@
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use ib_link::Route;
 use ib_types::{Guid, Instant, Qpn};
@@ -111,6 +112,9 @@ pub struct Cm {
     outgoing: VecDeque<(Route, Mad)>,
     events: VecDeque<CmEvent>,
     counters: CmCounters,
+    /// Since when refusals are counted, and how many more there may be within a second.
+    second: Instant,
+    refusals: u32,
 }
 
 /// How many answers may wait for [`Cm::poll_transmit`], and how many events for [`Cm::poll_event`],
@@ -125,6 +129,8 @@ impl Cm {
     #[must_use]
     pub fn new(config: CmConfig, seed: [u8; 32]) -> Self {
         Self {
+            second: Instant::ZERO,
+            refusals: config.refusals_per_second,
             config,
             random: ChaCha12Rng::from_seed(seed),
             listeners: Listeners::default(),
@@ -171,6 +177,9 @@ impl Cm {
             return false;
         }
         self.counters.received += 1;
+        if now.since(self.second) >= Duration::from_secs(1) {
+            (self.second, self.refusals) = (now, self.config.refusals_per_second);
+        }
         let is_legal = mad.base_version() == 1
             && mad.class_version() == MgmtClass::COMMUNICATION.version()
             && mad.method() == Method::SEND;
@@ -331,6 +340,16 @@ impl Cm {
         } else {
             self.counters.overflowed += 1;
         }
+    }
+
+    /// Answers somebody with whom there is no connection, but not more of them than so many in a second.
+    fn reply_to_anybody(&mut self, route: Route, mad: Mad) {
+        if self.refusals == 0 {
+            self.counters.limited += 1;
+            return;
+        }
+        self.refusals -= 1;
+        self.reply(route, mad);
     }
 
     /// Returns true when the owner has not asked for events for too long.

@@ -46,6 +46,8 @@ pub(crate) struct Qp {
     pub(crate) noted: Option<Instant>,
     /// Whether a message has gone before an acknowledgement.
     led: bool,
+    /// Whether it was told that all is done that had begun before sending was stopped.
+    is_drained: bool,
     /// What is kept of its packets, while that is wanted.
     pub(crate) packets: Option<Box<Packets>>,
 }
@@ -53,7 +55,16 @@ pub(crate) struct Qp {
 impl Qp {
     pub(crate) fn new(core: Core) -> Self {
         let (send, responder) = (SendQueue::default(), Responder::default());
-        Self { core, send, responder, listed: false, noted: None, led: false, packets: None }
+        Self {
+            core,
+            send,
+            responder,
+            listed: false,
+            noted: None,
+            led: false,
+            is_drained: false,
+            packets: None,
+        }
     }
 
     /// Changes attributes and state, after the change was checked.
@@ -61,12 +72,16 @@ impl Qp {
         let from = self.core.state;
         self.core.attributes.apply(attr);
         self.core.state = to;
+        self.is_drained = false;
         match (from, to) {
             (_, QpState::Reset) => {
                 (self.send, self.responder) = (SendQueue::default(), Responder::default());
             }
             (QpState::Err, QpState::Err) => {}
-            (_, QpState::Err) => self.flush(cx),
+            (_, QpState::Err) => {
+                self.responder.responses.clear();
+                self.flush(cx);
+            }
             (QpState::Init, QpState::Rtr) => self.responder.start(&self.core),
             (QpState::Rtr, QpState::Rts) => self.send.start(&self.core),
             (QpState::Rts, QpState::Sqd) => self.report_drained(cx),
@@ -148,6 +163,15 @@ impl Qp {
             }
         }
         let route = self.route_of_next(cx);
+        if self.core.qp_type == QpType::Ud
+            && route.is_none()
+            && self.send.is_ready(&self.core, cx.now)
+        {
+            // The way was destroyed before the datagram could take it.
+            self.send.pop(&self.core, cx, WcStatus::LocQpOpErr);
+            self.after_failure(cx);
+            return None;
+        }
         match self.send.transmit(&self.core, cx, writer) {
             Ok(()) => route,
             Err(Idle::Waits) => None,
@@ -244,6 +268,10 @@ impl Qp {
             return;
         }
         self.core.state = QpState::Err;
+        // Only the refusal still goes out that tells the other side why.
+        let refusal = self.responder.responses.pop_back_if(|last| last.is_refusal());
+        self.responder.responses.clear();
+        self.responder.responses.extend(refusal);
         cx.events.push_back(HcaEvent::Async(AsyncEvent::QpFatal(self.core.id)));
         self.flush(cx);
     }
@@ -264,8 +292,9 @@ impl Qp {
         }
     }
 
-    fn report_drained(&self, cx: &mut Cx<'_>) {
-        if self.core.state == QpState::Sqd && self.send.is_drained() {
+    fn report_drained(&mut self, cx: &mut Cx<'_>) {
+        if self.core.state == QpState::Sqd && self.send.is_drained() && !self.is_drained {
+            self.is_drained = true;
             cx.events.push_back(HcaEvent::Async(AsyncEvent::SqDrained(self.core.id)));
         }
     }

@@ -137,7 +137,11 @@ impl Cm {
         }
         let key = (rep.local_ca_guid, rep.local_qpn);
         if let Some(&old) = self.by_qpn.get(&key) {
+            let is_peer = self.connections.get(&old).is_some_and(|it| it.comes_from(route));
             self.refuse_rep(route, mad, rep, RejectReason::STALE_CONNECTION);
+            if !is_peer {
+                return;
+            }
             self.tear_down_stale(now, old);
             self.end(now, id, CmEvent::Failed { id, why: Failure::Stale });
             return;
@@ -165,7 +169,7 @@ impl Cm {
 
     fn refuse_rep(&mut self, route: &Route, mad: &Mad, rep: &Rep, reason: RejectReason) {
         let numbers = (rep.remote_comm_id, rep.local_comm_id);
-        self.reply(*route, refusal(mad, numbers, Refused::REP, reason));
+        self.reply_to_anybody(*route, refusal(mad, numbers, Refused::REP, reason));
     }
 
     /// Starts to wait for the consumer.

@@ -38,6 +38,10 @@ pub struct CmConfig {
     pub max_connections: usize,
     /// How many of them may be requests of others that are not established.
     pub max_half_open: usize,
+    /// How long a request of another side that was accepted may stay without its RTU, at most.
+    pub half_open_time: Duration,
+    /// How many answers a second go to those with whom there is no connection: refusals, mostly.
+    pub refusals_per_second: u32,
     /// How many `SIDR_REQ`s of others are remembered, and how many own ones may be under way.
     pub max_sidr: usize,
 }
@@ -61,6 +65,8 @@ impl Default for CmConfig {
             answer_time: Duration::from_secs(8),
             max_connections: 65_536,
             max_half_open: 1_024,
+            half_open_time: Duration::from_secs(15),
+            refusals_per_second: 2_000,
             max_sidr: 1_024,
         }
     }
@@ -117,6 +123,8 @@ pub struct CmCounters {
     pub refused: u64,
     /// Connections whose queue pair the peer uses for another one.
     pub stale: u64,
+    /// Refusals not sent because there were too many in a second.
+    pub limited: u64,
     /// Answers not sent because [`poll_transmit`](super::Cm::poll_transmit) was not called for too
     /// long.
     pub overflowed: u64,

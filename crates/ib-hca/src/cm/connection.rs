@@ -124,6 +124,16 @@ pub(super) struct RemoteEnd {
 }
 
 impl Connection {
+    /// Returns whether a message comes from where the peer is.
+    pub(super) fn comes_from(&self, route: &Route) -> bool {
+        let own = &self.route;
+        if own.is_global || route.is_global {
+            own.is_global == route.is_global && own.destination == route.destination
+        } else {
+            own.dlid == route.dlid
+        }
+    }
+
     /// Returns the peer's number; 0 while it is not known.
     pub(super) fn remote_comm_id(&self) -> u32 {
         self.remote.map_or(0, |remote| remote.comm_id)

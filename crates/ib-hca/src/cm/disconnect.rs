@@ -70,7 +70,7 @@ impl Cm {
         let Some(connection) = self.find(dreq.remote_comm_id, dreq.local_comm_id) else {
             // The peer may rest: what it wants ended has ended.
             self.counters.unknown += 1;
-            self.reply(*route, drep(mad, dreq.remote_comm_id, dreq.local_comm_id));
+            self.reply_to_anybody(*route, drep(mad, dreq.remote_comm_id, dreq.local_comm_id));
             return;
         };
         if connection.state == State::ReqReceived {

@@ -95,15 +95,21 @@ impl Cm {
                 self.counters.duplicates += 1;
                 self.handle_duplicate(now, route, mad, &req, id);
             } else {
-                // A peer that started over with the numbers of before.
+                // A peer that started over with the numbers of before, unless somebody else says so.
+                let is_peer = connection.comes_from(route);
                 self.refuse_req(route, mad, &req, RejectReason::STALE_CONNECTION);
-                self.tear_down_stale(now, id);
+                if is_peer {
+                    self.tear_down_stale(now, id);
+                }
             }
             return;
         }
         if let Some(&old) = self.by_qpn.get(&(req.local_ca_guid, req.local_qpn)) {
+            let is_peer = self.connections.get(&old).is_some_and(|it| it.comes_from(route));
             self.refuse_req(route, mad, &req, RejectReason::STALE_CONNECTION);
-            self.tear_down_stale(now, old);
+            if is_peer {
+                self.tear_down_stale(now, old);
+            }
             return;
         }
         match self.judge(&req) {
@@ -150,6 +156,11 @@ impl Cm {
             starting_psn: req.starting_psn,
         };
         let allowed = self.config.granted(req.primary_path.local_ack_timeout);
+        // Who asks and never answers holds its place no longer than that, whatever it asks for.
+        let most = self.config.half_open_time;
+        let interval = self.config.granted(req.local_cm_response_timeout).min(most);
+        let most_retries = (most.as_nanos() / interval.as_nanos().max(1)) as u64;
+        let most_retries = u8::try_from(most_retries).unwrap_or(u8::MAX);
         let connection = Connection {
             id,
             role: Role::Passive,
@@ -158,8 +169,8 @@ impl Cm {
             transaction_id: mad.transaction_id(),
             local_qpn: Qpn::SMI,
             remote: Some(remote),
-            interval: self.config.granted(req.local_cm_response_timeout),
-            retries: req.max_cm_retries,
+            interval,
+            retries: req.max_cm_retries.min(most_retries),
             left: 0,
             is_extended: false,
             last: None,
@@ -212,7 +223,7 @@ impl Cm {
     fn refuse_req(&mut self, route: &Route, mad: &Mad, req: &Req, reason: RejectReason) {
         self.counters.refused += 1;
         let numbers = (0, req.local_comm_id);
-        self.reply(*route, refusal(mad, numbers, Refused::REQ, reason));
+        self.reply_to_anybody(*route, refusal(mad, numbers, Refused::REQ, reason));
     }
 
     pub(super) fn handle_rtu(&mut self, mad: &Mad) {

@@ -166,7 +166,7 @@ impl Cm {
                 self.counters.refused += 1;
                 let (request_id, service_id) = (req.request_id, req.service_id);
                 let rep = SidrRep { request_id, status, service_id, ..SidrRep::zeroed() };
-                self.reply(*route, message(mad.transaction_id(), &rep));
+                self.reply_to_anybody(*route, message(mad.transaction_id(), &rep));
                 return;
             }
         };

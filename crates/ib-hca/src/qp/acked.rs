@@ -64,6 +64,11 @@ impl SendQueue {
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
                     return self.missing(core, cx.now);
                 }
+                if self.pause.is_some() {
+                    // It has come twice.
+                    cx.counters.drop(Drop::Duplicate);
+                    return Ok(());
+                }
                 cx.counters.rnr_naks_received += 1;
                 if self.rnr_left == 0 {
                     return Err(WcStatus::RnrRetryExcErr);

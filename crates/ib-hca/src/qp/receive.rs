@@ -34,6 +34,8 @@ struct Ahead {
     last: Psn,
     /// How many have come since the other side was told.
     count: u32,
+    /// Whether nothing is missing: the one before found no receive, and comes again.
+    not_ready: bool,
 }
 
 /// After how many packets behind a missing one the other side is told again.
@@ -126,7 +128,7 @@ impl Responder {
             }
             Err(Deferred::NotReady) => {
                 // What follows is dropped without a word until this one comes again.
-                self.ahead = Some(Ahead { last: psn, count: 0 });
+                self.ahead = Some(Ahead { last: psn, count: 0, not_ready: true });
                 self.not_ready(core);
                 cx.counters.rnr_naks_sent += 1;
                 Ok(())
@@ -175,9 +177,12 @@ impl Responder {
     /// behind, and again when it seems not to have heard, or has sent again and lost the same once more.
     fn is_news(&mut self, psn: Psn) -> bool {
         let Some(ahead) = &mut self.ahead else {
-            self.ahead = Some(Ahead { last: psn, count: 0 });
+            self.ahead = Some(Ahead { last: psn, count: 0, not_ready: false });
             return true;
         };
+        if ahead.not_ready {
+            return false;
+        }
         let is_again = !ahead.last.is_before(psn);
         ahead.last = psn;
         ahead.count += 1;

@@ -29,6 +29,13 @@ pub(super) enum Resource {
     Atomic { psn: Psn, original: u64, msn: u32 },
 }
 
+impl Response {
+    /// Returns whether it refuses something.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Ack { syndrome, .. } if *syndrome != Syndrome::ACK)
+    }
+}
+
 impl Responder {
     /// Acknowledges everything up to a packet.
     pub(super) fn ack(&mut self, psn: Psn) {
@@ -49,11 +56,21 @@ impl Responder {
     fn push_ack(&mut self, psn: Psn, syndrome: Syndrome) {
         let msn = self.msn;
         let ack = Response::Ack { psn, syndrome, msn };
-        // One that says more takes the place of one that has not gone out.
+        // One that says more takes the place of one that has not gone out. A refusal says that all before it has
+        // arrived, too.
         match self.responses.back_mut() {
+            Some(Response::Ack { psn: of, syndrome: before, .. })
+                if *before != Syndrome::ACK && psn.is_before(*of) => {}
             Some(last @ Response::Ack { .. }) => *last = ack,
             _ => self.responses.push_back(ack),
         }
+    }
+
+    /// Answers with what was asked for again, before what acknowledges it.
+    fn push_again(&mut self, response: Response) {
+        let last = self.responses.pop_back_if(|last| matches!(last, Response::Ack { .. }));
+        self.responses.push_back(response);
+        self.responses.extend(last);
     }
 
     /// Returns whether one acknowledgement is all that there is to answer.
@@ -88,15 +105,13 @@ impl Responder {
                 if let Some((original, msn)) = found {
                     let is_this = |it: &Response| matches!(it, Response::Atomic { psn: of, .. } if *of == psn);
                     self.responses.retain(|it| !is_this(it));
-                    self.responses.push_back(Response::Atomic { psn, original, msn });
+                    self.push_again(Response::Atomic { psn, original, msn });
                 }
             }
             _ => {
-                // All up to here has arrived, whatever of it was sent again.
-                let waits = self.responses.iter().any(|it| !matches!(it, Response::Ack { .. }));
-                if !waits {
-                    self.ack(self.expected.wrapping_sub(1));
-                }
+                // All up to here has arrived, whatever of it was sent again. What waits to be answered before
+                // goes out before.
+                self.ack(self.expected.wrapping_sub(1));
             }
         }
     }
@@ -128,7 +143,7 @@ impl Responder {
             Response::Ack { .. } => true,
         });
         let (addr, rkey, length) = (reth.virtual_address, reth.r_key, reth.dma_length);
-        self.responses.push_back(Response::Read { psn, packets, addr, rkey, length, msn, sent: 0 });
+        self.push_again(Response::Read { psn, packets, addr, rkey, length, msn, sent: 0 });
     }
 
     /// Writes the next packet; false when there is none. An error is the end of the queue pair.

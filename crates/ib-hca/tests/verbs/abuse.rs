@@ -1,6 +1,11 @@
 //! What others may send to harm: each test is named after a kind of defect that software adapters have had.
 
-use ib_hca::{AccessFlags, Data, Drop, QpCap, QpState, SendFlags, SendOp, SendWr, WcStatus};
+use std::time::Duration;
+
+use ib_hca::{
+    AccessFlags, Data, Drop, QpAttr, QpCap, QpState, SendFlags, SendOp, SendWr, WcStatus,
+};
+use ib_link::Route;
 use ib_types::{Mtu, Psn};
 
 use crate::pair::{Faults, Pair, Rng, Wiring};
@@ -303,5 +308,84 @@ fn any_bytes_at_all_are_survived() {
         }
         pair.run();
         assert_eq!(pair.done(0).len(), 10, "seed {seed}: every request ends");
+    }
+}
+
+/// A refusal that the wire doubles counts once.
+#[test]
+fn a_doubled_rnr_nak_takes_one_retry() {
+    let mut pair = Pair::new(41);
+    let wiring = Wiring { rnr_retry: 1, min_rnr_timer: 12, ..Wiring::default() };
+    let qps = pair.connect(&wiring);
+    pair.faults.double = 1.0;
+    let near = pair.region(0, 100, ALL);
+    pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, 100));
+    let early = pair.now + Duration::from_micros(300);
+    while pair.now < early && pair.step() {}
+    let far = pair.region(1, 100, ALL);
+    pair.receive(1, qps[1], 2, far.data(0, 100));
+    pair.run();
+    assert_eq!(pair.done(0)[0].status, WcStatus::Success);
+    assert_eq!(pair.sides[0].hca.counters().rnr_naks_received, 1);
+}
+
+/// What follows a message without a receive is dropped without a word.
+#[test]
+fn one_nak_says_that_there_is_no_receive() {
+    let mut pair = Pair::new(42);
+    let wiring = Wiring { min_rnr_timer: 20, ..Wiring::default() };
+    let qps = pair.connect(&wiring);
+    let near = pair.region(0, 100, ALL);
+    for number in 0..100 {
+        pair.send(0, qps[0], number, SendOp::Send { imm: None }, near.data(0, 100));
+    }
+    let early = pair.now + Duration::from_micros(300);
+    while pair.now < early && pair.step() {}
+    let counters = pair.sides[1].hca.counters();
+    assert_eq!((counters.rnr_naks_sent, counters.sequence_naks_sent), (1, 0));
+}
+
+/// A queue pair that its owner has failed sends nothing more, not even what the other side may read.
+#[test]
+fn a_queue_pair_in_error_sends_nothing() {
+    let mut pair = Pair::new(43);
+    let qps = pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 100_000, ALL), pair.region(1, 100_000, ALL));
+    pair.send(0, qps[0], 1, SendOp::Read { from: far.remote(0) }, near.data(0, 100_000));
+    // The request is taken, and then the other side fails before it answers.
+    let mut buffer = vec![0; ib_hca::MAX_PACKET];
+    let sent = pair.sides[0].hca.poll_transmit(pair.now, &mut buffer).expect("a request");
+    let route =
+        Route { source: sent.route.destination, destination: sent.route.source, ..sent.route };
+    let now = pair.now;
+    pair.sides[1].hca.handle(now, &route, &buffer[..sent.length]);
+    pair.modify(1, qps[1], &QpAttr { qp_state: Some(QpState::Err), ..QpAttr::default() });
+    assert_eq!(pair.sides[1].hca.poll_transmit(now, &mut buffer), None);
+}
+
+/// Answers that were lost are given again, each in its turn, and none of them says more than is true.
+#[test]
+fn duplicates_of_several_requests_are_all_answered() {
+    for lost in [true, false] {
+        let mut pair = Pair::new(44);
+        let wiring = Wiring { timeout: 14, ..Wiring::default() };
+        let qps = pair.connect(&wiring);
+        let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 9000, ALL));
+        pair.receive(1, qps[1], 7, far.data(0, 100));
+        let mut left = if lost { 6 } else { 0 };
+        pair.tap = Box::new(move |side, _| {
+            let goes = side == 0 || left == 0;
+            left -= u32::from(!goes);
+            goes
+        });
+        pair.send(0, qps[0], 1, SendOp::Read { from: far.remote(0) }, near.data(0, 5000));
+        pair.send(0, qps[0], 2, SendOp::Send { imm: None }, near.data(0, 100));
+        let start = pair.now;
+        pair.run();
+        let done = pair.done(0);
+        assert_eq!(done.len(), 2);
+        assert!(done.iter().all(|wc| wc.status == WcStatus::Success), "{done:?}");
+        // One time-out of 67 ms is enough to hear of both.
+        assert!(pair.now.since(start) < Duration::from_millis(140), "{:?}", pair.now.since(start));
     }
 }

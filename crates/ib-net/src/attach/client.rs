@@ -291,7 +291,6 @@ impl AttachedPort {
         wants_room: bool,
         alarm: Option<&Alarm>,
     ) -> Result<(), AttachError> {
-        let wants_room = wants_room && self.rings.room() == 0;
         if !self.rings.may_sleep(true, wants_room) {
             return Ok(());
         }

@@ -194,15 +194,13 @@ impl AttachServer {
         self.clients.remove(&client);
     }
 
-    /// Takes the next frame of a client; its bytes are appended to `bytes`. What is no frame is counted.
-    pub fn take(&mut self, client: usize, bytes: &mut Vec<u8>) -> Option<Frame> {
+    /// Takes the next frame of a client; its bytes are appended to `bytes`. What is no frame is counted, and
+    /// returned as `Some(None)`.
+    pub fn take(&mut self, client: usize, bytes: &mut Vec<u8>) -> Option<Option<Frame>> {
         let rings = self.clients.get_mut(&client)?.rings.as_mut()?;
-        loop {
-            match rings.take(bytes)? {
-                Ok(frame) => return Some(frame),
-                Err(_) => self.malformed += 1,
-            }
-        }
+        let frame = rings.take(bytes)?.ok();
+        self.malformed += u64::from(frame.is_none());
+        Some(frame)
     }
 
     /// Returns whether a client has room for a frame.

@@ -113,9 +113,15 @@ impl Driver {
             waiting: VecDeque::new(),
             failed: HashMap::new(),
         };
-        let thread = std::thread::Builder::new()
-            .name("ibfabric-rdma".to_owned())
-            .spawn(move || work.run(&alarm))?;
+        let thread =
+            std::thread::Builder::new().name("ibfabric-rdma".to_owned()).spawn(move || {
+                // However it ends, nobody is left waiting.
+                let ended = Curtain(Arc::clone(&work.shared));
+                let result = work.run(&alarm);
+                drop(work);
+                drop(ended);
+                result
+            })?;
         Ok(Self { handle, thread: Some(thread) })
     }
 
@@ -207,6 +213,12 @@ impl DriverHandle {
             return Err(Stopped);
         }
         self.0.commands.push(command);
+        fence(Ordering::SeqCst);
+        if self.0.ends.load(Ordering::Acquire) {
+            // It may have ended meanwhile, and then nobody takes it.
+            while self.0.commands.pop().is_some() {}
+            return Err(Stopped);
+        }
         // The thread looks for commands once more after it has said that it sleeps.
         fence(Ordering::SeqCst);
         if self.0.sleeps.load(Ordering::Relaxed) && self.0.sleeps.swap(false, Ordering::AcqRel) {
@@ -295,6 +307,17 @@ impl DrivenCq {
     }
 }
 
+/// What falls when the thread ends: what it was told and has not done is forgotten, and who waits for it hears so.
+struct Curtain(Arc<Shared>);
+
+impl Drop for Curtain {
+    fn drop(&mut self) {
+        self.0.ends.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        while self.0.commands.pop().is_some() {}
+    }
+}
+
 /// What the thread has.
 struct Work {
     device: Device,
@@ -325,10 +348,11 @@ impl Work {
                 std::hint::spin_loop();
                 continue;
             }
+            // Whoever rings from here on is heard.
+            alarm.silence();
             self.shared.sleeps.store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
-            if self.shared.commands.is_empty() {
-                alarm.silence();
+            if self.shared.commands.is_empty() && !self.shared.ends.load(Ordering::Acquire) {
                 let until = if self.is_blocked() { soon() } else { Instant::NEVER };
                 self.device.wait(until, Some(alarm))?;
             }

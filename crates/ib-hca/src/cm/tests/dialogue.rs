@@ -197,6 +197,25 @@ fn a_queue_pair_that_is_used_again_makes_the_old_connection_stale() {
 }
 
 #[test]
+fn nobody_else_makes_a_connection_stale() {
+    let mut pair = Pair::new();
+    let (_, there) = pair.connect(NOW);
+    // Somebody elsewhere says that the queue pair is his.
+    let mut stranger = Cm::new(config(1), [77; 32]);
+    let elsewhere = Route { destination: Gid(0xbad), dlid: 99, ..route(2, 1) };
+    for service_id in [request(0x10).service_id, ServiceId(0x99)] {
+        stranger.connect(NOW, &ConnectParams { service_id, ..request(0x10) }).unwrap();
+        for mad in sent(&mut stranger) {
+            pair.there.handle(NOW, &elsewhere, &mad);
+        }
+        let answers = sent(&mut pair.there);
+        assert!(answers.iter().all(|mad| mad.attribute_id() == AttributeId::CM_REJ));
+        assert!(events(&mut pair.there).is_empty());
+        assert_eq!(pair.there.state(there), Some(State::Established));
+    }
+}
+
+#[test]
 fn an_accepting_queue_pair_that_is_used_again_is_noticed_too() {
     let mut pair = Pair::new();
     let (old, _) = pair.connect(NOW);

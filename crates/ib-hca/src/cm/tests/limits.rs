@@ -101,7 +101,9 @@ fn half_open_requests_are_bounded() {
 
 #[test]
 fn answers_that_nobody_fetches_are_bounded() {
-    let mut cm = Cm::new(CmConfig { max_connections: 2, ..config(1) }, [1; 32]);
+    let refusals_per_second = 10_000;
+    let config = CmConfig { max_connections: 2, refusals_per_second, ..config(1) };
+    let mut cm = Cm::new(config, [1; 32]);
     let mut other = manager(2);
     other.connect(NOW, &request(0x10)).unwrap();
     let req = sent(&mut other)[0];
@@ -157,4 +159,41 @@ fn a_peer_cannot_ask_for_hours_nor_for_nothing() {
     assert_eq!(settings.granted(31), timeout(24));
     assert_eq!(timeout(255), timeout(31));
     assert_eq!(timeout(19).as_millis(), 2147);
+}
+
+#[test]
+fn refusals_are_limited_in_time() {
+    let mut cm = Cm::new(CmConfig { refusals_per_second: 10, ..config(1) }, [1; 32]);
+    let mut other = manager(2);
+    other.connect(NOW, &request(0x10)).unwrap();
+    let req = sent(&mut other)[0];
+    for second in 0..3 {
+        for _ in 0..100 {
+            cm.handle(NOW + Duration::from_secs(second), &route(1, 2), &req);
+        }
+        assert_eq!(sent(&mut cm).len(), 10);
+        assert_eq!(cm.counters().limited, (second + 1) * 90);
+    }
+}
+
+/// Whatever a request asks for, one that is accepted and never heard of again makes room soon.
+#[test]
+fn half_open_requests_end_soon() {
+    let mut pair = Pair::new();
+    let params = request(0x10);
+    pair.here.connect(NOW, &params).unwrap();
+    let mut mad = sent(&mut pair.here)[0];
+    let mut req: ib_wire::mad::cm::Req = mad.attribute().unwrap();
+    (req.local_cm_response_timeout, req.max_cm_retries) = (31, 15);
+    mad.set_attribute(&req);
+    pair.there.handle(NOW, &route(1, 2), &mad);
+    let id = requested(&mut pair.there).id;
+    pair.there.accept(NOW, id, &acceptance(0x20)).unwrap();
+    let mut now = NOW;
+    while pair.there.half_open > 0 {
+        now = pair.there.poll_timeout().expect("it waits for something");
+        pair.there.handle_timeout(now);
+        while pair.there.poll_transmit().is_some() {}
+    }
+    assert!(now.since(NOW) <= Duration::from_secs(40), "{:?}", now.since(NOW));
 }

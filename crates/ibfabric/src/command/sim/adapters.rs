@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use ib_link::{Incoming, LinkPort};
-use ib_net::attach::{AttachServer, Frame, Place, PortDetails, Said};
+use ib_net::attach::{AttachServer, Frame, Place, PortDetails, SLOTS, Said};
 use ib_net::ibsim::server::Refused;
 use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
@@ -26,6 +26,9 @@ const MOST_WAITING: usize = 32;
 
 /// How many frames of an adapter are taken before it is another one's turn.
 const TURN: usize = 64;
+
+/// How many messages of a process are answered before it is another one's turn.
+const MOST_MESSAGES: usize = 16;
 
 /// The most classes that one adapter serves.
 const MOST_CLASSES: usize = 8;
@@ -123,20 +126,21 @@ impl Adapters {
     }
 
     /// Does what a process asks for whose file is ready; returns whether it has a bell now that is to be
-    /// watched.
+    /// watched, and whether it may have more to say.
     pub(super) fn ready(
         &mut self,
         client: usize,
         file: File,
         (sim, addresses, mut recorder): Context<'_>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<(bool, bool), Failure> {
         if file == File::Bell {
             self.server.silence(client);
             self.is_busy = true;
-            return Ok(false);
+            return Ok((false, false));
         }
         let mut admitted = false;
-        while let Some(said) = self.server.next(client) {
+        for _ in 0..MOST_MESSAGES {
+            let Some(said) = self.server.next(client) else { return Ok((admitted, false)) };
             match said {
                 Said::Hello { node, classes } => {
                     let known = (&mut *sim, addresses, recorder.as_deref_mut());
@@ -160,11 +164,11 @@ impl Adapters {
                 Said::Bye | Said::Gone => {
                     let is_dead = said == Said::Gone;
                     self.remove(client, is_dead, sim, recorder.as_deref_mut())?;
-                    return Ok(false);
+                    return Ok((false, false));
                 }
             }
         }
-        Ok(admitted)
+        Ok((admitted, true))
     }
 
     /// Gives a process its port, or says why not.
@@ -239,7 +243,12 @@ impl Adapters {
         mut recorder: Option<&mut Recorder>,
     ) -> Result<(), Failure> {
         if let Some(adapter) = self.adapters.remove(&client) {
-            while self.send_next(client, &adapter, sim, &mut recorder)? {}
+            // No more than its ring can hold: who goes on filling it is not waited for.
+            for _ in 0..SLOTS {
+                if !self.send_next(client, &adapter, sim, &mut recorder)? {
+                    break;
+                }
+            }
             let Adapter { port, clients, .. } = adapter;
             self.by_port.remove(&port);
             for id in &clients {
@@ -279,7 +288,8 @@ impl Adapters {
                 sim.give_buffer(bytes);
                 return Ok(false);
             }
-            Some(Frame::Packet { slid, dlid, sl, grh }) => {
+            Some(None) => sim.give_buffer(bytes),
+            Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
                 let payload = Payload::Transport(bytes);
                 let packet = Packet { slid, dlid, sl, grh, payload };
                 if !sim.has_lid(adapter.port, slid) {
@@ -290,7 +300,7 @@ impl Adapters {
                 record(recorder, sim, |it| it.packet(adapter.port, &packet))?;
                 sim.send_packet(adapter.port, packet);
             }
-            Some(frame @ Frame::Datagram { .. }) => {
+            Some(Some(frame @ Frame::Datagram { .. })) => {
                 let datagram = frame.datagram(&bytes);
                 sim.give_buffer(bytes);
                 // Subnet management is the simulator's.

@@ -216,8 +216,12 @@ impl Serving {
                 self.addresses.update(&self.sim);
                 let Self { sim, addresses, recorder, .. } = self;
                 let known = (&mut *sim, &*addresses, recorder.as_mut());
-                if self.adapters.ready(client, file, known)? {
+                let (is_admitted, goes_on) = self.adapters.ready(client, file, known)?;
+                if is_admitted {
                     self.watch_adapter(client, adapters::File::Bell);
+                }
+                if goes_on {
+                    self.server.again(key);
                 }
             }
             // The manager works in every round.
