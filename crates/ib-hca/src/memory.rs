@@ -3,14 +3,18 @@
 //! An adapter reads and writes registered memory while the program that owns it runs, and neither
 //! waits for the other: who writes what the other one reads at the same time sees some of either, as on
 //! hardware. Completions order them. So nothing here ever makes a reference to the bytes: they are
-//! copied in and out by raw pointers, within bounds that are checked on every call.
+//! copied in and out within bounds that are checked on every call, by atomic loads and stores without an
+//! order, which may race. Long copies are left to the processor's own instruction for that, which
+//! Rust knows nothing about; Miri, which runs no such instruction, sees the loads and stores.
 #![allow(unsafe_code, reason = "bytes that an adapter and a program share cannot be a slice")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+mod copy;
 
 /// The alignment of memory in bytes: a page.
 const ALIGNMENT: usize = 4096;
@@ -19,12 +23,14 @@ const ALIGNMENT: usize = 4096;
 pub struct Memory {
     start: NonNull<u8>,
     length: usize,
+    /// What was allocated: from before the start on, so that the start is aligned.
+    allocation: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: the bytes are only ever copied by raw pointers, and are freed when the last owner is gone.
+// SAFETY: the bytes are only ever reached by atomics, and are freed when the last owner is gone.
 unsafe impl Send for Memory {}
-// SAFETY: as above; copies that race with others yield some of either's bytes.
+// SAFETY: as above; copies that race with others are of some of either's bytes.
 unsafe impl Sync for Memory {}
 
 /// Why memory cannot be had.
@@ -54,11 +60,16 @@ impl Memory {
     /// Fails when there is no memory left.
     pub fn zeroed(length: usize) -> Result<Arc<Self>, OutOfMemory> {
         let failed = OutOfMemory { length };
-        let layout = Layout::from_size_align(length.max(1), ALIGNMENT).map_err(|_| failed)?;
+        let size = length.max(1).checked_add(ALIGNMENT - 8).ok_or(failed)?;
+        // An alignment that every allocation has: so the system hands over pages that nobody has touched yet.
+        let layout = Layout::from_size_align(size, 8).map_err(|_| failed)?;
         // SAFETY: the layout has a size above zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start).ok_or(failed)?;
-        Ok(Arc::new(Self { start, length, layout }))
+        let allocation = unsafe { alloc_zeroed(layout) };
+        let allocation = NonNull::new(allocation).ok_or(failed)?;
+        let skipped = allocation.as_ptr().addr().wrapping_neg() % ALIGNMENT;
+        // SAFETY: less than the alignment is skipped, and so much more was allocated.
+        let start = unsafe { allocation.add(skipped) };
+        Ok(Arc::new(Self { start, length, allocation, layout }))
     }
 
     /// Returns the length in bytes.
@@ -85,9 +96,8 @@ impl Memory {
     /// Fails, and copies nothing, when they do not fit there.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBounds> {
         let at = self.at(offset, bytes.len())?;
-        // SAFETY: the range lies within the allocation; a slice of the caller never overlaps it, since
-        // no reference to it is ever made.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len()) };
+        // SAFETY: the range lies within the allocation, which is only reached by atomics.
+        unsafe { copy::store(bytes, at) };
         Ok(())
     }
 
@@ -98,7 +108,7 @@ impl Memory {
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), OutOfBounds> {
         let at = self.at(offset, bytes.len())?;
         // SAFETY: as for writing.
-        unsafe { ptr::copy_nonoverlapping(at, bytes.as_mut_ptr(), bytes.len()) };
+        unsafe { copy::load(at, bytes) };
         Ok(())
     }
 
@@ -119,8 +129,8 @@ impl Memory {
     /// Fails when the range is not within the memory.
     pub fn fill(&self, offset: usize, length: usize, byte: u8) -> Result<(), OutOfBounds> {
         let at = self.at(offset, length)?;
-        // SAFETY: the range lies within the allocation.
-        unsafe { ptr::write_bytes(at, byte, length) };
+        // SAFETY: as for writing.
+        unsafe { copy::fill(at, length, byte) };
         Ok(())
     }
 
@@ -168,7 +178,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: it was allocated with this layout, and nobody else has it any more.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
     }
 }
 

@@ -66,3 +66,43 @@ fn threads_add_without_loss() {
     });
     assert_eq!(memory.fetch_add(0, 0), Ok(2000));
 }
+
+/// Whatever is written while it is read: every byte is one of those that were there or are.
+#[test]
+fn copies_that_race_are_of_bytes_of_either() {
+    const LENGTH: usize = 600;
+    let memory = Memory::zeroed(LENGTH + 3).expect("memory");
+    let rounds = if cfg!(miri) { 5 } else { 2000 };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..rounds {
+                for length in [5, 64, LENGTH] {
+                    memory.write(3, &vec![(round % 2) as u8 + 1; length]).expect("it fits");
+                }
+            }
+        });
+        let mut bytes = vec![0; LENGTH];
+        for _ in 0..rounds {
+            memory.read(3, &mut bytes).expect("it fits");
+            assert!(bytes.iter().all(|byte| *byte <= 2), "{bytes:?}");
+            memory.fill(0, 3, 9).expect("it fits");
+        }
+    });
+}
+
+#[test]
+fn copies_of_any_length_and_place_are_exact() {
+    let most = if cfg!(miri) { 20 } else { 600 };
+    let memory = Memory::zeroed(most + 40).expect("memory");
+    assert_eq!(memory.address() % 4096, 0);
+    for offset in 0..17 {
+        for length in (0..most).step_by(if cfg!(miri) { 3 } else { 1 }) {
+            memory.fill(0, most + 40, 0xee).expect("it fits");
+            let bytes: Vec<u8> = (0..length).map(|at| (at * 7 + offset) as u8).collect();
+            memory.write(offset, &bytes).expect("it fits");
+            assert_eq!(memory.to_vec(offset, length).expect("it fits"), bytes);
+            let around = [memory.to_vec(0, offset), memory.to_vec(offset + length, 10)];
+            assert!(around.iter().flatten().flatten().all(|byte| *byte == 0xee));
+        }
+    }
+}

@@ -196,7 +196,7 @@ fn forged_packets_kill_no_queue_pair() {
         for side in [0, 1] {
             // From somewhere else, with everything right; and from the peer's address with numbers that are
             // far from those under way.
-            let other = ib_link::Route { destination: ib_types::Gid(1), ..pair.route(side) };
+            let other = Route { destination: ib_types::Gid(1), ..pair.route(side) };
             let opcode = rng.below(0x18) as u8;
             let psn = Psn::truncated(rng.next() as u32);
             let rest = vec![rng.next() as u8; 4 * rng.below(20)];

@@ -1,0 +1,125 @@
+//! Copies into and out of memory that others reach at the same time.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// How long a copy is that the processor's instruction does faster than loads and stores of eight bytes.
+const LONG: usize = 256;
+
+/// Splits a range into bytes before the first multiple of eight, words, and bytes behind the last one.
+fn split(at: *const u8, length: usize) -> (usize, usize) {
+    if cfg!(miri) {
+        // It takes atomics of two sizes at one place for a race.
+        return (length, 0);
+    }
+    let before = (at.addr().wrapping_neg() % 8).min(length);
+    (before, (length - before) / 8)
+}
+
+/// # Safety
+/// The byte is allocated and only reached by atomics.
+unsafe fn byte<'a>(at: *mut u8) -> &'a AtomicU8 {
+    // SAFETY: that is the caller's.
+    unsafe { AtomicU8::from_ptr(at) }
+}
+
+/// # Safety
+/// The eight bytes are allocated, aligned, and only reached by atomics.
+unsafe fn word<'a>(at: *mut u8) -> &'a AtomicU64 {
+    // SAFETY: that is the caller's.
+    unsafe { AtomicU64::from_ptr(at.cast()) }
+}
+
+/// Copies bytes into shared memory.
+///
+/// # Safety
+/// As many bytes from `to` on are allocated and only reached by atomics and by this module.
+pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if bytes.len() >= LONG {
+        // SAFETY: the instruction reads the slice and writes as many bytes, all of which are allocated;
+        // the direction flag is clear, as it always is between instructions of Rust. To the language
+        // the block is a sequence of atomic stores of bytes.
+        unsafe {
+            std::arch::asm!(
+                "rep movsb",
+                inout("rcx") bytes.len() => _,
+                inout("rsi") bytes.as_ptr() => _,
+                inout("rdi") to => _,
+                options(nostack, preserves_flags)
+            );
+        }
+        return;
+    }
+    let (before, words) = split(to, bytes.len());
+    let (first, rest) = bytes.split_at(before);
+    let (middle, last) = rest.split_at(words * 8);
+    // SAFETY: all offsets are within the range that is the caller's, and words are aligned.
+    unsafe {
+        for (at, value) in first.iter().enumerate() {
+            byte(to.add(at)).store(*value, Ordering::Relaxed);
+        }
+        let to = to.add(before);
+        for (at, value) in middle.chunks_exact(8).enumerate() {
+            let value = u64::from_ne_bytes(value.try_into().expect("8 bytes"));
+            word(to.add(at * 8)).store(value, Ordering::Relaxed);
+        }
+        let to = to.add(words * 8);
+        for (at, value) in last.iter().enumerate() {
+            byte(to.add(at)).store(*value, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Copies bytes out of shared memory.
+///
+/// # Safety
+/// As many bytes from `from` on are allocated and only reached by atomics and by this module.
+pub(super) unsafe fn load(from: *mut u8, bytes: &mut [u8]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if bytes.len() >= LONG {
+        // SAFETY: as for storing, the other way.
+        unsafe {
+            std::arch::asm!(
+                "rep movsb",
+                inout("rcx") bytes.len() => _,
+                inout("rsi") from => _,
+                inout("rdi") bytes.as_mut_ptr() => _,
+                options(nostack, preserves_flags)
+            );
+        }
+        return;
+    }
+    let (before, words) = split(from, bytes.len());
+    let (first, rest) = bytes.split_at_mut(before);
+    let (middle, last) = rest.split_at_mut(words * 8);
+    // SAFETY: as for storing.
+    unsafe {
+        for (at, value) in first.iter_mut().enumerate() {
+            *value = byte(from.add(at)).load(Ordering::Relaxed);
+        }
+        let from = from.add(before);
+        for (at, value) in middle.chunks_exact_mut(8).enumerate() {
+            let loaded = word(from.add(at * 8)).load(Ordering::Relaxed);
+            value.copy_from_slice(&loaded.to_ne_bytes());
+        }
+        let from = from.add(words * 8);
+        for (at, value) in last.iter_mut().enumerate() {
+            *value = byte(from.add(at)).load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// Fills shared memory with a byte.
+///
+/// # Safety
+/// As many bytes from `to` on are allocated and only reached by atomics and by this module.
+pub(super) unsafe fn fill(to: *mut u8, length: usize, value: u8) {
+    let bytes = [value; LONG];
+    let mut done = 0;
+    while done < length {
+        let part = (length - done).min(LONG);
+        // SAFETY: the part is within the range that is the caller's.
+        unsafe { store(&bytes[..part], to.add(done)) };
+        done += part;
+    }
+}
