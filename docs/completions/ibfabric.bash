@@ -754,7 +754,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__bw)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -793,6 +793,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --spin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -852,7 +864,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__cmatose)
-            opts="-m -p -c -C -S -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --connections --messages --message-size --format --help"
+            opts="-m -p -c -C -S -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --connections --messages --message-size --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -891,6 +903,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --spin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -938,7 +962,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__devinfo)
-            opts="-m -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --verbose --format --help"
+            opts="-m -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -977,6 +1001,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --spin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1118,7 +1154,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__lat)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1157,6 +1193,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --spin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1216,7 +1264,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__ping)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --count --size --verbose --format --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --count --size --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1255,6 +1303,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --spin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1294,7 +1354,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__pingpong)
-            opts="-m -p -s -n -r -c -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --size --iters --rx-depth --check --format --help"
+            opts="-m -p -s -n -r -c -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --size --iters --rx-depth --check --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1333,6 +1393,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --spin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1380,7 +1452,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__serve)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1419,6 +1491,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --spin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --capture-ring)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -216,6 +216,22 @@ fn clients_end_when_the_simulator_or_their_peer_does() {
     drop(server);
     // Retries end, and the request with them.
     fails(client, "RetryExcErr");
+    // A server that ends in peace says so, to whoever waits for it without asking.
+    for program in [&["lat", "--op", "send", "-n", "100000000"][..], &["ping", "-C", "100000000"]] {
+        let server = lab.server("host-2", &["--rping"]);
+        let words = [
+            &["rdma", program[0], "--attach", &lab.name, "--node", "host-5", "host-2"],
+            &program[1..],
+        ];
+        let mut command = ibfabric(&words.concat());
+        let child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let client = Running(child.expect("it runs"));
+        lab.await_line(&["attached"], "00a\"[1]");
+        std::thread::sleep(Duration::from_millis(300));
+        let mut server = server;
+        server.signal("TERM");
+        fails(client, "has ended the connection");
+    }
     let _server = lab.server("host-2", &[]);
     let client = endless(&lab);
     lab.await_line(&["attached"], "00a\"[1]");

@@ -128,7 +128,8 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
     let (packets, statistics) = read(&file);
     // Ethernet, IP, UDP, BTH and ICRC; an acknowledgement has an AETH as well.
     let length = 14 + 20 + 8 + 12 + 4;
-    let expected: [(&str, u64, u32, Option<u64>, &[&str]); 4] = [
+    type Expected<'a> = (&'a str, u64, u32, Option<u64>, &'a [&'a str]);
+    let expected: [Expected<'_>; 4] = [
         ("qp 0x000007 send", 1_000_010, length, None, &[]),
         ("qp 0x000008 receive", 1_000_020, length + 4, None, &["NAK: PSN sequence error"]),
         ("qp 0x000008 receive", 1_000_025, length, None, &["dropped: psn"]),

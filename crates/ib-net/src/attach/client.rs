@@ -320,3 +320,6 @@ impl Drop for AttachedPort {
         let _ = message::send(&self.socket, &ClientMessage::Bye, &[]);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,9 @@ use super::socket::Socket;
 use super::{BTH, ICRC, MAX_PACKET};
 use crate::batch::header;
 
+/// How many packets that are not as they should be are passed over at once.
+const MOST_BAD: u32 = 64;
+
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct RocePacket<'a> {
@@ -125,12 +128,17 @@ impl RoceReceiver {
     /// Returns the next packet; `None` when there is none now. It never waits.
     ///
     /// After the last of the packets that were there when the system was asked it returns `None`
-    /// once without asking again, unless it was waited for more of them in between.
+    /// once without asking again, unless it was waited for more of them in between. It also does so after many
+    /// that were not as they should be: who floods a socket with them shall not keep its owner.
     ///
     /// # Errors
     /// Fails when the system does. What it tells of packets that were sent is only counted.
     pub fn receive(&mut self) -> io::Result<Option<RocePacket<'_>>> {
+        let mut bad = 0;
         let (start, length, icrc) = loop {
+            if bad == MOST_BAD {
+                return Ok(None);
+            }
             if self.next < self.end {
                 let start = self.next;
                 let whole = self.segment.min(self.end - start);
@@ -139,12 +147,16 @@ impl RoceReceiver {
                 self.guess = (guess + 1) % OWN_IDENTIFICATIONS as u16;
                 if !whole.is_multiple_of(4) || !(BTH + ICRC..=MAX_PACKET + ICRC).contains(&whole) {
                     self.counters.malformed += 1;
+                    bad += 1;
                     continue;
                 }
                 let packet = &self.buffer[start..start + whole];
                 match self.check(packet, guess) {
                     Some(icrc) => break (start, whole - ICRC, icrc),
-                    None => self.counters.bad_icrc += 1,
+                    None => {
+                        self.counters.bad_icrc += 1;
+                        bad += 1;
+                    }
                 }
             } else if self.started < self.arrived {
                 self.start();

@@ -153,3 +153,19 @@ fn what_only_the_engine_can_know_ends_the_request() {
     drop(one);
     assert_eq!(handle.with(|device| device.port()), Err(Stopped));
 }
+
+/// Whoever asks a thread that is about to sleep is heard, and so is who ends it.
+#[test]
+fn nobody_asks_in_vain() {
+    for _ in 0..300 {
+        let mut options = DeviceOptions::new(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        options.socket.port = 0;
+        let driver = Driver::start(Device::open(options).expect("loopback")).expect("a thread");
+        let handle = driver.handle();
+        for _ in 0..20 {
+            assert!(handle.with(|device| device.port()).expect("it runs") > 0);
+        }
+        driver.stop().expect("it works");
+        assert_eq!(handle.with(|device| device.port()), Err(Stopped));
+    }
+}

@@ -20,6 +20,9 @@ pub(super) use offer::{Answer, Kind, Offer};
 
 mod offer;
 
+/// How many latencies are remembered at most.
+const MOST_SAMPLES: u64 = 100_000_000;
+
 /// How long the other end may write nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -139,6 +142,16 @@ impl Client {
         Ok(())
     }
 
+    /// Tells the other end that it is over, whatever has failed.
+    fn part_in_haste(&mut self) {
+        let control = self.control.iter().map(|control| &control.endpoint);
+        for endpoint in self.connected.iter().map(|(endpoint, _)| endpoint).chain(control) {
+            // It may have ended by itself.
+            self.stage.device.cm().disconnect(clock::now(), endpoint.connection, b"").ok();
+        }
+        self.stage.device.flush();
+    }
+
     fn op(&self, args: &PerfArgs, to: RemoteAddress) -> SendOp {
         match args.op {
             OpArg::Send => SendOp::Send { imm: None },
@@ -222,6 +235,13 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
             args.qps
         )));
     }
+    if args.iters > MOST_SAMPLES {
+        let message = format!(
+            "--iters {}: expected at most {MOST_SAMPLES}, for each is remembered",
+            args.iters
+        );
+        return Err(Failure::Unusable(message));
+    }
     let size = args.size.unwrap_or(64) as usize;
     let kind = match args.op {
         OpArg::Send => Kind::SendLatency,
@@ -238,7 +258,7 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
         // A server of perftest writes first.
         client.await_count(1)?;
     }
-    let mut samples = Vec::with_capacity(args.iters as usize);
+    let mut samples = Vec::with_capacity(args.iters.min(MOST_SAMPLES) as usize);
     let start = WallClock::now();
     for number in 1..=args.iters {
         let begun = WallClock::now();
@@ -255,6 +275,12 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
     client.disconnect()?;
     print(args, &report, out)?;
     Ok(Verdict::Good)
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.part_in_haste();
+    }
 }
 
 impl Client {
@@ -313,11 +339,19 @@ impl Client {
 
     /// Looks for a completion without ever sleeping.
     fn await_completion(&mut self) -> Result<ib_hca::Wc, Failure> {
+        let mut end = None;
         loop {
             if let Some(wc) = self.stage.poll() {
                 return checked(wc, self.peer);
             }
-            self.stage.progress()?;
+            if self.stage.progress()? {
+                continue;
+            }
+            self.stage.gone(self.peer)?;
+            // The time is looked at only when there is nothing else to do.
+            if clock::now() >= *end.get_or_insert_with(|| clock::now() + PATIENCE) {
+                return Err(Failure::Unusable(format!("{} is silent", self.peer)));
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use ib_hca::cm::{CmEvent, ConnectionId};
-use ib_hca::{Wc, WcStatus};
+use ib_hca::{PdId, Wc, WcStatus};
 use ib_net::alarm::Alarm;
 use ib_net::clock;
 use ib_net::console::ConsoleServer;
@@ -45,6 +45,8 @@ struct Server<'a> {
     stage: Stage,
     clients: BTreeMap<Qpn, Service>,
     by_connection: BTreeMap<ConnectionId, Qpn>,
+    /// The protection domain of each client.
+    domains: BTreeMap<ConnectionId, PdId>,
     perftest: Option<Sessions>,
     gone: u64,
     /// Whether a client was not understood.
@@ -66,9 +68,19 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     let (clients, by_connection) = (BTreeMap::new(), BTreeMap::new());
     let size = args.perftest_size as usize;
     let perftest = args.perftest.map(|program| Sessions::new(program, size));
-    let mut server =
-        Server { args, stage, clients, by_connection, perftest, gone: 0, is_wrong: false };
+    let mut server = Server {
+        args,
+        stage,
+        clients,
+        by_connection,
+        domains: BTreeMap::new(),
+        perftest,
+        gone: 0,
+        is_wrong: false,
+    };
     while args.clients.is_none_or(|most| server.gone < most) {
+        // Whoever rings from here on is heard.
+        alarm.silence();
         let moved = server.work(out)?;
         for reply in asked.try_iter() {
             let told = serde_json::to_string(&Info::of(&mut server.stage.device));
@@ -78,7 +90,6 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         if moved {
             continue;
         }
-        alarm.silence();
         if let Some(Order::End) = orders.take() {
             break;
         }
@@ -87,7 +98,8 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
             waited.map_err(|error| doing("driving the adapter", error))?;
         }
     }
-    // Who has just ended the connection hears of it.
+    // Who is still connected is told; who has just ended the connection hears of it.
+    server.part();
     server.stage.linger(Duration::from_millis(200))?;
     // Without an end that was asked for, a client that is not understood is no reason to fail.
     if server.is_wrong && args.clients.is_some() { Err(Failure::Said) } else { Ok(Verdict::Good) }
@@ -162,14 +174,14 @@ impl Server<'_> {
             }
             return Ok(());
         }
-        let service = if is_at(self.args.rping_port) {
-            Service::Ping(Pinged::accept(&mut self.stage, request)?)
-        } else if is_at(self.args.ucmatose_port) {
-            Service::Match(Match::accept(&mut self.stage, request, self.args.messages)?)
-        } else {
-            let taken: usize = self.clients.values().map(|it| it.buffer().memory.len()).sum();
-            let room = MOST_MEMORY.saturating_sub(taken);
-            Service::Ours(Ours::accept(&mut self.stage, request, room)?)
+        // Clients have nothing in common: what one knows of another opens nothing.
+        let pd = self.stage.begin_session()?;
+        let service = match self.serve(port, request) {
+            Ok(service) => service,
+            Err(error) => {
+                self.stage.end_session(pd);
+                return Err(error);
+            }
         };
         let endpoint = service.endpoint();
         if self.args.verbose {
@@ -177,8 +189,23 @@ impl Server<'_> {
         }
         let number = self.stage.number(endpoint.qp);
         self.by_connection.insert(endpoint.connection, number);
+        self.domains.insert(endpoint.connection, pd);
         self.clients.insert(number, service);
         Ok(())
+    }
+
+    /// Accepts a client of ours, of rping or of ucmatose.
+    fn serve(&mut self, port: Option<u16>, request: &Request) -> Result<Service, Failure> {
+        let is_at = |other| port == Some(other) && other != self.args.port;
+        Ok(if is_at(self.args.rping_port) {
+            Service::Ping(Pinged::accept(&mut self.stage, request)?)
+        } else if is_at(self.args.ucmatose_port) {
+            Service::Match(Match::accept(&mut self.stage, request, self.args.messages)?)
+        } else {
+            let taken: usize = self.clients.values().map(|it| it.buffer().memory.len()).sum();
+            let room = MOST_MEMORY.saturating_sub(taken);
+            Service::Ours(Ours::accept(&mut self.stage, request, room)?)
+        })
     }
 
     /// A client has seen that it is connected.
@@ -221,6 +248,9 @@ impl Server<'_> {
         }
         self.stage.destroy(endpoint.qp);
         self.stage.forget(service.buffer());
+        if let Some(pd) = self.domains.remove(&id) {
+            self.stage.end_session(pd);
+        }
     }
 
     fn complete(&mut self, wc: &Wc, out: &mut Output) -> Result<(), Failure> {
@@ -270,6 +300,17 @@ impl Server<'_> {
         Ok(())
     }
 
+    /// Ends the connections of all clients.
+    fn part(&mut self) {
+        let ids: Vec<ConnectionId> = self.by_connection.keys().copied().collect();
+        let sessions = self.perftest.iter().flat_map(Sessions::connections);
+        for id in ids.into_iter().chain(sessions) {
+            // It may be gone by itself.
+            self.stage.device.cm().disconnect(clock::now(), id, b"").ok();
+        }
+        self.stage.device.flush();
+    }
+
     /// Ends the connection of a client that is not understood.
     fn drop(&mut self, id: ConnectionId) {
         self.is_wrong = true;
@@ -289,7 +330,15 @@ impl Server<'_> {
     /// Answers what was written.
     fn watch(&mut self) -> Result<bool, Failure> {
         let mut moved = match &mut self.perftest {
-            Some(sessions) => sessions.watch(&mut self.stage)?,
+            Some(sessions) => {
+                let (moved, wrong) = sessions.watch(&mut self.stage);
+                for error in wrong {
+                    say!("{}", error.into_message());
+                    self.is_wrong = true;
+                    self.gone += 1;
+                }
+                moved
+            }
             None => false,
         };
         for service in self.clients.values_mut() {

@@ -17,6 +17,9 @@ use super::capture::Capture;
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
 
+/// How long the other end may say nothing. What is not acknowledged fails earlier.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// An adapter with a protection domain and a completion queue.
 pub(super) struct Stage {
     pub(super) device: Device,
@@ -80,6 +83,19 @@ impl Stage {
         options.mtu = args.mtu;
         options.spin = Duration::from_micros(args.spin);
         Device::open(options).map_err(Failure::unusable)
+    }
+
+    /// Has what is made from now on belong to a protection domain of its own, and returns that. What belongs to
+    /// others cannot be reached from there, whatever keys are known.
+    pub(super) fn begin_session(&mut self) -> Result<PdId, Failure> {
+        self.pd = self.device.hca().alloc_pd().map_err(Failure::unusable)?;
+        Ok(self.pd)
+    }
+
+    /// Forgets the protection domain of a session whose objects have gone.
+    pub(super) fn end_session(&mut self, pd: PdId) {
+        // What is not there any more needs no more to go.
+        self.device.hca().dealloc_pd(pd).ok();
     }
 
     /// Registers new memory.
@@ -168,9 +184,9 @@ impl Stage {
         self.device.wait(until, None).map_err(|error| doing("driving the adapter", error))
     }
 
-    /// Waits for a completion, for ten minutes at most: retries end long before.
+    /// Waits for a completion, as long as the other end may think.
     pub(super) fn completion(&mut self, peer: SocketAddr) -> Result<Wc, Failure> {
-        self.completion_within(peer, Duration::from_secs(600))
+        self.completion_within(peer, PATIENCE)
     }
 
     /// Waits for a completion while the other end may be silent.
@@ -206,7 +222,7 @@ impl Stage {
     }
 
     /// Fails when the other end has ended the connection.
-    fn gone(&mut self, peer: SocketAddr) -> Result<(), Failure> {
+    pub(super) fn gone(&mut self, peer: SocketAddr) -> Result<(), Failure> {
         while let Some(event) = self.device.poll_event() {
             if event.disconnected().is_some() {
                 return Err(Failure::Unusable(format!("{peer} has ended the connection")));

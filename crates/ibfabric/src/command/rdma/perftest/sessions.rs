@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 
 use ib_hca::cm::ConnectionId;
-use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
+use ib_hca::{AccessFlags, PdId, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_net::clock;
 use ib_net::device::{Endpoint, EndpointOptions, Request, gid_of};
 use ib_types::Qpn;
@@ -41,6 +41,8 @@ pub(in super::super) struct Sessions {
 
 /// A client.
 struct Session {
+    /// What only its own objects belong to.
+    pd: PdId,
     program: PerftestArg,
     peer: SocketAddr,
     control: Endpoint,
@@ -78,7 +80,9 @@ impl Sessions {
         let (id, endpoint) = if let Some((id, session)) = awaiting {
             (*id, session.connect(stage, request)?)
         } else {
-            let session = Session::accept(stage, request, self.program, self.size)?;
+            let pd = stage.begin_session()?;
+            let session = Session::accept(stage, request, pd, (self.program, self.size));
+            let session = session.inspect_err(|_| stage.end_session(pd))?;
             let endpoint = session.control.clone();
             self.sessions.insert(endpoint.connection, session);
             (endpoint.connection, endpoint)
@@ -143,6 +147,7 @@ impl Sessions {
         for buffer in session.memory.iter().chain([&session.buffer]) {
             stage.forget(buffer);
         }
+        stage.end_session(session.pd);
         Some(session)
     }
 
@@ -151,13 +156,32 @@ impl Sessions {
         self.sessions.values().any(Session::is_watched)
     }
 
-    /// Answers what was written.
-    pub(in super::super) fn watch(&mut self, stage: &mut Stage) -> Result<bool, Failure> {
-        let mut moved = false;
-        for session in self.sessions.values_mut().filter(|session| session.is_watched()) {
-            moved |= session.watch(stage)?;
+    /// Returns the connections of all clients.
+    pub(in super::super) fn connections(&self) -> impl Iterator<Item = ConnectionId> {
+        let of = |session: &Session| -> Vec<ConnectionId> {
+            let all = session.queue_pairs.iter().chain([&session.control]);
+            all.map(|endpoint| endpoint.connection).collect()
+        };
+        self.sessions.values().flat_map(of)
+    }
+
+    /// Answers what was written. The errors are those of clients that are not understood, of which everything has
+    /// gone then.
+    pub(in super::super) fn watch(&mut self, stage: &mut Stage) -> (bool, Vec<Failure>) {
+        let (mut moved, mut wrong) = (false, Vec::new());
+        for (id, session) in self.sessions.iter_mut().filter(|(_, session)| session.is_watched()) {
+            match session.watch(stage) {
+                Ok(some) => moved |= some,
+                Err(error) => wrong.push((*id, error)),
+            }
         }
-        Ok(moved)
+        let ended = |(id, error): (ConnectionId, Failure)| {
+            // The other end may have gone by itself.
+            stage.device.cm().disconnect(clock::now(), id, b"").ok();
+            self.forget(stage, id);
+            error
+        };
+        (moved, wrong.into_iter().map(ended).collect())
     }
 }
 
@@ -165,8 +189,8 @@ impl Session {
     fn accept(
         stage: &mut Stage,
         request: &Request,
-        program: PerftestArg,
-        size: usize,
+        pd: PdId,
+        (program, size): (PerftestArg, usize),
     ) -> Result<Self, Failure> {
         let qp = stage.queue_pair(4, 4)?;
         stage.device.prepare(qp, AccessFlags::default()).map_err(Failure::unusable)?;
@@ -174,6 +198,7 @@ impl Session {
         stage.post_receive(qp, 0, buffer.data(IN, OUT))?;
         let control = stage.accept((qp, &buffer), request, &EndpointOptions::default())?;
         Ok(Self {
+            pd,
             program,
             peer: control.peer,
             control,
@@ -196,6 +221,7 @@ impl Session {
         if self.program.is_latency() && !self.queue_pairs.is_empty() {
             return Err(self.wrong("latency is that of one queue pair"));
         }
+        stage.pd = self.pd;
         let memory = match self.memory.take() {
             Some(memory) => memory,
             None => stage.buffer(2 * self.room)?,
