@@ -19,7 +19,7 @@ use std::time::Duration;
 use ib_hca::cm::{Cm, CmConfig, CmEvent};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
 use ib_link::Route;
-use ib_types::{Gid, Guid, Instant, Mtu};
+use ib_types::{Gid, Guid, Instant, Mtu, PKey};
 use ib_wire::mad::MgmtClass;
 
 use crate::alarm::Alarm;
@@ -297,6 +297,17 @@ impl Device {
         }
     }
 
+    /// Returns whether the port belongs to a partition; on Ethernet there is the default one only.
+    #[must_use]
+    pub fn is_in_partition(&self, p_key: PKey) -> bool {
+        match &self.wire {
+            Wire::Roce(_) => p_key.matches(PKey::DEFAULT),
+            Wire::Attached(attached) => {
+                attached.port.details().p_keys.iter().any(|&own| p_key.matches(PKey(own)))
+            }
+        }
+    }
+
     /// Returns the port of a simulated fabric, if the adapter is at one.
     #[must_use]
     pub fn attached(&self) -> Option<&AttachedPort> {
@@ -348,25 +359,25 @@ impl Device {
         }
     }
 
-    /// Returns the way to an address, and the largest payload of packets that take it. In a simulated fabric
+    /// Returns the path to an address. In a simulated fabric
     /// subnet administration is asked, once for each address until the port changes.
     ///
     /// # Errors
     /// Fails when subnet administration does not tell, or nobody has the address.
-    pub fn path_to(&mut self, address: IpAddr) -> Result<(Route, Mtu), PathError> {
+    pub fn path_to(&mut self, address: IpAddr) -> Result<Path, PathError> {
         let found = match &mut self.wire {
             Wire::Roce(_) => {
                 let (source, destination) = (gid_of(self.address), gid_of(address));
                 let route = Route { source, destination, is_global: true, ..Route::default() };
-                return Ok((route, self.connection_mtu));
+                return Ok(Path { route, mtu: self.connection_mtu, p_key: PKey::DEFAULT });
             }
             Wire::Attached(attached) => attached.gid_of(address)?,
         };
         let gid = found.ok_or(PathError::Unknown(address))?;
         let most = self.connection_mtu;
         if let Wire::Attached(attached) = &mut self.wire {
-            if let Some((route, mtu)) = attached.path(gid) {
-                return Ok((route, mtu.min(most)));
+            if let Some(path) = attached.path(gid) {
+                return Ok(Path { mtu: path.mtu.min(most), ..path });
             }
             attached.ask_path(gid);
         }
@@ -377,8 +388,8 @@ impl Device {
             if let Wire::Attached(attached) = &mut self.wire
                 && let Some(answer) = attached.path_answer(gid)
             {
-                let (route, mtu) = answer.map_err(|why| PathError::None { to: address, why })?;
-                return Ok((route, mtu.min(most)));
+                let path = answer.map_err(|why| PathError::None { to: address, why })?;
+                return Ok(Path { mtu: path.mtu.min(most), ..path });
             }
         }
     }
@@ -503,6 +514,17 @@ impl Device {
     fn put_back(&mut self, events: impl IntoIterator<Item = DeviceEvent>) {
         self.events.extend(events);
     }
+}
+
+/// A path to another port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The way of its packets.
+    pub route: Route,
+    /// The largest payload that they carry.
+    pub mtu: Mtu,
+    /// The partition.
+    pub p_key: PKey,
 }
 
 /// Why there is no way to an address.

@@ -14,7 +14,7 @@ use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use super::sim::{grh_of, is_group, route_from, route_of};
-use super::{DeviceEvent, ROUND};
+use super::{DeviceEvent, Path, ROUND};
 use crate::alarm::Alarm;
 use crate::attach::{AttachedPort, Frame};
 
@@ -28,7 +28,7 @@ const LOOKS: u32 = 256;
 pub(super) struct Attached {
     pub(super) port: AttachedPort,
     requester: Requester,
-    paths: BTreeMap<Gid, (Route, Mtu)>,
+    paths: BTreeMap<Gid, Path>,
     /// How often the port had changed when the paths were learned.
     changes: u64,
     /// The packets that came in; nothing in the fabric changes their bytes, so they carry no ICRC.
@@ -148,7 +148,7 @@ impl Attached {
     }
 
     /// Returns the path to a port, when it is known.
-    pub(super) fn path(&mut self, to: Gid) -> Option<(Route, Mtu)> {
+    pub(super) fn path(&mut self, to: Gid) -> Option<Path> {
         if self.port.changes() != self.changes {
             self.paths.clear();
             self.changes = self.port.changes();
@@ -173,15 +173,16 @@ impl Attached {
 
     /// Returns what subnet administration has said of a path, once it has: the path is known then, or
     /// why there is none.
-    pub(super) fn path_answer(&mut self, to: Gid) -> Option<Result<(Route, Mtu), String>> {
+    pub(super) fn path_answer(&mut self, to: Gid) -> Option<Result<Path, String>> {
         let completion = self.requester.poll_event()?;
         let answer = match completion.result {
             Ok(message) if message.status().is_ok() => {
                 let path: PathRecord = message.mad().attribute().expect("it was asked for");
                 let mtu = Mtu::from_code(path.mtu.0).unwrap_or(Mtu::B256);
+                let path = Path { route: route_of(&path), mtu, p_key: path.p_key };
                 self.changes = self.port.changes();
-                self.paths.insert(to, (route_of(&path), mtu));
-                Ok((route_of(&path), mtu))
+                self.paths.insert(to, path);
+                Ok(path)
             }
             Ok(message) => Err(format!("subnet administration says {}", message.status())),
             Err(failure) => Err(failure.to_string()),

@@ -21,9 +21,12 @@ use ib_hca::{
 };
 use ib_types::{Instant, Qpn};
 
-use super::Device;
+use super::{Device, DeviceEvent};
 use crate::alarm::{Alarm, Bell};
 use crate::clock;
+
+/// How many events are kept for whoever asks.
+const MOST_EVENTS: usize = 4096;
 
 /// What the thread is told.
 enum Command {
@@ -57,6 +60,8 @@ struct Ended {
 
 struct Shared {
     commands: SegQueue<Command>,
+    /// What the adapter tells.
+    events: ArrayQueue<DeviceEvent>,
     /// Whether the thread sleeps, or is about to.
     sleeps: AtomicBool,
     ends: AtomicBool,
@@ -100,6 +105,7 @@ impl Driver {
         let alarm = Alarm::new()?;
         let shared = Shared {
             commands: SegQueue::new(),
+            events: ArrayQueue::new(MOST_EVENTS),
             sleeps: AtomicBool::new(false),
             ends: AtomicBool::new(false),
             bell: alarm.bell(),
@@ -170,6 +176,13 @@ impl DriverHandle {
         }));
         self.tell(command)?;
         receiver.recv().map_err(|_| Stopped)
+    }
+
+    /// Returns the next thing that the adapter tells: requests for connections, the end of one, queue pairs that
+    /// have failed. Of what nobody asks for, the last is forgotten when there is too much.
+    #[must_use]
+    pub fn poll_event(&self) -> Option<DeviceEvent> {
+        self.0.events.pop()
     }
 
     /// Returns a queue pair for any thread. Whatever is posted to it goes through this handle and its copies.
@@ -336,8 +349,10 @@ impl Work {
         let mut idle_since = None;
         while !self.shared.ends.load(Ordering::Acquire) {
             let moved = self.obey() | self.device.progress()? | self.drain();
-            // Nobody is told of these here.
-            while self.device.poll_event().is_some() {}
+            while let Some(event) = self.device.poll_event() {
+                // Nobody who does not ask for so long wants to know.
+                let _ = self.shared.events.push(event);
+            }
             if moved {
                 idle_since = None;
                 continue;

@@ -13,7 +13,7 @@ use ib_types::{Instant, Mtu, PKey, Psn, Qpn};
 use ib_wire::mad::cm::RejectReason;
 use ib_wire::mad::sm::MtuCode;
 
-use super::{Device, DeviceEvent, PathError, Wire, address_of, gid_of};
+use super::{Device, DeviceEvent, Path, PathError, Wire, address_of, gid_of};
 use crate::clock;
 
 /// How a connection is made.
@@ -115,6 +115,22 @@ pub enum ConnectError {
         /// The other end.
         peer: SocketAddr,
     },
+    /// The own port does not belong to the partition.
+    #[error("{peer} asks for the partition {:#06x}, to which the port does not belong", p_key.0)]
+    Partition {
+        /// The other end.
+        peer: SocketAddr,
+        /// The partition's key.
+        p_key: PKey,
+    },
+    /// The other end wants packets sent to somebody else.
+    #[error("{peer} asks for packets to {named}, from where it does not ask")]
+    Elsewhere {
+        /// The other end.
+        peer: SocketAddr,
+        /// The address that it names.
+        named: std::net::IpAddr,
+    },
     /// There is no way to the other end.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -164,7 +180,7 @@ impl Device {
         peer: SocketAddr,
         options: &EndpointOptions,
     ) -> Result<Endpoint, ConnectError> {
-        let (route, most) = self.path_to(peer.ip())?;
+        let Path { route, mtu: most, p_key } = self.path_to(peer.ip())?;
         let psn = self.hca.random_psn();
         let (qpn, ..) = self.hca.query_qp(qp).ok_or(ConnectError::NoSuchQp)?;
         let service = ServiceId::port(PortSpace::TCP, peer.port());
@@ -175,6 +191,7 @@ impl Device {
             responder_resources: options.responder_resources,
             initiator_depth: options.initiator_depth,
             local_ack_timeout: options.peer_ack_timeout,
+            p_key,
             cma: Some(CmaHeader {
                 source: SocketAddr::new(self.address, port),
                 destination: peer.ip(),
@@ -197,7 +214,7 @@ impl Device {
         let program = Program {
             route,
             mtu,
-            p_key: PKey::DEFAULT,
+            p_key,
             destination: rep.local_qpn,
             receives: psn,
             sends: rep.starting_psn,
@@ -303,6 +320,17 @@ impl Device {
         if proposed > most {
             self.cm.reject(clock::now(), *id, RejectReason::INVALID_MTU, b"")?;
             return Err(ConnectError::Modify(ModifyError::Mtu { found: proposed, most }));
+        }
+        if !self.is_in_partition(req.p_key) {
+            self.cm.reject(clock::now(), *id, RejectReason::CONSUMER, b"")?;
+            return Err(ConnectError::Partition { peer: request.peer, p_key: req.p_key });
+        }
+        // Packets go to who has asked, and to nobody else whom he may name.
+        let came = &request.requested.route;
+        if path.is_global && came.is_global && path.destination != came.destination {
+            self.cm.reject(clock::now(), *id, RejectReason::PRIMARY_GID, b"")?;
+            let (peer, named) = (request.peer, address_of(path.destination));
+            return Err(ConnectError::Elsewhere { peer, named });
         }
         let responder_resources = options.responder_resources.min(req.initiator_depth);
         let initiator_depth = options.initiator_depth.min(req.responder_resources);

@@ -223,7 +223,8 @@ pub struct PingpongArgs {
     #[arg(short, long, value_name = "BYTES", default_value = "4096", value_parser = in_range(0, MOST))]
     pub size: u64,
     /// How many messages are exchanged.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000,
+        value_parser = clap::value_parser!(u64).range(1..))]
     pub iters: u64,
     /// How many receives are posted at a time.
     #[arg(short, long, value_name = "N", default_value_t = 500,

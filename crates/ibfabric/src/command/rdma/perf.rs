@@ -75,7 +75,7 @@ impl Client {
         if args.perftest {
             return Self::connect_perftest(args, program, size);
         }
-        let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.peer, args.qps)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let offer = Offer { kind, size: size as u32, remote: buffer.remote() };
         let options = EndpointOptions {
@@ -102,7 +102,7 @@ impl Client {
         program: PerftestArg,
         size: usize,
     ) -> Result<Self, Failure> {
-        let (mut stage, peer) = Stage::open_to(&args.adapter, &args.peer)?;
+        let (mut stage, peer) = Stage::open_many(&args.adapter, &args.peer, args.qps)?;
         let buffer = stage.buffer(2 * size.max(1))?;
         let options = EndpointOptions { mtu: args.adapter.mtu, ..EndpointOptions::default() };
         let peer = SocketAddr::new(peer, args.port.unwrap_or(PERFTEST_PORT));

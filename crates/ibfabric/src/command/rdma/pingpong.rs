@@ -10,7 +10,7 @@ use std::time::{Duration, Instant as WallClock};
 
 use ib_hca::{AccessFlags, QpAttr, QpId, QpState, SendOp, WcOpcode};
 use ib_net::clock;
-use ib_net::device::{address_of, gid_of};
+use ib_net::device::{Path, address_of, gid_of};
 use ib_types::{Gid, Mtu, PKey, Psn, Qpn};
 use serde::Serialize;
 
@@ -208,7 +208,7 @@ fn connect(
     peer: &End,
 ) -> Result<(), Failure> {
     let path = stage.device.path_to(address_of(peer.gid));
-    let (route, most) = path.map_err(Failure::unusable)?;
+    let Path { route, mtu: most, .. } = path.map_err(Failure::unusable)?;
     let rtr = QpAttr {
         qp_state: Some(QpState::Rtr),
         route: Some(route),

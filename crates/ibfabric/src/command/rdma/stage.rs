@@ -17,6 +17,12 @@ use super::capture::Capture;
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
 
+/// How many packets of a connection may be under way, and of all together, which the buffers of two sockets
+/// hold; but each connection goes on with a few.
+const WINDOW: u32 = 256;
+const MOST_PACKETS: u32 = 1024;
+const LEAST_WINDOW: u32 = 8;
+
 /// How long the other end may say nothing. What is not acknowledged fails earlier.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -38,14 +44,24 @@ pub(super) struct Buffer {
 impl Stage {
     /// Opens the adapter from which a peer is reached; returns the peer's address, too.
     pub(super) fn open_to(args: &AdapterArgs, peer: &str) -> Result<(Self, IpAddr), Failure> {
+        Self::open_many(args, peer, 1)
+    }
+
+    /// As [`Stage::open_to`], for so many queue pairs that send at once: they share what sockets have room for.
+    pub(super) fn open_many(
+        args: &AdapterArgs,
+        peer: &str,
+        qps: u32,
+    ) -> Result<(Self, IpAddr), Failure> {
+        let window = (MOST_PACKETS / qps.max(1)).clamp(LEAST_WINDOW, WINDOW);
         let unknown = |expected: &str| Failure::Unusable(format!("{peer}: expected {expected}"));
         if args.attach.is_none() {
             let address = peer.parse().map_err(|_| {
                 unknown("an IP address, or --attach for a peer in a simulated fabric")
             })?;
-            return Ok((Self::open(args, Some(address))?, address));
+            return Ok((Self::open_with(args, Some(address), window)?, address));
         }
-        let mut this = Self::open(args, None)?;
+        let mut this = Self::open_with(args, None, window)?;
         let found = this.device.find(peer).map_err(|error| doing("asking the simulator", error))?;
         let address = found.ok_or_else(|| {
             unknown("NODE, NODE:PORT, an address, a GID or a LID of the simulated fabric")
@@ -55,16 +71,21 @@ impl Stage {
 
     /// Opens the adapter; `peer` chooses the own address when none is given.
     pub(super) fn open(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Self, Failure> {
+        Self::open_with(args, peer, WINDOW)
+    }
+
+    fn open_with(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Self, Failure> {
         let mut device = match &args.attach {
             Some(_) => {
                 let options = AttachedOptions {
+                    window,
                     mtu: args.mtu,
                     spin: Duration::from_micros(args.spin),
                     ..AttachedOptions::new(attach_options(args).expect("it is given"))
                 };
                 Device::attach(&options).map_err(Failure::unusable)?
             }
-            None => Self::open_roce(args, peer)?,
+            None => Self::open_roce(args, peer, window)?,
         };
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
@@ -72,7 +93,7 @@ impl Stage {
         Ok(Self { device, pd, cq, capture })
     }
 
-    fn open_roce(args: &AdapterArgs, peer: Option<IpAddr>) -> Result<Device, Failure> {
+    fn open_roce(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Device, Failure> {
         let address = match args.address {
             Some(address) => address,
             None => own_address(peer)?,
@@ -81,6 +102,7 @@ impl Stage {
         options.socket.port = args.udp_port;
         options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
         options.mtu = args.mtu;
+        options.window = window;
         options.spin = Duration::from_micros(args.spin);
         Device::open(options).map_err(Failure::unusable)
     }
