@@ -252,8 +252,10 @@ pub(crate) fn check(sim: &Sim) {
     let buffer = sim.options.lane_buffer / 64;
     let mut taken: BTreeMap<(PortId, u8), u32> = BTreeMap::new();
     let mut counted = std::collections::BTreeSet::new();
-    for (_, flight) in &sim.flights {
-        let Some(hold) = flight.holds else { continue };
+    let in_flight = sim.flights.iter().filter_map(|(_, flight)| flight.holds);
+    // What has arrived keeps its room until somebody takes it.
+    let arrived = sim.receivers.values().flat_map(|receiver| receiver.holds());
+    for hold in in_flight.chain(arrived) {
         let alone = hold.shared == u32::MAX || counted.insert(hold.shared);
         if alone && hold.epoch == sim.port(hold.port).epoch {
             *taken.entry((hold.port, hold.lane)).or_default() += u32::from(hold.blocks);

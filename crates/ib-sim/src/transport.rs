@@ -4,8 +4,9 @@
 //! packet says so, whereupon it is dropped where its VCRC would be wrong. Whoever looks at the bytes
 //! ([`Packet::to_bytes`]) sees the ICRC that the packet would have.
 //!
-//! What has arrived keeps its room in the port's buffer until it is taken ([`Sim::receive_packet`]): an
-//! adapter that takes nothing has the fabric wait, as a real one does.
+//! At a port that was opened with [`Sim::open_held`] what has arrived keeps its room in the port's buffer
+//! until it is taken ([`Sim::receive_packet`]): an adapter that takes nothing has the fabric wait, as a real
+//! one does.
 //!
 //! An adapter that sends faster than its link asks how much waits ([`Sim::waiting`]) and goes on when it
 //! is told that there is room ([`Sim::next_open`]).
@@ -35,12 +36,27 @@ pub(crate) struct Receiver {
     queue: VecDeque<(Packet, Option<Hold>)>,
     /// Whether it is among the ports whose owners have something to do.
     woken: bool,
+    /// Whether what has arrived keeps its room.
+    holds: bool,
+}
+
+#[cfg(test)]
+impl Receiver {
+    /// Returns the room that is taken by what has arrived.
+    pub(crate) fn holds(&self) -> impl Iterator<Item = Hold> {
+        self.queue.iter().filter_map(|(_, hold)| *hold)
+    }
 }
 
 impl Sim {
     /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`].
     pub fn open(&mut self, port: PortId) {
         self.receivers.entry(port).or_default();
+    }
+
+    /// The same, and what has arrived keeps its room in the port's buffer until it is taken.
+    pub fn open_held(&mut self, port: PortId) {
+        self.receivers.entry(port).or_default().holds = true;
     }
 
     /// Has them dropped again.
@@ -127,7 +143,14 @@ impl Sim {
             return self.lose(port, key, Loss::NoReceiver);
         };
         let flight = self.flights.remove(key as usize);
-        receiver.queue.push_back((flight.packet, flight.holds));
+        let (kept, free) = match receiver.holds {
+            true => (flight.holds, None),
+            false => (None, flight.holds),
+        };
+        receiver.queue.push_back((flight.packet, kept));
+        if let Some(hold) = free {
+            self.release(hold);
+        }
         self.wake_port(port);
     }
 

@@ -89,7 +89,7 @@ impl SimDevice {
             sim.detach(client);
             return Err(SimDeviceError::NoLid(port));
         }
-        sim.open(port);
+        sim.open_held(port);
         let mut seed = options.seed;
         for (byte, guid) in seed.iter_mut().zip(own.port_guid.0.to_be_bytes()) {
             *byte ^= guid;

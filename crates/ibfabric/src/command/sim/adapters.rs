@@ -216,7 +216,7 @@ impl Adapters {
             }
         }
         record(&mut recorder, sim, |it| it.port("open", port))?;
-        sim.open(port);
+        sim.open_held(port);
         if self.down.remove(&port) {
             record(&mut recorder, sim, |it| it.port("up", port))?;
             sim.let_up(port);

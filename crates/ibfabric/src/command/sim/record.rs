@@ -337,7 +337,7 @@ fn replay_port<'a>(
         return Err("a port of this fabric");
     }
     match word {
-        "open" => sim.open(port),
+        "open" => sim.open_held(port),
         "close" => sim.close(port),
         "down" => sim.hold_down(port),
         "up" => sim.let_up(port),
