@@ -254,7 +254,7 @@ pub(crate) fn check(sim: &Sim) {
     let mut counted = std::collections::BTreeSet::new();
     let in_flight = sim.flights.iter().filter_map(|(_, flight)| flight.holds);
     // What has arrived keeps its room until somebody takes it.
-    let arrived = sim.receivers.values().flat_map(|receiver| receiver.holds());
+    let arrived = sim.receivers.values().flat_map(crate::transport::Receiver::holds);
     for hold in in_flight.chain(arrived) {
         let alone = hold.shared == u32::MAX || counted.insert(hold.shared);
         if alone && hold.epoch == sim.port(hold.port).epoch {
