@@ -29,9 +29,9 @@ fn unusable_input_is_refused_with_its_place() {
         ),
         ("script", "at 1ms fault sw-x0y0[1] loss=2\n", "bad:1:25:"),
         ("addresses", "0x1 10.0.0.1\n", "bad:1:1: found \"0x1\", expected the GUID"),
-        ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 3\""),
-        ("replay", "ibfabric record 3\nwith fabric 0\n", "bad:2: found \"with fabric 0\""),
-        ("replay", "ibfabric record 3\n", "bad:2: found \"\", expected \"with fabric"),
+        ("replay", "hello\n", "bad:1: found \"hello\", expected \"ibfabric record 4\""),
+        ("replay", "ibfabric record 4\nwith fabric 0\n", "bad:2: found \"with fabric 0\""),
+        ("replay", "ibfabric record 4\n", "bad:2: found \"\", expected \"with fabric"),
         ("record", "", "--record bad: the file stands for two things"),
     ];
     for (option, content, expected) in cases {

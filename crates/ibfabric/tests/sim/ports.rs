@@ -114,7 +114,9 @@ fn a_request_comes_from_the_lid_that_it_names() {
     let record = pair.simulator.file("record");
     let bits: Vec<&str> = record
         .lines()
-        .filter_map(|line| line.strip_prefix("mad 0 8 1 1 ")?.split(" 32769 256 ").next())
+        .filter_map(|line| {
+            line.strip_prefix("mad 0 8 1 1 2147549184 ")?.split(" 32769 0 - 256 ").next()
+        })
         .collect();
     assert_eq!(bits, ["0", "0", "1", "1"]);
     // A replay sends all that as it was sent.
