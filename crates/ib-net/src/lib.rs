@@ -19,6 +19,7 @@
 
 pub mod alarm;
 pub mod attach;
+pub mod background;
 mod batch;
 pub mod clock;
 pub mod console;
