@@ -8,6 +8,7 @@ use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc, Mtu};
 
+pub mod capture;
 pub(crate) mod opensm;
 pub mod rdma;
 pub mod sim;
@@ -122,6 +123,32 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
     ibfabric rdma bw 127.0.0.1 --from 127.0.0.2 --size 1048576",
             ),
         ],
+        "capture" => &[
+            (
+                "What a program sends and receives, live:",
+                "ibfabric capture start -w - | tshark -i -",
+            ),
+            (
+                "The last 200 packets before a queue pair fails, whichever it is:",
+                "ibfabric capture start --trigger error --keep 200 -w failed.pcapng",
+            ),
+        ],
+        "list" => &[
+            ("Programs, their queue pairs and captures:", "ibfabric capture list"),
+            ("The last messages of a queue pair:", "ibfabric capture list --messages 0x51a2"),
+        ],
+        "start" => &[
+            (
+                "The headers of all that goes to port 1234 of rdma_cm, in ten files of 100 MB at most:",
+                "ibfabric capture start --service 1234 --payload 0 -w ibtrs.pcapng -b filesize:100000 -b files:10",
+            ),
+            (
+                "One queue pair of a process, for ten seconds:",
+                "ibfabric capture start --pid 4711 --qpn 0x51a2 -w one.pcapng -a duration:10",
+            ),
+        ],
+        "change" => &[("No payload any more:", "ibfabric capture change 1 --payload 0")],
+        "stop" => &[("All captures of all programs:", "ibfabric capture stop --format json")],
         "devinfo" => &[(
             "What the server at an address has counted, and why it dropped packets:",
             "ibfabric rdma devinfo --listen 192.168.77.2 -v",
@@ -229,6 +256,9 @@ pub enum Command {
     /// RDMA from this machine without an adapter: RoCEv2 over UDP.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Captures of queue pairs: started, read and compared.
+    #[command(after_long_help = examples_text("capture"))]
+    Capture(capture::CaptureArgs),
 }
 
 /// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal

@@ -11,7 +11,7 @@ use super::recorder::{Autostop, Recorded};
 use super::target::Rotation;
 
 /// The version of what is told, which both sides have to share.
-pub(super) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 
 /// A question.
 #[derive(Clone, Debug, Serialize, Deserialize)]

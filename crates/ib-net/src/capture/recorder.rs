@@ -99,8 +99,9 @@ impl Recorder {
     ) -> Result<Self, TargetError> {
         let output = Output::open(target)?;
         let (orders, ordered) = channel();
-        let told = Arc::new(Mutex::new(Recorded::default()));
         let name = output.name().display().to_string();
+        let told = Recorded { file: name.clone(), files: 1, ..Recorded::default() };
+        let told = Arc::new(Mutex::new(told));
         let work = Work {
             collector: Collector::new(link, epoch()),
             output,

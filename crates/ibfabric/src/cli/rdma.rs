@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
 
+use super::capture::live::ring;
 use super::{examples_text, in_range, mtu};
 use crate::output::Format;
 
@@ -81,12 +82,6 @@ pub struct AdapterArgs {
     #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
         value_parser = ring)]
     pub capture_ring: u64,
-}
-
-/// Reads the length of a ring.
-fn ring(text: &str) -> Result<u64, String> {
-    let length = in_range(64 << 10, 1 << 30)(text)?;
-    if length.is_power_of_two() { Ok(length) } else { Err("expected a power of two".to_owned()) }
 }
 
 /// Arguments of `rdma devinfo`.
