@@ -8,8 +8,8 @@ use rustix::io::{IoSlice, IoSliceMut};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen,
-    recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
+    listen, recvmsg, sendmsg, socket_with,
 };
 use serde::{Deserialize, Serialize};
 

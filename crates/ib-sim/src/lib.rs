@@ -89,3 +89,4 @@ pub use sim::{ClientId, Options, Sim};
 pub use sim_link::SimLink;
 pub use stats::Stats;
 pub use tap::Tapped;
+pub use transport::LostPacket;

@@ -120,6 +120,7 @@ impl Sim {
         self.stats.lose(why);
         self.log(Entry::Lost { port, packet: flight.number, why });
         self.tap_loss(port, &flight, why);
+        self.note_loss(port, &flight, why);
         if let Some(request) = flight.request {
             self.fail(request);
         }

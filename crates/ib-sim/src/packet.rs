@@ -141,8 +141,28 @@ impl Packet {
             grh.next_header = Grh::NEXT_IS_BTH;
             bytes.extend(grh.to_bytes());
         }
-        match &self.payload {
-            Payload::Mad(payload) => {
+        self.payload.emit(&mut bytes);
+        let icrc = crc::icrc_native(&bytes);
+        bytes.extend(icrc.to_be_bytes());
+        let vcrc = crc::vcrc(&bytes);
+        bytes.extend(vcrc.to_be_bytes());
+        bytes
+    }
+}
+
+impl Payload {
+    /// Returns the bytes from the BTH to before the ICRC.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.emit(&mut bytes);
+        bytes
+    }
+
+    /// Adds the bytes from the BTH to before the ICRC to others.
+    fn emit(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Mad(payload) => {
                 let bth = Bth {
                     opcode: Opcode::UD_SEND_ONLY,
                     p_key: payload.p_key,
@@ -154,12 +174,7 @@ impl Packet {
                 bytes.extend(deth.to_bytes());
                 bytes.extend(payload.mad.0);
             }
-            Payload::Transport(transport) => bytes.extend(transport),
+            Self::Transport(transport) => bytes.extend(transport),
         }
-        let icrc = crc::icrc_native(&bytes);
-        bytes.extend(icrc.to_be_bytes());
-        let vcrc = crc::vcrc(&bytes);
-        bytes.extend(vcrc.to_be_bytes());
-        bytes
     }
 }

@@ -14,11 +14,11 @@
 use std::collections::VecDeque;
 
 use ib_topology::PortId;
-use ib_types::Qpn;
+use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::packet::{Bth, Deth, Opcode};
 
-use crate::link::Hold;
+use crate::link::{Flight, Hold};
 use crate::loss::Loss;
 use crate::packet::{MadPayload, Packet, Payload};
 use crate::sim::Sim;
@@ -38,7 +38,25 @@ pub(crate) struct Receiver {
     woken: bool,
     /// Whether what has arrived keeps its room.
     holds: bool,
+    /// What the port has sent and was lost, where its owner wants to know.
+    losses: Option<VecDeque<LostPacket>>,
 }
+
+/// A packet that was lost on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// When.
+    pub at: Instant,
+    /// Where.
+    pub place: PortId,
+    /// Why.
+    pub why: Loss,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// How many lost packets are remembered for the owner of a port.
+const MOST_LOSSES: usize = 65_536;
 
 #[cfg(test)]
 impl Receiver {
@@ -57,6 +75,35 @@ impl Sim {
     /// The same, and what has arrived keeps its room in the port's buffer until it is taken.
     pub fn open_held(&mut self, port: PortId) {
         self.receivers.entry(port).or_default().holds = true;
+    }
+
+    /// Has the owner of an open port told what the port has sent and was lost, by [`Sim::next_loss`].
+    pub fn tell_losses(&mut self, port: PortId) {
+        if let Some(receiver) = self.receivers.get_mut(&port) {
+            receiver.losses.get_or_insert_default();
+        }
+    }
+
+    /// Returns the next packet of an open port that was lost.
+    pub fn next_loss(&mut self, port: PortId) -> Option<LostPacket> {
+        self.receivers.get_mut(&port)?.losses.as_mut()?.pop_front()
+    }
+
+    /// Notes that a packet is lost at a port, for whoever has sent it.
+    pub(crate) fn note_loss(&mut self, place: PortId, flight: &Flight, why: Loss) {
+        if self.receivers.values().all(|receiver| receiver.losses.is_none()) {
+            return;
+        }
+        let (at, packet) = (self.now(), &flight.packet);
+        let ports = &self.ports;
+        let is_sender = |port: PortId| ports[port.index()].has_lid(packet.slid);
+        let sender = self.receivers.iter_mut().find(|(port, _)| is_sender(**port));
+        let Some((&port, receiver)) = sender else { return };
+        let Some(losses) = receiver.losses.as_mut().filter(|it| it.len() < MOST_LOSSES) else {
+            return;
+        };
+        losses.push_back(LostPacket { at, place, why, packet: packet.clone() });
+        self.wake_port(port);
     }
 
     /// Has them dropped again.

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use ib_link::Route;
+use ib_link::{Direction, Remote, Route};
 use ib_types::{Instant, Qpn};
-use ib_wire::packet::{Bth, Deth, Header};
+use ib_wire::mad::Mad;
+use ib_wire::packet::{Bth, Deth, Header, Opcode};
 
 use super::Hca;
 use crate::objects::QpId;
-use crate::qp::{QpType, attr::QpState};
+use crate::qp::core::Core;
+use crate::qp::{QpAttributes, QpState, QpType};
 use crate::trace::{
-    MessageRing, PacketReader, PacketTrace, Packets, Selection, SelectionId, TraceError,
+    MessageRing, Noted, PacketReader, PacketTrace, Packets, Selection, SelectionId, TraceError,
 };
 
 /// The selections of an adapter.
@@ -213,33 +215,56 @@ impl Hca {
         self.selections.begun.push_back((*selection, reader));
     }
 
+    /// Keeps a management datagram that has come to queue pair 1, or has left it, by another way than the adapter's
+    /// own: where a fabric hands over datagrams instead of packets.
+    pub fn note_datagram(
+        &mut self,
+        (direction, now): (Direction, Instant),
+        route: &Route,
+        remote: &Remote,
+        mad: &Mad,
+    ) {
+        let Some(packets) = &mut self.general else { return };
+        let (destination, source) = match direction {
+            Direction::Send => (remote.qpn, Qpn::GSI),
+            Direction::Receive => (Qpn::GSI, remote.qpn),
+        };
+        let opcode = Opcode::UD_SEND_ONLY;
+        let bth = Bth { opcode, p_key: remote.p_key, destination, ..Bth::default() };
+        let deth = Deth { q_key: remote.q_key, source };
+        let bytes = [&bth.to_bytes()[..], &deth.to_bytes(), &mad.0].concat();
+        packets.note(&Noted::new((direction, now), route), &bytes);
+    }
+
     /// Takes the news that a packet which the adapter has sent was lost on its way, for the trace of its queue
     /// pair: its bytes from the BTH on and the way that it took, when, where and why.
     pub fn note_lost(&mut self, now: Instant, route: &Route, bytes: &[u8], why: &str) {
         let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
         let source = bth.opcode.headers().and_then(|headers| headers.offset(Header::Deth));
         let source = source.and_then(|at| bytes[Bth::LENGTH..].get(at..)?.first_chunk());
-        let packets = if let Some(deth) = source {
+        let (packets, route) = if let Some(deth) = source {
             let source = Deth::parse(deth).source;
-            match self.by_number.get(&source.get()) {
+            let packets = match self.by_number.get(&source.get()) {
                 None if source == Qpn::GSI => self.general.as_mut(),
                 None => None,
                 Some(id) => self.qps.get_mut(id.0).and_then(|qp| qp.packets.as_mut()),
-            }
+            };
+            (packets, *route)
         } else {
-            let sends = |core: &crate::qp::core::Core| {
-                let attributes = &core.attributes;
+            let sends = |core: &Core| {
+                let QpAttributes { dest_qp_num, route: own, .. } = &core.attributes;
                 core.qp_type != QpType::Ud
                     && core.state != QpState::Reset
-                    && attributes.dest_qp_num == bth.destination
-                    && attributes.route.dlid == route.dlid
-                    && attributes.route.destination == route.destination
+                    && *dest_qp_num == bth.destination
+                    && own.dlid == route.dlid
+                    && (!own.is_global || own.destination == route.destination)
             };
-            let traced = self.qps.iter_mut().filter(|qp| qp.packets.is_some());
-            traced.into_iter().find(|qp| sends(&qp.core)).and_then(|qp| qp.packets.as_mut())
+            let mut traced = self.qps.iter_mut().filter(|qp| qp.packets.is_some());
+            let Some(qp) = traced.find(|qp| sends(&qp.core)) else { return };
+            (qp.packets.as_mut(), qp.core.attributes.route)
         };
         if let Some(packets) = packets {
-            packets.note_lost((now, why), route, bytes);
+            packets.note_lost((now, why), &route, bytes);
         }
     }
 }

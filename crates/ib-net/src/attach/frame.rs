@@ -30,6 +30,17 @@ pub enum Frame {
         /// The global route header, when there is one.
         grh: Option<Grh>,
     },
+    /// The news that a packet which the adapter has sent is lost: [`Frame::news`] stand behind it.
+    Lost {
+        /// The LID that it came from.
+        slid: u16,
+        /// The LID that it was to go to.
+        dlid: u16,
+        /// The service level.
+        sl: ServiceLevel,
+        /// The global route header, when there is one.
+        grh: Option<Grh>,
+    },
     /// A management datagram.
     Datagram {
         /// The other end.
@@ -44,6 +55,11 @@ pub enum Frame {
 /// The kinds of frames.
 const PACKET: u8 = 1;
 const DATAGRAM: u8 = 2;
+const LOST: u8 = 3;
+
+/// How long the reason of a loss may be, and how much of the packet is told.
+const MOST_REASON: usize = 512;
+const MOST_TOLD: usize = 1024;
 
 impl Frame {
     /// Returns the frame of a datagram, whose 256 bytes stand behind it.
@@ -61,16 +77,33 @@ impl Frame {
         Some(Datagram { remote, local_qpn, length, mad })
     }
 
+    /// Returns what stands behind the news of a loss: where and why, and the packet from its BTH on, as far as that
+    /// tells anything.
+    #[must_use]
+    pub fn news(why: &str, packet: &[u8]) -> Vec<u8> {
+        let why = &why[..why.floor_char_boundary(MOST_REASON)];
+        let packet = &packet[..packet.len().min(MOST_TOLD)];
+        [&(why.len() as u16).to_ne_bytes()[..], why.as_bytes(), packet].concat()
+    }
+
+    /// Returns where and why a packet was lost, and the packet, from what stands behind the news.
+    #[must_use]
+    pub fn news_in(bytes: &[u8]) -> Option<(&str, &[u8])> {
+        let (length, rest) = bytes.split_first_chunk()?;
+        let (why, packet) = rest.split_at_checked(u16::from_ne_bytes(*length).into())?;
+        Some((std::str::from_utf8(why).ok()?, packet))
+    }
+
     /// Returns the header of a frame with so many bytes behind it.
     pub(super) fn to_bytes(self, length: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(0, &(length as u32).to_ne_bytes());
         let (kind, sl, grh) = match self {
-            Self::Packet { slid, dlid, sl, grh } => {
+            Self::Packet { slid, dlid, sl, grh } | Self::Lost { slid, dlid, sl, grh } => {
                 put(8, &slid.to_ne_bytes());
                 put(10, &dlid.to_ne_bytes());
-                (PACKET, sl, grh)
+                (if matches!(self, Self::Lost { .. }) { LOST } else { PACKET }, sl, grh)
             }
             Self::Datagram { remote, local_qpn, length } => {
                 put(7, &[remote.path_bits]);
@@ -105,6 +138,7 @@ impl Frame {
         };
         let frame = match bytes[4] {
             PACKET if length <= MOST => Self::Packet { slid: two(8), dlid: two(10), sl, grh },
+            LOST if length <= MOST => Self::Lost { slid: two(8), dlid: two(10), sl, grh },
             DATAGRAM if length == MAD_LENGTH && usize::from(two(26)) <= MAD_LENGTH => {
                 let remote = Remote {
                     lid: two(10),

@@ -73,8 +73,7 @@ impl CaptureClient {
     /// Fails when it has gone.
     pub fn connect(name: &str) -> Result<Self, ClientError> {
         let socket = seqpacket::call(name);
-        let socket =
-            socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
+        let socket = socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
         Ok(Self { name: name.to_owned(), socket })
     }
 

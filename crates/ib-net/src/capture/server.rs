@@ -190,7 +190,10 @@ impl Served {
             autostop: start.autostop,
             keep: start.keep,
         };
-        self.captures.start(options).map_err(|error| error.to_string()).and_then(|it| self.status(it))
+        self.captures
+            .start(options)
+            .map_err(|error| error.to_string())
+            .and_then(|it| self.status(it))
     }
 
     fn status(&self, capture: u64) -> Result<Answer, String> {

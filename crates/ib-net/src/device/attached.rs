@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use ib_hca::cm::Cm;
 use ib_hca::{Hca, HcaEvent};
-use ib_link::{Datagram, Incoming, Remote, Route};
+use ib_link::{Datagram, Direction, Incoming, Remote, Route};
 use ib_mad::{Request, Requester, RequesterConfig, Timing};
 use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
-use super::sim::{grh_of, is_group, route_from, route_of};
+use super::sim::{grh_of, is_group, route_from, route_of, route_to};
 use super::{DeviceEvent, Path, ROUND};
 use crate::alarm::Alarm;
 use crate::attach::{AttachedPort, Frame};
@@ -68,6 +68,11 @@ impl Attached {
                 self.unsent.push(datagram);
                 break;
             }
+            let Remote { lid, sl, grh, .. } = datagram.remote;
+            let (source, slid) = (self.gid(), self.port.details().port.lid);
+            let route = Route { source, slid, dlid: lid, sl, ..Route::default() };
+            let route = route_to(grh.as_ref(), route);
+            hca.note_datagram((Direction::Send, now), &route, &datagram.remote, &datagram.mad);
             moved = true;
         }
         loop {
@@ -108,15 +113,28 @@ impl Attached {
                     self.received += 1;
                     hca.handle(now, &route_from(gid, grh.as_ref(), route), bytes);
                 }
+                Frame::Lost { slid, dlid, sl, grh } => {
+                    let route = Route { source: gid, slid, dlid, sl, ..Route::default() };
+                    if let Some((why, packet)) = Frame::news_in(bytes) {
+                        hca.note_lost(now, &route_to(grh.as_ref(), route), packet, why);
+                    }
+                }
                 Frame::Datagram { .. } => datagram = frame.datagram(bytes),
             });
-            if let Some(datagram) = datagram
-                && !self.requester.handle(now, &Incoming::Received(datagram))
-            {
-                let Remote { lid, sl, path_bits, qpn, grh, .. } = datagram.remote;
+            let handed = datagram.map(|datagram| {
+                let Remote { lid, sl, path_bits, grh, .. } = datagram.remote;
                 let slid = own.lid | u16::from(path_bits);
                 let route = Route { slid, dlid: lid, sl, ..Route::default() };
-                let route = route_from(gid, grh.as_ref(), route);
+                (datagram, route_from(gid, grh.as_ref(), route))
+            });
+            if let Some((datagram, route)) = &handed {
+                let received = (Direction::Receive, now);
+                hca.note_datagram(received, route, &datagram.remote, &datagram.mad);
+            }
+            if let Some((datagram, route)) = handed
+                && !self.requester.handle(now, &Incoming::Received(datagram))
+            {
+                let qpn = datagram.remote.qpn;
                 if !cm.handle(now, &route, &datagram.mad) {
                     let mad = Box::new(datagram.mad);
                     tell(DeviceEvent::Hca(HcaEvent::Mad { route, source: qpn, mad }));

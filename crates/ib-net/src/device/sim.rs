@@ -11,8 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_hca::cm::{Cm, CmConfig};
+use ib_hca::trace::{PacketReader, SelectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
-use ib_link::{Datagram, Incoming, Route};
+use ib_link::{Datagram, Direction, Incoming, Route};
 use ib_sim::{AttachError, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::{Gid, Instant, Mtu};
@@ -90,6 +91,7 @@ impl SimDevice {
             return Err(SimDeviceError::NoLid(port));
         }
         sim.open_held(port);
+        sim.tell_losses(port);
         let mut seed = options.seed;
         for (byte, guid) in seed.iter_mut().zip(own.port_guid.0.to_be_bytes()) {
             *byte ^= guid;
@@ -153,6 +155,12 @@ impl SimDevice {
                 sim.give_buffer(bytes);
             }
         }
+        while let Some(lost) = sim.next_loss(self.port) {
+            let (node, number) = sim.place(lost.place);
+            let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
+            let route = route_of_sent(self.gid, &lost.packet);
+            self.hca.note_lost(lost.at, &route, &lost.packet.payload.to_bytes(), &why);
+        }
         while let Some(incoming) = sim.receive(self.client) {
             moved = true;
             if let Incoming::Received(datagram) = incoming {
@@ -202,6 +210,7 @@ impl SimDevice {
                 ..Route::default()
             },
         );
+        self.hca.note_datagram((Direction::Receive, now), &route, remote, &datagram.mad);
         if !self.cm.handle(now, &route, &datagram.mad) {
             let (source, mad) = (remote.qpn, Box::new(datagram.mad));
             self.events.push_back(DeviceEvent::Hca(HcaEvent::Mad { route, source, mad }));
@@ -239,6 +248,27 @@ impl SimDevice {
 fn packet(route: &Route, bytes: Vec<u8>) -> Packet {
     let payload = Payload::Transport(bytes);
     Packet { slid: route.slid, dlid: route.dlid, sl: route.sl, grh: grh_of(route), payload }
+}
+
+/// Returns the way that a packet has taken, as far as it tells.
+fn route_of_sent(own: Gid, packet: &Packet) -> Route {
+    let Packet { slid, dlid, sl, grh, .. } = *packet;
+    route_to(grh.as_ref(), Route { source: own, slid, dlid, sl, ..Route::default() })
+}
+
+/// Returns a way there with what the header of the packet's route says.
+pub(super) fn route_to(grh: Option<&Grh>, route: Route) -> Route {
+    match grh {
+        None => route,
+        Some(grh) => Route {
+            destination: grh.destination,
+            is_global: true,
+            traffic_class: grh.traffic_class,
+            flow_label: grh.flow_label,
+            hop_limit: grh.hop_limit,
+            ..route
+        },
+    }
 }
 
 /// Returns the global header of packets that take a route, where they have one.
@@ -343,6 +373,14 @@ impl SimDevices {
             self.touched.push(port);
         }
         Some(device)
+    }
+
+    /// Returns the next queue pair that a selection has chosen ([`Hca::select`]), as its port and what reads its
+    /// packets.
+    pub fn poll_selected(&mut self) -> Option<(PortId, SelectionId, PacketReader)> {
+        self.devices.iter_mut().find_map(|(&port, device)| {
+            device.hca.poll_selected().map(|(selection, reader)| (port, selection, reader))
+        })
     }
 
     /// Moves what can be moved at this moment; returns whether there was anything.

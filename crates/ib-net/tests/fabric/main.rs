@@ -1,5 +1,6 @@
 //! Adapters at the hosts of a simulated fabric that our subnet manager has brought up.
 
+mod captures;
 #[allow(dead_code, reason = "the benchmark shares it")]
 mod lab;
 

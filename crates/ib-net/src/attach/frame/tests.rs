@@ -21,9 +21,11 @@ fn sl() -> impl Strategy<Value = ServiceLevel> {
 }
 
 fn frame() -> impl Strategy<Value = (Frame, usize)> {
-    let packet = (any::<u16>(), any::<u16>(), sl(), grh(), 0..=MOST);
-    let packet = packet
-        .prop_map(|(slid, dlid, sl, grh, length)| (Frame::Packet { slid, dlid, sl, grh }, length));
+    let packet = (any::<u16>(), any::<u16>(), sl(), grh(), 0..=MOST, any::<bool>());
+    let packet = packet.prop_map(|(slid, dlid, sl, grh, length, is_lost)| match is_lost {
+        false => (Frame::Packet { slid, dlid, sl, grh }, length),
+        true => (Frame::Lost { slid, dlid, sl, grh }, length),
+    });
     let remote = (any::<u16>(), any::<u32>(), any::<u32>(), sl(), any::<u16>(), any::<u8>(), grh());
     let datagram = (remote, any::<u32>(), 0..=256_u16);
     let datagram =
@@ -64,4 +66,20 @@ fn a_datagram_is_its_frame_and_its_bytes() {
     assert_eq!(frame.datagram(&mad.0[..255]), None);
     let packet = Frame::Packet { slid: 1, dlid: 2, sl: ServiceLevel::default(), grh: None };
     assert_eq!(packet.datagram(&mad.0), None);
+}
+
+#[test]
+fn news_are_a_reason_and_the_start_of_a_packet() {
+    let packet = [7; 2000];
+    let news = Frame::news("at s1[3]: the link is down", &packet);
+    assert_eq!(Frame::news_in(&news), Some(("at s1[3]: the link is down", &packet[..1024])));
+    let long = "ä".repeat(600);
+    let news = Frame::news(&long, &packet[..5]);
+    assert_eq!(Frame::news_in(&news), Some(("ä".repeat(256).as_str(), &packet[..5])));
+    for length in 0..news.len() {
+        if let Some((why, rest)) = Frame::news_in(&news[..length]) {
+            assert_eq!(why.len() + rest.len() + 2, length);
+        }
+    }
+    assert_eq!(Frame::news_in(&[1, 0, 0xff]), None, "no UTF-8");
 }

@@ -50,9 +50,9 @@ fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
             }
         };
         let is_meant = args.pid.is_none_or(|pid| pid == info.pid)
-            && args.device.is_none_or(|device| {
-                info.address.parse::<IpAddr>().is_ok_and(|own| own == device)
-            });
+            && args
+                .device
+                .is_none_or(|device| info.address.parse::<IpAddr>().is_ok_and(|own| own == device));
         if is_meant {
             found.push(Program { client, info });
         }
@@ -171,7 +171,15 @@ fn print(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> {
         writeln!(
             out,
             "  {:>8} {:<8} {:<18} {:<16} {:>10} {:>8} {:>7} {:>11} {:>11}",
-            "number", "way", "operation", "status", "bytes", "psn", "packets", "queued ns", "total ns"
+            "number",
+            "way",
+            "operation",
+            "status",
+            "bytes",
+            "psn",
+            "packets",
+            "queued ns",
+            "total ns"
         )?;
         for it in messages {
             let queued = it.queued_ns.map_or("-".to_owned(), |queued| queued.to_string());
@@ -298,7 +306,8 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
 fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verdict, Failure> {
     let failed = |error: io::Error| Failure::Unusable(format!("standard output: {error}"));
     if io::IsTerminal::is_terminal(&io::stdout()) {
-        let message = "-w -: standard output is a terminal, expected a pipe such as `| tshark -i -`";
+        let message =
+            "-w -: standard output is a terminal, expected a pipe such as `| tshark -i -`";
         return Err(Failure::Unusable(message.to_owned()));
     }
     let alarm = Alarm::new().map_err(failed)?;
@@ -402,7 +411,8 @@ fn rotation(limits: &[Limit]) -> Result<Rotation, Failure> {
         }
     }
     if rotation.files.is_some() && !rotation.happens() {
-        let message = "--ring-buffer files: expected also when another file begins, such as filesize:1000";
+        let message =
+            "--ring-buffer files: expected also when another file begins, such as filesize:1000";
         return Err(Failure::Unusable(message.to_owned()));
     }
     Ok(rotation)

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ib_capture::Counted;
 use ib_hca::trace::{PacketTrace, Selection};
-use ib_net::capture::{
-    Autostop, CaptureOptions, CaptureServer, Captures, Recorded, Target,
-};
+use ib_net::capture::{Autostop, CaptureOptions, CaptureServer, Captures, Recorded, Target};
 use ib_net::device::Device;
 
 use crate::cli::rdma::AdapterArgs;

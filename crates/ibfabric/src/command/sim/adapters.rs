@@ -217,6 +217,7 @@ impl Adapters {
         }
         record(&mut recorder, sim, |it| it.port("open", port))?;
         sim.open_held(port);
+        sim.tell_losses(port);
         if self.down.remove(&port) {
             record(&mut recorder, sim, |it| it.port("up", port))?;
             sim.let_up(port);
@@ -288,7 +289,8 @@ impl Adapters {
                 sim.give_buffer(bytes);
                 return Ok(false);
             }
-            Some(None) => sim.give_buffer(bytes),
+            // News of losses come from here.
+            Some(None | Some(Frame::Lost { .. })) => sim.give_buffer(bytes),
             Some(Some(Frame::Packet { slid, dlid, sl, grh })) => {
                 let payload = Payload::Transport(bytes);
                 let packet = Packet { slid, dlid, sl, grh, payload };
@@ -350,6 +352,17 @@ impl Adapters {
                 self.server.tell(client, &details(sim, addresses, adapter.port));
             }
             let mut taken = 0;
+            // They take part in nothing, so no record has them.
+            while self.server.has_room(client)
+                && let Some(lost) = sim.next_loss(adapter.port)
+            {
+                let (node, number) = sim.place(lost.place);
+                let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
+                let Packet { slid, dlid, sl, grh, payload } = lost.packet;
+                let news = Frame::news(&why, &payload.to_bytes());
+                self.server.put(client, Frame::Lost { slid, dlid, sl, grh }, &news);
+                moved = true;
+            }
             while self.server.has_room(client) {
                 if taken == 0
                     && let Some(recorder) = &mut recorder
