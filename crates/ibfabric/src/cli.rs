@@ -8,6 +8,7 @@ use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc, Mtu};
 
+pub mod capture;
 pub(crate) mod opensm;
 pub mod rdma;
 pub mod sim;
@@ -159,6 +160,16 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             "Messages of 64 bytes to and fro:",
             "ibfabric rdma lat 127.0.0.1 --from 127.0.0.2 --op send",
         )],
+        "capture" | "correlate" => &[
+            (
+                "Where the time goes between two machines:",
+                "ibfabric capture correlate client.pcapng server.pcapng --html times.html",
+            ),
+            (
+                "From a request that comes in to the WRITE that answers it on another queue pair:",
+                "ibfabric capture correlate server.pcapng --from 'qp 0x11 receive SEND' --to 'qp 0x12 send WRITE'",
+            ),
+        ],
         "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }
@@ -229,6 +240,9 @@ pub enum Command {
     /// RDMA from this machine without an adapter: RoCEv2 over UDP.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Traces of queue pairs.
+    #[command(after_long_help = examples_text("capture"))]
+    Capture(Box<capture::CaptureArgs>),
 }
 
 /// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal
