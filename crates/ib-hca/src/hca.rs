@@ -20,7 +20,7 @@ use crate::qp::{
 };
 use crate::region::Regions;
 use crate::table::Table;
-use crate::trace::{Messages, Packets};
+use crate::trace::{Messages, Noted, Packets};
 
 mod general;
 mod resources;
@@ -171,6 +171,8 @@ pub struct Hca {
     mads: VecDeque<(Route, Qpn, Box<Mad>)>,
     /// What is kept of its packets, while that is wanted.
     general: Option<Box<Packets>>,
+    /// Which queue pairs' packets are kept.
+    selections: trace::Selections,
 }
 
 /// Splits an adapter into a queue pair and what it works with.
@@ -206,6 +208,7 @@ impl Hca {
             counters: Counters::default(),
             mads: VecDeque::new(),
             general: None,
+            selections: trace::Selections::default(),
             config,
         }
     }
@@ -273,6 +276,7 @@ impl Hca {
             attributes: QpAttributes::default(),
             window,
             messages: Messages::default(),
+            service: None,
         };
         let mtu = self.config.active_mtu;
         let id = QpId(self.qps.insert(|id| Qp::new(core(id))));
@@ -280,6 +284,7 @@ impl Hca {
             self.qps.get_mut(id.0).expect("just made").core.attributes.path_mtu = mtu;
         }
         self.by_number.insert(number.get(), id);
+        self.offer(id);
         Ok(id)
     }
 
@@ -329,6 +334,7 @@ impl Hca {
         let qp = self.qps.get_mut(id.0).expect("just seen");
         qp.modify(&mut cx!(self, now), attr, to);
         self.touch(now, id);
+        self.offer(id);
         Ok(())
     }
 
@@ -395,7 +401,8 @@ impl Hca {
             self.handle_general(route, &packet);
             let dropped = self.counters.last_dropped();
             if let Some(packets) = &mut self.general {
-                packets.note((Direction::Receive, now), route, bytes, (false, dropped));
+                let noted = Noted::new((Direction::Receive, now), route);
+                packets.note(&Noted { dropped, ..noted }, bytes);
             }
             return;
         }
@@ -452,7 +459,8 @@ impl Hca {
         let route = match self.write_general(&mut writer) {
             Some(route) => {
                 if let Some(packets) = &mut self.general {
-                    packets.note((Direction::Send, now), &route, writer.written(), (false, None));
+                    let noted = Noted::new((Direction::Send, now), &route);
+                    packets.note(&noted, writer.written());
                 }
                 route
             }

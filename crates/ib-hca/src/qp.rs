@@ -11,7 +11,7 @@
 
 use ib_link::{Direction, Route};
 use ib_types::Instant;
-use ib_wire::packet::{Operation, Transport};
+use ib_wire::packet::{Bth, Operation, Transport};
 
 mod acked;
 pub mod attr;
@@ -29,7 +29,7 @@ use crate::counters::Drop;
 use crate::hca::{AsyncEvent, HcaEvent};
 use crate::objects::{Sge, WcStatus};
 use crate::packet::{Packet, Writer};
-use crate::trace::{Packets, Trigger};
+use crate::trace::{Noted, Packets, Trigger};
 pub(crate) use post::check_recv;
 use receive::Responder;
 use send::{Idle, SendQueue};
@@ -185,15 +185,15 @@ impl Qp {
     /// Keeps a packet that was written.
     #[cold]
     pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
-        let is_request = Packet::parse(bytes).is_ok_and(|packet| {
-            packet.bth.opcode.operation().is_some_and(|operation| !is_response(operation))
-        });
+        let Some(packets) = &mut self.packets else { return };
+        let operation = bytes.first_chunk().and_then(|bth| Bth::parse(bth).opcode.operation());
+        let is_request = operation.is_some_and(|operation| !is_response(operation));
         let is_repeated = is_request && self.send.repeats;
-        if let Some(packets) = &mut self.packets {
-            packets.note((Direction::Send, now), route, bytes, (is_repeated, None));
-            if is_repeated {
-                packets.trigger(Trigger::Retransmission);
-            }
+        let posted = self.send.posted.filter(|_| is_request);
+        let noted = Noted { posted, is_repeated, ..Noted::new((Direction::Send, now), route) };
+        packets.note(&noted, bytes);
+        if is_repeated {
+            packets.trigger(Trigger::Retransmission);
         }
     }
 
@@ -206,11 +206,10 @@ impl Qp {
         bytes: &[u8],
         dropped: Option<Drop>,
     ) {
-        if let Some(packets) = &mut self.packets {
-            packets.note((Direction::Receive, now), route, bytes, (false, dropped));
-            if dropped.is_some() {
-                packets.trigger(Trigger::Drop);
-            }
+        let Some(packets) = &mut self.packets else { return };
+        packets.note(&Noted { dropped, ..Noted::new((Direction::Receive, now), route) }, bytes);
+        if dropped.is_some() {
+            packets.trigger(Trigger::Drop);
         }
     }
 

@@ -71,6 +71,11 @@ impl<T> Table<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|slot| slot.object.as_ref())
     }
+
+    /// As [`Table::iter`], to change them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.slots.iter_mut().filter_map(|slot| slot.object.as_mut())
+    }
 }
 
 #[cfg(test)]

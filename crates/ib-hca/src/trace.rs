@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `messages` | [`MessageRing`]: the last messages, 64 bytes each |
 //! | `packets` | [`PacketRing`]: headers and a part of the payload of packets |
-//! | `options` | [`PacketTrace`]: which packets are kept, and how much of them |
+//! | `options` | [`PacketTrace`]: which packets are kept, and how much of them; [`Selection`]: of which queue pairs |
 //!
 //! Both are rings that the adapter writes into as it goes on, over what is oldest, and that another thread may read
 //! meanwhile. Neither has a lock, and the adapter looks at nothing that a reader does.
@@ -24,10 +24,31 @@ mod packets;
 
 pub(crate) use messages::Message;
 pub use messages::MessageRing;
-pub use options::{PacketFilter, PacketTrace, TraceError, Trigger};
+pub use options::{PacketFilter, PacketTrace, Peer, Selection, SelectionId, TraceError, Trigger};
 pub use packets::{PacketReader, PacketRing};
 
-use packets::{PacketWriter, Written};
+use packets::PacketWriter;
+
+/// What is noted of a packet beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noted<'a> {
+    pub(crate) direction: Direction,
+    pub(crate) at: Instant,
+    /// For the first packet of a message, when it was posted.
+    pub(crate) posted: Option<Instant>,
+    pub(crate) route: &'a Route,
+    pub(crate) is_repeated: bool,
+    pub(crate) dropped: Option<Drop>,
+    /// For a packet that was lost on its way, where and why.
+    pub(crate) lost: Option<&'a str>,
+}
+
+impl<'a> Noted<'a> {
+    /// Returns what is noted of a packet of which nothing is to be said.
+    pub(crate) const fn new((direction, at): (Direction, Instant), route: &'a Route) -> Self {
+        Self { direction, at, posted: None, route, is_repeated: false, dropped: None, lost: None }
+    }
+}
 
 /// The packets of a queue pair, while they are kept.
 #[derive(Debug)]
@@ -38,6 +59,8 @@ pub(crate) struct Packets {
     kept: [u32; 2],
     /// How many packets are still kept after the trigger; `None` before it.
     left: Option<u32>,
+    /// The selection that has chosen the queue pair, if one has.
+    pub(crate) selection: Option<SelectionId>,
 }
 
 /// The messages of a queue pair; there is no ring before the first one.
@@ -71,7 +94,7 @@ impl Packets {
         let ring = PacketRing::new(options.ring_bytes)?;
         let reader = PacketReader::new(Arc::clone(&ring), qpn);
         let writer = PacketWriter::new(ring);
-        Ok((Self { options, writer, kept: [0; 2], left: None }, reader))
+        Ok((Self { options, writer, kept: [0; 2], left: None, selection: None }, reader))
     }
 
     /// Changes what is kept from now on; the ring stays as it is.
@@ -95,13 +118,8 @@ impl Packets {
     }
 
     /// Keeps a packet, if it is one that is wanted.
-    pub(crate) fn note(
-        &mut self,
-        (direction, at): (Direction, Instant),
-        route: &Route,
-        bytes: &[u8],
-        (is_repeated, dropped): (bool, Option<Drop>),
-    ) {
+    pub(crate) fn note(&mut self, noted: &Noted<'_>, bytes: &[u8]) {
+        let Noted { direction, route, .. } = *noted;
         let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
         let Some(headers) = bth.opcode.headers() else { return };
         let start = Bth::LENGTH + headers.length();
@@ -112,7 +130,7 @@ impl Packets {
         if is_first {
             *kept = 0;
         }
-        if !self.options.filter.takes(direction, bth.opcode) || self.left == Some(0) {
+        if !self.options.filter.takes(direction, route, bth.opcode) || self.left == Some(0) {
             return;
         }
         // The first bytes of each message, in however many packets.
@@ -120,9 +138,23 @@ impl Packets {
         let wanted = payload.min(u32::from(self.options.payload).saturating_sub(*kept));
         *kept += wanted;
         let bytes_kept = if wanted == payload { bytes } else { &bytes[..start + wanted as usize] };
-        let length = bytes.len() as u32;
-        self.writer
-            .write(&Written { direction, at, route, length, is_repeated, dropped }, bytes_kept);
+        self.write(noted, (bytes.len(), bytes_kept));
+    }
+
+    /// Keeps the news that a packet was lost on its way: its headers.
+    pub(crate) fn note_lost(&mut self, (at, why): (Instant, &str), route: &Route, bytes: &[u8]) {
+        let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
+        let Some(headers) = bth.opcode.headers() else { return };
+        if !self.options.filter.takes(Direction::Send, route, bth.opcode) || self.left == Some(0) {
+            return;
+        }
+        let noted = Noted { lost: Some(why), ..Noted::new((Direction::Send, at), route) };
+        let start = bytes.len().min(Bth::LENGTH + headers.length());
+        self.write(&noted, (bytes.len(), &bytes[..start]));
+    }
+
+    fn write(&mut self, noted: &Noted<'_>, (length, bytes): (usize, &[u8])) {
+        self.writer.write(noted, length as u32, bytes);
         if let Some(left) = &mut self.left {
             *left -= 1;
             if *left == 0 {

@@ -64,6 +64,8 @@ pub struct PacketRecord {
     pub direction: Direction,
     /// When the adapter sent it or took it.
     pub at: Instant,
+    /// For the first packet of a message that the own side has asked for, when that was posted.
+    pub posted: Option<Instant>,
     /// The way that it took, or the way back to where it came from.
     pub route: Route,
     /// How many bytes it has from the BTH to the end of the pad; fewer may be kept.
@@ -72,6 +74,9 @@ pub struct PacketRecord {
     pub is_repeated: bool,
     /// Why a packet that came in had no effect.
     pub dropped: Option<&'static str>,
+    /// Whether this is the news that a packet which was sent before has been lost on its way;
+    /// [`PacketSource::remark`] tells where and why.
+    pub is_lost: bool,
 }
 
 /// The packets of a queue pair, as a collector reads them.
@@ -82,6 +87,11 @@ pub trait PacketSource {
     /// Returns the next packet, whose bytes from the BTH on are put into `bytes` in place of what was there;
     /// `None` when there is none yet.
     fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord>;
+
+    /// Returns what is to be said of the packet that was returned last.
+    fn remark(&self) -> &str {
+        ""
+    }
 
     /// Returns how many packets were written over before they were read, as far as it is known: all of those
     /// before the packet that was returned last, and everything once [`PacketSource::next_packet`] has

@@ -68,6 +68,8 @@ fn noted(at: u64, direction: Direction, bytes: Vec<u8>) -> (u64, PacketRecord, V
         length: bytes.len() as u32,
         is_repeated: false,
         dropped: None,
+        posted: None,
+        is_lost: false,
     };
     (0, record, bytes)
 }

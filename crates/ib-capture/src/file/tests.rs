@@ -40,6 +40,8 @@ fn record(length: usize) -> PacketRecord {
         length: length as u32,
         is_repeated: false,
         dropped: None,
+        posted: None,
+        is_lost: false,
     }
 }
 

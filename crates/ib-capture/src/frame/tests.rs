@@ -12,6 +12,8 @@ fn record(direction: Direction, length: usize, route: Route) -> PacketRecord {
         length: length as u32,
         is_repeated: false,
         dropped: None,
+        posted: None,
+        is_lost: false,
     }
 }
 

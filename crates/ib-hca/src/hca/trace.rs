@@ -2,11 +2,25 @@
 
 use std::sync::Arc;
 
-use ib_types::Qpn;
+use ib_link::Route;
+use ib_types::{Instant, Qpn};
+use ib_wire::packet::{Bth, Deth, Header};
 
 use super::Hca;
 use crate::objects::QpId;
-use crate::trace::{MessageRing, PacketReader, PacketTrace, Packets, TraceError};
+use crate::qp::{QpType, attr::QpState};
+use crate::trace::{
+    MessageRing, PacketReader, PacketTrace, Packets, Selection, SelectionId, TraceError,
+};
+
+/// The selections of an adapter.
+#[derive(Debug, Default)]
+pub(super) struct Selections {
+    last: u64,
+    all: Vec<(SelectionId, Selection)>,
+    /// What they have begun to keep and nobody has taken yet.
+    begun: std::collections::VecDeque<(SelectionId, PacketReader)>,
+}
 
 impl Hca {
     /// Returns the queue pairs and their numbers.
@@ -82,5 +96,148 @@ impl Hca {
     /// Fails when none are kept.
     pub fn end_general(&mut self) -> Result<(), TraceError> {
         self.general.take().map(drop).ok_or(TraceError::NotTraced)
+    }
+
+    /// Tells which service a queue pair is connected to, by which selections may choose it: the number of the
+    /// connection manager.
+    ///
+    /// # Errors
+    /// Fails when there is no such queue pair.
+    pub fn set_service(&mut self, qp: QpId, service: u64) -> Result<(), TraceError> {
+        self.qps.get_mut(qp.0).ok_or(TraceError::NoSuchQp)?.core.service = Some(service);
+        self.offer(qp);
+        Ok(())
+    }
+
+    /// Returns the service that a queue pair is connected to, as far as it was told.
+    #[must_use]
+    pub fn service(&self, qp: QpId) -> Option<u64> {
+        self.qps.get(qp.0)?.core.service
+    }
+
+    /// Returns the transport of a queue pair.
+    #[must_use]
+    pub fn qp_type(&self, qp: QpId) -> Option<QpType> {
+        Some(self.qps.get(qp.0)?.core.qp_type)
+    }
+
+    /// Returns whether the packets of a queue pair are kept.
+    #[must_use]
+    pub fn is_traced(&self, qp: QpId) -> bool {
+        self.qps.get(qp.0).is_some_and(|qp| qp.packets.is_some())
+    }
+
+    /// Keeps the packets of all queue pairs that a selection chooses, now and as soon as they fit it. What reads
+    /// them comes by [`Hca::poll_selected`]. Those that are traced already stay with whoever traces them.
+    ///
+    /// # Errors
+    /// Fails when the options ask for what cannot be.
+    pub fn select(&mut self, mut selection: Selection) -> Result<SelectionId, TraceError> {
+        selection.trace.check()?;
+        // Datagrams go to many.
+        selection.trace.filter.peers.extend_from_slice(&selection.peers);
+        self.selections.last += 1;
+        let id = SelectionId(self.selections.last);
+        if selection.takes_general() && self.general.is_none() {
+            let reader = self.trace_general(selection.trace.clone())?;
+            self.selections.begun.push_back((id, reader));
+            self.general.as_mut().expect("just begun").selection = Some(id);
+        }
+        self.selections.all.push((id, selection));
+        let qps: Vec<QpId> = self.qps.iter().map(|qp| qp.core.id).collect();
+        for qp in qps {
+            self.offer(qp);
+        }
+        Ok(id)
+    }
+
+    /// Changes what is kept of the packets of a selection, from now on; the length of the rings stays.
+    ///
+    /// # Errors
+    /// Fails when there is no such selection, or the options ask for what cannot be.
+    pub fn change_selection(
+        &mut self,
+        id: SelectionId,
+        trace: &PacketTrace,
+    ) -> Result<(), TraceError> {
+        trace.check()?;
+        let mut all = self.selections.all.iter_mut();
+        let (_, selection) = all.find(|(it, _)| *it == id).ok_or(TraceError::NotTraced)?;
+        let ring_bytes = selection.trace.ring_bytes;
+        selection.trace = PacketTrace { ring_bytes, ..trace.clone() };
+        let general = self.general.iter_mut();
+        let own = self.qps.iter_mut().filter_map(|qp| qp.packets.as_mut()).chain(general);
+        for packets in own.filter(|packets| packets.selection == Some(id)) {
+            packets.change(trace.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Keeps no more packets for a selection. What was not read yet still can be.
+    pub fn deselect(&mut self, id: SelectionId) {
+        self.selections.all.retain(|(it, _)| *it != id);
+        let is_own = |packets: &Option<Box<Packets>>| {
+            packets.as_ref().is_some_and(|packets| packets.selection == Some(id))
+        };
+        for qp in self.qps.iter_mut() {
+            if is_own(&qp.packets) {
+                qp.packets = None;
+            }
+        }
+        if is_own(&self.general) {
+            self.general = None;
+        }
+    }
+
+    /// Returns the next queue pair that a selection has chosen, as what reads its packets.
+    pub fn poll_selected(&mut self) -> Option<(SelectionId, PacketReader)> {
+        self.selections.begun.pop_front()
+    }
+
+    /// Lets the selections look at a queue pair that is new or has changed.
+    pub(super) fn offer(&mut self, id: QpId) {
+        if self.selections.all.is_empty() {
+            return;
+        }
+        let Some(qp) = self.qps.get_mut(id.0).filter(|qp| qp.packets.is_none()) else { return };
+        let chooses = |(_, it): &&(SelectionId, Selection)| it.chooses(&qp.core);
+        let Some((selection, chosen)) = self.selections.all.iter().find(chooses) else { return };
+        // Where there is no memory for one more ring the queue pair is not traced; it goes on.
+        let Ok((mut packets, reader)) = Packets::start(chosen.trace.clone(), qp.core.number) else {
+            return;
+        };
+        packets.selection = Some(*selection);
+        qp.packets = Some(Box::new(packets));
+        self.selections.begun.push_back((*selection, reader));
+    }
+
+    /// Takes the news that a packet which the adapter has sent was lost on its way, for the trace of its queue
+    /// pair: its bytes from the BTH on and the way that it took, when, where and why.
+    pub fn note_lost(&mut self, now: Instant, route: &Route, bytes: &[u8], why: &str) {
+        let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
+        let source = bth.opcode.headers().and_then(|headers| headers.offset(Header::Deth));
+        let source = source.and_then(|at| bytes[Bth::LENGTH..].get(at..)?.first_chunk());
+        let packets = if let Some(deth) = source {
+            let source = Deth::parse(deth).source;
+            match self.by_number.get(&source.get()) {
+                None if source == Qpn::GSI => self.general.as_mut(),
+                None => None,
+                Some(id) => self.qps.get_mut(id.0).and_then(|qp| qp.packets.as_mut()),
+            }
+        } else {
+            let sends = |core: &crate::qp::core::Core| {
+                let attributes = &core.attributes;
+                core.qp_type != QpType::Ud
+                    && core.state != QpState::Reset
+                    && attributes.dest_qp_num == bth.destination
+                    && attributes.route.dlid == route.dlid
+                    && attributes.route.destination == route.destination
+            };
+            let traced = self.qps.iter_mut().filter(|qp| qp.packets.is_some());
+            traced.into_iter().find(|qp| sends(&qp.core)).and_then(|qp| qp.packets.as_mut())
+        };
+        if let Some(packets) = packets {
+            packets.note_lost((now, why), route, bytes);
+        }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Core {
     pub(crate) window: u32,
     /// What is noted of its messages.
     pub(crate) messages: Messages,
+    /// The service that it is connected to, as far as that was told.
+    pub(crate) service: Option<u64>,
 }
 
 /// The parts of the adapter that queue pairs work with.

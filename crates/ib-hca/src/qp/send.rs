@@ -94,6 +94,8 @@ pub(super) struct SendQueue {
     pub(super) resent: u64,
     /// Whether the packet that was written last had been sent before.
     pub(super) repeats: bool,
+    /// When the message was posted whose first packet was written last.
+    pub(super) posted: Option<Instant>,
     /// What was found missing last, and until when it is no news: answers to what was sent before are still
     /// on their way.
     missed: Option<(Psn, Instant)>,
@@ -254,6 +256,7 @@ impl SendQueue {
         cx: &mut Cx<'_>,
         writer: &mut Writer<'_>,
     ) -> Result<(), Idle> {
+        self.posted = None;
         if std::mem::take(&mut self.probes) && self.write_probe(core, cx, writer) {
             self.repeats = true;
             return Ok(());
@@ -282,6 +285,7 @@ impl SendQueue {
                 let packets = wqe.length.div_ceil(core.mtu() as u32).max(1);
                 (wqe.begun, wqe.first, wqe.count) = (true, self.next, packets);
                 wqe.started = cx.now;
+                self.posted = Some(wqe.posted);
                 if matches!(wqe.wr.op, SendOp::CompareSwap { .. } | SendOp::FetchAdd { .. }) {
                     wqe.count = 1;
                 }

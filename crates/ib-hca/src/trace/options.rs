@@ -1,7 +1,11 @@
 //! Which packets of a queue pair are kept, and how much of them.
 
-use ib_link::Direction;
+use ib_link::{Direction, Route};
+use ib_types::{Gid, Qpn};
 use ib_wire::packet::Opcode;
+
+use crate::qp::core::Core;
+use crate::qp::{QpState, QpType};
 
 /// The most payload that is kept of a message, in bytes.
 const MOST_PAYLOAD: u16 = 4096;
@@ -48,14 +52,74 @@ pub struct PacketFilter {
     pub direction: Option<Direction>,
     /// Those with these operation codes only; all where there is none.
     pub opcodes: Vec<Opcode>,
+    /// Those to and from these ports only; all where there is none.
+    pub peers: Vec<Peer>,
+}
+
+/// A port at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// By its GID, on Ethernet that of its address.
+    Gid(Gid),
+    /// By its LID.
+    Lid(u16),
+}
+
+impl Peer {
+    /// Returns whether a route leads to the port.
+    #[must_use]
+    pub fn is_at(self, route: &Route) -> bool {
+        match self {
+            Self::Gid(gid) => route.destination == gid,
+            Self::Lid(lid) => route.dlid == lid,
+        }
+    }
 }
 
 impl PacketFilter {
     /// Returns whether a packet is kept.
     #[must_use]
-    pub fn takes(&self, direction: Direction, opcode: Opcode) -> bool {
+    pub fn takes(&self, direction: Direction, route: &Route, opcode: Opcode) -> bool {
         self.direction.is_none_or(|only| only == direction)
             && (self.opcodes.is_empty() || self.opcodes.contains(&opcode))
+            && (self.peers.is_empty() || self.peers.iter().any(|peer| peer.is_at(route)))
+    }
+}
+
+/// Which queue pairs are traced: those that fit all of what is asked for. Without anything all are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Those with these numbers, 1 for management datagrams.
+    pub qpns: Vec<Qpn>,
+    /// Those that are connected to these ports. Of datagrams, which go to many, those to and from them.
+    pub peers: Vec<Peer>,
+    /// Those that are connected to these services, by the numbers of the connection manager.
+    pub services: Vec<u64>,
+    /// How their packets are traced.
+    pub trace: PacketTrace,
+}
+
+/// The name of a selection within its adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SelectionId(pub(crate) u64);
+
+impl Selection {
+    /// Returns whether the packets of queue pair 1 are wanted.
+    pub(crate) fn takes_general(&self) -> bool {
+        self.services.is_empty() && (self.qpns.is_empty() || self.qpns.contains(&Qpn::GSI))
+    }
+
+    /// Returns whether a queue pair is wanted, as it is now.
+    pub(crate) fn chooses(&self, core: &Core) -> bool {
+        let is_connected = matches!(core.state, QpState::Rtr | QpState::Rts | QpState::Sqd);
+        let route = &core.attributes.route;
+        let is_datagram = core.qp_type == QpType::Ud;
+        (self.qpns.is_empty() || self.qpns.contains(&core.number))
+            && (self.services.is_empty()
+                || core.service.is_some_and(|service| self.services.contains(&service)))
+            && (self.peers.is_empty()
+                || is_datagram
+                || is_connected && self.peers.iter().any(|peer| peer.is_at(route)))
     }
 }
 
@@ -84,7 +148,7 @@ pub enum TraceError {
 }
 
 impl PacketTrace {
-    pub(super) fn check(&self) -> Result<(), TraceError> {
+    pub(crate) fn check(&self) -> Result<(), TraceError> {
         if self.payload > MOST_PAYLOAD {
             return Err(TraceError::Payload(self.payload));
         }

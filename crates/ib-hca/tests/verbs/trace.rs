@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use ib_hca::trace::{PacketFilter, PacketReader, PacketTrace, TraceError, Trigger};
+use ib_hca::trace::{
+    PacketFilter, PacketReader, PacketTrace, Peer, Selection, TraceError, Trigger,
+};
 use ib_hca::{Data, Drop, QpId, SendOp};
 use ib_link::{Direction, MessageBlock, PacketRecord, PacketSource};
 use ib_types::Mtu;
@@ -181,7 +183,7 @@ fn only_what_is_wanted_is_kept_and_that_can_be_changed() {
     let mut pair = Pair::new(7);
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 20_000, ALL), pair.region(1, 20_000, ALL));
-    let filter = PacketFilter { direction: Some(Direction::Receive), opcodes: Vec::new() };
+    let filter = PacketFilter { direction: Some(Direction::Receive), ..PacketFilter::default() };
     let options = PacketTrace { filter, ..PacketTrace::default() };
     let mut reader = pair.sides[0].hca.trace_packets(qps[0], options.clone()).expect("it can be");
     let write = |pair: &mut Pair| {
@@ -195,7 +197,7 @@ fn only_what_is_wanted_is_kept_and_that_can_be_changed() {
     assert_eq!(acks.len(), 1);
     let opcode = |operation| Opcode::new(Transport::Rc, operation).expect("it is known");
     let opcodes = vec![opcode(Operation::WriteFirst), opcode(Operation::WriteLast)];
-    let filter = PacketFilter { direction: None, opcodes };
+    let filter = PacketFilter { opcodes, ..PacketFilter::default() };
     let changed = PacketTrace { payload: 10, filter, ..options };
     let hca = &mut pair.sides[0].hca;
     hca.change_trace(qps[0], changed).expect("it is traced");
@@ -276,7 +278,7 @@ fn nothing_is_lost_without_being_counted() {
         let op = SendOp::Write { to: far.remote(0), imm: None };
         pair.send(0, qps[0], number, op, near.data(0, 9000));
         pair.run();
-        let at_once = pair.rng.below(20);
+        let at_once = pair.rng.below(4);
         let mut bytes = Vec::new();
         for _ in 0..at_once {
             read += u64::from(reader.next_packet(&mut bytes).is_some());
@@ -288,4 +290,90 @@ fn nothing_is_lost_without_being_counted() {
     read += packets(&mut reader).len() as u64;
     assert_eq!((read + reader.overwritten(), reader.noted()), (all, all));
     assert!(reader.overwritten() > 0);
+}
+
+/// One queue pair of many, by its number, by its peer and by its service, and those that come later.
+#[test]
+fn a_selection_chooses_queue_pairs_now_and_later() {
+    let mut pair = Pair::new(11);
+    let qps: Vec<_> = (0..50).map(|_| pair.connect(&Wiring::default())).collect();
+    let hca = &mut pair.sides[0].hca;
+    let number =
+        |hca: &mut ib_hca::Hca, at: usize| hca.query_qp(qps[at][0]).expect("it is there").0;
+    let one = Selection { qpns: vec![number(hca, 7)], ..Selection::default() };
+    let first = hca.select(one).expect("it can be");
+    let service = Selection { services: vec![0x106_4711], ..Selection::default() };
+    let second = hca.select(service).expect("it can be");
+    hca.set_service(qps[9][0], 0x106_4711).expect("it is there");
+    let (found, reader) = hca.poll_selected().expect("one is chosen");
+    assert_eq!((found, reader.qpn()), (first, number(hca, 7)));
+    let (found, reader) = hca.poll_selected().expect("one is chosen");
+    assert_eq!((found, reader.qpn()), (second, number(hca, 9)));
+    assert!(hca.poll_selected().is_none());
+    // Nobody is there yet.
+    let elsewhere = Selection { peers: vec![Peer::Lid(0xbff)], ..Selection::default() };
+    let third = hca.select(elsewhere).expect("it can be");
+    let route = hca.query_qp(qps[3][0]).expect("it is there").2.route;
+    let peer = Peer::Gid(route.destination);
+    let there = Selection { peers: vec![peer], ..Selection::default() };
+    let fourth = hca.select(there).expect("it can be");
+    let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
+    // Queue pair 1, for each of the two asks for datagrams to its peer; the other has it already.
+    assert_eq!(chosen.iter().filter(|(id, _)| *id == third).count(), 1);
+    assert_eq!(chosen.len(), 1 + 48);
+    let changed = PacketTrace { payload: 0, ..PacketTrace::default() };
+    hca.change_selection(first, &changed).expect("it is there");
+    hca.deselect(first);
+    assert_eq!(hca.change_selection(first, &changed), Err(TraceError::NotTraced));
+    assert!(!hca.is_traced(qps[7][0]) && hca.is_traced(qps[9][0]));
+    hca.deselect(second);
+    let all = hca.select(Selection::default()).expect("it can be");
+    let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
+    // Those that are free now fit the earlier selection as well, which comes first.
+    assert_eq!(chosen.len(), 2);
+    assert!(chosen.iter().all(|(id, _)| *id == fourth));
+    hca.deselect(third);
+    hca.deselect(fourth);
+    // And one that is made now.
+    let later = pair.connect(&Wiring::default());
+    let hca = &mut pair.sides[0].hca;
+    let (found, reader) = hca.poll_selected().expect("the new one");
+    assert_eq!((found, reader.qpn()), (all, hca.query_qp(later[0]).expect("it is there").0));
+}
+
+/// The fabric's news of a lost packet are kept with the queue pair that has sent it.
+#[test]
+fn what_was_lost_on_its_way_is_kept_with_its_queue_pair() {
+    let mut pair = Pair::new(12);
+    let qps = pair.connect(&Wiring::default());
+    pair.connect(&Wiring::default());
+    let (near, far) = (pair.region(0, 9000, ALL), pair.region(1, 9000, ALL));
+    let hca = &mut pair.sides[0].hca;
+    let mut reader = hca.trace_packets(qps[0], PacketTrace::default()).expect("it can be");
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&sent);
+    pair.tap = Box::new(move |side, bytes| {
+        if side == 0 {
+            seen.borrow_mut().push(bytes.clone());
+        }
+        true
+    });
+    let op = SendOp::Write { to: far.remote(0), imm: None };
+    pair.send(0, qps[0], 1, op, near.data(0, 3000));
+    pair.run();
+    let hca = &mut pair.sides[0].hca;
+    let route = hca.query_qp(qps[0]).expect("it is there").2.route;
+    let now = ib_types::Instant::from_nanos(5);
+    let lost = sent.borrow()[1].clone();
+    hca.note_lost(now, &route, &lost, "s1:4: a cable was pulled");
+    let (mut bytes, mut found) = (Vec::new(), Vec::new());
+    while let Some(record) = reader.next_packet(&mut bytes) {
+        found.push((record, bytes.clone(), reader.remark().to_owned()));
+    }
+    let posted = found.iter().filter(|(record, ..)| record.posted.is_some()).count();
+    assert_eq!(posted, 1, "one message, one time");
+    let (record, bytes, remark) = found.last().expect("some");
+    assert!(record.is_lost && record.direction == Direction::Send);
+    assert_eq!((remark.as_str(), &bytes[..]), ("s1:4: a cable was pulled", &lost[..12]));
+    assert_eq!(record.length as usize, lost.len());
 }

@@ -24,20 +24,28 @@ fn length(number: u64) -> usize {
 }
 
 fn write(writer: &mut PacketWriter, number: u64) {
-    let written = Written {
+    let lost = format!("lost at h{number}:1, on a rainy day: Привет");
+    let noted = Noted {
         direction: if number.is_multiple_of(3) { Direction::Receive } else { Direction::Send },
         at: Instant::from_nanos(number),
-        route: &route(number),
-        length: length(number) as u32 + 5,
+        posted: number.is_multiple_of(4).then_some(Instant::from_nanos(number / 2)),
+        route: &route(number / 10),
         is_repeated: number.is_multiple_of(5),
         dropped: number.is_multiple_of(7).then_some(Drop::ALL[(number % 15) as usize]),
+        lost: number.is_multiple_of(11).then_some(lost.as_str()),
     };
-    writer.write(&written, &vec![number as u8; length(number)]);
+    let length = length(number);
+    writer.write(&noted, length as u32 + 5, &vec![number as u8; length]);
 }
 
-fn check(record: &PacketRecord, bytes: &[u8]) {
+fn check(record: &PacketRecord, remark: &str, bytes: &[u8]) {
     let number = record.number;
-    assert_eq!((record.route, record.at.as_nanos()), (route(number), number));
+    assert_eq!((record.route, record.at.as_nanos()), (route(number / 10), number));
+    let posted = number.is_multiple_of(4).then_some(Instant::from_nanos(number / 2));
+    assert_eq!(record.posted, posted);
+    assert_eq!(record.is_lost, number.is_multiple_of(11));
+    let lost = format!("lost at h{number}:1, on a rainy day: Привет");
+    assert_eq!(remark, if record.is_lost { lost.as_str() } else { "" });
     assert_eq!(record.direction == Direction::Receive, number.is_multiple_of(3));
     assert_eq!(record.is_repeated, number.is_multiple_of(5));
     let dropped = number.is_multiple_of(7).then_some(Drop::ALL[(number % 15) as usize].name());
@@ -61,7 +69,7 @@ fn packets_are_read_as_they_were_written_and_the_others_are_counted() {
         }
         let before = reader.overwritten();
         while let Some(record) = reader.next_packet(&mut bytes) {
-            check(&record, &bytes);
+            check(&record, reader.remark(), &bytes);
             read += 1;
         }
         assert_eq!(read + reader.overwritten(), written);
@@ -94,7 +102,7 @@ fn a_reader_beside_the_adapter_gets_whole_packets() {
             let ended = reader.has_ended();
             match reader.next_packet(&mut bytes) {
                 Some(record) => {
-                    check(&record, &bytes);
+                    check(&record, reader.remark(), &bytes);
                     read += 1;
                 }
                 None if ended => return (read, reader.overwritten()),
