@@ -190,6 +190,9 @@ impl Correlator {
             })
             .map(Pair)
             .collect();
+        let mut pairs = std::mem::take(&mut correlation.pairs);
+        pairs.sort_by_key(|&pair| correlation.ends(pair));
+        correlation.pairs = pairs;
         correlation
     }
 }

@@ -210,7 +210,7 @@ pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
             _ => {
                 let mut scores: Vec<(usize, usize)> = fits
                     .iter()
-                    .map(|&other| (answers(flow, &flows[other], streams), other))
+                    .map(|&other| (score(flow, &flows[other], streams), other))
                     .collect();
                 scores.sort_unstable_by(|a, b| b.cmp(a));
                 match scores[..] {
@@ -243,6 +243,18 @@ fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
         let service = seen.map(|seen| Opcode::transport(seen.opcode));
         !matches!(service, Some(Transport::Ud | Transport::Uc) | None)
     })
+}
+
+/// Returns how likely it is that two flows are a connection: by packets that answer each other, then by whether they
+/// are in one file.
+fn score(one: &Flow, other: &Flow, streams: &[Stream]) -> usize {
+    let files = |flow: &Flow| flow.views.map(|view| Some(streams[view?].key.file));
+    let (own, others) = (files(one), files(other));
+    let is_near = own.iter().flatten().any(|&file| others.contains(&Some(file)));
+    match answers(one, other, streams) {
+        0 => 0,
+        answers => 2 * answers + usize::from(is_near),
+    }
 }
 
 /// Returns how many of the first packets of two flows answer each other.

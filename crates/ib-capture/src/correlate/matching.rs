@@ -1,5 +1,7 @@
 //! Packets of both views of a flow side by side.
 
+use ib_wire::packet::Transport;
+
 use super::clock::ClockPoints;
 use super::stream::{Seen, Stream};
 
@@ -43,7 +45,13 @@ impl Both<'_> {
     /// Returns how often it was sent again, as far as the sender's capture tells.
     pub(super) fn sent_again(&self) -> u32 {
         let marked = self.sent.iter().filter(|seen| seen.is(Seen::AGAIN)).count();
-        self.sent.len().saturating_sub(1).max(marked) as u32
+        let again = if self.any().opcode.transport() == Transport::Ud {
+            // Datagrams need no numbers of their own.
+            0
+        } else {
+            self.sent.len().saturating_sub(1)
+        };
+        again.max(marked) as u32
     }
 
     fn count(&self) -> Matched {

@@ -166,9 +166,15 @@ impl Exchange<'_> {
             };
             found(&self.message(open, acknowledged));
         };
+        let [sent, received] = self.requests;
+        if sent.or(received).is_some_and(|stream| stream.key.datagrams_of.is_some()) {
+            for both in SideBySide::new(sent, received, REQUESTS) {
+                each(&both, |one| end(&self.open(Kind::Send, one)));
+            }
+            return 0;
+        }
         let (mut broken, mut in_broken) = (0, false);
         let mut open: Option<Open> = None;
-        let [sent, received] = self.requests;
         for both in SideBySide::new(sent, received, REQUESTS) {
             let operation = both.any().operation();
             let Some(kind) = Kind::of(operation) else { continue };
@@ -289,7 +295,8 @@ impl Exchange<'_> {
     fn message(&self, open: &Open, acknowledged: Option<u64>) -> Message {
         let back = acknowledged.and_then(|time| Some((self.responses?.key.file, time)));
         // Nothing is acknowledged before it was sent.
-        let back = back.filter(|&back| self.between(open.sent, Some(back)) >= Some(0));
+        let back =
+            back.filter(|&back| self.between(open.sent, Some(back)).is_none_or(|time| time >= 0));
         let queue = open.posted.map(u64::cast_signed);
         let in_flight = self.between(open.sent, back);
         let parts = [
@@ -324,6 +331,20 @@ impl Exchange<'_> {
 
     fn by_first(&self, (file, time): Moment) -> Option<u64> {
         if file == 0 { Some(time) } else { self.clocks.by_first(time) }
+    }
+}
+
+/// Takes datagrams of one number apart: to some services all have the same. They come in the order in which they
+/// were sent, but which were lost cannot be told.
+fn each(both: &Both<'_>, mut one: impl FnMut(&Both<'_>)) {
+    let Both { place, sent, received } = *both;
+    let are_paired = sent.len() == received.len();
+    for at in 0..sent.len() {
+        let received = if are_paired { &received[at..=at] } else { &[] };
+        one(&Both { place, sent: &sent[at..=at], received });
+    }
+    if sent.is_empty() {
+        received.chunks(1).for_each(|received| one(&Both { place, sent, received }));
     }
 }
 

@@ -17,6 +17,7 @@ use super::sim::{grh_of, is_group, route_from, route_of};
 use super::{DeviceEvent, Path, ROUND};
 use crate::alarm::Alarm;
 use crate::attach::{AttachedPort, Frame};
+use crate::clock;
 
 /// How long subnet administration has to answer, each time it is asked.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
@@ -93,7 +94,6 @@ impl Attached {
     /// Takes what has come in; returns whether there was anything.
     pub(super) fn receive(
         &mut self,
-        now: Instant,
         (hca, cm): (&mut Hca, &mut Cm),
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<bool> {
@@ -106,10 +106,12 @@ impl Attached {
                     let to = if is_group(dlid) { own.lid } else { dlid };
                     let route = Route { slid: to, dlid: slid, sl, ..Route::default() };
                     self.received += 1;
-                    hca.handle(now, &route_from(gid, grh.as_ref(), route), bytes);
+                    // Not before it was there: no trace may say that something was received before it was sent.
+                    hca.handle(clock::now(), &route_from(gid, grh.as_ref(), route), bytes);
                 }
                 Frame::Datagram { .. } => datagram = frame.datagram(bytes),
             });
+            let now = clock::now();
             if let Some(datagram) = datagram
                 && !self.requester.handle(now, &Incoming::Received(datagram))
             {
@@ -127,6 +129,7 @@ impl Attached {
             }
             moved = true;
         }
+        let now = clock::now();
         if self.requester.poll_timeout().is_some_and(|at| at <= now) {
             self.requester.handle_timeout(now);
         }
