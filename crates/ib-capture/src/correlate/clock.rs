@@ -107,8 +107,10 @@ impl ClockPoints {
         // Small numbers, so that floating point loses nothing.
         let x = |time: u64| time.wrapping_sub(at).cast_signed() as f64;
         let room = Room {
-            above: points(0).map(|(at, delay)| (x(at), (delay - near) as f64)).collect(),
-            below: points(1).map(|(at, delay)| (x(at), (-delay - near) as f64)).collect(),
+            above: points(0).map(|(at, delay)| (x(at), delay.wrapping_sub(near) as f64)).collect(),
+            below: points(1)
+                .map(|(at, delay)| (x(at), delay.wrapping_neg().wrapping_sub(near) as f64))
+                .collect(),
         };
         let slope = highest(-FASTEST, FASTEST, |slope| room.width(slope));
         // What cannot be told from no drift is none.

@@ -1,5 +1,6 @@
 //! Which streams belong together: both views of the same packets, and both directions of a connection.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ib_types::Qpn;
@@ -185,6 +186,10 @@ pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
             between.entry((flow.source, flow.destination)).or_default().push(number);
         }
     }
+    let samples = vec![OnceCell::new(); flows.len()];
+    let sample = |number: usize, flows: &[Flow]| -> &Sample {
+        samples[number].get_or_init(|| Sample::of(&flows[number], streams))
+    };
     let mut ambiguous = 0;
     for number in 0..flows.len() {
         let flow = &flows[number];
@@ -208,10 +213,9 @@ pub(super) fn connect(flows: &mut [Flow], streams: &[Stream]) -> u64 {
             [] => None,
             [only] if known(&flows[only]) => Some(only),
             _ => {
-                let mut scores: Vec<(usize, usize)> = fits
-                    .iter()
-                    .map(|&other| (score(flow, &flows[other], streams), other))
-                    .collect();
+                let own = sample(number, flows);
+                let scores = fits.iter().map(|&other| (own.score(sample(other, flows)), other));
+                let mut scores: Vec<(usize, usize)> = scores.collect();
                 scores.sort_unstable_by(|a, b| b.cmp(a));
                 match scores[..] {
                     [(best, other), ..] if best > scores.get(1).map_or(0, |next| next.0) => {
@@ -245,27 +249,38 @@ fn is_connected(flow: &Flow, streams: &[Stream]) -> bool {
     })
 }
 
-/// Returns how likely it is that two flows are a connection: by packets that answer each other, then by whether they
-/// are in one file.
-fn score(one: &Flow, other: &Flow, streams: &[Stream]) -> usize {
-    let files = |flow: &Flow| flow.views.map(|view| Some(streams[view?].key.file));
-    let (own, others) = (files(one), files(other));
-    let is_near = own.iter().flatten().any(|&file| others.contains(&Some(file)));
-    match answers(one, other, streams) {
-        0 => 0,
-        answers => 2 * answers + usize::from(is_near),
-    }
+/// What flows are compared by.
+#[derive(Clone)]
+struct Sample {
+    requests: HashSet<u32>,
+    responses: Vec<u32>,
+    files: [Option<u8>; 2],
 }
 
-/// Returns how many of the first packets of two flows answer each other.
-fn answers(one: &Flow, other: &Flow, streams: &[Stream]) -> usize {
-    let numbers = |flow: &Flow, lane: usize| -> HashSet<u32> {
-        let views = flow.views.iter().flatten();
-        let seen = views.flat_map(|&view| streams[view].lanes[lane].iter().take(COMPARED));
-        seen.map(|seen| Seen::psn(seen.place).get()).collect()
-    };
-    let common = |asked: &Flow, answered: &Flow| {
-        numbers(asked, REQUESTS).intersection(&numbers(answered, RESPONSES)).count()
-    };
-    common(one, other) + common(other, one)
+impl Sample {
+    fn of(flow: &Flow, streams: &[Stream]) -> Self {
+        let numbers = |lane: usize, count: usize| {
+            let views = flow.views.iter().flatten();
+            let seen = views.flat_map(move |&view| streams[view].lanes[lane].iter().take(count));
+            seen.map(|seen| Seen::psn(seen.place).get())
+        };
+        Self {
+            requests: numbers(REQUESTS, COMPARED).collect(),
+            responses: numbers(RESPONSES, COMPARED / 16).collect(),
+            files: flow.views.map(|view| Some(streams[view?].key.file)),
+        }
+    }
+
+    /// Returns how likely it is that two flows are a connection: by packets that answer each other, then by whether
+    /// they are in one file.
+    fn score(&self, other: &Self) -> usize {
+        let answered = |asked: &Self, answers: &Self| {
+            answers.responses.iter().filter(|number| asked.requests.contains(number)).count()
+        };
+        let is_near = self.files.iter().flatten().any(|&file| other.files.contains(&Some(file)));
+        match answered(self, other) + answered(other, self) {
+            0 => 0,
+            answers => 2 * answers + usize::from(is_near),
+        }
+    }
 }

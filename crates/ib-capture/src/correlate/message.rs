@@ -297,7 +297,7 @@ impl Exchange<'_> {
         // Nothing is acknowledged before it was sent.
         let back =
             back.filter(|&back| self.between(open.sent, Some(back)).is_none_or(|time| time >= 0));
-        let queue = open.posted.map(u64::cast_signed);
+        let queue = open.posted.and_then(|posted| i64::try_from(posted).ok());
         let in_flight = self.between(open.sent, back);
         let parts = [
             queue,
@@ -305,7 +305,7 @@ impl Exchange<'_> {
             self.between(open.began, open.arrived),
             self.between(open.arrived, back),
             in_flight,
-            queue.zip(in_flight).map(|(queue, in_flight)| queue + in_flight),
+            queue.zip(in_flight).and_then(|(queue, in_flight)| queue.checked_add(in_flight)),
         ];
         Message {
             kind: open.kind,

@@ -11,7 +11,7 @@ use crate::output::Output;
 mod correlate;
 
 pub(crate) use correlate::findings::{BINS_PER_DECADE, DRAWN, Findings, Histogram, PairFindings};
-pub(crate) use correlate::text::{clocks, end, micros};
+pub(crate) use correlate::text::{clocks, drift, end, micros};
 
 pub(crate) fn run(args: &CaptureArgs, out: &mut Output) -> Result<Verdict, Failure> {
     match &args.command {

@@ -52,7 +52,8 @@ fn hops(report: &CheckReport) -> String {
         id: "hops",
         heading: "Hops",
         description: "Routes from host to host by the number of links between switches that they \
-                      take.",
+                      take."
+            .to_owned(),
         across: "hops",
         up: "routes",
         mark: None,
@@ -92,7 +93,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     Chart {
         id: "loads",
         heading: "Link load",
-        description: "Directed links between switches by the routes over them.",
+        description: "Directed links between switches by the routes over them.".to_owned(),
         across: "routes over a link, from",
         up: "links",
         mark: Some((mean, format!("mean {}", html::decimal(report.load.mean, 1)))),
@@ -118,7 +119,7 @@ impl Bar {
 pub(super) struct Chart {
     pub(super) id: &'static str,
     pub(super) heading: &'static str,
-    pub(super) description: &'static str,
+    pub(super) description: String,
     /// The name of the horizontal axis.
     pub(super) across: &'static str,
     /// The name of the vertical axis.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::charts::{Bar, Chart};
 use super::html;
 use crate::command::capture::{BINS_PER_DECADE, DRAWN, Histogram};
-use crate::command::capture::{Findings, PairFindings, clocks, end, micros};
+use crate::command::capture::{Findings, PairFindings, clocks, drift, end, micros};
 
 const PAGE: &str = include_str!("correlation.html");
 const STYLE: &str = concat!(include_str!("page.css"), include_str!("correlation.css"));
@@ -111,7 +111,7 @@ fn figures(findings: &Findings) -> String {
             "µs",
             &[
                 ("uncertainty", format!("± {:.3} µs", it.uncertainty / 1e3)),
-                ("drift", format!("{:+.3} ppm ± {:.3}", it.drift_ppm, it.drift_uncertainty_ppm)),
+                ("drift", drift(&it)),
                 ("fastest round trip", format!("{:.3} µs", it.round_trip / 1e3)),
             ],
         );
@@ -225,11 +225,21 @@ fn charts(findings: &Findings) -> String {
 fn chart(
     part: Part,
     (heading, description): (&'static str, &'static str),
-    bins: &Histogram,
+    histogram: &Histogram,
 ) -> String {
+    let bins = &histogram.bins;
     let used = || bins.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bin, _)| bin);
     let (Some(first), Some(last)) = (used().next(), used().next_back()) else {
         return String::new();
+    };
+    let description = match histogram.without {
+        0 => description.to_owned(),
+        without => {
+            let without = html::counted(without, "message", "messages");
+            format!(
+                "{description} Not drawn: {without} without such a time, or with less than none."
+            )
+        }
     };
     // Whole decades, so that their labels are there.
     let first = first / BINS_PER_DECADE * BINS_PER_DECADE;

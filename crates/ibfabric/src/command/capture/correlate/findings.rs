@@ -15,8 +15,27 @@ pub(crate) const BINS_PER_DECADE: usize = 4;
 /// The powers of ten of nanoseconds that histograms have.
 pub(crate) const DECADES: usize = 11;
 
-/// How often times of each size are there: 1 ns to 100 s, in steps that are equal on a logarithmic scale.
-pub(crate) type Histogram = [u64; BINS_PER_DECADE * DECADES];
+/// How often times of each size are there.
+#[derive(Clone, Copy)]
+pub(crate) struct Histogram {
+    /// From 1 ns to 100 s, in steps that are equal on a logarithmic scale.
+    pub(crate) bins: [u64; BINS_PER_DECADE * DECADES],
+    /// Times of nothing or less, which a logarithmic scale does not have.
+    pub(crate) without: u64,
+}
+
+impl Histogram {
+    const EMPTY: Self = Self { bins: [0; BINS_PER_DECADE * DECADES], without: 0 };
+
+    fn add(&mut self, time: i64) {
+        if time <= 0 {
+            self.without += 1;
+            return;
+        }
+        let bin = (time as f64).log10() * BINS_PER_DECADE as f64;
+        self.bins[(bin as usize).min(BINS_PER_DECADE * DECADES - 1)] += 1;
+    }
+}
 
 /// What was found in captures.
 pub(crate) struct Findings {
@@ -79,7 +98,7 @@ impl Findings {
             matched: correlation.all_matched(),
             pairs: Vec::new(),
             spreads: [None; 6],
-            histograms: [[0; BINS_PER_DECADE * DECADES]; 6],
+            histograms: [Histogram::EMPTY; 6],
             timing: None,
             notes: Vec::new(),
         };
@@ -125,7 +144,7 @@ impl Findings {
         findings.spreads = Part::ALL.map(|part| Spread::of(&mut all[part as usize]));
         for (histogram, times) in findings.histograms.iter_mut().zip(&all) {
             for &time in times {
-                histogram[bin(time)] += 1;
+                histogram.add(time);
             }
         }
         drop(all);
@@ -153,12 +172,6 @@ impl Findings {
     pub(crate) fn sum(&self, what: impl Fn(&PairFindings) -> u64) -> u64 {
         self.pairs.iter().map(what).sum()
     }
-}
-
-/// Returns the bin of a histogram for a time in nanoseconds.
-fn bin(time: i64) -> usize {
-    let size = (time.max(1) as f64).log10() * BINS_PER_DECADE as f64;
-    (size as usize).min(BINS_PER_DECADE * DECADES - 1)
 }
 
 /// As many messages as there is room for: every one, every second one, every fourth ….

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use ib_capture::correlate::{Clocks, End, Message, Part, Spread};
+use ib_capture::correlate::{Clocks, End, Estimate, Message, Part, Spread};
 
 use super::findings::{Findings, TimingFindings};
 use crate::failure::Failure;
@@ -144,6 +144,9 @@ fn print_messages(findings: &Findings, out: &mut Output) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Bounds of the drift, in millionths, that say nothing: the capture is too short.
+const UNKNOWN_DRIFT: f64 = 99.0;
+
 /// Writes what is known of the clocks.
 pub(crate) fn clocks(clocks: &Clocks) -> String {
     match clocks {
@@ -152,17 +155,22 @@ pub(crate) fn clocks(clocks: &Clocks) -> String {
         Clocks::Estimated(it) => {
             let (offset, uncertainty) = (it.offset / 1e3, it.uncertainty / 1e3);
             let [there, back] = it.packets;
-            let drift = if it.is_contradictory {
-                "drift unknown".to_owned()
-            } else {
-                format!("drift {:+.3} ppm +- {:.3}", it.drift_ppm, it.drift_uncertainty_ppm)
-            };
+            let drift = drift(it);
             format!(
-                "file 2 is {offset:+.3} us against file 1, +- {uncertainty:.3} us; {drift}; fastest round trip {:.3} us, \
+                "file 2 is {offset:+.3} us against file 1, +- {uncertainty:.3} us; drift {drift}; fastest round trip {:.3} us, \
                  from {there} packets there and {back} back",
                 it.round_trip / 1e3
             )
         }
+    }
+}
+
+/// Writes by how much a clock runs faster, where that can be told.
+pub(crate) fn drift(it: &Estimate) -> String {
+    if it.is_contradictory || it.drift_uncertainty_ppm >= UNKNOWN_DRIFT {
+        "unknown".to_owned()
+    } else {
+        format!("{:+.3} ppm, +- {:.3}", it.drift_ppm, it.drift_uncertainty_ppm)
     }
 }
 
