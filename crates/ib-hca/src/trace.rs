@@ -111,6 +111,7 @@ impl Packets {
             && self.left.is_none()
         {
             self.left = Some(after);
+            self.writer.trigger();
             if after == 0 {
                 self.writer.end();
             }

@@ -23,5 +23,5 @@ pub use agent::{Arrival, NodeAgent};
 pub use datagram::{Datagram, Remote};
 pub use link::{Incoming, LinkError, LinkPort, MadLink};
 pub use route::Route;
-pub use trace::{Direction, MessageBlock, PacketRecord, PacketSource};
+pub use trace::{Direction, MessageBlock, PacketCounts, PacketRecord, PacketSource};
 pub use upper_bits::UpperBits;

@@ -79,6 +79,54 @@ pub struct PacketRecord {
     pub is_lost: bool,
 }
 
+/// Numbers of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounts {
+    /// Those that were sent.
+    pub sent: u64,
+    /// Those that were received.
+    pub received: u64,
+    /// The news of those that were lost on their way.
+    pub lost: u64,
+}
+
+impl PacketCounts {
+    /// Returns how many there are in all.
+    #[must_use]
+    pub const fn all(self) -> u64 {
+        self.sent + self.received + self.lost
+    }
+
+    /// Returns the number that a packet counts into.
+    pub const fn of(&mut self, record: &PacketRecord) -> &mut u64 {
+        match record.direction {
+            _ if record.is_lost => &mut self.lost,
+            Direction::Send => &mut self.sent,
+            Direction::Receive => &mut self.received,
+        }
+    }
+
+    /// Returns by how many each number is greater than that of others.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Self {
+        Self {
+            sent: self.sent.saturating_sub(earlier.sent),
+            received: self.received.saturating_sub(earlier.received),
+            lost: self.lost.saturating_sub(earlier.lost),
+        }
+    }
+
+    /// Returns the sums of each number with that of others.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            lost: self.lost + other.lost,
+        }
+    }
+}
+
 /// The packets of a queue pair, as a collector reads them.
 pub trait PacketSource {
     /// Returns the number of the queue pair.
@@ -96,10 +144,21 @@ pub trait PacketSource {
     /// Returns how many packets were written over before they were read, as far as it is known: all of those
     /// before the packet that was returned last, and everything once [`PacketSource::next_packet`] has
     /// returned `None` after the end.
-    fn overwritten(&self) -> u64;
+    fn overwritten(&self) -> PacketCounts;
 
     /// Returns how many packets were noted in all.
-    fn noted(&self) -> u64;
+    fn noted(&self) -> PacketCounts;
+
+    /// Returns how many bytes wait to be read, and for how many there is room before some are written over.
+    fn waiting(&self) -> (u64, u64) {
+        (0, 1)
+    }
+
+    /// Returns how many packets were noted before that happened which has ended the trace, if something has that
+    /// it was to wait for.
+    fn triggered(&self) -> Option<u64> {
+        None
+    }
 
     /// Returns whether no more will come.
     fn has_ended(&self) -> bool;

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `driver` | [`Driver`]: a thread that drives an adapter for others |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
+//! | `inbox` | what other threads want done with an adapter, by its [`DeviceHandle`] |
 //! | `attached` | the link to a port of a fabric that another process simulates |
 //! | [`sim`] | the same engine at ports of a simulated fabric, in virtual time |
 //!
@@ -17,6 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ib_hca::cm::{Cm, CmConfig, CmEvent};
+use ib_hca::trace::{PacketReader, SelectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
 use ib_link::Route;
 use ib_types::{Gid, Guid, Instant, Mtu, PKey};
@@ -30,11 +32,14 @@ use crate::roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, R
 mod attached;
 mod driver;
 mod endpoint;
+mod inbox;
 pub mod sim;
 
 use attached::Attached;
 pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
+use inbox::Inbox;
+pub use inbox::{DeviceHandle, Undone};
 pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};
 
 /// How an adapter is opened.
@@ -176,7 +181,14 @@ pub struct Device {
     connection_mtu: Mtu,
     events: VecDeque<DeviceEvent>,
     checked: LinkCounters,
+    /// What other threads want, once they can.
+    inbox: Option<Box<Inbox>>,
+    /// Who gets what reads the packets of queue pairs that are chosen for a trace.
+    traced: Option<Traced>,
 }
+
+/// Takes what reads the packets of a queue pair.
+type Traced = Box<dyn FnMut(&mut Hca, SelectionId, PacketReader) + Send>;
 
 /// The most packets that are taken before others are sent.
 const ROUND: usize = 64;
@@ -224,6 +236,8 @@ impl Device {
             connection_mtu,
             events: VecDeque::new(),
             checked: LinkCounters::default(),
+            inbox: None,
+            traced: None,
         })
     }
 
@@ -263,6 +277,8 @@ impl Device {
             connection_mtu: active_mtu,
             events: VecDeque::new(),
             checked: LinkCounters::default(),
+            inbox: None,
+            traced: None,
         })
     }
 
@@ -403,6 +419,9 @@ impl Device {
     /// # Errors
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
+        if self.inbox.as_ref().is_some_and(|inbox| inbox.is_pending()) {
+            self.do_as_told();
+        }
         let mut now = clock::now();
         let mut moved = self.transmit(now);
         let Self { hca, cm, wire, events, checked, .. } = self;
@@ -464,6 +483,51 @@ impl Device {
         while let Some(event) = self.cm.poll_event() {
             self.events.push_back(DeviceEvent::Cm(event));
         }
+        self.hand_over_traces();
+    }
+
+    /// Hands over what reads the packets of queue pairs that were chosen for a trace.
+    fn hand_over_traces(&mut self) {
+        while let Some(traced) = &mut self.traced
+            && let Some((selection, reader)) = self.hca.poll_selected()
+        {
+            traced(&mut self.hca, selection, reader);
+        }
+    }
+
+    /// Returns what other threads have of the adapter. What they want done is done by
+    /// [`Device::progress`] and [`Device::wait`].
+    ///
+    /// # Errors
+    /// Fails when the system has no more files.
+    pub fn handle(&mut self) -> io::Result<DeviceHandle> {
+        if self.inbox.is_none() {
+            self.inbox = Some(Box::new(Inbox::new()?));
+        }
+        Ok(self.inbox.as_ref().expect("just made").handle())
+    }
+
+    /// Has somebody get what reads the packets of queue pairs which selections of the engine have chosen
+    /// ([`Hca::select`]), as soon as they have.
+    pub fn on_traced(
+        &mut self,
+        take: impl FnMut(&mut Hca, SelectionId, PacketReader) + Send + 'static,
+    ) {
+        self.traced = Some(Box::new(take));
+    }
+
+    /// Ends what a selection of the engine traces. What it has chosen until now is handed over before.
+    pub fn deselect(&mut self, selection: SelectionId) {
+        self.hand_over_traces();
+        self.hca.deselect(selection);
+    }
+
+    /// Does what other threads want.
+    fn do_as_told(&mut self) {
+        while let Some(work) = self.inbox.as_ref().and_then(|inbox| inbox.next()) {
+            work(self);
+        }
+        self.hand_over_traces();
     }
 
     /// Sends what is to be sent; returns whether there was anything.
@@ -505,7 +569,18 @@ impl Device {
         self.transmit(clock::now());
         let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
         let until = due.into_iter().flatten().fold(until, Instant::min);
-        match &mut self.wire {
+        let Self { inbox, wire, .. } = self;
+        let alarm = match inbox {
+            None => alarm,
+            Some(inbox) => match inbox.begin_wait(alarm) {
+                None => {
+                    self.do_as_told();
+                    return Ok(());
+                }
+                alarm => alarm,
+            },
+        };
+        match wire {
             Wire::Roce(socket) => socket.wait(until, alarm),
             Wire::Attached(attached) => attached.wait(until, alarm),
         }

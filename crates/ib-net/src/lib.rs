@@ -12,15 +12,17 @@
 //! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
 //! | [`roce`] | RoCEv2 packets over UDP sockets, and network interfaces as their ports |
 //! | [`device`] | an adapter on RoCEv2: engine, connection manager and socket |
+//! | [`capture`] | captures of a running program's queue pairs |
 //! | [`clock`] | the time that links tell |
+//! | `seqpacket` | JSON objects over a private Unix socket |
 //! | `batch` | many datagrams with one system call |
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
 pub mod alarm;
 pub mod attach;
-pub mod background;
 mod batch;
+pub mod capture;
 pub mod clock;
 pub mod console;
 pub mod daemon;
@@ -29,6 +31,7 @@ pub mod ibsim;
 pub mod page;
 mod poll;
 pub mod roce;
+mod seqpacket;
 pub mod signals;
 mod tick;
 pub mod umad;

@@ -181,6 +181,12 @@ impl RoceSocket {
         self.socket.set_member(interface::to_address(group), interface, false)
     }
 
+    /// Returns the UDP port that packets go to.
+    #[must_use]
+    pub const fn peer_port(&self) -> u16 {
+        self.sender.peer_port()
+    }
+
     /// As [`RoceSender::set_peer_port`].
     pub fn set_peer_port(&mut self, port: u16) {
         self.sender.set_peer_port(port);

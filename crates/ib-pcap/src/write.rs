@@ -187,6 +187,16 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
+    /// Returns the stream.
+    pub const fn get_ref(&self) -> &W {
+        &self.out
+    }
+
+    /// Returns the stream, to take from it what was written: whole blocks.
+    pub const fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Flushes the stream.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ struct Script {
     qpn: Qpn,
     packets: VecDeque<(u64, PacketRecord, Vec<u8>)>,
     overwritten: u64,
-    noted: u64,
+    noted: PacketCounts,
 }
 
 impl PacketSource for Script {
@@ -27,11 +27,11 @@ impl PacketSource for Script {
         Some(record)
     }
 
-    fn overwritten(&self) -> u64 {
-        self.overwritten
+    fn overwritten(&self) -> PacketCounts {
+        PacketCounts { sent: self.overwritten, ..PacketCounts::default() }
     }
 
-    fn noted(&self) -> u64 {
+    fn noted(&self) -> PacketCounts {
         self.noted
     }
 
@@ -76,9 +76,26 @@ fn noted(at: u64, direction: Direction, bytes: Vec<u8>) -> (u64, PacketRecord, V
 
 fn script(qpn: u32, packets: Vec<(u64, PacketRecord, Vec<u8>)>) -> Box<Script> {
     let missed: u64 = packets.iter().map(|(missed, ..)| missed).sum();
-    let noted = missed + packets.len() as u64;
+    let mut noted = PacketCounts { sent: missed, ..PacketCounts::default() };
+    for (_, record, _) in &packets {
+        *noted.of(record) += 1;
+    }
     let packets = packets.into();
     Box::new(Script { qpn: Qpn::truncated(qpn), packets, overwritten: 0, noted })
+}
+
+fn begun(link: Link, epoch: u64) -> Collector {
+    let mut collector = Collector::new(link, epoch);
+    collector.begin(Instant::from_nanos(0));
+    collector
+}
+
+fn finished(mut collector: Collector) -> (Vec<Counted>, Vec<u8>) {
+    let mut file = Vec::new();
+    collector.end(Instant::from_nanos(100));
+    collector.output(&mut file);
+    collector.settle(true);
+    (collector.counted().collect(), file)
 }
 
 /// A packet of a file: its interface, its time, its length before it was cut, how many were lost before it, and
@@ -109,7 +126,7 @@ fn read(file: &[u8]) -> (Vec<Read>, Vec<Statistics>) {
 #[test]
 fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_told() {
     let link = Link::Ethernet { own_port: 4791, peer_port: 4791 };
-    let mut collector = Collector::new(Vec::new(), link, 1_000_000).expect("a stream");
+    let mut collector = begun(link, 1_000_000);
     let mut late = noted(30, Direction::Send, packet(Operation::SendOnly, 3));
     late.0 = 5;
     late.1.is_repeated = true;
@@ -120,12 +137,14 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
     nak[12..16].copy_from_slice(&Aeth { syndrome: refused, msn: 1 }.to_bytes());
     let one = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1)), late];
     let other = vec![noted(20, Direction::Receive, nak), dropped];
-    collector.add("qp 0x000007", script(7, one)).expect("a stream");
-    collector.add("qp 0x000008", script(8, other)).expect("a stream");
-    assert_eq!(collector.collect().expect("a stream"), 4);
-    let (counted, file) = collector.finish(Instant::from_nanos(100)).expect("a stream");
-    let found: Vec<_> =
-        counted.iter().map(|it| (it.qpn.get(), it.captured, it.overwritten, it.noted)).collect();
+    collector.add("qp 0x000007", script(7, one));
+    collector.add("qp 0x000008", script(8, other));
+    assert_eq!(collector.collect(usize::MAX, u64::MAX), 4);
+    let (counted, file) = finished(collector);
+    let found: Vec<_> = counted
+        .iter()
+        .map(|it| (it.qpn.get(), it.captured.all(), it.overwritten.all(), it.noted.all()))
+        .collect();
     assert_eq!(found, [(7, 2, 5, 7), (8, 2, 0, 2)]);
     let (packets, statistics) = read(&file);
     // Ethernet, IP, UDP, BTH and ICRC; an acknowledgement has an AETH as well.
@@ -149,7 +168,10 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
     }
     assert_eq!(packets.len(), 4);
     let told: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
-    assert_eq!(told, [(Some(2), Some(5)), (Some(0), None), (Some(0), Some(0)), (Some(2), None)]);
+    assert_eq!(
+        told,
+        [(Some(7), Some(5)), (Some(0), Some(0)), (Some(0), Some(0)), (Some(2), Some(0))]
+    );
     assert_eq!(
         statistics[0].comments,
         ["7 packets noted in both directions, 2 captured, 5 overwritten"]
@@ -158,11 +180,58 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
 
 #[test]
 fn packets_on_infiniband_are_records_of_erf() {
-    let mut collector = Collector::new(Vec::new(), Link::Infiniband, 0).expect("a stream");
+    let mut collector = begun(Link::Infiniband, 0);
     let packets = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1))];
-    collector.add("host-1", script(7, packets)).expect("a stream");
-    let (_, file) = collector.finish(Instant::from_nanos(100)).expect("a stream");
+    collector.add("host-1", script(7, packets));
+    collector.collect(usize::MAX, u64::MAX);
+    let (_, file) = finished(collector);
     let (packets, _) = read(&file);
     assert_eq!(packets.len(), 1);
     assert_eq!(packets[0].0, "host-1 send");
+}
+
+#[test]
+fn a_section_follows_another_and_each_tells_its_own() {
+    let mut collector = begun(Link::Infiniband, 0);
+    let mut lost = noted(15, Direction::Send, packet(Operation::SendOnly, 1));
+    lost.1.is_lost = true;
+    let mut second = noted(20, Direction::Send, packet(Operation::SendOnly, 2));
+    second.1.posted = Some(Instant::from_nanos(8));
+    second.0 = 3;
+    let packets = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1)), lost, second];
+    collector.add("qp", script(7, packets));
+    assert_eq!(collector.collect(1, 9), 0, "the head of the section fills it");
+    let mut first = Vec::new();
+    collector.output(&mut first);
+    assert_eq!(collector.collect(1, 9), 1);
+    assert_eq!(collector.collect(usize::MAX, 1), 1);
+    assert_eq!(collector.collect(usize::MAX, 9), 1);
+    collector.begin(Instant::from_nanos(50));
+    let (counted, file) = finished(collector);
+    let (packets, statistics) = read(&[first, file].concat());
+    assert_eq!(packets[1].0, "qp lost");
+    assert_eq!(packets[1].4, ["lost: "]);
+    assert_eq!(packets[2].4[1], "posted 12 ns before");
+    let told: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
+    let first = [(Some(5), Some(3)), (Some(0), Some(0)), (Some(1), Some(0))];
+    let then = [(Some(0), Some(0)); 2];
+    assert_eq!(told, [&first[..], &then].concat());
+    assert_eq!((counted[0].captured.all(), counted[0].overwritten.all()), (3, 3));
+}
+
+#[test]
+fn what_a_stream_has_not_taken_is_counted() {
+    let mut collector = begun(Link::Infiniband, 0);
+    let send = |at| noted(at, Direction::Send, packet(Operation::SendOnly, 1));
+    collector.add("qp", script(7, vec![send(1), send(2)]));
+    collector.collect(usize::MAX, u64::MAX);
+    collector.abandon();
+    collector.add("other", script(8, vec![send(3)]));
+    assert_eq!(collector.collect(usize::MAX, u64::MAX), 1);
+    assert_eq!(collector.output_length(), 0);
+    let counted: Vec<_> = collector
+        .counted()
+        .map(|it| (it.captured.all(), it.unwritten.all(), it.noted.all()))
+        .collect();
+    assert_eq!(counted, [(0, 2, 2), (0, 1, 1)]);
 }

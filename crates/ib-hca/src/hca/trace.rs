@@ -77,7 +77,7 @@ impl Hca {
         qp.packets.take().map(drop).ok_or(TraceError::NotTraced)
     }
 
-    /// Starts to keep the packets of queue pair 1: its management datagrams.
+    /// Starts to keep the packets of queue pair 1: its management datagrams, which are kept whole.
     ///
     /// # Errors
     /// As [`Hca::trace_packets`].
@@ -85,7 +85,7 @@ impl Hca {
         if self.general.is_some() {
             return Err(TraceError::Traced);
         }
-        let (packets, reader) = Packets::start(options, Qpn::GSI)?;
+        let (packets, reader) = Packets::start(options.whole(), Qpn::GSI)?;
         self.general = Some(Box::new(packets));
         Ok(reader)
     }
@@ -165,9 +165,11 @@ impl Hca {
         let (_, selection) = all.find(|(it, _)| *it == id).ok_or(TraceError::NotTraced)?;
         let ring_bytes = selection.trace.ring_bytes;
         selection.trace = PacketTrace { ring_bytes, ..trace.clone() };
-        let general = self.general.iter_mut();
-        let own = self.qps.iter_mut().filter_map(|qp| qp.packets.as_mut()).chain(general);
-        for packets in own.filter(|packets| packets.selection == Some(id)) {
+        let is_own = |packets: &&mut Box<Packets>| packets.selection == Some(id);
+        if let Some(packets) = self.general.as_mut().filter(is_own) {
+            packets.change(trace.clone().whole())?;
+        }
+        for packets in self.qps.iter_mut().filter_map(|qp| qp.packets.as_mut()).filter(is_own) {
             packets.change(trace.clone())?;
         }
         Ok(())

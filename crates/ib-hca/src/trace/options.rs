@@ -148,6 +148,13 @@ pub enum TraceError {
 }
 
 impl PacketTrace {
+    /// Returns the same with all of the payload.
+    pub(crate) fn whole(self) -> Self {
+        // What cannot be is refused as it is.
+        let payload = self.payload.max(MOST_PAYLOAD);
+        Self { payload, ..self }
+    }
+
     pub(crate) fn check(&self) -> Result<(), TraceError> {
         if self.payload > MOST_PAYLOAD {
             return Err(TraceError::Payload(self.payload));

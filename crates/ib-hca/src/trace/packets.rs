@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
-use ib_link::{Direction, PacketRecord, PacketSource, Route};
+use ib_link::{Direction, PacketCounts, PacketRecord, PacketSource, Route};
 use ib_types::{Gid, Instant, Qpn, ServiceLevel};
 
 use super::{Noted, TraceError};
@@ -21,11 +21,14 @@ use crate::counters::Drop;
 use crate::memory::Memory;
 
 /// The length of what stands before a packet, and of the way behind it where it is not the usual one.
-const HEADER: usize = 40;
+const HEADER: usize = 48;
 const ROUTE: usize = 48;
 
 /// How much is copied at once, at most.
 const CHUNK: usize = 32 << 10;
+
+/// In the place of a number of packets, for what has not happened.
+const NEVER: u64 = u64::MAX;
 
 /// Marks what is left before the end of the memory, in the place of a packet's number.
 const FILLER: u64 = u64::MAX;
@@ -35,8 +38,11 @@ pub struct PacketRing {
     memory: Arc<Memory>,
     head: AtomicU64,
     tail: AtomicU64,
-    noted: AtomicU64,
+    /// How many were noted of those sent, received and lost.
+    noted: [AtomicU64; 3],
     ended: AtomicBool,
+    /// How many were noted before the trigger; [`NEVER`] without it.
+    triggered: AtomicU64,
     /// The usual way of what is sent, and of what is received.
     usual: [OnceLock<Route>; 2],
 }
@@ -50,10 +56,10 @@ impl fmt::Debug for PacketRing {
 impl PacketRing {
     pub(super) fn new(length: usize) -> Result<Arc<Self>, TraceError> {
         let memory = Memory::zeroed(length).map_err(|_| TraceError::OutOfMemory(length))?;
-        let number = || AtomicU64::new(0);
-        let (head, tail, noted) = (number(), number(), number());
-        let (ended, usual) = (AtomicBool::new(false), Default::default());
-        Ok(Arc::new(Self { memory, head, tail, noted, ended, usual }))
+        let (head, tail) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (noted, usual) = (Default::default(), Default::default());
+        let (ended, triggered) = (AtomicBool::new(false), AtomicU64::new(NEVER));
+        Ok(Arc::new(Self { memory, head, tail, noted, ended, triggered, usual }))
     }
 
     /// Returns where in the memory a place is.
@@ -68,12 +74,12 @@ pub(super) struct PacketWriter {
     ring: Arc<PacketRing>,
     head: u64,
     tail: u64,
-    noted: u64,
+    noted: PacketCounts,
 }
 
 impl PacketWriter {
-    pub(super) const fn new(ring: Arc<PacketRing>) -> Self {
-        Self { ring, head: 0, tail: 0, noted: 0 }
+    pub(super) fn new(ring: Arc<PacketRing>) -> Self {
+        Self { ring, head: 0, tail: 0, noted: PacketCounts::default() }
     }
 
     pub(super) fn write(&mut self, noted: &Noted<'_>, length: u32, bytes: &[u8]) {
@@ -96,7 +102,7 @@ impl PacketWriter {
             self.head += skipped as u64;
         }
         let sizes = (whole, length, bytes.len(), remark.len());
-        let header = header((self.noted, is_usual), noted, sizes);
+        let header = header((&self.noted, is_usual), noted, sizes);
         self.put(self.head, &header);
         if !is_usual {
             self.put(self.head + HEADER as u64, &route_to_bytes(noted.route));
@@ -106,8 +112,13 @@ impl PacketWriter {
             self.put(self.head + (before + bytes.len()) as u64, remark.as_bytes());
         }
         self.head += whole as u64;
-        self.noted += 1;
-        self.ring.noted.store(self.noted, Ordering::Relaxed);
+        let (kind, count) = match noted.direction {
+            _ if noted.lost.is_some() => (2, &mut self.noted.lost),
+            Direction::Send => (0, &mut self.noted.sent),
+            Direction::Receive => (1, &mut self.noted.received),
+        };
+        *count += 1;
+        self.ring.noted[kind].store(*count, Ordering::Relaxed);
         self.ring.head.store(self.head, Ordering::Release);
     }
 
@@ -141,6 +152,11 @@ impl PacketWriter {
         self.ring.memory.write(self.ring.at(place), bytes).expect("it does not reach the end");
     }
 
+    /// What ends the trace has happened.
+    pub(super) fn trigger(&self) {
+        self.ring.triggered.store(self.noted.all(), Ordering::Relaxed);
+    }
+
     /// No more will come.
     pub(super) fn end(&self) {
         self.ring.ended.store(true, Ordering::Release);
@@ -162,10 +178,11 @@ const LOST: u8 = 8;
 /// How long a remark may be, in bytes.
 const LONGEST: usize = 512;
 
-/// Returns what stands before a packet: its number, how much it takes in all, and what is known of it.
+/// Returns what stands before a packet: how many were noted before it, how much it takes in all, and what is known
+/// of it.
 #[inline]
 fn header(
-    (number, is_usual): (u64, bool),
+    (before, is_usual): (&PacketCounts, bool),
     noted: &Noted<'_>,
     (whole, length, kept, remark): (usize, u32, usize, usize),
 ) -> [u8; HEADER] {
@@ -176,16 +193,18 @@ fn header(
         | flag(!is_usual, UNUSUAL)
         | flag(lost.is_some(), LOST);
     let mut bytes = [0; HEADER];
-    bytes[..8].copy_from_slice(&number.to_ne_bytes());
+    bytes[..8].copy_from_slice(&before.all().to_ne_bytes());
     bytes[8..12].copy_from_slice(&(whole as u32).to_ne_bytes());
-    bytes[12..16].copy_from_slice(&(kept as u32).to_ne_bytes());
+    bytes[12..16].copy_from_slice(&(before.lost as u32).to_ne_bytes());
     bytes[16..24].copy_from_slice(&at.as_nanos().to_ne_bytes());
     let posted = posted.unwrap_or(Instant::NEVER);
     bytes[24..32].copy_from_slice(&posted.as_nanos().to_ne_bytes());
-    bytes[32..36].copy_from_slice(&length.to_ne_bytes());
-    bytes[36] = flags;
-    bytes[37] = dropped.map_or(0, |why| why as u8 + 1);
-    bytes[38..40].copy_from_slice(&(remark as u16).to_ne_bytes());
+    bytes[32..40].copy_from_slice(&before.received.to_ne_bytes());
+    bytes[40..42].copy_from_slice(&(length as u16).to_ne_bytes());
+    bytes[42..44].copy_from_slice(&(kept as u16).to_ne_bytes());
+    bytes[44..46].copy_from_slice(&(remark as u16).to_ne_bytes());
+    bytes[46] = flags;
+    bytes[47] = dropped.map_or(0, |why| why as u8 + 1);
     bytes
 }
 
@@ -243,23 +262,17 @@ pub struct PacketReader {
     done: usize,
     /// Where the chunk ends in the ring.
     place: u64,
-    /// The number of the packet that comes next, when none is missed.
-    expected: u64,
-    overwritten: u64,
+    /// How many were noted before the packet that comes next, when none is missed.
+    expected: PacketCounts,
+    overwritten: PacketCounts,
     remark: String,
 }
 
 impl PacketReader {
     pub(super) fn new(ring: Arc<PacketRing>, qpn: Qpn) -> Self {
         let (chunk, remark) = (Vec::new(), String::new());
-        Self { ring, qpn, chunk, done: 0, place: 0, expected: 0, overwritten: 0, remark }
-    }
-
-    /// Returns how many bytes of packets wait, and of how many the ring is.
-    #[must_use]
-    pub fn waiting(&self) -> (u64, u64) {
-        let head = self.ring.head.load(Ordering::Relaxed);
-        (head.saturating_sub(self.place), self.ring.memory.len() as u64)
+        let (expected, overwritten) = Default::default();
+        Self { ring, qpn, chunk, done: 0, place: 0, expected, overwritten, remark }
     }
 
     /// Copies the next packets; returns whether there are any.
@@ -300,9 +313,9 @@ impl PacketReader {
     }
 
     /// What was noted and is not there any more is known to be lost.
-    const fn miss_until(&mut self, number: u64) {
-        self.overwritten += number - self.expected;
-        self.expected = number;
+    const fn miss_until(&mut self, before: PacketCounts) {
+        self.overwritten = self.overwritten.plus(before.since(self.expected));
+        self.expected = before;
     }
 
     /// Returns what stands at the start of the chunk's rest, whose bytes are put into `bytes`; `None` for what is
@@ -314,35 +327,40 @@ impl PacketReader {
         if number == FILLER {
             return None;
         }
-        let flags = header[36];
+        let flags = header[46];
         let direction = if flags & RECEIVED == 0 { Direction::Send } else { Direction::Receive };
         let (route, start) = if flags & UNUSUAL == 0 {
             (*self.ring.usual[direction as usize].get()?, HEADER)
         } else {
             (route_from_bytes(&packet[HEADER..])?, HEADER + ROUTE)
         };
-        let dropped = match header[37] {
+        let dropped = match header[47] {
             0 => None,
             why => Some(Drop::ALL.get(usize::from(why) - 1)?.name()),
         };
         let posted = Instant::from_nanos(eight(header, 24));
-        let kept = four(header, 12) as usize;
+        let kept = usize::from(two(header, 42));
         let (data, rest) = packet[start..].split_at_checked(kept)?;
         bytes.clear();
         bytes.extend(data);
         self.remark.clear();
-        self.remark.push_str(std::str::from_utf8(rest.get(..two(header, 38).into())?).ok()?);
-        Some(PacketRecord {
+        self.remark.push_str(std::str::from_utf8(rest.get(..two(header, 44).into())?).ok()?);
+        let (received, lost) = (eight(header, 32), u64::from(four(header, 12)));
+        let before = PacketCounts { sent: number - received - lost, received, lost };
+        let record = PacketRecord {
             number,
             direction,
             at: Instant::from_nanos(eight(header, 16)),
             posted: (posted != Instant::NEVER).then_some(posted),
             route,
-            length: four(header, 32),
+            length: two(header, 40).into(),
             is_repeated: flags & REPEATED != 0,
             dropped,
             is_lost: flags & LOST != 0,
-        })
+        };
+        self.miss_until(before);
+        *self.expected.of(&record) += 1;
+        Some(record)
     }
 }
 
@@ -375,10 +393,8 @@ impl PacketSource for PacketReader {
             let whole = if rest.len() < 16 { rest.len() } else { four(rest, 8) as usize };
             let record = self.parse(whole, bytes);
             self.done += whole;
-            if let Some(record) = record {
-                self.miss_until(record.number);
-                self.expected += 1;
-                return Some(record);
+            if record.is_some() {
+                return record;
             }
         }
     }
@@ -387,12 +403,24 @@ impl PacketSource for PacketReader {
         &self.remark
     }
 
-    fn overwritten(&self) -> u64 {
+    fn overwritten(&self) -> PacketCounts {
         self.overwritten
     }
 
-    fn noted(&self) -> u64 {
-        self.ring.noted.load(Ordering::Acquire)
+    fn noted(&self) -> PacketCounts {
+        let [sent, received, lost] =
+            self.ring.noted.each_ref().map(|count| count.load(Ordering::Acquire));
+        PacketCounts { sent, received, lost }
+    }
+
+    fn triggered(&self) -> Option<u64> {
+        let triggered = self.ring.triggered.load(Ordering::Relaxed);
+        (triggered != NEVER).then_some(triggered)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        let head = self.ring.head.load(Ordering::Relaxed);
+        (head.saturating_sub(self.place), self.ring.memory.len() as u64)
     }
 
     fn has_ended(&self) -> bool {

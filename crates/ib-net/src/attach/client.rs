@@ -7,14 +7,13 @@ use std::time::Duration;
 use ib_link::Datagram;
 use ib_types::Instant;
 use ib_wire::mad::MgmtClass;
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::frame::Frame;
-use super::message::{self, Came, ClientMessage, Place, PortDetails, ServerMessage};
+use super::message::{ClientMessage, Place, PortDetails, ServerMessage};
 use super::ring::{Files, Rings, Side};
 use super::{VERSION, name};
 use crate::alarm::Alarm;
+use crate::seqpacket::{self, Came};
 use crate::{clock, poll};
 
 /// How long a simulator may take to answer.
@@ -90,17 +89,9 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> AttachError {
 
 /// Calls a simulator.
 fn call(base: &str) -> Result<OwnedFd, AttachError> {
-    let flags = SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-    let socket = socket.map_err(io::Error::from).map_err(failed("making a socket"))?;
-    let no_simulator = |error: Errno| AttachError::NoSimulator {
-        socket: name(base),
-        name: base.to_owned(),
-        source: error.into(),
-    };
-    let address = SocketAddrUnix::new_abstract_name(name(base).as_bytes());
-    connect(&socket, &address.map_err(no_simulator)?).map_err(no_simulator)?;
-    Ok(socket)
+    let no_simulator =
+        |source| AttachError::NoSimulator { socket: name(base), name: base.to_owned(), source };
+    seqpacket::call(&name(base)).map_err(no_simulator)
 }
 
 /// Waits for an answer of a simulator.
@@ -108,7 +99,7 @@ fn answer(socket: &OwnedFd, base: &str) -> Result<(ServerMessage, Vec<OwnedFd>),
     let name = base.to_owned();
     let mut files = [poll::watched(socket.as_fd(), false)];
     poll::wait_any(&mut files, PATIENCE.as_millis() as i32).map_err(failed("waiting"))?;
-    match message::receive(socket).map_err(failed("being answered"))? {
+    match seqpacket::receive(socket).map_err(failed("being answered"))? {
         Came::Message(ServerMessage::Refused { why }, _) => Err(AttachError::Refused { name, why }),
         Came::Message(message, files) => Ok((message, files)),
         Came::Malformed(what) => Err(AttachError::Malformed { name, what }),
@@ -126,7 +117,7 @@ pub fn locate(options: &AttachOptions) -> Result<Option<Place>, AttachError> {
     let socket = call(base)?;
     let name = options.node.clone().unwrap_or_default();
     let question = ClientMessage::Resolve { number: 0, name };
-    message::send(&socket, &question, &[]).map_err(failed("asking the simulator"))?;
+    seqpacket::send(&socket, &question, &[]).map_err(failed("asking the simulator"))?;
     match answer(&socket, base)? {
         (ServerMessage::Resolved { place, .. }, _) => Ok(place.map(Into::into)),
         _ => {
@@ -158,7 +149,7 @@ impl AttachedPort {
         let socket = call(base)?;
         let hello =
             ClientMessage::Hello { version: VERSION, node: node.clone(), classes: vec![class.0] };
-        message::send(&socket, &hello, &[]).map_err(failed("saying hello"))?;
+        seqpacket::send(&socket, &hello, &[]).map_err(failed("saying hello"))?;
         let malformed = |what| AttachError::Malformed { name: base.clone(), what };
         let (port, files) = match answer(&socket, base)? {
             (ServerMessage::Welcome { version: VERSION, port }, files) => (port, files),
@@ -209,7 +200,7 @@ impl AttachedPort {
     /// Fails when it has gone or says what is not understood.
     pub fn listen(&mut self) -> Result<(), AttachError> {
         loop {
-            match message::receive(&self.socket).map_err(failed("listening to the simulator"))? {
+            match seqpacket::receive(&self.socket).map_err(failed("listening to the simulator"))? {
                 Came::Nothing => return Ok(()),
                 Came::End => return Err(AttachError::Gone { name: self.name.clone() }),
                 Came::Malformed(what) => {
@@ -241,7 +232,7 @@ impl AttachedPort {
         self.questions += 1;
         let number = self.questions;
         let question = ClientMessage::Resolve { number, name: name.to_owned() };
-        message::send(&self.socket, &question, &[]).map_err(failed("asking the simulator"))?;
+        seqpacket::send(&self.socket, &question, &[]).map_err(failed("asking the simulator"))?;
         let end = clock::now() + PATIENCE;
         loop {
             self.listen()?;
@@ -317,7 +308,7 @@ impl AttachedPort {
 impl Drop for AttachedPort {
     fn drop(&mut self) {
         self.rings.flush();
-        let _ = message::send(&self.socket, &ClientMessage::Bye, &[]);
+        let _ = seqpacket::send(&self.socket, &ClientMessage::Bye, &[]);
     }
 }
 

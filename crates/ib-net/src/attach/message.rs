@@ -1,21 +1,10 @@
 //! What the two sides tell each other over the socket: a JSON object in each message.
 
-use std::io;
-use std::mem::MaybeUninit;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
 
 use ib_link::LinkPort;
 use ib_types::{Gid, Guid, Mtu, ServiceLevel};
-use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 use serde::{Deserialize, Serialize};
-
-/// The longest message.
-const LONGEST: usize = 16 * 1024;
 
 /// What a client is told of the port that it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,63 +176,4 @@ impl From<WirePlace> for Place {
         let gid = Gid::new(wire.prefix, Guid(wire.guid));
         Self { node: wire.node, number: wire.number, gid, lid: wire.lid }
     }
-}
-
-/// Sends a message, with files.
-pub(super) fn send<M: Serialize>(
-    socket: impl AsFd,
-    message: &M,
-    files: &[&OwnedFd],
-) -> io::Result<()> {
-    let text = serde_json::to_vec(message).map_err(io::Error::other)?;
-    if text.len() > LONGEST {
-        let what = format!("a message of {} bytes: expected at most {LONGEST}", text.len());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    }
-    let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)), "there is room for three");
-    }
-    sendmsg(socket, &[IoSlice::new(&text)], &mut ancillary, SendFlags::NOSIGNAL)?;
-    Ok(())
-}
-
-/// What came over the socket.
-pub(super) enum Came<M> {
-    Message(M, Vec<OwnedFd>),
-    /// What is no message, and why.
-    Malformed(String),
-    Nothing,
-    /// The other side has gone.
-    End,
-}
-
-/// Takes the next message; it does not wait for one.
-pub(super) fn receive<M: for<'a> Deserialize<'a>>(socket: impl AsFd) -> io::Result<Came<M>> {
-    let mut bytes = vec![0; LONGEST];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, flags);
-    let length = match received {
-        Ok(received) => received.bytes,
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(Came::Nothing),
-        Err(rustix::io::Errno::CONNRESET) => return Ok(Came::End),
-        Err(error) => return Err(error.into()),
-    };
-    if length == 0 {
-        return Ok(Came::End);
-    }
-    let mut files = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(new) = message {
-            files.extend(new);
-        }
-    }
-    Ok(match serde_json::from_slice(&bytes[..length]) {
-        Ok(message) => Came::Message(message, files),
-        Err(error) => Came::Malformed(error.to_string()),
-    })
 }

@@ -9,15 +9,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ib_wire::mad::MgmtClass;
-use rustix::net::sockopt::socket_peercred;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
-};
+use rustix::net::{SocketFlags, accept_with};
 
 use super::frame::{Frame, MOST};
-use super::message::{self, Came, ClientMessage, Place, PortDetails, ServerMessage};
+use super::message::{ClientMessage, Place, PortDetails, ServerMessage};
 use super::ring::{Files, Rings, Side};
 use super::{VERSION, name};
+use crate::seqpacket::{self, Came};
 
 /// How many clients there can be.
 const MOST_CLIENTS: usize = 4096;
@@ -70,10 +68,7 @@ impl AttachServer {
     /// # Errors
     /// Fails when the name is in use or too long.
     pub fn bind(base: &str) -> io::Result<Self> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        bind(&listener, &SocketAddrUnix::new_abstract_name(name(base).as_bytes())?)?;
-        listen(&listener, 64)?;
+        let listener = seqpacket::listen_at(&name(base), SocketFlags::NONBLOCK)?;
         Ok(Self { listener, clients: BTreeMap::new(), next: 0, malformed: 0 })
     }
 
@@ -88,18 +83,15 @@ impl AttachServer {
         let mut new = Vec::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok(socket) = accept_with(&self.listener, flags) {
-            let user = socket_peercred(&socket).map(|credentials| credentials.uid.as_raw());
-            let own = rustix::process::geteuid().as_raw();
-            let why = match user {
-                Ok(user) if user == own || user == 0 => {
-                    let is_full = self.clients.len() >= MOST_CLIENTS;
-                    is_full.then(|| format!("{MOST_CLIENTS} adapters are attached, expected fewer"))
-                }
-                _ => Some("the simulator serves its own user only".to_owned()),
+            let is_full = self.clients.len() >= MOST_CLIENTS;
+            let why = if seqpacket::is_own_user(&socket) {
+                is_full.then(|| format!("{MOST_CLIENTS} adapters are attached, expected fewer"))
+            } else {
+                Some("the simulator serves its own user only".to_owned())
             };
             if let Some(why) = why {
                 // Whoever does not take even this learns it from the closed connection.
-                let _ = message::send(&socket, &ServerMessage::Refused { why }, &[]);
+                let _ = seqpacket::send(&socket, &ServerMessage::Refused { why }, &[]);
                 continue;
             }
             self.clients.insert(self.next, Client { socket, rings: None, unsent: Vec::new() });
@@ -125,7 +117,7 @@ impl AttachServer {
     pub fn next(&mut self, client: usize) -> Option<Said> {
         let it = self.clients.get_mut(&client)?;
         it.send_rest();
-        Some(match message::receive(&it.socket) {
+        Some(match seqpacket::receive(&it.socket) {
             Ok(Came::Nothing) => return None,
             Ok(Came::Message(ClientMessage::Hello { version, node, classes }, _)) => {
                 if version != VERSION {
@@ -163,7 +155,7 @@ impl AttachServer {
         let files = Files::new()?;
         let [simulator, other] = &files.bells;
         let welcome = ServerMessage::Welcome { version: VERSION, port: port.into() };
-        message::send(&it.socket, &welcome, &[&files.memory, simulator, other])?;
+        seqpacket::send(&it.socket, &welcome, &[&files.memory, simulator, other])?;
         it.rings = Some(Rings::open(files, Side::Simulator)?);
         Ok(())
     }
@@ -171,7 +163,7 @@ impl AttachServer {
     /// Turns a client away.
     pub fn refuse(&mut self, client: usize, why: String) {
         if let Some(it) = self.clients.remove(&client) {
-            let _ = message::send(&it.socket, &ServerMessage::Refused { why }, &[]);
+            let _ = seqpacket::send(&it.socket, &ServerMessage::Refused { why }, &[]);
         }
     }
 
@@ -261,7 +253,7 @@ impl Client {
 
     fn send_rest(&mut self) {
         while let Some(first) = self.unsent.first() {
-            match message::send(&self.socket, first, &[]) {
+            match seqpacket::send(&self.socket, first, &[]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Whoever has gone is heard of by its socket.
                 _ => drop(self.unsent.remove(0)),

@@ -224,6 +224,7 @@ impl Device {
             retry_cnt: RETRIES,
             rnr_retry: rep.rnr_retry_count,
         };
+        self.hca.set_service(qp, service.0).ok();
         self.program(qp, &program, options.access)?;
         self.cm.established(connection, b"")?;
         self.flush();
@@ -347,6 +348,7 @@ impl Device {
             retry_cnt: req.retry_count,
             rnr_retry: req.rnr_retry_count,
         };
+        self.hca.set_service(qp, request.requested.service_id.0).ok();
         self.program(qp, &program, options.access)?;
         let params = AcceptParams {
             responder_resources,

@@ -204,6 +204,11 @@ impl RoceSender {
         self.gso != Segmentation::Off
     }
 
+    /// Returns the port that packets are sent to.
+    pub(super) const fn peer_port(&self) -> u16 {
+        self.peer_port
+    }
+
     /// Sets the port that packets pushed from now on are sent to.
     pub fn set_peer_port(&mut self, port: u16) {
         self.peer_port = port;

@@ -67,15 +67,15 @@ fn packets_are_read_as_they_were_written_and_the_others_are_counted() {
             write(&mut writer, written);
             written += 1;
         }
-        let before = reader.overwritten();
+        let before = reader.overwritten().all();
         while let Some(record) = reader.next_packet(&mut bytes) {
             check(&record, reader.remark(), &bytes);
             read += 1;
         }
-        assert_eq!(read + reader.overwritten(), written);
-        assert_eq!(reader.overwritten() > before, burst >= 40, "{burst}");
+        assert_eq!(read + reader.overwritten().all(), written);
+        assert_eq!(reader.overwritten().all() > before, burst >= 40, "{burst}");
     }
-    assert_eq!(reader.noted(), written);
+    assert_eq!(reader.noted().all(), written);
     for _ in 0..200 {
         write(&mut writer, written);
         written += 1;
@@ -86,7 +86,7 @@ fn packets_are_read_as_they_were_written_and_the_others_are_counted() {
     while reader.next_packet(&mut bytes).is_some() {
         read += 1;
     }
-    assert_eq!(read + reader.overwritten(), written);
+    assert_eq!(read + reader.overwritten().all(), written);
 }
 
 /// Whatever a reader beside the adapter gets is whole, and what it does not get is counted exactly.
@@ -105,7 +105,7 @@ fn a_reader_beside_the_adapter_gets_whole_packets() {
                     check(&record, reader.remark(), &bytes);
                     read += 1;
                 }
-                None if ended => return (read, reader.overwritten()),
+                None if ended => return (read, reader.overwritten().all()),
                 None => thread::yield_now(),
             }
         }

@@ -13,7 +13,7 @@ use ib_net::clock;
 use ib_net::device::{AttachedOptions, Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_types::{Instant, Qpn};
 
-use super::capture::Capture;
+use super::capture::Tracing;
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::Failure;
 
@@ -31,7 +31,7 @@ pub(super) struct Stage {
     pub(super) device: Device,
     pub(super) pd: PdId,
     pub(super) cq: CqId,
-    capture: Option<Capture>,
+    tracing: Tracing,
 }
 
 /// Memory that is registered.
@@ -89,8 +89,8 @@ impl Stage {
         };
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
-        let capture = Capture::start(args, &mut device)?;
-        Ok(Self { device, pd, cq, capture })
+        let tracing = Tracing::start(args, &mut device)?;
+        Ok(Self { device, pd, cq, tracing })
     }
 
     fn open_roce(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Device, Failure> {
@@ -141,11 +141,7 @@ impl Stage {
         let cap = QpCap { max_send_wr: sends, max_recv_wr: receives, ..QpCap::default() };
         let init =
             QpInitAttr { qp_type: QpType::Rc, send_cq: self.cq, recv_cq: self.cq, srq: None, cap };
-        let qp = self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)?;
-        if let Some(capture) = &self.capture {
-            capture.add(&mut self.device, qp)?;
-        }
-        Ok(qp)
+        self.device.hca().create_qp(self.pd, &init).map_err(Failure::unusable)
     }
 
     /// Returns the number of a queue pair that is there.
@@ -251,6 +247,12 @@ impl Stage {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.tracing.finish(&mut self.device);
     }
 }
 

@@ -1,0 +1,29 @@
+//! Captures of a running program's queue pairs.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `captures` | [`Captures`]: those of an adapter |
+//! | `server` | [`CaptureServer`]: has other processes start and stop them |
+//! | `client` | [`CaptureClient`]: such a process |
+//! | `message` | what the two tell each other |
+//! | `held` | packets that are read only after something has happened |
+//! | `recorder` | [`Recorder`]: a thread that collects and writes |
+//! | `target` | [`Target`]: a file, several, or a stream that somebody reads |
+//! | `background` | threads that take what others leave of the processors |
+//! | `date` | dates in names of files |
+
+mod background;
+mod captures;
+mod client;
+mod date;
+mod held;
+pub mod message;
+mod recorder;
+mod server;
+mod target;
+
+pub use captures::{CaptureError, CaptureOptions, Captures};
+pub use client::{CaptureClient, ClientError, programs};
+pub use recorder::{Autostop, Recorded, Recorder, RecorderHandle};
+pub use server::CaptureServer;
+pub use target::{Rotation, Target, TargetError};

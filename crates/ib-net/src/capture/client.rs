@@ -1,0 +1,121 @@
+//! Asks programs whose queue pairs can be captured.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::message::{AdapterInfo, Answer, Ask};
+use super::server::PREFIX;
+use crate::poll;
+use crate::seqpacket::{self, Came};
+
+/// How long a program may take to answer, in milliseconds: it may write what is left of a capture first.
+const PATIENCE: i32 = 15_000;
+
+/// Why a program has not answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// It is not there, or has gone.
+    #[error("{name}: {source}")]
+    Io {
+        /// The name of its socket.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It says nothing.
+    #[error("{0} does not answer")]
+    Silent(String),
+    /// It has gone.
+    #[error("{0} has gone")]
+    Gone(String),
+    /// It does not speak the same language: another version, probably.
+    #[error("{name} has answered what is not understood: {what}")]
+    Malformed {
+        /// The name of its socket.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It does not do it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Returns the names of the sockets of programs that can be asked, in order.
+///
+/// # Errors
+/// Fails when the system does not tell which sockets there are.
+pub fn programs() -> io::Result<Vec<String>> {
+    let sockets = fs::read_to_string("/proc/net/unix")?;
+    let name = |line: &str| {
+        let name = line.split_whitespace().last()?.strip_prefix('@')?;
+        name.starts_with(PREFIX).then(|| name.to_owned())
+    };
+    let mut names: Vec<_> = sockets.lines().filter_map(name).collect();
+    names.sort();
+    // Each connection to a socket has its name, too.
+    names.dedup();
+    Ok(names)
+}
+
+/// A program that can be asked.
+pub struct CaptureClient {
+    name: String,
+    socket: OwnedFd,
+}
+
+impl CaptureClient {
+    /// Calls a program by the name of its socket.
+    ///
+    /// # Errors
+    /// Fails when it has gone.
+    pub fn connect(name: &str) -> Result<Self, ClientError> {
+        let socket = seqpacket::call(name);
+        let socket = socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
+        Ok(Self { name: name.to_owned(), socket })
+    }
+
+    /// Asks, with an open file beside the question if it needs one.
+    ///
+    /// # Errors
+    /// Fails when the program does not answer, or does not do it.
+    pub fn ask(&self, ask: &Ask, file: Option<&OwnedFd>) -> Result<Answer, ClientError> {
+        let failed = |source| ClientError::Io { name: self.name.clone(), source };
+        let files: Vec<_> = file.into_iter().collect();
+        seqpacket::send(&self.socket, ask, &files).map_err(failed)?;
+        poll::wait(self.socket.as_fd(), false, PATIENCE).map_err(failed)?;
+        match seqpacket::receive(&self.socket).map_err(failed)? {
+            Came::Message(Answer::Refused { why }, _) => Err(ClientError::Refused(why)),
+            Came::Message(answer, _) => Ok(answer),
+            Came::Malformed(what) => Err(ClientError::Malformed { name: self.name.clone(), what }),
+            Came::Nothing => Err(ClientError::Silent(self.name.clone())),
+            Came::End => Err(ClientError::Gone(self.name.clone())),
+        }
+    }
+
+    /// Returns what adapter the program has, with all its queue pairs.
+    ///
+    /// # Errors
+    /// As [`CaptureClient::ask`].
+    pub fn describe(&self) -> Result<AdapterInfo, ClientError> {
+        let mut all: Option<AdapterInfo> = None;
+        let mut from = 0;
+        loop {
+            let Answer::Adapter(part) = self.ask(&Ask::Describe { from }, None)? else {
+                let what = "it does not describe itself".to_owned();
+                return Err(ClientError::Malformed { name: self.name.clone(), what });
+            };
+            let more = part.more_from.filter(|&more| more > from);
+            match &mut all {
+                None => all = Some(*part),
+                Some(all) => all.qps.extend(part.qps),
+            }
+            match more {
+                Some(more) => from = more,
+                None => return Ok(AdapterInfo { more_from: None, ..all.expect("just set") }),
+            }
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! A thread that collects the packets of queue pairs and writes them.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant as WallClock, SystemTime, UNIX_EPOCH};
+
+use ib_capture::{Collector, Counted, Link};
+use ib_link::PacketSource;
+use serde::{Deserialize, Serialize};
+
+use super::background;
+use super::target::{Output, Pending, Target, TargetError};
+use crate::clock;
+
+/// How long packets wait in their rings: at first, at least and at most.
+const PAUSE: Duration = Duration::from_millis(1);
+const SHORTEST: Duration = Duration::from_micros(250);
+const LONGEST: Duration = Duration::from_millis(20);
+
+/// How full a ring is when the pauses become shorter, and up to where they become longer.
+const MUCH: f64 = 0.5;
+const LITTLE: f64 = 0.125;
+
+/// How much is written with one call.
+const PART: usize = 256 << 10;
+
+/// How often it is told how far it is.
+const TELL: Duration = Duration::from_millis(50);
+
+/// How long a reader may take for what is left at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// When a capture ends by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Autostop {
+    /// After so many packets.
+    pub packets: Option<u64>,
+    /// When so many bytes are written, or a packet more.
+    pub bytes: Option<u64>,
+    /// After so long.
+    pub duration: Option<Duration>,
+}
+
+/// How far a capture is.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// What was counted of each queue pair.
+    pub counted: Vec<Counted>,
+    /// The file that is written.
+    pub file: String,
+    /// How many files there were.
+    pub files: u64,
+    /// How many bytes were written to them.
+    pub bytes: u64,
+    /// Why it has ended where it is, if something went wrong.
+    pub error: Option<String>,
+    /// Whether nothing will be written any more.
+    pub has_ended: bool,
+}
+
+/// What the thread is told.
+enum Order {
+    Add(String, Box<dyn PacketSource + Send>),
+    Finish,
+}
+
+/// A capture that is written, by a thread that takes no processor from anybody else.
+pub struct Recorder {
+    orders: Sender<Order>,
+    told: Arc<Mutex<Recorded>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Adds queue pairs to a [`Recorder`].
+#[derive(Clone)]
+pub struct RecorderHandle(Sender<Order>);
+
+impl RecorderHandle {
+    /// Has the packets of a queue pair collected from now on.
+    pub fn add(&self, name: String, packets: Box<dyn PacketSource + Send>) {
+        // A recorder that has ended takes nothing more.
+        self.0.send(Order::Add(name, packets)).ok();
+    }
+}
+
+impl Recorder {
+    /// Starts to write to a target what will be added. `on_end` is called when it ends by itself, or because
+    /// something went wrong.
+    ///
+    /// # Errors
+    /// Fails when the target cannot be opened, or the system makes no further thread.
+    pub fn start(
+        target: Target,
+        link: Link,
+        autostop: Autostop,
+        on_end: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, TargetError> {
+        let output = Output::open(target)?;
+        let (orders, ordered) = channel();
+        let told = Arc::new(Mutex::new(Recorded::default()));
+        let name = output.name().display().to_string();
+        let work = Work {
+            collector: Collector::new(link, epoch()),
+            output,
+            autostop,
+            pending: Pending::default(),
+            packets: 0,
+            begun: WallClock::now(),
+            pause: PAUSE,
+            error: None,
+            is_over: false,
+            on_end: Some(Box::new(on_end)),
+            told: Arc::clone(&told),
+            last_told: None,
+        };
+        let thread = std::thread::Builder::new().name("capture".to_owned());
+        let thread = thread.spawn(move || work.run(&ordered));
+        let thread = thread.map_err(|source| TargetError { name, offset: 0, source })?;
+        Ok(Self { orders, told, thread: Some(thread) })
+    }
+
+    /// Returns what adds queue pairs.
+    #[must_use]
+    pub fn handle(&self) -> RecorderHandle {
+        RecorderHandle(self.orders.clone())
+    }
+
+    /// Returns how far it is, or was a moment ago.
+    #[must_use]
+    pub fn recorded(&self) -> Recorded {
+        lock(&self.told).clone()
+    }
+
+    /// Writes what is left, and ends. Nothing more is to come from the queue pairs by then.
+    #[must_use]
+    pub fn finish(mut self) -> Recorded {
+        self.end();
+        self.recorded()
+    }
+
+    fn end(&mut self) {
+        self.orders.send(Order::Finish).ok();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            let mut told = lock(&self.told);
+            told.has_ended = true;
+            told.error.get_or_insert_with(|| "the thread that writes it has failed".to_owned());
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn lock(told: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
+    told.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the time in nanoseconds since 1970 at which the adapters' clock was zero.
+fn epoch() -> u64 {
+    let today = SystemTime::now().duration_since(UNIX_EPOCH);
+    let today = today.map_or(0, |time| time.as_nanos() as u64);
+    today.saturating_sub(clock::now().as_nanos())
+}
+
+struct Work {
+    collector: Collector,
+    output: Output,
+    autostop: Autostop,
+    /// What was collected and is not written yet.
+    pending: Pending,
+    /// How many packets were collected.
+    packets: u64,
+    begun: WallClock,
+    pause: Duration,
+    error: Option<TargetError>,
+    is_over: bool,
+    on_end: Option<Box<dyn FnOnce() + Send>>,
+    told: Arc<Mutex<Recorded>>,
+    last_told: Option<WallClock>,
+}
+
+impl Work {
+    fn run(mut self, orders: &Receiver<Order>) {
+        background::only_when_idle();
+        self.collector.begin(clock::now());
+        loop {
+            match orders.recv_timeout(self.pause) {
+                Ok(Order::Add(name, packets)) => self.collector.add(&name, packets),
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most) {
+                self.stop();
+            }
+            self.step();
+            self.tell(false);
+        }
+        // What was added before the end counts.
+        for order in orders.try_iter() {
+            if let Order::Add(name, packets) = order {
+                self.collector.add(&name, packets);
+            }
+        }
+        let end = WallClock::now() + PATIENCE;
+        loop {
+            self.step();
+            if self.pending.is_empty() || WallClock::now() >= end {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        self.close();
+        // What is still in the rings is counted as not written.
+        self.collector.collect(usize::MAX, u64::MAX);
+        self.tell(true);
+    }
+
+    /// Collects and writes what there is, as far as the target takes it.
+    fn step(&mut self) {
+        let fullness = self.collector.fullness();
+        if fullness > MUCH {
+            self.pause = (self.pause / 2).max(SHORTEST);
+        } else if fullness < LITTLE {
+            self.pause = (self.pause * 2).min(LONGEST);
+        }
+        if self.error.is_some() || self.is_over {
+            // Without a section everything counts as not written.
+            self.collector.collect(usize::MAX, u64::MAX);
+            return;
+        }
+        loop {
+            if self.pending.is_empty() && !self.fill() {
+                return;
+            }
+            if !self.write() || !self.pending.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Collects what can be written next; returns whether there is anything.
+    fn fill(&mut self) -> bool {
+        self.pending.clear();
+        if self.output.is_full() && !self.next_file() {
+            return false;
+        }
+        let (bytes, packets) = self.output.room();
+        let most = self.autostop.packets.map_or(u64::MAX, |most| most - self.packets);
+        let left = self
+            .autostop
+            .bytes
+            .map_or(u64::MAX, |most| most.saturating_sub(self.output.written().1).max(1));
+        let part = bytes.min(left).min(PART as u64) as usize;
+        let collected = self.collector.collect(part, packets.min(most));
+        self.packets += collected;
+        self.pending.packets = collected;
+        self.collector.output(&mut self.pending.bytes);
+        !self.pending.is_empty()
+    }
+
+    /// Writes what is collected, as far as it is taken; returns false when it is over.
+    fn write(&mut self) -> bool {
+        if let Err(error) = self.output.write(&mut self.pending) {
+            self.fail(error);
+            return false;
+        }
+        if !self.pending.is_empty() {
+            return true;
+        }
+        self.collector.settle(true);
+        let (_, bytes) = self.output.written();
+        if self.autostop.packets.is_some_and(|most| self.packets >= most)
+            || self.autostop.bytes.is_some_and(|most| bytes >= most)
+        {
+            self.stop();
+            return false;
+        }
+        true
+    }
+
+    /// Ends a file and begins the next one; returns whether that could be.
+    fn next_file(&mut self) -> bool {
+        let now = clock::now();
+        self.collector.end(now);
+        self.collector.output(&mut self.pending.bytes);
+        let written = self.output.write(&mut self.pending).and_then(|()| self.output.next());
+        if let Err(error) = written {
+            self.fail(error);
+            return false;
+        }
+        self.pending.clear();
+        self.collector.begin(now);
+        true
+    }
+
+    /// Ends the last section. A reader that has not even taken what was before gets no more.
+    fn close(&mut self) {
+        if self.error.is_some() || self.is_over {
+            return;
+        }
+        self.is_over = true;
+        if !self.pending.is_empty() {
+            let source = io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("nobody has read for {} seconds", PATIENCE.as_secs()),
+            );
+            let (name, offset) = (self.output.name().display().to_string(), 0);
+            let offset = self.output.written().1.max(offset);
+            self.fail(TargetError { name, offset, source });
+            return;
+        }
+        self.pending.clear();
+        self.collector.end(clock::now());
+        self.collector.output(&mut self.pending.bytes);
+        if let Err(error) = self.output.write(&mut self.pending) {
+            self.fail(error);
+        }
+        self.collector.settle(true);
+    }
+
+    /// Ends it by itself.
+    fn stop(&mut self) {
+        self.close();
+        if let Some(on_end) = self.on_end.take() {
+            on_end();
+        }
+    }
+
+    fn fail(&mut self, error: TargetError) {
+        self.error.get_or_insert(error);
+        self.pending.clear();
+        self.collector.abandon();
+        if let Some(on_end) = self.on_end.take() {
+            on_end();
+        }
+    }
+
+    fn tell(&mut self, has_ended: bool) {
+        if !has_ended && self.last_told.is_some_and(|last| last.elapsed() < TELL) {
+            return;
+        }
+        self.last_told = Some(WallClock::now());
+        let (files, bytes) = self.output.written();
+        let recorded = Recorded {
+            counted: self.collector.counted().collect(),
+            file: self.output.name().display().to_string(),
+            files,
+            bytes,
+            error: self.error.as_ref().map(ToString::to_string),
+            has_ended: has_ended || self.is_over || self.error.is_some(),
+        };
+        *lock(&self.told) = recorded;
+    }
+}
+
+#[cfg(test)]
+mod tests;

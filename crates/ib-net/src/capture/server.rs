@@ -1,0 +1,255 @@
+//! Has other processes of the same user start, watch and stop captures of an adapter.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ib_hca::QpState;
+use ib_hca::trace::{PacketTrace, Selection};
+use ib_types::Qpn;
+use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
+
+use super::captures::{CaptureOptions, Captures};
+use super::message::{
+    AdapterInfo, Answer, Ask, CaptureInfo, MOST_QPS, MessageInfo, QpInfo, Start, VERSION,
+};
+use super::target::Target;
+use crate::device::{Device, DeviceHandle, address_of};
+use crate::poll;
+use crate::seqpacket::{self, Came};
+
+/// What all sockets' names begin with; the process and which of its adapters it is come behind.
+pub(super) const PREFIX: &str = "ibfabric-capture-";
+
+/// How long the program may take to come to what it is asked for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many may ask at once.
+const MOST_CLIENTS: usize = 16;
+
+/// How many messages there is room for in an answer.
+const MOST_MESSAGES: usize = 128;
+
+/// Answers for an adapter, in threads of its own, until it is dropped.
+pub struct CaptureServer {
+    listener: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl CaptureServer {
+    /// Starts to answer.
+    ///
+    /// # Errors
+    /// Fails when the system has no more sockets or threads.
+    pub fn start(device: &mut Device, captures: Captures) -> io::Result<Self> {
+        static ADAPTERS: AtomicU32 = AtomicU32::new(0);
+        let (pid, number) = (std::process::id(), ADAPTERS.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{PREFIX}{pid}-{number}");
+        let listener = Arc::new(seqpacket::listen_at(&name, SocketFlags::empty())?);
+        let clients = Arc::new(AtomicUsize::new(0));
+        let served = Served { captures, device: device.handle()? };
+        let accepting = Arc::clone(&listener);
+        let accept = move || {
+            // The end comes when the socket is shut down.
+            while let Ok(socket) = accept_with(&*accepting, SocketFlags::CLOEXEC) {
+                if !seqpacket::is_own_user(&socket) {
+                    let why = "only the program's own user may ask".to_owned();
+                    seqpacket::send(&socket, &Answer::Refused { why }, &[]).ok();
+                    continue;
+                }
+                if clients.fetch_add(1, Ordering::AcqRel) >= MOST_CLIENTS {
+                    clients.fetch_sub(1, Ordering::AcqRel);
+                    let why = format!("{MOST_CLIENTS} others ask already");
+                    seqpacket::send(&socket, &Answer::Refused { why }, &[]).ok();
+                    continue;
+                }
+                let (served, clients) = (served.clone(), Arc::clone(&clients));
+                let serve = move || {
+                    served.serve(&socket);
+                    clients.fetch_sub(1, Ordering::AcqRel);
+                };
+                let thread = std::thread::Builder::new().name("capture asks".to_owned());
+                // Without a thread the socket is closed, which tells enough.
+                thread.spawn(serve).ok();
+            }
+        };
+        let thread = std::thread::Builder::new().name("capture calls".to_owned());
+        Ok(Self { listener, thread: Some(thread.spawn(accept)?) })
+    }
+}
+
+impl Drop for CaptureServer {
+    fn drop(&mut self) {
+        shutdown(&*self.listener, Shutdown::Both).ok();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Served {
+    captures: Captures,
+    device: DeviceHandle,
+}
+
+impl Served {
+    /// Answers one who asks. What goes into a stream of his ends with him.
+    fn serve(&self, socket: &OwnedFd) {
+        let mut own = Vec::new();
+        while poll::wait(socket.as_fd(), false, -1).is_ok() {
+            let (answer, has_stream) = match seqpacket::receive::<Ask>(socket) {
+                Ok(Came::Nothing) => continue,
+                Ok(Came::Message(ask, files)) => {
+                    let has_stream = !files.is_empty();
+                    (self.answer(ask, files), has_stream)
+                }
+                Ok(Came::Malformed(why)) => {
+                    (Answer::Refused { why: format!("that is no question: {why}") }, false)
+                }
+                Ok(Came::End) | Err(_) => break,
+            };
+            if let Answer::Capture(info) = &answer
+                && has_stream
+            {
+                own.push(info.capture);
+            }
+            if seqpacket::send(socket, &answer, &[]).is_err() {
+                break;
+            }
+        }
+        for capture in own {
+            // It may have been stopped already.
+            self.captures.stop(capture).ok();
+        }
+    }
+
+    fn answer(&self, ask: Ask, files: Vec<OwnedFd>) -> Answer {
+        let answered = match ask {
+            Ask::Describe { from } => self.describe(from),
+            Ask::Messages { qpn, from } => self.messages(qpn, from),
+            Ask::Start(start) => self.start(&start, files),
+            Ask::Change { capture, trace } => {
+                let changed = self.captures.change(capture, PacketTrace::from(&trace));
+                changed.map_err(|error| error.to_string()).and_then(|()| self.status(capture))
+            }
+            Ask::Status { capture } => self.status(capture),
+            Ask::Stop { capture } => {
+                let stopped = self.captures.stop(capture).map_err(|error| error.to_string());
+                stopped.map(|recorded| {
+                    Answer::Capture(Box::new(CaptureInfo::new(capture, &recorded, MOST_QPS)))
+                })
+            }
+        };
+        answered.unwrap_or_else(|why| Answer::Refused { why })
+    }
+
+    fn describe(&self, from: u32) -> Result<Answer, String> {
+        let described = self.device.with(PATIENCE, move |device| describe(device, from));
+        let mut info = described.map_err(|error| error.to_string())?;
+        let all = self.captures.all();
+        let capture = |(number, recorded): &(u64, _)| CaptureInfo::new(*number, recorded, 0);
+        info.captures = all.iter().map(capture).collect();
+        Ok(Answer::Adapter(Box::new(info)))
+    }
+
+    fn messages(&self, qpn: u32, from: u64) -> Result<Answer, String> {
+        let find = move |device: &mut Device| {
+            let hca = device.hca();
+            hca.find_qp(Qpn::truncated(qpn)).and_then(|qp| hca.messages(qp))
+        };
+        let ring = self.device.with(PATIENCE, find).map_err(|error| error.to_string())?;
+        let ring = ring.ok_or_else(|| format!("there is no queue pair {qpn:#08x}"))?;
+        let (blocks, _) = ring.since(from);
+        let skipped = blocks.len().saturating_sub(MOST_MESSAGES);
+        Ok(Answer::Messages(blocks[skipped..].iter().map(MessageInfo::from).collect()))
+    }
+
+    fn start(&self, start: &Start, files: Vec<OwnedFd>) -> Result<Answer, String> {
+        if start.version != VERSION {
+            return Err(format!(
+                "the question is of version {}, this program is of version {VERSION}",
+                start.version
+            ));
+        }
+        let target = match (&start.path, files.into_iter().next()) {
+            (Some(path), None) if start.rotation.happens() => {
+                Target::Files(PathBuf::from(path), start.rotation)
+            }
+            (Some(path), None) => Target::File(PathBuf::from(path)),
+            (None, Some(file)) => Target::Stream(file),
+            _ => return Err("expected a path or an open file".to_owned()),
+        };
+        let options = CaptureOptions {
+            target,
+            selection: Selection::from(start),
+            autostop: start.autostop,
+            keep: start.keep,
+        };
+        self.captures
+            .start(options)
+            .map_err(|error| error.to_string())
+            .and_then(|it| self.status(it))
+    }
+
+    fn status(&self, capture: u64) -> Result<Answer, String> {
+        let recorded = self.captures.recorded(capture);
+        let recorded = recorded.ok_or_else(|| format!("there is no capture {capture}"))?;
+        Ok(Answer::Capture(Box::new(CaptureInfo::new(capture, &recorded, MOST_QPS))))
+    }
+}
+
+/// Returns what there is to tell of an adapter, with its queue pairs from a number on.
+fn describe(device: &mut Device, from: u32) -> AdapterInfo {
+    let (address, udp_port) = (device.address(), device.port());
+    let link = match device.attached() {
+        Some(port) => {
+            let details = port.details();
+            format!(
+                "port {} of {} of the simulator {}",
+                details.port.number,
+                details.node,
+                port.simulator()
+            )
+        }
+        None => "RoCEv2".to_owned(),
+    };
+    let hca = device.hca();
+    let mut numbers: Vec<_> = hca.queue_pairs().filter(|(_, it)| it.get() >= from).collect();
+    numbers.sort_by_key(|(_, number)| number.get());
+    let more_from = numbers.get(MOST_QPS).map(|(_, number)| number.get());
+    numbers.truncate(MOST_QPS);
+    let info = |&(qp, number): &(ib_hca::QpId, Qpn)| {
+        let (_, state, attributes) = hca.query_qp(qp)?;
+        let is_connected = matches!(state, QpState::Rtr | QpState::Rts | QpState::Sqd)
+            && attributes.dest_qp_num.get() != 0;
+        let peer = || match attributes.route.is_global {
+            true => address_of(attributes.route.destination).to_string(),
+            false => format!("lid {}", attributes.route.dlid),
+        };
+        Some(QpInfo {
+            qpn: number.get(),
+            kind: format!("{:?}", hca.qp_type(qp)?).to_uppercase(),
+            state: format!("{state:?}").to_uppercase(),
+            peer: is_connected.then(peer),
+            peer_qpn: is_connected.then(|| attributes.dest_qp_num.get()),
+            service_id: hca.service(qp),
+            messages: hca.messages(qp)?.ended(),
+            captured: hca.is_traced(qp),
+        })
+    };
+    AdapterInfo {
+        pid: std::process::id(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        address: address.to_string(),
+        udp_port,
+        link,
+        qps: numbers.iter().filter_map(info).collect(),
+        more_from,
+        captures: Vec::new(),
+    }
+}

@@ -1,0 +1,60 @@
+use super::*;
+
+#[test]
+fn files_in_a_row_are_named_as_dumpcap_names_them() {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(951_782_399);
+    let name = |path: &str| numbered(Path::new(path), 12, time);
+    assert_eq!(name("/a/b.pcapng"), Path::new("/a/b_00012_20000228235959.pcapng"));
+    assert_eq!(name("b"), Path::new("b_00012_20000228235959"));
+    assert_eq!(name("b.c.d"), Path::new("b.c_00012_20000228235959.d"));
+}
+
+fn pending(bytes: &[u8], packets: u64) -> Pending {
+    Pending { bytes: bytes.to_vec(), packets, done: 0 }
+}
+
+#[test]
+fn only_so_many_files_are_kept() {
+    let place = tempfile::tempdir().expect("a directory");
+    let rotation =
+        Rotation { bytes: Some(10), files: Some(2), packets: Some(5), ..Rotation::default() };
+    let target = Target::Files(place.path().join("a.pcapng"), rotation);
+    let mut output = Output::open(target).expect("it can be");
+    for number in 0..5u8 {
+        assert_eq!(output.room(), (10, 5));
+        output.write(&mut pending(&[number; 7], 1)).expect("room");
+        assert_eq!((output.room(), output.is_full()), ((3, 4), false));
+        output.write(&mut pending(&[number; 3], 1)).expect("room");
+        assert!(output.is_full());
+        output.next().expect("it can be");
+    }
+    output.write(&mut pending(&[9; 1], 5)).expect("room");
+    assert!(output.is_full(), "five packets");
+    let mut found: Vec<_> = fs::read_dir(place.path())
+        .expect("a directory")
+        .map(|it| fs::read(it.expect("an entry").path()).expect("a file"))
+        .collect();
+    found.sort();
+    assert_eq!(found, [vec![4; 10], vec![9; 1]]);
+    assert_eq!(output.written(), (6, 51));
+}
+
+#[test]
+fn what_a_full_disk_has_not_taken_whole_is_cut_away() {
+    // Always full.
+    let mut output = Output::open(Target::File("/dev/full".into())).expect("it can be");
+    let error = output.write(&mut pending(b"block", 1)).expect_err("it is full");
+    assert_eq!(error.to_string(), "/dev/full: byte 0: No space left on device (os error 28)");
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_takes_what_it_can_hold() {
+    let (reader, writer) = io::pipe().expect("a pipe");
+    let mut output = Output::open(Target::Stream(writer.into())).expect("it can be");
+    let mut much = pending(&vec![1; 1 << 20], 1);
+    output.write(&mut much).expect("it does not fail");
+    assert!(!much.is_empty() && much.done > 4096, "{}", much.done);
+    drop(reader);
+    let error = output.write(&mut much).expect_err("nobody is there");
+    assert_eq!(error.source.kind(), ErrorKind::BrokenPipe);
+}

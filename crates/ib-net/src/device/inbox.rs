@@ -1,0 +1,124 @@
+//! What other threads want done with an adapter that its own thread drives.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crossbeam_queue::SegQueue;
+
+use super::Device;
+use crate::alarm::{Alarm, Bell};
+
+type Work = Box<dyn FnOnce(&mut Device) + Send>;
+
+struct Shared {
+    works: SegQueue<Work>,
+    /// Whether there is something, or was a moment ago.
+    pending: AtomicBool,
+    /// What ends the wait of the thread that drives the adapter.
+    bell: Mutex<Bell>,
+    /// Whether the adapter has gone.
+    has_ended: AtomicBool,
+}
+
+/// An adapter's side.
+pub(super) struct Inbox {
+    shared: Arc<Shared>,
+    alarm: Alarm,
+}
+
+/// What other threads have of an adapter, while it is driven.
+#[derive(Clone)]
+pub struct DeviceHandle(Arc<Shared>);
+
+/// Why something was not done with an adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Undone {
+    /// The adapter is not there any more.
+    #[error("the adapter has gone")]
+    Gone,
+    /// Its thread has not come to it.
+    #[error("the adapter's program does not drive it at the moment")]
+    Busy,
+}
+
+impl Inbox {
+    pub(super) fn new() -> io::Result<Self> {
+        let alarm = Alarm::new()?;
+        let shared = Shared {
+            works: SegQueue::new(),
+            pending: AtomicBool::new(false),
+            bell: Mutex::new(alarm.bell()),
+            has_ended: AtomicBool::new(false),
+        };
+        Ok(Self { shared: Arc::new(shared), alarm })
+    }
+
+    pub(super) fn handle(&self) -> DeviceHandle {
+        DeviceHandle(Arc::clone(&self.shared))
+    }
+
+    /// Returns whether there may be something to do.
+    pub(super) fn is_pending(&self) -> bool {
+        self.shared.pending.load(Ordering::Relaxed)
+    }
+
+    /// Returns the next thing to do.
+    pub(super) fn next(&self) -> Option<Box<dyn FnOnce(&mut Device) + Send>> {
+        if self.shared.pending.swap(false, Ordering::SeqCst) {
+            self.alarm.silence();
+        }
+        let next = self.shared.works.pop();
+        if next.is_some() {
+            self.shared.pending.store(true, Ordering::Relaxed);
+        }
+        next
+    }
+
+    /// Has a wait that is about to begin ended by whoever wants something; returns the alarm to wait with, or
+    /// `None` when there is something already.
+    pub(super) fn begin_wait<'a>(&'a self, alarm: Option<&'a Alarm>) -> Option<&'a Alarm> {
+        let alarm = alarm.unwrap_or(&self.alarm);
+        *self.shared.bell.lock().unwrap_or_else(PoisonError::into_inner) = alarm.bell();
+        (!self.shared.pending.load(Ordering::SeqCst)).then_some(alarm)
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.shared.has_ended.store(true, Ordering::SeqCst);
+        // Whoever waits for something hears that it will not be done.
+        while self.shared.works.pop().is_some() {}
+    }
+}
+
+impl DeviceHandle {
+    /// Does something with the adapter in the thread that drives it, and waits for that, so long at most.
+    ///
+    /// # Errors
+    /// Fails when the adapter has gone, or nobody drives it; in that case it may still be done later.
+    pub fn with<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce(&mut Device) -> T + Send + 'static,
+    ) -> Result<T, Undone> {
+        let (sender, receiver) = sync_channel(1);
+        self.0.works.push(Box::new(move |device| {
+            // Who does not wait any more does not want to know.
+            sender.send(work(device)).ok();
+        }));
+        self.0.pending.store(true, Ordering::SeqCst);
+        if self.0.has_ended.load(Ordering::SeqCst) {
+            while self.0.works.pop().is_some() {}
+            return Err(Undone::Gone);
+        }
+        self.0.bell.lock().unwrap_or_else(PoisonError::into_inner).ring();
+        receiver.recv_timeout(patience).map_err(|error| match error {
+            std::sync::mpsc::RecvTimeoutError::Timeout => Undone::Busy,
+            std::sync::mpsc::RecvTimeoutError::Disconnected => Undone::Gone,
+        })
+    }
+}
