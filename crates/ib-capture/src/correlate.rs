@@ -66,6 +66,8 @@ pub struct FileCounts {
     pub overwritten: Option<u64>,
     /// Packets that the adapters have noted, as far as the file tells.
     pub noted: Option<u64>,
+    /// How often the file tells that a packet was lost on its way.
+    pub lost: u64,
     /// The times of the first and the last packet.
     pub times: Option<(u64, u64)>,
     /// Whether the file says which packets were sent and which were received.
@@ -116,6 +118,11 @@ impl Correlator {
                 }
                 Item::Frame(frame) => frame,
             };
+            if frame.comments.iter().any(|comment| comment.starts_with("lost: ")) {
+                // News of a packet that was sent before.
+                counts.lost += 1;
+                continue;
+            }
             let Some(mut taken) = take(&frame, number) else {
                 counts.foreign += 1;
                 continue;
@@ -199,13 +206,13 @@ impl Correlator {
 
 impl FileCounts {
     fn count(&mut self, statistics: &Statistics) {
-        // What both directions of a queue pair share is told of one of them.
         let Some(dropped) = statistics.dropped else { return };
         *self.overwritten.get_or_insert(0) += dropped;
-        let noted = |comment: &String| {
-            comment.split_once(" packets noted in both directions")?.0.parse::<u64>().ok()
-        };
-        if let Some(noted) = statistics.comments.iter().find_map(noted) {
+        // What others count as received can be anything.
+        let is_noted = |comment: &String| comment.contains(" packets noted in both directions");
+        if let Some(noted) =
+            statistics.received.filter(|_| statistics.comments.iter().any(is_noted))
+        {
             *self.noted.get_or_insert(0) += noted;
         }
     }

@@ -161,8 +161,9 @@ impl Exchange<'_> {
             let acknowledged = match (open.kind, self.responses) {
                 (_, None) => None,
                 (Kind::Send | Kind::Write, Some(_)) => steps.first().map(|(_, time)| *time),
-                (Kind::Read, Some(responses)) => answer(open, responses.at(RESPONSES, last)),
-                (Kind::Atomic, Some(responses)) => answer(open, responses.at(RESPONSES, last)),
+                (Kind::Read | Kind::Atomic, Some(responses)) => {
+                    answer(open, responses.at(RESPONSES, last))
+                }
             };
             found(&self.message(open, acknowledged));
         };
@@ -206,15 +207,11 @@ impl Exchange<'_> {
             }
             match (operation.position(), &mut open) {
                 (Position::Last, _) if in_broken => in_broken = false,
-                (Position::Last, Some(message)) => {
-                    end(message);
-                    open = None;
-                }
                 (Position::Only, Some(message)) if kind == Kind::Read => {
                     message.next = message.first.wrapping_add(self.responses_to(message));
                     message.is_whole = true;
                 }
-                (Position::Only, Some(message)) => {
+                (Position::Last | Position::Only, Some(message)) => {
                     end(message);
                     open = None;
                 }

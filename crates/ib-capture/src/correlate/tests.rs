@@ -477,6 +477,47 @@ fn files_without_common_packets_match_nothing() {
 }
 
 #[test]
+fn what_a_file_tells_of_itself_is_added_up() {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
+    for name in ["qp 0x000011 send", "qp 0x000011 lost"] {
+        writer.interface(&Interface::new(LinkType::ETHERNET).named(name)).unwrap();
+    }
+    let bytes = frame(A, B, Operation::SendOnly, 5, 8, 0);
+    for (interface, comment) in [(0, "posted 5 ns before"), (1, "lost: at leaf 1")] {
+        let packet = Captured::new(interface, START, &bytes).flags(PacketFlags::OUTBOUND);
+        writer.packet(&packet.comment(comment)).unwrap();
+    }
+    for (interface, received, dropped) in [(0, 8, 7), (1, 1, 0)] {
+        let statistics = Statistics {
+            interface,
+            received: Some(received),
+            dropped: Some(dropped),
+            comments: vec![
+                "9 packets noted in both directions, 2 captured, 7 overwritten".to_owned(),
+            ],
+            ..Statistics::default()
+        };
+        writer.statistics(&statistics).unwrap();
+    }
+    let mut correlator = Correlator::default();
+    correlator.read(&mut CaptureFile::new(&out[..], &[]).unwrap()).unwrap();
+    let correlation = correlator.finish(&[]);
+    let expected = FileCounts {
+        captured: 1,
+        overwritten: Some(7),
+        noted: Some(9),
+        lost: 1,
+        times: Some((START, START)),
+        has_directions: true,
+        ..FileCounts::default()
+    };
+    assert_eq!(correlation.files(), [expected]);
+    let message = found(&correlation, correlation.pairs()[0])[0];
+    assert_eq!(message.parts, [Some(5), None, None, None, None, None]);
+}
+
+#[test]
 fn percentiles_are_times_that_were_there() {
     let mut times: Vec<i64> = (1..=1000).rev().collect();
     let spread = Spread::of(&mut times).unwrap();

@@ -31,6 +31,7 @@ struct FileReport {
     overwritten: Option<u64>,
     /// Packets sent and received that the adapters have noted.
     sent: Option<u64>,
+    lost: u64,
     foreign: u64,
     has_directions: bool,
     begin_ns: Option<u64>,
@@ -113,6 +114,7 @@ impl Report {
                 captured: counts.captured,
                 overwritten: counts.overwritten,
                 sent: counts.noted,
+                lost: counts.lost,
                 foreign: counts.foreign,
                 has_directions: counts.has_directions,
                 begin_ns: counts.times.map(|(begin, _)| begin),

@@ -17,6 +17,9 @@ pub(super) fn print(findings: &Findings, lists: bool, out: &mut Output) -> Resul
         if let Some(noted) = counts.noted {
             write!(out, ", of {noted} sent and received")?;
         }
+        if counts.lost > 0 {
+            write!(out, "; {} told to be lost on their way", counts.lost)?;
+        }
         if let Some((first, last)) = counts.times {
             write!(out, ", in {}", duration((last - first).cast_signed()))?;
         }
