@@ -17,6 +17,10 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+fn name(path: &Path) -> &str {
+    path.to_str().expect("names of temporary files are text")
+}
+
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
 /// Two captures of one run, and the UDP port that it has used.
@@ -35,7 +39,7 @@ impl Captures {
         let (client, server) = (path("client"), path("server"));
         let common = ["--udp-port", &udp, "-p", &port, "--capture-ring", "16777216", "--capture"];
         let fixed = ["rdma", "serve", "--listen", "127.0.0.1", "--clients", connections];
-        let mut command = ibfabric(&[&fixed[..], &common, &[server.to_str().unwrap()]].concat());
+        let mut command = ibfabric(&[&fixed[..], &common, &[name(&server)]].concat());
         let mut serving: Child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
         let mut line = String::new();
         let output = serving.stdout.as_mut().expect("it is piped");
@@ -43,7 +47,7 @@ impl Captures {
         assert_eq!(line, "READY 127.0.0.1\n");
         let (command, rest) = words.split_first().expect("a command");
         let fixed = ["rdma", command, "127.0.0.1", "--from", "127.0.0.2"];
-        let all = [&fixed[..], rest, &common, &[client.to_str().unwrap()]].concat();
+        let all = [&fixed[..], rest, &common, &[name(&client)]].concat();
         let output = ibfabric(&all).output().expect("the program runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
         assert!(serving.wait().expect("it ends").success());
@@ -51,7 +55,7 @@ impl Captures {
     }
 
     fn correlate(&self, more: &[&str]) -> Output {
-        let files = [self.client.to_str().unwrap(), self.server.to_str().unwrap()];
+        let files = [name(&self.client), name(&self.server)];
         let fixed = ["capture", "correlate", files[0], files[1], "--udp-port", &self.udp];
         ibfabric(&[&fixed[..], more].concat()).output().expect("the program runs")
     }
@@ -73,7 +77,7 @@ fn both_ends_of_one_machine_agree() {
     ] {
         let captures = Captures::of(directory.path(), words, connections);
         let page = directory.path().join("page.html");
-        let found = captures.json(&["--messages", "--html", page.to_str().unwrap()]);
+        let found = captures.json(&["--messages", "--html", name(&page)]);
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
         assert_eq!(found["overwritten"], 0, "{}", found["files"]);
         assert_eq!(found["captured"], found["sent"]);
@@ -136,7 +140,7 @@ fn times_between_events_and_lists_are_printed() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     assert!(text(&output.stdout).contains("no connection of the queue pairs"));
     // Twice the same end is no other end.
-    let one = captures.client.to_str().unwrap();
+    let one = name(&captures.client);
     let words = ["capture", "correlate", one, one, "--udp-port", &captures.udp];
     let output = ibfabric(&words).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -152,9 +156,9 @@ fn times_between_events_and_lists_are_printed() {
     let foreign = directory.path().join("foreign");
     std::fs::write(&foreign, "these are no packets").unwrap();
     for (words, expected) in [
-        (&["capture", "correlate", cut.to_str().unwrap()][..], "cut.pcapng: byte "),
+        (&["capture", "correlate", name(&cut)][..], "cut.pcapng: byte "),
         (&["capture", "correlate", one], "no RDMA packets among "),
-        (&["capture", "correlate", foreign.to_str().unwrap()], "foreign: byte 0"),
+        (&["capture", "correlate", name(&foreign)], "foreign: byte 0"),
         (&["capture", "correlate", "/nowhere"], "cannot read /nowhere: "),
         (&["capture", "correlate", one, "--from", "qp 1 send"], "--to <EVENT>"),
         (

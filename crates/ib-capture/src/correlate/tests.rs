@@ -518,6 +518,43 @@ fn what_a_file_tells_of_itself_is_added_up() {
 }
 
 #[test]
+fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
+    let mut bench = Bench { offset: 5, ..Bench::default() };
+    sends(&mut bench, 6, 0xff_fff8);
+    bench.packet((A, B), (Operation::ReadRequest, 10, 0, 5000), (200_000, 205_000), WHOLE);
+    let last = (Operation::ReadResponseLast, 14, 904, 0);
+    bench.packet((B, A), last, (206_000, 207_000), WHOLE);
+    let files = bench.files(true);
+    let mut state = 1_u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % bound
+    };
+    let mut messages = 0;
+    for _ in 0..4000 {
+        let mut damaged = files.clone();
+        for _ in 0..=below(4) {
+            let file = &mut damaged[below(2)];
+            let at = 28 + below(file.len() - 28);
+            file[at] = below(256) as u8;
+        }
+        let mut correlator = Correlator::default();
+        for file in &damaged {
+            // What cannot be read on is kept as far as it goes.
+            let Ok(mut file) = CaptureFile::new(&file[..], &[]) else { continue };
+            correlator.read(&mut file).ok();
+        }
+        let correlation = correlator.finish(&[]);
+        for &pair in correlation.pairs() {
+            correlation.messages(pair, |_| messages += 1);
+        }
+        let event = "qp 0x11 send".parse().unwrap();
+        correlation.timing(&event, &event);
+    }
+    assert!(messages > 10_000, "{messages}");
+}
+
+#[test]
 fn percentiles_are_times_that_were_there() {
     let mut times: Vec<i64> = (1..=1000).rev().collect();
     let spread = Spread::of(&mut times).unwrap();
