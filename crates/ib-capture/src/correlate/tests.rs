@@ -555,6 +555,11 @@ fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
 }
 
 #[test]
+fn packets_and_messages_take_as_little_memory_as_is_said() {
+    assert_eq!((size_of::<Seen>(), size_of::<Message>()), (16, 136));
+}
+
+#[test]
 fn percentiles_are_times_that_were_there() {
     let mut times: Vec<i64> = (1..=1000).rev().collect();
     let spread = Spread::of(&mut times).unwrap();
