@@ -27,6 +27,6 @@ fuzz_target!(|bytes: &[u8]| {
             });
         }
         let event: EventKind = "qp 0x11 send".parse().expect("it is an event");
-        correlation.timing(&event, &event);
+        let _ = correlation.timing(&event, &event);
     }
 });

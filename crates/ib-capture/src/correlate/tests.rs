@@ -549,7 +549,8 @@ fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
             correlation.messages(pair, |_| messages += 1);
         }
         let event = "qp 0x11 send".parse().unwrap();
-        correlation.timing(&event, &event);
+        let timing = correlation.timing(&event, &event);
+        assert!(timing.is_none_or(|timing| timing.from == timing.to));
     }
     assert!(messages > 10_000, "{messages}");
 }
