@@ -19,6 +19,9 @@ _ibfabric() {
             ibfabric,agent)
                 cmd="ibfabric__subcmd__agent"
                 ;;
+            ibfabric,capture)
+                cmd="ibfabric__subcmd__capture"
+                ;;
             ibfabric,check)
                 cmd="ibfabric__subcmd__check"
                 ;;
@@ -43,8 +46,23 @@ _ibfabric() {
             ibfabric,tracer)
                 cmd="ibfabric__subcmd__tracer"
                 ;;
+            ibfabric__subcmd__capture,correlate)
+                cmd="ibfabric__subcmd__capture__subcmd__correlate"
+                ;;
+            ibfabric__subcmd__capture,help)
+                cmd="ibfabric__subcmd__capture__subcmd__help"
+                ;;
+            ibfabric__subcmd__capture__subcmd__help,correlate)
+                cmd="ibfabric__subcmd__capture__subcmd__help__subcmd__correlate"
+                ;;
+            ibfabric__subcmd__capture__subcmd__help,help)
+                cmd="ibfabric__subcmd__capture__subcmd__help__subcmd__help"
+                ;;
             ibfabric__subcmd__help,agent)
                 cmd="ibfabric__subcmd__help__subcmd__agent"
+                ;;
+            ibfabric__subcmd__help,capture)
+                cmd="ibfabric__subcmd__help__subcmd__capture"
                 ;;
             ibfabric__subcmd__help,check)
                 cmd="ibfabric__subcmd__help__subcmd__check"
@@ -69,6 +87,9 @@ _ibfabric() {
                 ;;
             ibfabric__subcmd__help,tracer)
                 cmd="ibfabric__subcmd__help__subcmd__tracer"
+                ;;
+            ibfabric__subcmd__help__subcmd__capture,correlate)
+                cmd="ibfabric__subcmd__help__subcmd__capture__subcmd__correlate"
                 ;;
             ibfabric__subcmd__help__subcmd__rdma,bw)
                 cmd="ibfabric__subcmd__help__subcmd__rdma__subcmd__bw"
@@ -230,7 +251,7 @@ _ibfabric() {
 
     case "${cmd}" in
         ibfabric)
-            opts="-h -V --help --version gen route check sim sm tracer agent rdma help"
+            opts="-h -V --help --version gen route check sim sm tracer agent rdma capture help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -286,6 +307,100 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__capture)
+            opts="-h --help correlate help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__capture__subcmd__correlate)
+            opts="-h --qpn --from --to --messages --html --udp-port --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --qpn)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__capture__subcmd__help)
+            opts="correlate help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__capture__subcmd__help__subcmd__correlate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__capture__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;
@@ -418,7 +533,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help)
-            opts="gen route check sim sm tracer agent rdma help"
+            opts="gen route check sim sm tracer agent rdma capture help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -434,6 +549,34 @@ _ibfabric() {
         ibfabric__subcmd__help__subcmd__agent)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__capture)
+            opts="correlate"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__capture__subcmd__correlate)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

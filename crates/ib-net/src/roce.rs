@@ -231,6 +231,12 @@ impl RoceSocket {
         self.receiver.receive()
     }
 
+    /// Returns whether packets that have come already are to be taken, without asking the system.
+    #[must_use]
+    pub const fn has_more(&self) -> bool {
+        self.receiver.has_more()
+    }
+
     /// Flushes, and waits until a packet has come, the clock reaches a moment or the alarm rings; or
     /// until the system takes more packets, when it did not take all.
     ///

@@ -186,6 +186,16 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             "Messages of 64 bytes to and fro:",
             "ibfabric rdma lat 127.0.0.1 --from 127.0.0.2 --op send",
         )],
+        "correlate" => &[
+            (
+                "Where the time goes between two machines:",
+                "ibfabric capture correlate client.pcapng server.pcapng --html times.html",
+            ),
+            (
+                "From a request that comes in to the WRITE that answers it on another queue pair:",
+                "ibfabric capture correlate server.pcapng --from 'qp 0x11 receive SEND' --to 'qp 0x12 send WRITE'",
+            ),
+        ],
         "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }

@@ -6,7 +6,7 @@
 //! | `command` | one file per subcommand |
 //! | `input` | the files that commands read |
 //! | `output` | text, JSON and broken pipes |
-//! | `report` | the HTML page of `route --report` |
+//! | `report` | the HTML pages of `route --report` and `capture correlate --html` |
 //! | `progress` | what long work shows on a terminal |
 //! | `failure` | what ends a command, and the exit status that it means |
 //!

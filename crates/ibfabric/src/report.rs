@@ -1,4 +1,4 @@
-//! The HTML page of `route --report`: one file that needs nothing but a browser.
+//! The HTML pages of `route --report` and `capture correlate --html`: one file each that needs nothing but a browser.
 //!
 //! | module | holds |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `html` | escaping, numbers and the filling of templates |
 //! | `page.html`, `page.css` | the page and its looks |
 //! | `fabric.js`, `explore.js` | the drawing's script: painting, and what the reader does with it |
+//! | `correlation` | the page of `capture correlate --html`, with `correlation.html`, `correlation.css` and `timeline.js` |
 //!
 //! Whatever a fabric calls its nodes is text to the page, never markup or script. The same input
 //! makes the same bytes.
@@ -22,6 +23,7 @@ use ib_routing::{Routing, Subnet};
 use crate::command::summary::Summary;
 
 mod charts;
+pub(crate) mod correlation;
 mod drawing;
 mod findings;
 mod graph;

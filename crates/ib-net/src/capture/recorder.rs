@@ -165,9 +165,15 @@ fn lock(told: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
 
 /// Returns the time in nanoseconds since 1970 at which the adapters' clock was zero.
 fn epoch() -> u64 {
-    let today = SystemTime::now().duration_since(UNIX_EPOCH);
-    let today = today.map_or(0, |time| time.as_nanos() as u64);
-    today.saturating_sub(clock::now().as_nanos())
+    // Of a few looks at both clocks that which took the least time, so that captures of several programs agree.
+    let looks = (0..8).map(|_| {
+        let before = clock::now().as_nanos();
+        let today = SystemTime::now().duration_since(UNIX_EPOCH);
+        let today = today.map_or(0, |time| time.as_nanos() as u64);
+        let took = clock::now().as_nanos().saturating_sub(before);
+        (took, today.saturating_sub(before + took / 2))
+    });
+    looks.min().map_or(0, |(_, epoch)| epoch)
 }
 
 struct Work {

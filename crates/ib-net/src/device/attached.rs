@@ -17,6 +17,7 @@ use super::sim::{grh_of, is_group, route_from, route_of, route_to};
 use super::{DeviceEvent, Path, ROUND};
 use crate::alarm::Alarm;
 use crate::attach::{AttachedPort, Frame};
+use crate::clock;
 
 /// How long subnet administration has to answer, each time it is asked.
 const ANSWER_WITHIN: Duration = Duration::from_millis(500);
@@ -98,7 +99,6 @@ impl Attached {
     /// Takes what has come in; returns whether there was anything.
     pub(super) fn receive(
         &mut self,
-        now: Instant,
         (hca, cm): (&mut Hca, &mut Cm),
         mut tell: impl FnMut(DeviceEvent),
     ) -> io::Result<bool> {
@@ -111,16 +111,18 @@ impl Attached {
                     let to = if is_group(dlid) { own.lid } else { dlid };
                     let route = Route { slid: to, dlid: slid, sl, ..Route::default() };
                     self.received += 1;
-                    hca.handle(now, &route_from(gid, grh.as_ref(), route), bytes);
+                    // Not before it was there: no trace may say that something was received before it was sent.
+                    hca.handle(clock::now(), &route_from(gid, grh.as_ref(), route), bytes);
                 }
                 Frame::Lost { slid, dlid, sl, grh } => {
                     let route = Route { source: gid, slid, dlid, sl, ..Route::default() };
                     if let Some((why, packet)) = Frame::news_in(bytes) {
-                        hca.note_lost(now, &route_to(grh.as_ref(), route), packet, why);
+                        hca.note_lost(clock::now(), &route_to(grh.as_ref(), route), packet, why);
                     }
                 }
                 Frame::Datagram { .. } => datagram = frame.datagram(bytes),
             });
+            let now = clock::now();
             let handed = datagram.map(|datagram| {
                 let Remote { lid, sl, path_bits, grh, .. } = datagram.remote;
                 let slid = own.lid | u16::from(path_bits);
@@ -145,6 +147,7 @@ impl Attached {
             }
             moved = true;
         }
+        let now = clock::now();
         if self.requester.poll_timeout().is_some_and(|at| at <= now) {
             self.requester.handle_timeout(now);
         }

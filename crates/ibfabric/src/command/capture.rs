@@ -3,12 +3,17 @@
 //! | file | subcommand |
 //! |---|---|
 //! | `live.rs` | `list`, `start`, `change`, `stop`: captures of running programs |
+//! | `correlate.rs` | `correlate`: both ends of connections, side by side |
 
 use crate::cli::capture::{CaptureArgs, CaptureCommand};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
+mod correlate;
 mod live;
+
+pub(crate) use correlate::findings::{BINS_PER_DECADE, DRAWN, Findings, Histogram, PairFindings};
+pub(crate) use correlate::text::{clocks, drift, end, micros};
 
 pub(crate) fn run(args: &CaptureArgs, out: &mut Output) -> Result<Verdict, Failure> {
     match &args.command {
@@ -16,5 +21,6 @@ pub(crate) fn run(args: &CaptureArgs, out: &mut Output) -> Result<Verdict, Failu
         CaptureCommand::Start(args) => live::start(args, out),
         CaptureCommand::Change(args) => live::change(args, out),
         CaptureCommand::Stop(args) => live::stop(args, out),
+        CaptureCommand::Correlate(args) => correlate::run(args, out),
     }
 }

@@ -52,7 +52,8 @@ fn hops(report: &CheckReport) -> String {
         id: "hops",
         heading: "Hops",
         description: "Routes from host to host by the number of links between switches that they \
-                      take.",
+                      take."
+            .to_owned(),
         across: "hops",
         up: "routes",
         mark: None,
@@ -92,7 +93,7 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     Chart {
         id: "loads",
         heading: "Link load",
-        description: "Directed links between switches by the routes over them.",
+        description: "Directed links between switches by the routes over them.".to_owned(),
         across: "routes over a link, from",
         up: "links",
         mark: Some((mean, format!("mean {}", html::decimal(report.load.mean, 1)))),
@@ -100,13 +101,13 @@ fn loads(subnet: &Subnet<'_>, report: &CheckReport, scale: &Scale) -> String {
     .draw(&bars)
 }
 
-struct Bar {
+pub(super) struct Bar {
     /// What it is made of, from the bottom up: a style and a number each.
-    parts: Vec<(String, u64)>,
+    pub(super) parts: Vec<(String, u64)>,
     /// What is written below it.
-    label: Option<String>,
+    pub(super) label: Option<String>,
     /// What is said of it when it is pointed at.
-    title: String,
+    pub(super) title: String,
 }
 
 impl Bar {
@@ -115,20 +116,20 @@ impl Bar {
     }
 }
 
-struct Chart {
-    id: &'static str,
-    heading: &'static str,
-    description: &'static str,
+pub(super) struct Chart {
+    pub(super) id: &'static str,
+    pub(super) heading: &'static str,
+    pub(super) description: String,
     /// The name of the horizontal axis.
-    across: &'static str,
+    pub(super) across: &'static str,
     /// The name of the vertical axis.
-    up: &'static str,
+    pub(super) up: &'static str,
     /// A line to draw, as a fraction of the width, and its name.
-    mark: Option<(f64, String)>,
+    pub(super) mark: Option<(f64, String)>,
 }
 
 impl Chart {
-    fn draw(&self, bars: &[Bar]) -> String {
+    pub(super) fn draw(&self, bars: &[Bar]) -> String {
         let Self { id, heading, description, across, up, .. } = self;
         let mut svg = format!(
             "<section aria-labelledby=\"{id}-heading\">\n<h2 id=\"{id}-heading\">{heading}</h2>\n\

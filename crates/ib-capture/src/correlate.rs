@@ -1,0 +1,475 @@
+//! What two captures, or both ends in one, tell together: which packets have arrived, how the clocks differ, and
+//! where the time of messages goes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `stream` | what is kept of packets, 16 bytes each |
+//! | `ends` | both views of the same packets, and both directions of a connection |
+//! | `matching` | packets of both views side by side, by their sequence numbers |
+//! | `clock` | [`Clocks`]: the difference of the clocks, from the fastest packets of both directions |
+//! | `message` | [`Message`]: messages and the [`Part`]s of their times |
+//! | `event` | [`EventKind`]: events on queue pairs, to measure the time between them |
+//! | `spread` | [`Spread`]: percentiles |
+//!
+//! ```
+//! use ib_capture::CaptureFile;
+//! use ib_capture::correlate::Correlator;
+//!
+//! # fn correlate(first: &[u8], second: &[u8]) -> Result<(), ib_pcap::ReadError> {
+//! let mut correlator = Correlator::default();
+//! correlator.read(&mut CaptureFile::new(first, &[])?)?;
+//! correlator.read(&mut CaptureFile::new(second, &[])?)?;
+//! let correlation = correlator.finish(&[]);
+//! for &pair in correlation.pairs() {
+//!     correlation.messages(pair, |message| assert!(message.packets > 0));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::{BTreeSet, HashMap};
+use std::io::Read;
+
+use ib_link::Direction;
+use ib_pcap::{ReadError, Statistics};
+use ib_types::Qpn;
+use ib_wire::packet::{Acknowledgement, Operation};
+
+mod clock;
+mod ends;
+mod event;
+mod matching;
+mod message;
+mod spread;
+mod stream;
+
+pub use clock::{ClockPoints, Clocks, Estimate};
+pub use event::{EventError, EventKind, What};
+pub use matching::Matched;
+pub use message::{Kind, Message, Part};
+pub use spread::{FRACTIONS, Spread};
+pub use stream::{Address, Side};
+
+use crate::file::{CaptureFile, Content, Frame, Item};
+use ends::{Flow, RECEIVED, SENT};
+use message::Exchange;
+use stream::{Key, REQUESTS, RESPONSES, Seen, Stream, Told};
+
+/// What was found in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// RDMA packets.
+    pub captured: u64,
+    /// Frames without one, or without a time.
+    pub foreign: u64,
+    /// Packets that were written over before they could be captured, as far as the file tells.
+    pub overwritten: Option<u64>,
+    /// Packets that the adapters have noted, as far as the file tells.
+    pub noted: Option<u64>,
+    /// How often the file tells that a packet was lost on its way.
+    pub lost: u64,
+    /// The times of the first and the last packet.
+    pub times: Option<(u64, u64)>,
+    /// Whether the file says which packets were sent and which were received.
+    pub has_directions: bool,
+}
+
+/// Collects the packets of capture files.
+#[derive(Debug, Default)]
+pub struct Correlator {
+    files: Vec<FileCounts>,
+    streams: Vec<Stream>,
+    by_key: HashMap<Key, usize>,
+}
+
+/// What interfaces are called: the queue pair and the direction, as far as their names tell.
+#[derive(Default)]
+struct Names {
+    section: u32,
+    names: Vec<Option<Option<(Qpn, Direction)>>>,
+}
+
+/// A packet that was taken out of a frame.
+struct Taken {
+    key: Key,
+    told: Told,
+    interface: u32,
+}
+
+impl Correlator {
+    /// Reads a file to its end: 16 bytes of memory for every packet, and 12 for every request of which the file says
+    /// when it was posted.
+    ///
+    /// # Errors
+    /// Fails where the file cannot be read on.
+    ///
+    /// # Panics
+    /// Panics when it is the third one.
+    pub fn read<R: Read>(&mut self, file: &mut CaptureFile<R>) -> Result<(), ReadError> {
+        assert!(self.files.len() < 2, "packets are matched between two files at most");
+        let number = self.files.len() as u8;
+        let (mut counts, mut names) = (FileCounts::default(), Names::default());
+        let mut has_unknown = false;
+        while let Some(item) = file.next_item()? {
+            let frame = match item {
+                Item::Statistics(statistics) => {
+                    counts.count(&statistics);
+                    continue;
+                }
+                Item::Frame(frame) => frame,
+            };
+            if frame.comments.iter().any(|comment| comment.starts_with("lost: ")) {
+                // News of a packet that was sent before.
+                counts.lost += 1;
+                continue;
+            }
+            let Some(mut taken) = take(&frame, number) else {
+                counts.foreign += 1;
+                continue;
+            };
+            drop(frame);
+            if let Some((qpn, direction)) = names.of(file, taken.interface) {
+                taken.key.side = side(direction);
+                taken.key.sender = (direction == Direction::Send).then_some(qpn);
+            }
+            has_unknown |= taken.key.side == Side::Unknown;
+            counts.captured += 1;
+            let time = taken.told.time;
+            let (first, last) = counts.times.unwrap_or((time, time));
+            counts.times = Some((first.min(time), last.max(time)));
+            self.add(&taken);
+        }
+        counts.has_directions = !has_unknown;
+        self.files.push(counts);
+        Ok(())
+    }
+
+    fn add(&mut self, taken: &Taken) {
+        let streams = &mut self.streams;
+        let number = *self.by_key.entry(taken.key).or_insert_with(|| {
+            streams.push(Stream::new(taken.key));
+            streams.len() - 1
+        });
+        streams[number].push(&taken.told);
+    }
+
+    /// Finds out what belongs together; with numbers only connections of these queue pairs are reported.
+    #[must_use]
+    pub fn finish(self, qpns: &[Qpn]) -> Correlation {
+        let Self { files, mut streams, .. } = self;
+        for stream in &mut streams {
+            stream.sort();
+        }
+        let (oriented, unknown_sides) = ends::orient(&mut streams, files.len());
+        let mut flows = ends::flows(&streams);
+        let ambiguous = ends::connect(&mut flows, &streams);
+        align(&flows, &mut streams);
+        let (start, end) = files.first().and_then(|file| file.times).unwrap_or((0, 0));
+        let mut points = ClockPoints::new(start, end);
+        let mut matched = Vec::with_capacity(flows.len());
+        for flow in &flows {
+            let view = |view: usize| flow.views[view].map(|number| &streams[number]);
+            let lanes = [REQUESTS, RESPONSES]
+                .map(|lane| matching::compare(view(SENT), view(RECEIVED), lane, &mut points));
+            matched.push(lanes);
+        }
+        let clocks = if files.len() < 2 { Clocks::Same } else { points.estimate() };
+        let is_passing = files.len() == 1 && !unknown_sides.is_empty();
+        let mut correlation = Correlation {
+            files,
+            streams,
+            flows,
+            matched,
+            clocks,
+            oriented,
+            unknown_sides,
+            ambiguous,
+            is_passing,
+            pairs: Vec::new(),
+        };
+        let is_wanted = |qpn: Qpn| qpns.is_empty() || qpns.contains(&qpn);
+        correlation.pairs = (0..correlation.flows.len())
+            .filter(|&flow| {
+                let Flow { sender, to, views, .. } = &correlation.flows[flow];
+                let mut views = views.iter().flatten();
+                let has_requests = views.any(|&view| !correlation.streams[view].is_empty(REQUESTS));
+                has_requests && (is_wanted(*to) || sender.is_some_and(is_wanted))
+            })
+            .map(Pair)
+            .collect();
+        let mut pairs = std::mem::take(&mut correlation.pairs);
+        pairs.sort_by_key(|&pair| correlation.ends(pair));
+        correlation.pairs = pairs;
+        correlation
+    }
+}
+
+impl FileCounts {
+    fn count(&mut self, statistics: &Statistics) {
+        let Some(dropped) = statistics.dropped else { return };
+        *self.overwritten.get_or_insert(0) += dropped;
+        // What others count as received can be anything.
+        let is_noted = |comment: &String| comment.contains(" packets noted in both directions");
+        if let Some(noted) =
+            statistics.received.filter(|_| statistics.comments.iter().any(is_noted))
+        {
+            *self.noted.get_or_insert(0) += noted;
+        }
+    }
+}
+
+impl Names {
+    fn of<R: Read>(&mut self, file: &CaptureFile<R>, interface: u32) -> Option<(Qpn, Direction)> {
+        if self.section != file.sections() {
+            *self = Self { section: file.sections(), names: Vec::new() };
+        }
+        let at = interface as usize;
+        if self.names.len() <= at {
+            self.names.resize(at + 1, None);
+        }
+        *self.names[at].get_or_insert_with(|| {
+            let name = file.interface(interface)?.name.as_deref()?;
+            let (qpn, direction) = name.strip_prefix("qp 0x")?.split_once(' ')?;
+            let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;
+            let all = [Direction::Send, Direction::Receive];
+            Some((qpn, all.into_iter().find(|known| known.name() == direction)?))
+        })
+    }
+}
+
+fn side(direction: Direction) -> Side {
+    match direction {
+        Direction::Send => Side::Sent,
+        Direction::Receive => Side::Received,
+    }
+}
+
+/// Takes the packet out of a frame; `None` when there is none that has a time and a known operation.
+fn take(frame: &Frame<'_>, file: u8) -> Option<Taken> {
+    let Content { network, packet, .. } = frame.content.as_ref().ok()?;
+    let bth = packet.bth();
+    let operation = bth.opcode.operation()?;
+    let (source, destination) = Address::both(network.as_ref(), packet);
+    let mut marks = 0;
+    let mut posted = None;
+    for comment in &frame.comments {
+        if comment == "sent again" {
+            marks |= Seen::AGAIN;
+        } else if comment.starts_with("dropped: ") {
+            marks |= Seen::DROPPED;
+        } else if let Some(rest) = comment.strip_prefix("posted ") {
+            posted = rest.strip_suffix(" ns before").and_then(|number| number.parse().ok());
+        }
+    }
+    let refusal = packet.aeth().map(|aeth| aeth.syndrome.decode());
+    if matches!(refusal, Some(Acknowledgement::Nak(_) | Acknowledgement::RnrNak(_))) {
+        marks |= Seen::REFUSAL;
+    }
+    let key = Key {
+        source,
+        destination,
+        to: bth.destination,
+        datagrams_of: packet.deth().map(|deth| deth.source),
+        sender: None,
+        file,
+        side: frame.direction.map_or(Side::Unknown, side),
+    };
+    let asked = (operation == Operation::ReadRequest).then(|| packet.reth()).flatten();
+    let told = Told {
+        time: frame.time?,
+        psn: bth.psn,
+        opcode: bth.opcode,
+        operation,
+        payload: packet.payload().len().try_into().unwrap_or(u16::MAX),
+        marks,
+        posted,
+        asked: asked.map(|reth| reth.dma_length),
+    };
+    Some(Taken { key, told, interface: frame.interface })
+}
+
+/// Gives equal places to equal sequence numbers in all streams that share them.
+fn align(flows: &[Flow], streams: &mut [Stream]) {
+    for flow in flows {
+        let back = flow.back.map_or([None; 2], |back| flows[back].views);
+        let lanes: Vec<(usize, usize)> = [(flow.views, REQUESTS), (back, RESPONSES)]
+            .into_iter()
+            .flat_map(|(views, lane)| views.into_iter().flatten().map(move |view| (view, lane)))
+            .collect();
+        let Some(first) = lanes.iter().find_map(|&(view, lane)| streams[view].first[lane]) else {
+            continue;
+        };
+        for (view, lane) in lanes {
+            streams[view].align(lane, first);
+        }
+    }
+    // Responses to what nobody was seen to ask.
+    for flow in flows.iter().filter(|flow| flow.back.is_none()) {
+        if let [Some(sent), Some(received)] = flow.views
+            && let Some(first) = streams[sent].first[RESPONSES]
+        {
+            streams[received].align(RESPONSES, first);
+        }
+    }
+}
+
+/// What belongs together in captures.
+#[derive(Debug)]
+pub struct Correlation {
+    files: Vec<FileCounts>,
+    streams: Vec<Stream>,
+    flows: Vec<Flow>,
+    /// By flow: requests and responses.
+    matched: Vec<[Matched; 2]>,
+    clocks: Clocks,
+    oriented: BTreeSet<u8>,
+    unknown_sides: BTreeSet<u8>,
+    ambiguous: u64,
+    is_passing: bool,
+    pairs: Vec<Pair>,
+}
+
+/// A queue pair that sends requests to another one, within a [`Correlation`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair(usize);
+
+/// A queue pair at an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct End {
+    /// Where it is.
+    pub address: Address,
+    /// Its number, unless nothing tells it.
+    pub qpn: Option<Qpn>,
+}
+
+/// The times from events to the next events of another kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// How many events of the first kind there are.
+    pub from: u64,
+    /// How many of the second kind.
+    pub to: u64,
+    /// From each of the first kind to the next of the second, in nanoseconds; those after which none comes have none.
+    pub times: Vec<i64>,
+}
+
+impl Correlation {
+    /// Returns what was found in each file.
+    #[must_use]
+    pub fn files(&self) -> &[FileCounts] {
+        &self.files
+    }
+
+    /// Returns how the clocks of both files differ.
+    #[must_use]
+    pub const fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
+    /// Returns the files, from 0 on, that do not say which packets were sent and which were received, which follows
+    /// from the times of answers.
+    #[must_use]
+    pub const fn oriented(&self) -> &BTreeSet<u8> {
+        &self.oriented
+    }
+
+    /// Returns the files of which it cannot be known which of some packets were sent and which were received.
+    #[must_use]
+    pub const fn unknown_sides(&self) -> &BTreeSet<u8> {
+        &self.unknown_sides
+    }
+
+    /// Returns of how many flows it cannot be told which other one answers them.
+    #[must_use]
+    pub const fn ambiguous(&self) -> u64 {
+        self.ambiguous
+    }
+
+    /// Returns the queue pairs that have sent requests, each with the one that they went to.
+    #[must_use]
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+
+    /// Returns both ends of a pair, first the one that sends requests.
+    #[must_use]
+    pub fn ends(&self, pair: Pair) -> [End; 2] {
+        let Flow { source, destination, to, sender, .. } = self.flows[pair.0];
+        [End { address: source, qpn: sender }, End { address: destination, qpn: Some(to) }]
+    }
+
+    /// Returns what was counted of a pair's requests, and of the responses to them.
+    #[must_use]
+    pub fn matched(&self, pair: Pair) -> [Matched; 2] {
+        let responses = self.flows[pair.0].back.map(|back| self.matched[back][RESPONSES]);
+        [self.matched[pair.0][REQUESTS], responses.unwrap_or_default()]
+    }
+
+    /// Returns what was counted of all packets, whatever pairs were asked for.
+    #[must_use]
+    pub fn all_matched(&self) -> Matched {
+        let mut all = Matched::default();
+        for lane in self.matched.iter().flatten() {
+            all += *lane;
+        }
+        all
+    }
+
+    /// Hands out the messages of a pair in the order of their sequence numbers; returns how many there are besides
+    /// of which not all packets were captured.
+    pub fn messages(&self, pair: Pair, found: impl FnMut(&Message)) -> u64 {
+        let flow = &self.flows[pair.0];
+        let back = flow.back.map(|back| &self.flows[back]);
+        let stream = |number: Option<usize>| number.map(|number| &self.streams[number]);
+        let responses = back.and_then(|back| {
+            // Seen from a point on the way, what passes is all that there is.
+            let view = if self.is_passing { SENT } else { RECEIVED };
+            back.views[view]
+        });
+        let views = flow.views.iter().chain(back.iter().flat_map(|back| &back.views));
+        let mtu = views.flatten().map(|&view| self.streams[view].mtu).max().unwrap_or(0);
+        let requests = flow.views.map(stream);
+        Exchange { requests, responses: stream(responses), mtu, clocks: &self.clocks }
+            .messages(found)
+    }
+
+    /// Measures the times from each event of a kind to the next one of another kind; `None` where the clocks of the
+    /// files that they are in cannot be compared.
+    #[must_use]
+    pub fn timing(&self, from: &EventKind, to: &EventKind) -> Option<Timing> {
+        let (from, to) = (self.events(from)?, self.events(to)?);
+        let mut times = Vec::new();
+        let mut next = 0;
+        for &start in &from {
+            next += to[next..].iter().take_while(|&&end| end <= start).count();
+            let Some(&end) = to.get(next) else { break };
+            times.push((end - start).cast_signed());
+        }
+        Some(Timing { from: from.len() as u64, to: to.len() as u64, times })
+    }
+
+    /// Returns the times of events by the clock of the first file.
+    fn events(&self, kind: &EventKind) -> Option<Vec<u64>> {
+        let mut times = Vec::new();
+        for flow in &self.flows {
+            let (own, view) = match kind.direction {
+                Direction::Send => (flow.sender, SENT),
+                Direction::Receive => (Some(flow.to), RECEIVED),
+            };
+            let Some(view) = flow.views[view].filter(|_| own == Some(kind.qpn)) else { continue };
+            let stream = &self.streams[view];
+            if kind.file.is_some_and(|file| file != stream.key.file) {
+                continue;
+            }
+            for seen in stream.lanes.iter().flatten().filter(|seen| kind.is(seen)) {
+                let is_first = stream.key.file == 0;
+                times.push(if is_first { seen.time } else { self.clocks.by_first(seen.time)? });
+            }
+        }
+        times.sort_unstable();
+        Some(times)
+    }
+}
+
+#[cfg(test)]
+mod tests;

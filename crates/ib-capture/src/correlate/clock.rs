@@ -1,0 +1,220 @@
+//! How the clocks of two captures differ.
+//!
+//! ```text
+//! clock of file 2 − clock of file 1
+//!   |   .  .   .     .  .      .     packets from 1 to 2: received by 2 − sent by 1
+//!   |  .  .  .   .  . .   .  .
+//!   |  _________________________     the difference, a line between the points
+//!   |   x   x    x  x    x   x
+//!   |     x    x       x    x        packets from 2 to 1: sent by 2 − received by 1
+//! ```
+//!
+//! No packet arrives before it was sent, so that the line is below all the points of one kind and above those of
+//! the other. That bounds it from both sides; the line that leaves most room is the estimate. Of each of many
+//! spans of time only the packet that was the fastest counts.
+
+/// How fast a clock may run against another one at most, as a fraction; quartz does better.
+const FASTEST: f64 = 100e-6;
+
+/// Into how many spans the time of a capture is divided.
+const SPANS: usize = 256;
+
+/// How often an interval is made smaller in a search.
+const STEPS: usize = 80;
+
+/// Packets that both captures have, by their times.
+#[derive(Clone, Debug)]
+pub struct ClockPoints {
+    start: u64,
+    span: u64,
+    /// By direction and span: when by the first clock, and the difference.
+    fastest: [Vec<Option<(u64, i64)>>; 2],
+    counted: [u64; 2],
+}
+
+/// What is known of the difference of two clocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Clocks {
+    /// They are one.
+    Same,
+    /// It is estimated.
+    Estimated(Estimate),
+    /// It cannot be told: packets of at most one direction are in both captures.
+    Unknown,
+}
+
+/// The difference of two clocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The time by the first clock to which the offset belongs, in nanoseconds since 1970.
+    pub at: u64,
+    /// What the second clock shows more than the first, in nanoseconds.
+    pub offset: f64,
+    /// How far the truth can be from it during the whole capture, in nanoseconds.
+    pub uncertainty: f64,
+    /// By how many millionths the second clock runs faster.
+    pub drift_ppm: f64,
+    /// How far the truth can be from that.
+    pub drift_uncertainty_ppm: f64,
+    /// The fastest way there and back, in nanoseconds.
+    pub round_trip: f64,
+    /// Whether no line fits: one of the clocks was set while packets were captured.
+    pub is_contradictory: bool,
+    /// Packets in each direction that it is made from.
+    pub packets: [u64; 2],
+}
+
+impl ClockPoints {
+    /// Starts without packets; all of them are between two times by the first clock.
+    #[must_use]
+    pub fn new(start: u64, end: u64) -> Self {
+        let span = end.saturating_sub(start) / SPANS as u64 + 1;
+        Self { start, span, fastest: [vec![None; SPANS], vec![None; SPANS]], counted: [0; 2] }
+    }
+
+    /// Adds a packet that capture 1 has sent and capture 2 has received.
+    pub fn forward(&mut self, sent: u64, received: u64) {
+        self.add(0, sent, received.wrapping_sub(sent).cast_signed());
+    }
+
+    /// Adds a packet that capture 2 has sent and capture 1 has received.
+    pub fn backward(&mut self, sent: u64, received: u64) {
+        self.add(1, received, received.wrapping_sub(sent).cast_signed());
+    }
+
+    fn add(&mut self, direction: usize, at: u64, delay: i64) {
+        self.counted[direction] += 1;
+        let span = ((at.saturating_sub(self.start) / self.span) as usize).min(SPANS - 1);
+        let fastest = &mut self.fastest[direction][span];
+        if fastest.is_none_or(|(_, least)| delay < least) {
+            *fastest = Some((at, delay));
+        }
+    }
+
+    /// Returns what follows for the clocks.
+    #[must_use]
+    pub fn estimate(&self) -> Clocks {
+        let points = |direction: usize| self.fastest[direction].iter().flatten().copied();
+        let Some(&(_, near)) = points(0).collect::<Vec<_>>().first() else {
+            return Clocks::Unknown;
+        };
+        if points(1).next().is_none() {
+            return Clocks::Unknown;
+        }
+        let times = || points(0).chain(points(1)).map(|(at, _)| at);
+        let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+        let at = first + (last - first) / 2;
+        // Small numbers, so that floating point loses nothing.
+        let x = |time: u64| time.wrapping_sub(at).cast_signed() as f64;
+        let room = Room {
+            above: points(0).map(|(at, delay)| (x(at), delay.wrapping_sub(near) as f64)).collect(),
+            below: points(1)
+                .map(|(at, delay)| (x(at), delay.wrapping_neg().wrapping_sub(near) as f64))
+                .collect(),
+        };
+        let slope = highest(-FASTEST, FASTEST, |slope| room.width(slope));
+        // What cannot be told from no drift is none.
+        let slope = if room.width(0.0) >= 0.95 * room.width(slope) { 0.0 } else { slope };
+        let width = room.width(slope);
+        let middle = f64::midpoint(room.ceiling(slope), room.floor(slope));
+        let packets = self.counted;
+        let offset = middle + near as f64;
+        let mut estimate = Estimate {
+            at,
+            offset,
+            uncertainty: width.abs() / 2.0,
+            drift_ppm: slope * 1e6,
+            drift_uncertainty_ppm: FASTEST * 1e6,
+            round_trip: width.max(0.0),
+            is_contradictory: width < 0.0,
+            packets,
+        };
+        if estimate.is_contradictory {
+            return Clocks::Estimated(estimate);
+        }
+        let (least, most) = room.slopes(slope);
+        estimate.drift_uncertainty_ppm = (slope - least).max(most - slope) * 1e6;
+        for time in [first, at, last] {
+            let x = x(time);
+            let line = middle + slope * x;
+            let up = highest(least, most, |slope| room.ceiling(slope) + slope * x);
+            let down = highest(least, most, |slope| -(room.floor(slope) + slope * x));
+            let up = room.ceiling(up) + up * x - line;
+            let down = line - (room.floor(down) + down * x);
+            estimate.uncertainty = estimate.uncertainty.max(up).max(down);
+        }
+        Clocks::Estimated(estimate)
+    }
+}
+
+impl Clocks {
+    /// Returns a time of the second clock by the first; `None` where the clocks cannot be compared.
+    #[must_use]
+    pub fn by_first(&self, time: u64) -> Option<u64> {
+        match self {
+            Self::Same => Some(time),
+            Self::Unknown => None,
+            Self::Estimated(estimate) => {
+                let slope = estimate.drift_ppm / 1e6;
+                let x = time.wrapping_sub(estimate.at).cast_signed() as f64 - estimate.offset;
+                let offset = estimate.offset + slope * x / (1.0 + slope);
+                Some(time.wrapping_sub((offset.round() as i64).cast_unsigned()))
+            }
+        }
+    }
+}
+
+/// Where the line can be.
+struct Room {
+    /// Points that it is below.
+    above: Vec<(f64, f64)>,
+    /// Points that it is above.
+    below: Vec<(f64, f64)>,
+}
+
+impl Room {
+    /// Returns the height at time 0 of the highest line of a slope that is below all points above.
+    fn ceiling(&self, slope: f64) -> f64 {
+        self.above.iter().map(|(x, y)| y - slope * x).fold(f64::INFINITY, f64::min)
+    }
+
+    fn floor(&self, slope: f64) -> f64 {
+        self.below.iter().map(|(x, y)| y - slope * x).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    fn width(&self, slope: f64) -> f64 {
+        self.ceiling(slope) - self.floor(slope)
+    }
+
+    /// Returns the least and the highest slope that a line can have, one of which is given.
+    fn slopes(&self, possible: f64) -> (f64, f64) {
+        let edge = |mut no: f64| {
+            if self.width(no) >= 0.0 {
+                return no;
+            }
+            let mut yes = possible;
+            for _ in 0..STEPS {
+                let middle = f64::midpoint(no, yes);
+                *(if self.width(middle) >= 0.0 { &mut yes } else { &mut no }) = middle;
+            }
+            yes
+        };
+        (edge(-FASTEST), edge(FASTEST))
+    }
+}
+
+/// Returns where a concave function is highest.
+fn highest(mut from: f64, mut to: f64, value: impl Fn(f64) -> f64) -> f64 {
+    for _ in 0..2 * STEPS {
+        let third = (to - from) / 3.0;
+        if value(from + third) < value(to - third) {
+            from += third;
+        } else {
+            to -= third;
+        }
+    }
+    f64::midpoint(from, to)
+}
+
+#[cfg(test)]
+mod tests;

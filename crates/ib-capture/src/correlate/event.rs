@@ -1,0 +1,148 @@
+//! Events on queue pairs: `qp 0x11 receive SEND`.
+//!
+//! ```text
+//! EVENT      = ["file" ("1" | "2")] "qp" NUMBER ("send" | "receive") [OPERATION]
+//! OPERATION  = "SEND" | "WRITE" | "READ" | "ATOMIC" | "response" | "ACK" | "NAK" | the name of a packet, `SEND middle`
+//! ```
+//!
+//! A message is sent when its first packet is, and received when its last packet is. Without an operation every
+//! packet counts.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ib_link::Direction;
+use ib_types::Qpn;
+use ib_wire::packet::{Operation, Position};
+
+use super::message::Kind;
+use super::stream::Seen;
+
+/// A kind of event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventKind {
+    /// The file, from 0 on; any without it.
+    pub file: Option<u8>,
+    /// The queue pair that sends or receives.
+    pub qpn: Qpn,
+    /// Which of both.
+    pub direction: Direction,
+    /// Which packets.
+    pub what: What,
+}
+
+/// Which packets are events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// All.
+    Anything,
+    /// Messages of a kind.
+    Message(Kind),
+    /// Data that was read and answers to atomic operations, when they are complete.
+    Response,
+    /// Acknowledgements.
+    Ack,
+    /// Refusals, also for the moment.
+    Nak,
+    /// A certain kind of packet.
+    Packet(Operation),
+}
+
+/// Why a text is no event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EventError {
+    /// It does not begin with a queue pair.
+    #[error(
+        "`{0}`: expected `qp NUMBER send` or `qp NUMBER receive`, `file 1` or `file 2` before it where both have that number"
+    )]
+    Form(String),
+    /// Nothing is called so.
+    #[error(
+        "`{0}` is no operation: expected SEND, WRITE, READ, ATOMIC, response, ACK, NAK, or the name of a packet such as `SEND middle`"
+    )]
+    Operation(String),
+}
+
+impl FromStr for EventKind {
+    type Err = EventError;
+
+    fn from_str(text: &str) -> Result<Self, EventError> {
+        let form = || EventError::Form(text.to_owned());
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        let mut file = None;
+        if let ["file", number @ ("1" | "2"), ..] = words[..] {
+            file = Some(u8::from(number == "2"));
+            words.drain(..2);
+        }
+        let ["qp", number, direction, operation @ ..] = &words[..] else { return Err(form()) };
+        let number = match number.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => number.parse(),
+        };
+        let qpn = number.ok().and_then(Qpn::new).ok_or_else(form)?;
+        let direction = match *direction {
+            "send" => Direction::Send,
+            "receive" => Direction::Receive,
+            _ => return Err(form()),
+        };
+        let name = operation.join(" ");
+        let is = |known: &str| known.eq_ignore_ascii_case(&name);
+        let kinds = [Kind::Send, Kind::Write, Kind::Read, Kind::Atomic];
+        let what = if name.is_empty() {
+            What::Anything
+        } else if let Some(kind) = kinds.into_iter().find(|kind| is(kind.name())) {
+            What::Message(kind)
+        } else if is("response") {
+            What::Response
+        } else if is("ACK") {
+            What::Ack
+        } else if is("NAK") {
+            What::Nak
+        } else {
+            let found = Operation::ALL.into_iter().find(|operation| is(&operation.to_string()));
+            What::Packet(found.ok_or(EventError::Operation(name))?)
+        };
+        Ok(Self { file, qpn, direction, what })
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = self.file {
+            write!(f, "file {} ", file + 1)?;
+        }
+        write!(f, "qp {} {}", self.qpn, self.direction.name())?;
+        match self.what {
+            What::Anything => Ok(()),
+            What::Message(kind) => write!(f, " {}", kind.name()),
+            What::Response => f.write_str(" response"),
+            What::Ack => f.write_str(" ACK"),
+            What::Nak => f.write_str(" NAK"),
+            What::Packet(operation) => write!(f, " {operation}"),
+        }
+    }
+}
+
+impl EventKind {
+    /// Returns whether a packet is such an event; repetitions and what had no effect are none.
+    pub(super) fn is(&self, seen: &Seen) -> bool {
+        let operation = seen.operation();
+        let position = operation.position();
+        let end = match self.direction {
+            Direction::Send => Position::First,
+            Direction::Receive => Position::Last,
+        };
+        let is_complete = position == end || position == Position::Only;
+        let is_ack = operation == Operation::Acknowledge;
+        let fits = match self.what {
+            What::Anything => true,
+            What::Message(kind) => Kind::of(operation) == Some(kind) && is_complete,
+            What::Response => operation.is_response() && !is_ack && is_complete,
+            What::Ack => is_ack && !seen.is(Seen::REFUSAL),
+            What::Nak => seen.is(Seen::REFUSAL),
+            What::Packet(wanted) => operation == wanted,
+        };
+        fits && !seen.is(Seen::AGAIN) && !seen.is(Seen::DROPPED)
+    }
+}

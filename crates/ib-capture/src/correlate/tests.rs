@@ -1,0 +1,570 @@
+use std::net::Ipv4Addr;
+
+use ib_pcap::{Interface, LinkType, Packet as Captured, PacketFlags, Section, Writer};
+use ib_types::Psn;
+use ib_wire::packet::roce::{RoceAddresses, RoceHop, RoceNetwork};
+use ib_wire::packet::{Aeth, Bth, Builder, Opcode, Reth, Syndrome, Transport};
+
+use super::*;
+
+const START: u64 = 1_700_000_000_000_000_000;
+const MTU: usize = 1024;
+
+/// An end: its address, its queue pair and the file that it is captured in.
+#[derive(Clone, Copy)]
+struct Host {
+    address: Ipv4Addr,
+    qpn: u32,
+    file: usize,
+}
+
+const A: Host = Host { address: Ipv4Addr::new(10, 0, 0, 1), qpn: 0x11, file: 0 };
+const B: Host = Host { address: Ipv4Addr::new(10, 0, 0, 2), qpn: 0x12, file: 1 };
+
+/// What is written of a packet at an end.
+struct Written {
+    time: u64,
+    bytes: Vec<u8>,
+    end: Host,
+    is_sent: bool,
+    comments: Vec<String>,
+}
+
+/// Two captures in the making.
+#[derive(Default)]
+struct Bench {
+    written: [Vec<Written>; 2],
+    /// What the second clock shows more.
+    offset: i64,
+    /// Whether both ends are captured in one file.
+    is_one_file: bool,
+}
+
+/// What happens to a packet.
+#[derive(Clone, Copy, Default)]
+struct Fate {
+    /// It does not arrive.
+    is_lost: bool,
+    /// It has no effect where it arrives.
+    is_dropped: bool,
+    /// It was sent before.
+    is_again: bool,
+    /// An end does not capture it.
+    is_missed_by: Option<usize>,
+    /// How long before its request was posted.
+    posted: Option<u64>,
+}
+
+fn frame(
+    from: Host,
+    to: Host,
+    operation: Operation,
+    psn: u32,
+    payload: usize,
+    reth: u32,
+) -> Vec<u8> {
+    let bth = Bth {
+        opcode: Opcode::new(Transport::Rc, operation).unwrap(),
+        destination: Qpn::truncated(to.qpn),
+        psn: Psn::truncated(psn),
+        ..Bth::default()
+    };
+    let zeros = vec![0; payload];
+    let mut builder = Builder::new(bth).payload(&zeros);
+    let headers = bth.opcode.headers().unwrap();
+    if headers.offset(ib_wire::packet::Header::Reth).is_some() {
+        builder = builder.reth(Reth { virtual_address: 0, r_key: 0, dma_length: reth });
+    }
+    if headers.offset(ib_wire::packet::Header::Aeth).is_some() {
+        builder = builder.aeth(Aeth { syndrome: Syndrome(reth as u8), msn: 0 });
+    }
+    let network = RoceNetwork {
+        addresses: RoceAddresses::V4 {
+            source: from.address,
+            destination: to.address,
+            identification: 0,
+            fragment: 0x4000,
+        },
+        source_port: 4791,
+        destination_port: 4791,
+    };
+    let mut packet = vec![0; 4096 + 128];
+    let length = builder.emit_roce(&network, &mut packet).unwrap();
+    let mut frame = vec![0; 12];
+    frame.extend([8, 0]);
+    let mut headers = [0; RoceNetwork::MAX_LENGTH];
+    let used = network.emit(RoceHop::default(), length, &mut headers);
+    frame.extend(&headers[..used]);
+    frame.extend(&packet[..length]);
+    frame
+}
+
+impl Bench {
+    /// Has a packet sent at one time and received at another.
+    fn packet(
+        &mut self,
+        (from, to): (Host, Host),
+        (operation, psn, payload, reth): (Operation, u32, usize, u32),
+        (sent, received): (u64, u64),
+        fate: Fate,
+    ) {
+        let bytes = frame(from, to, operation, psn, payload, reth);
+        for (end, is_sent, time) in [(from, true, sent), (to, false, received)] {
+            if fate.is_missed_by == Some(end.file) || fate.is_lost && !is_sent {
+                continue;
+            }
+            let mut comments = Vec::new();
+            if fate.is_again && is_sent {
+                comments.push("sent again".to_owned());
+            }
+            if let Some(posted) = fate.posted.filter(|_| is_sent) {
+                comments.push(format!("posted {posted} ns before"));
+            }
+            if fate.is_dropped && !is_sent {
+                comments.push("dropped: psn".to_owned());
+            }
+            let offset = if end.file == 1 && !self.is_one_file { self.offset } else { 0 };
+            let time = (START + time).wrapping_add_signed(offset);
+            let file = if self.is_one_file { 0 } else { end.file };
+            self.written[file].push(Written { time, bytes: bytes.clone(), end, is_sent, comments });
+        }
+    }
+
+    /// Returns the files, with the names of queue pairs or as another program would write them.
+    fn files(&self, is_named: bool) -> Vec<Vec<u8>> {
+        let files = self.written.iter().take(if self.is_one_file { 1 } else { 2 });
+        files.map(|written| write(written, is_named)).collect()
+    }
+
+    fn correlate(&self, is_named: bool) -> Correlation {
+        let mut correlator = Correlator::default();
+        for file in self.files(is_named) {
+            correlator.read(&mut CaptureFile::new(&file[..], &[]).unwrap()).unwrap();
+        }
+        correlator.finish(&[])
+    }
+}
+
+fn write(written: &[Written], is_named: bool) -> Vec<u8> {
+    let mut order: Vec<&Written> = written.iter().collect();
+    order.sort_by_key(|written| written.time);
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
+    let mut names = Vec::<String>::new();
+    for Written { time, bytes, end, is_sent, comments } in order {
+        let direction = if *is_sent { "send" } else { "receive" };
+        let name =
+            if is_named { format!("qp {:#08x} {direction}", end.qpn) } else { "eth0".to_owned() };
+        let interface = names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            writer.interface(&Interface::new(LinkType::ETHERNET).named(&name)).unwrap();
+            names.push(name);
+            names.len() - 1
+        });
+        let flags = if *is_sent { PacketFlags::OUTBOUND } else { PacketFlags::INBOUND };
+        let captured = Captured::new(interface as u32, *time, bytes);
+        let captured = if is_named { captured.flags(flags) } else { captured };
+        let comments =
+            if is_named { comments.iter().map(String::as_str).collect() } else { Vec::new() };
+        writer.packet(&Captured { comments, ..captured }).unwrap();
+    }
+    out
+}
+
+fn found(correlation: &Correlation, pair: Pair) -> Vec<Message> {
+    let mut messages = Vec::new();
+    correlation.messages(pair, |message| messages.push(*message));
+    messages
+}
+
+const WHOLE: Fate =
+    Fate { is_lost: false, is_dropped: false, is_again: false, is_missed_by: None, posted: None };
+
+/// SENDs of three packets each, 10 us apart, acknowledged; the wire takes 5 us there and 7 us back.
+fn sends(bench: &mut Bench, count: u32, first: u32) {
+    for number in 0..count {
+        let (psn, time) = (first.wrapping_add(3 * number), 20_000 * u64::from(number));
+        let parts = [Operation::SendFirst, Operation::SendMiddle, Operation::SendLast];
+        for (part, operation) in (0..).zip(parts) {
+            let sent = time + 100 * u64::from(part);
+            let payload = if part == 2 { 100 } else { MTU };
+            let posted = (part == 0).then_some(1_234);
+            bench.packet(
+                (A, B),
+                (operation, psn + part, payload, 0),
+                (sent, sent + 5_000),
+                Fate { posted, ..WHOLE },
+            );
+        }
+        let ack = time + 200 + 5_000 + 300;
+        bench.packet((B, A), (Operation::Acknowledge, psn + 2, 0, 0), (ack, ack + 7_000), WHOLE);
+    }
+}
+
+#[test]
+fn every_part_of_a_message_is_what_it_was_across_the_wrap_of_numbers() {
+    for (offset, is_one_file) in [(0, true), (0, false), (987_654_321, false), (-5_000_000, false)]
+    {
+        let mut bench = Bench { offset, is_one_file, ..Bench::default() };
+        sends(&mut bench, 1000, 0xff_ffff - 1500);
+        let correlation = bench.correlate(true);
+        let &[pair] = correlation.pairs() else { panic!("{:?}", correlation.pairs()) };
+        assert_eq!(correlation.ends(pair).map(|end| end.qpn.unwrap().get()), [A.qpn, B.qpn]);
+        let [requests, responses] = correlation.matched(pair);
+        assert_eq!((requests.matched, responses.matched), (3000, 1000));
+        assert_eq!(correlation.all_matched(), Matched { matched: 4000, ..Matched::default() });
+        let doubt = match correlation.clocks() {
+            Clocks::Same => 0,
+            Clocks::Estimated(estimate) => {
+                assert!((estimate.offset - offset as f64).abs() <= estimate.uncertainty);
+                assert!((estimate.round_trip - 12_000.0).abs() < 10.0, "{estimate:?}");
+                estimate.uncertainty as i64 + 2
+            }
+            Clocks::Unknown => panic!("the clocks can be compared"),
+        };
+        let messages = found(&correlation, pair);
+        assert_eq!(messages.len(), 1000);
+        for message in messages {
+            assert_eq!(
+                (message.kind, message.packets, message.bytes),
+                (Kind::Send, 3, 2 * 1024 + 100)
+            );
+            let part = |part| message.part(part).unwrap();
+            assert_eq!((part(Part::Queue), part(Part::InFlight)), (1234, 12_500));
+            assert_eq!(part(Part::Total), 1234 + 12_500);
+            assert!((part(Part::Wire) - 5_000).abs() <= doubt);
+            assert!((part(Part::Receive) - 200).abs() <= 2);
+            assert!((part(Part::Completion) - 7_300).abs() <= doubt);
+            let sum = part(Part::Wire) + part(Part::Receive) + part(Part::Completion);
+            assert_eq!(sum, part(Part::InFlight));
+        }
+    }
+}
+
+#[test]
+fn what_was_lost_and_sent_again_is_counted_and_waited_for() {
+    let mut bench = Bench::default();
+    sends(&mut bench, 3, 100);
+    // A WRITE of two packets, the first of which is lost: the second one is dropped, and both come again.
+    let again = Fate { is_again: true, ..WHOLE };
+    let write = [(Operation::WriteFirst, 109, MTU, 1100), (Operation::WriteLast, 110, 76, 0)];
+    let t = 100_000;
+    bench.packet((A, B), write[0], (t, 0), Fate { is_lost: true, ..WHOLE });
+    bench.packet((A, B), write[1], (t + 100, t + 5_100), Fate { is_dropped: true, ..WHOLE });
+    bench.packet((B, A), (Operation::Acknowledge, 109, 0, 0x60), (t + 5_200, t + 12_200), WHOLE);
+    bench.packet((A, B), write[0], (t + 13_000, t + 18_000), again);
+    bench.packet((A, B), write[1], (t + 13_100, t + 18_100), again);
+    bench.packet((B, A), (Operation::Acknowledge, 110, 0, 0), (t + 18_200, t + 25_200), WHOLE);
+    let correlation = bench.correlate(true);
+    let pair = correlation.pairs()[0];
+    let [requests, _] = correlation.matched(pair);
+    let expected = Matched { matched: 9 + 3, sent_only: 1, received_only: 0, sent_again: 2 };
+    assert_eq!(requests, expected);
+    let write = found(&correlation, pair)[3];
+    assert_eq!((write.kind, write.sent_again, write.bytes), (Kind::Write, 2, 1100));
+    assert_eq!(write.part(Part::InFlight), Some(25_200));
+    assert!((write.part(Part::Wire).unwrap() - 18_000).abs() < 6_010);
+    assert!((write.part(Part::Receive).unwrap() - 100).abs() <= 2);
+    // Nobody has said when it was posted.
+    assert_eq!((write.part(Part::Queue), write.part(Part::Total)), (None, None));
+}
+
+#[test]
+fn packets_that_an_end_has_not_captured_leave_times_unknown() {
+    let mut bench = Bench::default();
+    sends(&mut bench, 10, 0);
+    let once = |file, time, psn, bench: &mut Bench| {
+        let missed = Fate { is_missed_by: Some(file), ..WHOLE };
+        let what = (Operation::SendOnly, psn, 8, 0);
+        bench.packet((A, B), what, (time, time + 5_000), missed);
+        let ack = (Operation::Acknowledge, psn, 0, 0);
+        bench.packet((B, A), ack, (time + 5_100, time + 12_100), WHOLE);
+    };
+    once(0, 300_000, 30, &mut bench);
+    once(1, 400_000, 31, &mut bench);
+    // Of this one nothing but the middle was captured.
+    let middle = (Operation::SendMiddle, 33, MTU, 0);
+    bench.packet((A, B), middle, (500_000, 505_000), WHOLE);
+    let correlation = bench.correlate(true);
+    let pair = correlation.pairs()[0];
+    let [requests, _] = correlation.matched(pair);
+    assert_eq!((requests.sent_only, requests.received_only, requests.matched), (1, 1, 31));
+    let mut messages = Vec::new();
+    assert_eq!(correlation.messages(pair, |message| messages.push(*message)), 1);
+    let known = |message: &Message| Part::ALL.map(|part| message.part(part).is_some());
+    assert_eq!(known(&messages[9]), [true; 6]);
+    assert_eq!(known(&messages[10]), [false, false, true, true, false, false]);
+    assert_eq!(known(&messages[11]), [false, false, false, false, true, false]);
+}
+
+#[test]
+fn a_read_is_complete_with_its_last_response() {
+    let mut bench = Bench::default();
+    sends(&mut bench, 2, 0);
+    // 2500 bytes in three responses; the second request asks for the last two once more.
+    let t = 100_000;
+    bench.packet((A, B), (Operation::ReadRequest, 6, 0, 2500), (t, t + 5_000), WHOLE);
+    let first = (Operation::ReadResponseFirst, 6, MTU, 0);
+    bench.packet((B, A), first, (t + 5_500, t + 12_500), WHOLE);
+    let middle = (Operation::ReadResponseMiddle, 7, MTU, 0);
+    bench.packet((B, A), middle, (t + 5_600, 0), Fate { is_lost: true, ..WHOLE });
+    let again = Fate { is_again: true, ..WHOLE };
+    let rest = (Operation::ReadRequest, 7, 0, 2500 - 1024);
+    bench.packet((A, B), rest, (t + 20_000, t + 25_000), again);
+    let first = (Operation::ReadResponseFirst, 7, MTU, 0);
+    bench.packet((B, A), first, (t + 25_500, t + 32_500), WHOLE);
+    let last = (Operation::ReadResponseLast, 8, 2500 - 2048, 0);
+    bench.packet((B, A), last, (t + 25_600, t + 32_600), WHOLE);
+    // An atomic operation behind it.
+    let t = 200_000;
+    bench.packet((A, B), (Operation::SendOnly, 9, 10, 0), (t, t + 5_000), WHOLE);
+    let ack = (Operation::Acknowledge, 9, 0, 0);
+    bench.packet((B, A), ack, (t + 5_100, t + 12_100), WHOLE);
+    let correlation = bench.correlate(true);
+    let pair = correlation.pairs()[0];
+    let messages = found(&correlation, pair);
+    let read = messages[2];
+    assert_eq!((read.kind, read.bytes, read.packets, read.sent_again), (Kind::Read, 2500, 3, 1));
+    assert_eq!(read.part(Part::InFlight), Some(32_600));
+    assert_eq!((messages[3].kind, messages[3].first.get()), (Kind::Send, 9));
+    assert_eq!(messages[3].part(Part::InFlight), Some(12_100));
+    assert_eq!(messages.len(), 4);
+}
+
+#[test]
+fn one_acknowledgement_is_for_all_before_it() {
+    let mut bench = Bench::default();
+    for number in 0..8 {
+        let (psn, sent) = (50 + number, 1_000 * u64::from(number));
+        bench.packet((A, B), (Operation::SendOnly, psn, 8, 0), (sent, sent + 5_000), WHOLE);
+    }
+    let ack = (Operation::Acknowledge, 57, 0, 0);
+    bench.packet((B, A), ack, (13_000, 20_000), WHOLE);
+    let correlation = bench.correlate(true);
+    let messages = found(&correlation, correlation.pairs()[0]);
+    let back: Vec<_> =
+        messages.iter().map(|message| message.part(Part::InFlight).unwrap()).collect();
+    assert_eq!(back, [20_000, 19_000, 18_000, 17_000, 16_000, 15_000, 14_000, 13_000]);
+}
+
+#[test]
+fn captures_of_other_programs_are_told_apart_by_who_waits() {
+    for files_are_swapped in [false, true] {
+        let mut bench = Bench { offset: 40_000_000, ..Bench::default() };
+        sends(&mut bench, 200, 5);
+        if files_are_swapped {
+            bench.written.swap(0, 1);
+        }
+        let correlation = bench.correlate(false);
+        assert_eq!(correlation.oriented().len(), 2);
+        let &[pair] = correlation.pairs() else { panic!("{:?}", correlation.pairs()) };
+        // The number of the asker's queue pair follows from the answers.
+        assert_eq!(correlation.ends(pair).map(|end| end.qpn.unwrap().get()), [A.qpn, B.qpn]);
+        assert_eq!(correlation.all_matched().matched, 800);
+        let Clocks::Estimated(estimate) = correlation.clocks() else { panic!("it can be known") };
+        let truth = if files_are_swapped { -40_000_000.0 } else { 40_000_000.0 };
+        assert!((estimate.offset - truth).abs() <= estimate.uncertainty, "{estimate:?}");
+        let message = found(&correlation, pair)[7];
+        assert_eq!(message.part(Part::InFlight), Some(12_500));
+        assert!((message.part(Part::Wire).unwrap() - 5_000).abs() <= 6_020);
+        assert_eq!(message.part(Part::Queue), None);
+    }
+}
+
+#[test]
+fn one_capture_of_another_program_shows_what_passes() {
+    let mut bench = Bench::default();
+    sends(&mut bench, 20, 5);
+    let file = &bench.files(false)[0];
+    let mut correlator = Correlator::default();
+    correlator.read(&mut CaptureFile::new(&file[..], &[]).unwrap()).unwrap();
+    let correlation = correlator.finish(&[]);
+    assert_eq!(correlation.all_matched().matched, 0);
+    assert!(correlation.unknown_sides().contains(&0));
+    let message = found(&correlation, correlation.pairs()[0])[3];
+    assert_eq!(message.part(Part::InFlight), Some(12_500));
+    assert_eq!((message.part(Part::Wire), message.part(Part::Receive)), (None, None));
+}
+
+#[test]
+fn queue_pairs_whose_numbers_were_used_again_are_told_apart() {
+    // Two servers' queue pairs talk to queue pair 0x11 of one address, one after the other; the second file is that of
+    // the second client.
+    let other = Host { qpn: 0x99, file: 0, ..B };
+    let (server, client) = (Host { file: 0, ..B }, Host { file: 1, ..A });
+    let mut bench = Bench::default();
+    let exchange = |bench: &mut Bench, server: Host, start: u64, psn: u32, fate: Fate| {
+        for number in 0..50 {
+            let (psn, t) = (psn + number, start + 30_000 * u64::from(number));
+            let send = (Operation::SendOnly, psn, 8, 0);
+            bench.packet((server, client), send, (t, t + 5_000), fate);
+            let ack = (Operation::Acknowledge, psn, 0, 0);
+            bench.packet((client, server), ack, (t + 5_100, t + 12_100), fate);
+        }
+    };
+    let missed = Fate { is_missed_by: Some(1), ..WHOLE };
+    exchange(&mut bench, other, 0, 1_000, missed);
+    exchange(&mut bench, server, 10_000_000, 700_000, WHOLE);
+    let correlation = bench.correlate(true);
+    let matched: Vec<(u32, u64)> = correlation
+        .pairs()
+        .iter()
+        .map(|&pair| {
+            let [from, _] = correlation.ends(pair);
+            (from.qpn.unwrap().get(), correlation.matched(pair)[0].matched)
+        })
+        .collect();
+    assert_eq!(matched, [(0x12, 50), (0x99, 0)]);
+}
+
+#[test]
+fn the_time_from_event_to_event_is_measured_across_files() {
+    let mut bench = Bench { offset: 3_000_000, ..Bench::default() };
+    sends(&mut bench, 100, 0);
+    let correlation = bench.correlate(true);
+    let event = |text: &str| text.parse::<EventKind>().unwrap();
+    // In one file: from the last packet received to the acknowledgement.
+    let timing =
+        correlation.timing(&event("qp 0x12 receive SEND"), &event("qp 0x12 send ACK")).unwrap();
+    assert_eq!((timing.from, timing.to, timing.times.len()), (100, 100, 100));
+    assert!(timing.times.iter().all(|&time| (time - 300).abs() <= 2), "{:?}", timing.times);
+    // Across both.
+    let timing =
+        correlation.timing(&event("qp 17 send SEND"), &event("qp 0x12 receive SEND last")).unwrap();
+    assert!(timing.times.iter().all(|&time| (time - 5_200).abs() <= 6_020), "{:?}", timing.times);
+    let timing = correlation.timing(&event("qp 17 send SEND"), &event("qp 17 send WRITE")).unwrap();
+    assert_eq!((timing.from, timing.to, timing.times.len()), (100, 0, 0));
+    let of_second = correlation.timing(&event("file 2 qp 17 send"), &event("qp 17 send")).unwrap();
+    assert_eq!(of_second.from, 0);
+}
+
+#[test]
+fn events_are_read_and_written() {
+    for (text, written) in [
+        ("qp 0x11 receive SEND", "qp 0x000011 receive SEND"),
+        ("file 2 qp 17 send write", "file 2 qp 0x000011 send WRITE"),
+        ("qp 1 send", "qp 0x000001 send"),
+        ("qp 1 send rdma read response last", "qp 0x000001 send RDMA READ response last"),
+        ("qp 1 receive nak", "qp 0x000001 receive NAK"),
+    ] {
+        assert_eq!(text.parse::<EventKind>().unwrap().to_string(), written);
+    }
+    for text in
+        ["", "qp", "qp 1", "qp x send", "qp 0x1000000 send", "qp 1 sends", "file 3 qp 1 send"]
+    {
+        assert!(matches!(text.parse::<EventKind>(), Err(EventError::Form(_))), "{text}");
+    }
+    let error = "qp 1 send WRIT".parse::<EventKind>().unwrap_err();
+    assert!(error.to_string().starts_with("`WRIT` is no operation: expected SEND"), "{error}");
+}
+
+#[test]
+fn files_without_common_packets_match_nothing() {
+    let mut bench = Bench::default();
+    sends(&mut bench, 10, 0);
+    let own = bench.files(true).swap_remove(0);
+    let mut correlator = Correlator::default();
+    for _ in 0..2 {
+        correlator.read(&mut CaptureFile::new(&own[..], &[]).unwrap()).unwrap();
+    }
+    let correlation = correlator.finish(&[]);
+    assert_eq!(correlation.all_matched().matched, 0);
+    assert_eq!(*correlation.clocks(), Clocks::Unknown);
+    // Twice the same view, whose own times are known.
+    let message = found(&correlation, correlation.pairs()[0])[0];
+    assert_eq!(message.part(Part::InFlight), Some(12_500));
+    assert_eq!(message.part(Part::Wire), None);
+    assert!(Correlator::default().finish(&[]).pairs().is_empty());
+}
+
+#[test]
+fn what_a_file_tells_of_itself_is_added_up() {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
+    for name in ["qp 0x000011 send", "qp 0x000011 lost"] {
+        writer.interface(&Interface::new(LinkType::ETHERNET).named(name)).unwrap();
+    }
+    let bytes = frame(A, B, Operation::SendOnly, 5, 8, 0);
+    for (interface, comment) in [(0, "posted 5 ns before"), (1, "lost: at leaf 1")] {
+        let packet = Captured::new(interface, START, &bytes).flags(PacketFlags::OUTBOUND);
+        writer.packet(&packet.comment(comment)).unwrap();
+    }
+    for (interface, received, dropped) in [(0, 8, 7), (1, 1, 0)] {
+        let statistics = Statistics {
+            interface,
+            received: Some(received),
+            dropped: Some(dropped),
+            comments: vec![
+                "9 packets noted in both directions, 2 captured, 7 overwritten".to_owned(),
+            ],
+            ..Statistics::default()
+        };
+        writer.statistics(&statistics).unwrap();
+    }
+    let mut correlator = Correlator::default();
+    correlator.read(&mut CaptureFile::new(&out[..], &[]).unwrap()).unwrap();
+    let correlation = correlator.finish(&[]);
+    let expected = FileCounts {
+        captured: 1,
+        overwritten: Some(7),
+        noted: Some(9),
+        lost: 1,
+        times: Some((START, START)),
+        has_directions: true,
+        ..FileCounts::default()
+    };
+    assert_eq!(correlation.files(), [expected]);
+    let message = found(&correlation, correlation.pairs()[0])[0];
+    assert_eq!(message.parts, [Some(5), None, None, None, None, None]);
+}
+
+#[test]
+fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
+    let mut bench = Bench { offset: 5, ..Bench::default() };
+    sends(&mut bench, 6, 0xff_fff8);
+    bench.packet((A, B), (Operation::ReadRequest, 10, 0, 5000), (200_000, 205_000), WHOLE);
+    let last = (Operation::ReadResponseLast, 14, 904, 0);
+    bench.packet((B, A), last, (206_000, 207_000), WHOLE);
+    let files = bench.files(true);
+    let mut state = 1_u64;
+    let mut below = |bound: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % bound
+    };
+    let mut messages = 0;
+    for _ in 0..4000 {
+        let mut damaged = files.clone();
+        for _ in 0..=below(4) {
+            let file = &mut damaged[below(2)];
+            let at = 28 + below(file.len() - 28);
+            file[at] = below(256) as u8;
+        }
+        let mut correlator = Correlator::default();
+        for file in &damaged {
+            // What cannot be read on is kept as far as it goes.
+            let Ok(mut file) = CaptureFile::new(&file[..], &[]) else { continue };
+            correlator.read(&mut file).ok();
+        }
+        let correlation = correlator.finish(&[]);
+        for &pair in correlation.pairs() {
+            correlation.messages(pair, |_| messages += 1);
+        }
+        let event = "qp 0x11 send".parse().unwrap();
+        let timing = correlation.timing(&event, &event);
+        assert!(timing.is_none_or(|timing| timing.from == timing.to));
+    }
+    assert!(messages > 10_000, "{messages}");
+}
+
+#[test]
+fn packets_and_messages_take_as_little_memory_as_is_said() {
+    assert_eq!((size_of::<Seen>(), size_of::<Message>()), (16, 136));
+}
+
+#[test]
+fn percentiles_are_times_that_were_there() {
+    let mut times: Vec<i64> = (1..=1000).rev().collect();
+    let spread = Spread::of(&mut times).unwrap();
+    assert_eq!((spread.min, spread.fractions, spread.max), (1, [500, 900, 990, 999], 1000));
+    assert_eq!(Spread::of(&mut [7]).unwrap().fractions, [7; 4]);
+    assert_eq!(Spread::of(&mut []), None);
+}

@@ -1,0 +1,70 @@
+//! `ibfabric capture correlate`: both ends of connections, side by side.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `findings.rs` | what there is to report: pairs, percentiles, messages, notes |
+//! | `text.rs` | as text |
+//! | `json.rs` | as JSON |
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::Path;
+
+use ib_capture::{CaptureFile, Correlator};
+use ib_pcap::ReadError;
+
+use crate::cli::capture::CorrelateArgs;
+use crate::failure::{Failure, Verdict};
+use crate::input;
+use crate::output::{Format, Output};
+use crate::report;
+
+pub(super) mod findings;
+mod json;
+pub(super) mod text;
+
+use findings::Findings;
+
+pub(super) fn run(args: &CorrelateArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    input::one_standard_input([Some(&args.file), args.second.as_ref()])?;
+    let mut correlator = Correlator::default();
+    let paths: Vec<&Path> = [Some(&args.file), args.second.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|path| &**path)
+        .collect();
+    for path in &paths {
+        let found = if *path == Path::new("-") {
+            read(&mut correlator, std::io::stdin().lock(), &args.udp_ports)
+        } else {
+            let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+            read(&mut correlator, BufReader::with_capacity(1 << 18, file), &args.udp_ports)
+        };
+        found.map_err(|error| cannot_read(path, &error))?;
+    }
+    let correlation = correlator.finish(&args.qpns);
+    let names = paths.iter().map(|path| path.display().to_string()).collect();
+    let findings = Findings::new(&correlation, names, args)?;
+    if let Some(path) = &args.html {
+        fs::write(path, report::correlation::page(&findings)).map_err(|error| {
+            Failure::Unusable(format!("cannot write {}: {error}", path.display()))
+        })?;
+    }
+    match args.format {
+        Format::Text => text::print(&findings, args.messages, out)?,
+        Format::Json => out.json(&json::Report::new(&findings, args.messages))?,
+    }
+    Ok(Verdict::good_if(findings.is_good()))
+}
+
+fn read(
+    correlator: &mut Correlator,
+    stream: impl std::io::Read,
+    ports: &[u16],
+) -> Result<(), ReadError> {
+    correlator.read(&mut CaptureFile::new(stream, ports)?)
+}
+
+fn cannot_read(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Unusable(format!("cannot read {}: {error}", path.display()))
+}

@@ -1,0 +1,198 @@
+//! Correlated captures as text.
+
+use std::io::Write as _;
+
+use ib_capture::correlate::{Clocks, End, Estimate, Message, Part, Spread};
+
+use super::findings::{Findings, TimingFindings};
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub(super) fn print(findings: &Findings, lists: bool, out: &mut Output) -> Result<(), Failure> {
+    for (number, (name, counts)) in findings.files.iter().enumerate() {
+        write!(out, "file {}: {name}: {} packets captured", number + 1, counts.captured)?;
+        if let Some(overwritten) = counts.overwritten {
+            write!(out, ", {overwritten} overwritten")?;
+        }
+        if let Some(noted) = counts.noted {
+            write!(out, ", of {noted} sent and received")?;
+        }
+        if counts.lost > 0 {
+            write!(out, "; {} told to be lost on their way", counts.lost)?;
+        }
+        if let Some((first, last)) = counts.times {
+            write!(out, ", in {}", duration((last - first).cast_signed()))?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "clocks: {}", clocks(&findings.clocks))?;
+    let all = findings.matched;
+    writeln!(
+        out,
+        "packets: {} seen at both ends, {} only where they were sent, {} only where they were received, {} sent again",
+        all.matched, all.sent_only, all.received_only, all.sent_again
+    )?;
+    for pair in &findings.pairs {
+        let [from, to] = pair.ends.map(end);
+        writeln!(out, "\n{from} -> {to}")?;
+        let (mut matched, again) = (pair.requests, pair.requests.sent_again);
+        matched += pair.responses;
+        writeln!(
+            out,
+            "    {} messages, {} bytes; {} incomplete; packets: {} seen at both ends, {} only sent, {} only received, \
+             {again} sent again",
+            pair.messages,
+            pair.bytes,
+            pair.broken,
+            matched.matched,
+            matched.sent_only,
+            matched.received_only
+        )?;
+        table(&pair.spreads, out)?;
+    }
+    if findings.pairs.len() > 1 {
+        writeln!(out, "\nall {} pairs", findings.pairs.len())?;
+        table(&findings.spreads, out)?;
+    }
+    if let Some(timing) = &findings.timing {
+        print_timing(timing, out)?;
+    }
+    if lists {
+        print_messages(findings, out)?;
+    }
+    if !findings.notes.is_empty() {
+        writeln!(out)?;
+    }
+    for note in &findings.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    Ok(())
+}
+
+fn table(spreads: &[Option<Spread>; 6], out: &mut Output) -> Result<(), Failure> {
+    writeln!(
+        out,
+        "    {:<11} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}  [us]",
+        "part", "messages", "min", "p50", "p90", "p99", "p99.9", "max"
+    )?;
+    for (part, spread) in Part::ALL.iter().zip(spreads) {
+        let name = part.name().replace('_', " ");
+        match spread {
+            None => writeln!(out, "    {name:<11} {:>10}", "unknown")?,
+            Some(spread) => writeln!(out, "    {name:<11} {}", numbers(spread))?,
+        }
+    }
+    Ok(())
+}
+
+fn numbers(spread: &Spread) -> String {
+    let [p50, p90, p99, p99_9] = spread.fractions.map(micros);
+    let (min, max) = (micros(spread.min), micros(spread.max));
+    format!("{:>10} {min:>10} {p50:>10} {p90:>10} {p99:>10} {p99_9:>10} {max:>10}", spread.count)
+}
+
+fn print_timing(timing: &TimingFindings, out: &mut Output) -> Result<(), Failure> {
+    writeln!(out, "\nfrom `{}` to the next `{}`", timing.from, timing.to)?;
+    match (timing.events, &timing.spread) {
+        (None, _) => writeln!(out, "    unknown: the clocks cannot be compared")?,
+        (Some([from, to]), None) => {
+            writeln!(out, "    none: {from} events, and {to} that could follow")?;
+        }
+        (Some([from, to]), Some(spread)) => {
+            let without = from - spread.count;
+            writeln!(
+                out,
+                "    {from} events, and {to} that could follow; {without} that none followed"
+            )?;
+            writeln!(
+                out,
+                "    {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}  [us]",
+                "times", "min", "p50", "p90", "p99", "p99.9", "max"
+            )?;
+            writeln!(out, "    {}", numbers(spread))?;
+        }
+    }
+    Ok(())
+}
+
+fn print_messages(findings: &Findings, out: &mut Output) -> Result<(), Failure> {
+    for pair in &findings.pairs {
+        let [from, to] = pair.ends.map(end);
+        writeln!(out, "\nmessages {from} -> {to}")?;
+        writeln!(
+            out,
+            "    {:<6} {:<8} {:>7} {:>10} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}  [us]",
+            "what",
+            "PSN",
+            "packets",
+            "bytes",
+            "again",
+            "queue",
+            "wire",
+            "receive",
+            "completion",
+            "in flight",
+            "total"
+        )?;
+        for message in &pair.listed {
+            let Message { kind, first, packets, bytes, sent_again, .. } = message;
+            write!(out, "    {:<6} {first} {packets:>7} {bytes:>10} {sent_again:>5}", kind.name())?;
+            for part in Part::ALL {
+                let time = message.part(part).map_or_else(|| "?".to_owned(), micros);
+                write!(out, " {time:>10}")?;
+            }
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Bounds of the drift, in millionths, that say nothing: the capture is too short.
+const UNKNOWN_DRIFT: f64 = 99.0;
+
+/// Writes what is known of the clocks.
+pub(crate) fn clocks(clocks: &Clocks) -> String {
+    match clocks {
+        Clocks::Same => "one file, one clock".to_owned(),
+        Clocks::Unknown => "unknown".to_owned(),
+        Clocks::Estimated(it) => {
+            let (offset, uncertainty) = (it.offset / 1e3, it.uncertainty / 1e3);
+            let [there, back] = it.packets;
+            let drift = drift(it);
+            format!(
+                "file 2 is {offset:+.3} us against file 1, +- {uncertainty:.3} us; drift {drift}; fastest round trip {:.3} us, \
+                 from {there} packets there and {back} back",
+                it.round_trip / 1e3
+            )
+        }
+    }
+}
+
+/// Writes by how much a clock runs faster, where that can be told.
+pub(crate) fn drift(it: &Estimate) -> String {
+    if it.is_contradictory || it.drift_uncertainty_ppm >= UNKNOWN_DRIFT {
+        "unknown".to_owned()
+    } else {
+        format!("{:+.3} ppm, +- {:.3}", it.drift_ppm, it.drift_uncertainty_ppm)
+    }
+}
+
+/// Writes a queue pair and where it is.
+pub(crate) fn end(end: End) -> String {
+    let qpn = end.qpn.map_or_else(|| "?".to_owned(), |qpn| qpn.to_string());
+    format!("{} qp {qpn}", end.address)
+}
+
+/// Writes nanoseconds as microseconds.
+pub(crate) fn micros(nanos: i64) -> String {
+    format!("{:.3}", nanos as f64 / 1e3)
+}
+
+/// Writes a duration in a unit that fits.
+fn duration(nanos: i64) -> String {
+    match nanos {
+        0..1_000_000 => format!("{} us", micros(nanos)),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", nanos as f64 / 1e6),
+        _ => format!("{:.3} s", nanos as f64 / 1e9),
+    }
+}

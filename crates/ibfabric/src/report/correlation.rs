@@ -1,0 +1,353 @@
+//! The page of `capture correlate --html`.
+
+use std::fmt::Write as _;
+
+use ib_capture::correlate::{Clocks, FRACTIONS, Part, Spread};
+use serde::Serialize;
+
+use super::charts::{Bar, Chart};
+use super::html;
+use crate::command::capture::{BINS_PER_DECADE, DRAWN, Histogram};
+use crate::command::capture::{Findings, PairFindings, clocks, drift, end, micros};
+
+const PAGE: &str = include_str!("correlation.html");
+const STYLE: &str = concat!(include_str!("page.css"), include_str!("correlation.css"));
+const SCRIPT: &str = include_str!("timeline.js");
+
+/// How many pairs of queue pairs a timeline has.
+const ROWS: usize = 64;
+
+/// Writes the page about captures.
+pub(crate) fn page(findings: &Findings) -> String {
+    let names: Vec<&str> = findings.files.iter().map(|(name, _)| name.as_str()).collect();
+    let heading = html::text(&format!("Where the time went: {}", names.join(" and ")));
+    let (timeline, script) = timeline(findings);
+    html::fill(
+        PAGE,
+        &[
+            ("title", &heading),
+            ("heading", &heading),
+            ("style", STYLE),
+            ("verdict", &verdict(findings)),
+            ("figures", &figures(findings)),
+            ("timeline", &timeline),
+            ("charts", &charts(findings)),
+            ("tables", &tables(findings)),
+            ("notes", &notes(findings)),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("script", &script),
+        ],
+    )
+}
+
+fn verdict(findings: &Findings) -> String {
+    let all = findings.matched;
+    let (class, word) = match (findings.is_good(), all.sent_only + all.received_only) {
+        (false, _) => ("bad", "No answer"),
+        (true, 0) => ("good", "All matched"),
+        (true, _) => ("warn", "Matched in part"),
+    };
+    format!(
+        "<p class=\"verdict {class}\"><strong>{word}</strong> {} seen at both ends, {} only where they were sent, {} \
+         only where they were received.</p>",
+        html::counted(all.matched, "packet", "packets"),
+        html::count(all.sent_only),
+        html::count(all.received_only)
+    )
+}
+
+fn figures(findings: &Findings) -> String {
+    let mut cards = String::new();
+    let mut card = |name: &str, value: &str, unit: &str, more: &[(&str, String)]| {
+        let _ = write!(
+            cards,
+            "<div class=\"card\"><h2>{name}</h2><p><strong>{value}</strong> {unit}</p><dl>"
+        );
+        for (what, number) in more {
+            let _ = write!(cards, "<div><dt>{what}</dt><dd>{number}</dd></div>");
+        }
+        cards.push_str("</dl></div>\n");
+    };
+    let sum = |what: fn(&PairFindings) -> u64| html::count(findings.sum(what));
+    card(
+        "Messages",
+        &sum(|pair| pair.messages),
+        "",
+        &[
+            ("queue pairs that ask", html::count(findings.pairs.len() as u64)),
+            ("incomplete", sum(|pair| pair.broken)),
+            ("bytes", sum(|pair| pair.bytes)),
+            ("packets sent again", html::count(findings.matched.sent_again)),
+        ],
+    );
+    for (number, (_, counts)) in findings.files.iter().enumerate() {
+        let known = |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), html::count);
+        card(
+            &format!("File {}", number + 1),
+            &html::count(counts.captured),
+            "packets captured",
+            &[
+                ("overwritten", known(counts.overwritten)),
+                ("sent and received", known(counts.noted)),
+                ("other frames", html::count(counts.foreign)),
+            ],
+        );
+    }
+    let middle = [Part::Total, Part::InFlight, Part::Receive]
+        .into_iter()
+        .find_map(|part| Some((part, findings.spreads[part as usize]?)));
+    if let Some((part, spread)) = middle {
+        card(
+            &format!("Half of the messages, {}", part.name().replace('_', " ")),
+            &micros(spread.fractions[0]),
+            "µs or less",
+            &[("99 %", micros(spread.fractions[2])), ("longest", micros(spread.max))],
+        );
+    }
+    if let Clocks::Estimated(it) = findings.clocks {
+        card(
+            "Clock of file 2",
+            &format!("{:+.3}", it.offset / 1e3),
+            "µs",
+            &[
+                ("uncertainty", format!("± {:.3} µs", it.uncertainty / 1e3)),
+                ("drift", drift(&it)),
+                ("fastest round trip", format!("{:.3} µs", it.round_trip / 1e3)),
+            ],
+        );
+    }
+    cards
+}
+
+#[derive(Serialize)]
+struct Drawn {
+    pairs: Vec<String>,
+    messages: Vec<Row>,
+}
+
+/// A message: its pair, when it was sent, the parts but the total, what it is, its number, bytes, packets sent again.
+#[derive(Serialize)]
+struct Row(
+    usize,
+    f64,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    Option<f64>,
+    &'static str,
+    String,
+    u64,
+    u32,
+);
+
+fn timeline(findings: &Findings) -> (String, String) {
+    let pairs = &findings.pairs[..findings.pairs.len().min(ROWS)];
+    let share = DRAWN / pairs.len().max(1);
+    let sent = || pairs.iter().flat_map(|pair| &pair.listed).filter_map(|message| message.sent);
+    let Some(start) = sent().min() else { return Default::default() };
+    let mut drawn = Drawn { pairs: Vec::new(), messages: Vec::new() };
+    for (number, pair) in pairs.iter().enumerate() {
+        let [from, to] = pair.ends.map(end);
+        drawn.pairs.push(format!("{from} → {to}"));
+        for message in pair.listed.iter().step_by(pair.listed.len().div_ceil(share).max(1)) {
+            let Some(sent) = message.sent else { continue };
+            let [queue, wire, receive, completion, flight, _] =
+                message.parts.map(|part| part.map(|part| part as f64 / 1e3));
+            drawn.messages.push(Row(
+                number,
+                (sent - start) as f64 / 1e3,
+                queue,
+                wire,
+                receive,
+                completion,
+                flight,
+                message.kind.name(),
+                message.first.to_string(),
+                message.bytes,
+                message.sent_again,
+            ));
+        }
+    }
+    let (shown, all) = (drawn.messages.len() as u64, findings.sum(|pair| pair.messages));
+    let mut said = format!("{} drawn", html::counted(shown, "message", "messages"));
+    if shown < all {
+        let _ = write!(
+            said,
+            ", <strong>{} not drawn</strong>: of many messages only every second, fourth … is, at most {} in all, \
+             those of at most {ROWS} pairs of queue pairs, and only those whose first packet was captured where it was sent",
+            html::count(all - shown),
+            html::count(DRAWN as u64)
+        );
+    }
+    let legend: String = [
+        ("queue", "queue"),
+        ("wire", "wire"),
+        ("receive", "receive"),
+        ("completion", "completion"),
+        ("in_flight", "in flight, where its parts are unknown"),
+    ]
+    .iter()
+    .map(|(class, name)| format!("<li><i class=\"{class}\"></i>{name}</li>"))
+    .collect();
+    let figure = format!(
+        "<section aria-labelledby=\"timeline-heading\">\n<h2 id=\"timeline-heading\">Messages over time</h2>\n\
+         <p>{said}. Drag to move, Ctrl or Shift and the wheel or + and - to zoom.</p>\n\
+         <noscript><p>The drawing needs scripts; everything else does not.</p></noscript>\n<figure id=\"timeline\">\n\
+         <div class=\"controls\"><ul class=\"legend\">{legend}</ul><span class=\"zoom\">\
+         <button id=\"closer\" type=\"button\" aria-label=\"Zoom in\">+</button>\
+         <button id=\"wider\" type=\"button\" aria-label=\"Zoom out\">−</button>\
+         <button id=\"whole\" type=\"button\">all</button></span></div>\n\
+         <div id=\"stage\" tabindex=\"0\" role=\"img\" aria-label=\"Messages as bars over time\"><canvas id=\"bars\"></canvas>\
+         <div id=\"tip\" hidden></div></div>\n</figure>\n</section>\n"
+    );
+    // Nothing in it ends the script: names are escaped as JavaScript has it.
+    let json = serde_json::to_string(&drawn).unwrap_or_default().replace('<', "\\u003c");
+    let script = format!(
+        "<script type=\"application/json\" id=\"timeline-data\">{json}</script>\n<script>\n{SCRIPT}</script>\n"
+    );
+    (figure, script)
+}
+
+fn charts(findings: &Findings) -> String {
+    let about = [
+        ("Queue", "From the posting of a request until its first packet is sent."),
+        ("Wire", "From there until its first packet is received."),
+        ("Receive", "From there until its last packet is received."),
+        ("Completion", "From there until the acknowledgement or the response is back."),
+        ("In flight", "From the first packet until the acknowledgement or the response is back."),
+        ("Total", "From the posting until the acknowledgement or the response is back."),
+    ];
+    let parts = Part::ALL.iter().zip(about).zip(&findings.histograms);
+    parts.map(|((part, about), histogram)| chart(*part, about, histogram)).collect()
+}
+
+fn chart(
+    part: Part,
+    (heading, description): (&'static str, &'static str),
+    histogram: &Histogram,
+) -> String {
+    let bins = &histogram.bins;
+    let used = || bins.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bin, _)| bin);
+    let (Some(first), Some(last)) = (used().next(), used().next_back()) else {
+        return String::new();
+    };
+    let description = match histogram.without {
+        0 => description.to_owned(),
+        without => {
+            let without = html::counted(without, "message", "messages");
+            format!(
+                "{description} Not drawn: {without} without such a time, or with less than none."
+            )
+        }
+    };
+    // Whole decades, so that their labels are there.
+    let first = first / BINS_PER_DECADE * BINS_PER_DECADE;
+    let bars: Vec<Bar> = (first..=last)
+        .map(|bin| {
+            let edge = |bin: usize| 10_f64.powf(bin as f64 / BINS_PER_DECADE as f64);
+            Bar {
+                parts: vec![(part.name().to_owned(), bins[bin])],
+                label: bin.is_multiple_of(BINS_PER_DECADE).then(|| time(edge(bin))),
+                title: format!(
+                    "{} to {}: {}",
+                    time(edge(bin)),
+                    time(edge(bin + 1)),
+                    html::counted(bins[bin], "message", "messages")
+                ),
+            }
+        })
+        .collect();
+    Chart {
+        id: part.name(),
+        heading,
+        description,
+        across: "time, on a logarithmic scale",
+        up: "messages",
+        mark: None,
+    }
+    .draw(&bars)
+}
+
+/// Writes a time at a glance.
+fn time(nanos: f64) -> String {
+    let (value, unit) = match nanos {
+        ..1e3 => (nanos, "ns"),
+        ..1e6 => (nanos / 1e3, "µs"),
+        ..1e9 => (nanos / 1e6, "ms"),
+        _ => (nanos / 1e9, "s"),
+    };
+    let places = usize::from(value < 9.95 && (value - value.round()).abs() > 0.05);
+    format!("{value:.places$} {unit}")
+}
+
+fn tables(findings: &Findings) -> String {
+    let mut all = String::new();
+    if findings.pairs.len() > 1 {
+        all.push_str(&table("all", "All pairs", "", &findings.spreads));
+    }
+    for (number, pair) in findings.pairs.iter().enumerate() {
+        let [from, to] = pair.ends.map(end);
+        let (mut packets, again) = (pair.requests, pair.requests.sent_again);
+        packets += pair.responses;
+        let counts = format!(
+            "{}, {} incomplete, {} bytes. Packets: {} seen at both ends, {} only where they were sent, {} only where \
+             they were received, {} sent again.",
+            html::counted(pair.messages, "message", "messages"),
+            html::count(pair.broken),
+            html::count(pair.bytes),
+            html::count(packets.matched),
+            html::count(packets.sent_only),
+            html::count(packets.received_only),
+            html::count(again)
+        );
+        let id = format!("pair-{number}");
+        all.push_str(&table(&id, &html::text(&format!("{from} → {to}")), &counts, &pair.spreads));
+    }
+    if let Some(timing) = &findings.timing {
+        let heading = html::text(&format!("From `{}` to the next `{}`", timing.from, timing.to));
+        let rows = row("time", timing.spread.as_ref());
+        all.push_str(&section("timing", &heading, "", &rows));
+    }
+    all
+}
+
+fn table(id: &str, heading: &str, counts: &str, spreads: &[Option<Spread>; 6]) -> String {
+    let parts = Part::ALL.iter().zip(spreads);
+    let rows: String =
+        parts.map(|(part, spread)| row(&part.name().replace('_', " "), spread.as_ref())).collect();
+    section(id, heading, counts, &rows)
+}
+
+fn section(id: &str, heading: &str, counts: &str, rows: &str) -> String {
+    let names = FRACTIONS.map(|(name, _)| name.replace('_', "."));
+    let names =
+        ["number", "min"].into_iter().chain(names.iter().map(String::as_str)).chain(["max"]);
+    let names: String = names.map(|name| format!("<th class=\"number\">{name}</th>")).collect();
+    format!(
+        "<section aria-labelledby=\"{id}-heading\">\n<h2 id=\"{id}-heading\">{heading}</h2>\n<p>{counts}</p>\n\
+         <div class=\"wide\"><table><thead><tr><th>µs</th>{names}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n\
+         </section>\n"
+    )
+}
+
+fn row(name: &str, spread: Option<&Spread>) -> String {
+    let Some(spread) = spread else {
+        return format!(
+            "<tr><td>{name}</td><td class=\"number unknown\" colspan=\"7\">unknown</td></tr>\n"
+        );
+    };
+    let times = std::iter::once(spread.min).chain(spread.fractions).chain([spread.max]);
+    let cells: String =
+        times.map(|time| format!("<td class=\"number\">{}</td>", micros(time))).collect();
+    let count = html::count(spread.count);
+    format!("<tr><td>{name}</td><td class=\"number\">{count}</td>{cells}</tr>\n")
+}
+
+fn notes(findings: &Findings) -> String {
+    let said = std::iter::once(format!("clocks: {}", clocks(&findings.clocks)));
+    let list = html::list("ul", said.chain(findings.notes.iter().cloned()));
+    format!(
+        "<section aria-labelledby=\"notes-heading\">\n<h2 id=\"notes-heading\">Notes</h2>\n{list}</section>\n"
+    )
+}

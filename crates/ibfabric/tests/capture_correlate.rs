@@ -1,0 +1,177 @@
+//! `ibfabric capture correlate` on what `ibfabric rdma --capture` writes at both ends.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use serde_json::Value;
+
+fn ibfabric(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
+    command.args(words);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn name(path: &Path) -> &str {
+    path.to_str().expect("names of temporary files are text")
+}
+
+static NEXT: AtomicU16 = AtomicU16::new(0);
+
+/// Two captures of one run, and the UDP port that it has used.
+struct Captures {
+    client: PathBuf,
+    server: PathBuf,
+    udp: String,
+}
+
+impl Captures {
+    fn of(directory: &Path, words: &[&str], connections: &str) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let udp = (50_000 + (std::process::id() % 5_000) as u16 + number).to_string();
+        let port = (18_700 + number).to_string();
+        let path = |name: &str| directory.join(format!("{name}-{number}.pcapng"));
+        let (client, server) = (path("client"), path("server"));
+        let common = ["--udp-port", &udp, "-p", &port, "--capture-ring", "16777216", "--capture"];
+        let fixed = ["rdma", "serve", "--listen", "127.0.0.1", "--clients", connections];
+        let mut command = ibfabric(&[&fixed[..], &common, &[name(&server)]].concat());
+        let mut serving: Child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut line = String::new();
+        let output = serving.stdout.as_mut().expect("it is piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert_eq!(line, "READY 127.0.0.1\n");
+        let (command, rest) = words.split_first().expect("a command");
+        let fixed = ["rdma", command, "127.0.0.1", "--from", "127.0.0.2"];
+        let all = [&fixed[..], rest, &common, &[name(&client)]].concat();
+        let output = ibfabric(&all).output().expect("the program runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(serving.wait().expect("it ends").success());
+        Self { client, server, udp }
+    }
+
+    fn correlate(&self, more: &[&str]) -> Output {
+        let files = [name(&self.client), name(&self.server)];
+        let fixed = ["capture", "correlate", files[0], files[1], "--udp-port", &self.udp];
+        ibfabric(&[&fixed[..], more].concat()).output().expect("the program runs")
+    }
+
+    fn json(&self, more: &[&str]) -> Value {
+        let output = self.correlate(&[&["--format", "json"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("an object")
+    }
+}
+
+#[test]
+fn both_ends_of_one_machine_agree() {
+    let directory = tempfile::tempdir().unwrap();
+    for (words, connections, messages) in [
+        (&["lat", "--op", "send", "-s", "9000", "-n", "100"][..], "1", 200),
+        (&["bw", "--op", "write", "-s", "20000", "-n", "60", "-q", "2"], "2", 120),
+        (&["bw", "--op", "read", "-s", "20000", "-n", "60"], "1", 60),
+    ] {
+        let captures = Captures::of(directory.path(), words, connections);
+        let page = directory.path().join("page.html");
+        let found = captures.json(&["--messages", "--html", name(&page)]);
+        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value}"));
+        assert_eq!(found["overwritten"], 0, "{}", found["files"]);
+        assert_eq!(found["captured"], found["sent"]);
+        // Whatever was sent has arrived, but for what the socket has dropped, which was sent again.
+        let packets = &found["packets"];
+        assert_eq!(packets["received_only"], 0, "{packets}");
+        assert!(number(&packets["sent_only"]) <= number(&packets["sent_again"]), "{packets}");
+        let all = 2.0 * number(&packets["matched"]) + number(&packets["sent_only"]);
+        assert_eq!(all, number(&found["captured"]), "{packets}");
+        // One machine has one clock; the files are written by two processes, which look at it one after the other.
+        let clock = &found["clock"];
+        assert_eq!(clock["state"], "estimated", "{clock}");
+        let uncertainty = number(&clock["uncertainty_us"]);
+        assert!(number(&clock["offset_us"]).abs() <= uncertainty + 20.0, "{clock}");
+        let pairs = found["pairs"].as_array().unwrap();
+        let connected = pairs.iter().filter(|pair| pair["from"]["qpn"] != 1);
+        let mut count = 0;
+        for message in connected.flat_map(|pair| pair["list"].as_array().unwrap()) {
+            let part = |name: &str| number(&message[format!("{name}_us")]);
+            let sum = part("wire") + part("receive") + part("completion");
+            assert!((sum - part("in_flight")).abs() < 0.01, "{message}");
+            assert!(part("wire") >= -2.0 * uncertainty && part("receive") >= 0.0, "{message}");
+            assert!((part("queue") + sum - part("total")).abs() < 0.01, "{message}");
+            count += 1;
+        }
+        assert_eq!((count, &found["incomplete"]), (messages, &Value::from(0)), "{words:?}");
+        let page = std::fs::read_to_string(page).unwrap();
+        assert!(page.contains("Messages over time") && !page.contains("{{"));
+    }
+}
+
+#[test]
+fn times_between_events_and_lists_are_printed() {
+    let directory = tempfile::tempdir().unwrap();
+    let captures = Captures::of(directory.path(), &["lat", "--op", "send", "-n", "50"], "1");
+    let found = captures.json(&[]);
+    let pairs = found["pairs"].as_array().unwrap();
+    let of_client =
+        |pair: &&Value| pair["from"]["qpn"] != 1 && pair["from"]["address"] == "127.0.0.2";
+    let pair = pairs.iter().find(of_client).expect("it has sent");
+    let [from, to] = [&pair["from"]["qpn"], &pair["to"]["qpn"]].map(|qpn| qpn.as_u64().unwrap());
+    let (came, went) = (format!("qp {to} receive SEND"), format!("qp {to:#x} send SEND"));
+    let found = captures.json(&["--from", &came, "--to", &went, "--qpn", &from.to_string()]);
+    let timing = &found["timing"];
+    assert!(timing["from_events"].as_u64() >= Some(48), "{timing}");
+    assert!(timing["latency_us"]["p50"].as_f64() >= Some(0.0), "{timing}");
+    assert_eq!(found["pairs"].as_array().unwrap().len(), 2);
+    let output = captures.correlate(&["--messages"]);
+    let printed = text(&output.stdout);
+    assert!(
+        printed.contains("clocks: file 2 is") && printed.contains("\nmessages 127.0.0.2 qp"),
+        "{printed}"
+    );
+    // Nothing of that kind has happened.
+    let output = captures.correlate(&["--from", &came, "--to", &format!("qp {to} send ATOMIC")]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    let output = captures.correlate(&["--qpn", "3"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("no connection of the queue pairs"));
+    // Twice the same end is no other end.
+    let one = name(&captures.client);
+    let words = ["capture", "correlate", one, one, "--udp-port", &captures.udp];
+    let output = ibfabric(&words).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout).contains("note: no packet is in both files"),
+        "{}",
+        text(&output.stdout)
+    );
+    // Cut off within a packet; with another UDP port; no capture at all.
+    let cut = directory.path().join("cut.pcapng");
+    let bytes = std::fs::read(&captures.client).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() / 2 + 1]).unwrap();
+    let foreign = directory.path().join("foreign");
+    std::fs::write(&foreign, "these are no packets").unwrap();
+    for (words, expected) in [
+        (&["capture", "correlate", name(&cut)][..], "cut.pcapng: byte "),
+        (&["capture", "correlate", one], "no RDMA packets among "),
+        (&["capture", "correlate", name(&foreign)], "foreign: byte 0"),
+        (&["capture", "correlate", "/nowhere"], "cannot read /nowhere: "),
+        (&["capture", "correlate", one, "--from", "qp 1 send"], "--to <EVENT>"),
+        (
+            &["capture", "correlate", one, "--from", "qp 1", "--to", "qp 1 send"],
+            "expected `qp NUMBER send`",
+        ),
+        (
+            &["capture", "correlate", one, "--qpn", "0x1000000"],
+            "expected a number of 0 to 0xffffff",
+        ),
+    ] {
+        let output = ibfabric(words).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+        assert!(output.stdout.is_empty(), "{words:?}");
+    }
+}

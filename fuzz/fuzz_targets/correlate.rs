@@ -1,0 +1,32 @@
+//! Correlates any bytes as a capture, alone and with another one that they are cut from: whatever is found, the parts
+//! of a message's time add up.
+
+#![no_main]
+
+use ib_capture::correlate::{Correlator, EventKind, Part};
+use ib_capture::CaptureFile;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    for second in [None, Some(&bytes[bytes.len() / 2..]), Some(bytes)] {
+        let mut correlator = Correlator::default();
+        for bytes in [Some(bytes), second].into_iter().flatten() {
+            let Ok(mut file) = CaptureFile::new(bytes, &[]) else { return };
+            if correlator.read(&mut file).is_err() {
+                return;
+            }
+        }
+        let correlation = correlator.finish(&[]);
+        for &pair in correlation.pairs() {
+            correlation.messages(pair, |message| {
+                let part = |part| message.part(part);
+                let parts = [Part::Wire, Part::Receive, Part::Completion].map(part);
+                if let ([Some(a), Some(b), Some(c)], Some(all)) = (parts, part(Part::InFlight)) {
+                    assert_eq!(a.wrapping_add(b).wrapping_add(c), all);
+                }
+            });
+        }
+        let event: EventKind = "qp 0x11 send".parse().expect("it is an event");
+        let _ = correlation.timing(&event, &event);
+    }
+});
