@@ -170,7 +170,7 @@ fn what_is_captured_can_be_chosen_and_changed() {
     let qp = &listed["programs"][0]["qps"][0];
     let qpn = number(&qp["qpn"]).to_string();
     assert_eq!((&qp["peer"], &qp["captured"]), (&"127.0.0.2".into(), &true.into()));
-    assert_eq!(number(&qp["service_id"]) & 0xffff, server.port.parse().expect("a port"));
+    assert_eq!(number(&qp["service_id"]) & 0xffff, server.port.parse::<u64>().expect("a port"));
     // Its messages are noted, traced or not.
     let listed = server.object(&["list"], &["--messages", &qpn]);
     let messages = listed["programs"][0]["messages"][0]["messages"].as_array().expect("some");
