@@ -8,6 +8,7 @@ use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc, Mtu};
 
+pub mod capture;
 pub(crate) mod opensm;
 pub mod rdma;
 pub mod sim;
@@ -159,6 +160,23 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             "Messages of 64 bytes to and fro:",
             "ibfabric rdma lat 127.0.0.1 --from 127.0.0.2 --op send",
         )],
+        "capture" => &[
+            ("The packets of a file, as lines:", "ibfabric capture read run.pcapng"),
+            (
+                "What a queue pair was acknowledged, as objects:",
+                "ibfabric capture read run.pcapng --qpn 0x12 --opcode acknowledge --format json",
+            ),
+        ],
+        "read" => &[
+            (
+                "How connections were made, in every detail:",
+                "ibfabric capture read run.pcapng --class cm --verbose",
+            ),
+            (
+                "The writes of a capture on another UDP port than that of RoCEv2:",
+                "ibfabric capture read - --udp-port 18517 --opcode \"rdma write\" < run.pcapng",
+            ),
+        ],
         "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }
@@ -229,6 +247,9 @@ pub enum Command {
     /// RDMA from this machine without an adapter: RoCEv2 over UDP.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Captures of RDMA packets.
+    #[command(after_long_help = examples_text("capture"))]
+    Capture(capture::CaptureArgs),
 }
 
 /// Reads a number in a range as OpenSM's options do: decimal, or hexadecimal after `0x`, or octal

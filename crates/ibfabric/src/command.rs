@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub(crate) mod agent;
+pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod gen_fabric;
 pub(crate) mod rdma;
