@@ -195,6 +195,13 @@ impl<R: Read> CaptureFile<R> {
         }
         frame.interface_name =
             self.interface(frame.interface).and_then(|interface| interface.name.as_deref());
+        if link == Some(LinkType::ERF) {
+            // The record's header was not on the link.
+            let header =
+                ErfHeader::parse(&self.bytes).map_or(0, |(_, packet)| start(&self.bytes, packet));
+            frame.length = frame.length.saturating_sub(header);
+            frame.captured = kept.saturating_sub(header);
+        }
         frame.content = if frame.length > LONGEST {
             Err(Foreign::Long(frame.length))
         } else {
@@ -229,7 +236,7 @@ fn content<'a>(
         LinkType::RAW_IP => roce(bytes, 0, kept, ports),
         LinkType::ERF => {
             let (header, packet) = ErfHeader::parse(bytes).map_err(Foreign::Erf)?;
-            let start = packet.as_ptr().addr() - bytes.as_ptr().addr();
+            let start = start(bytes, packet);
             // Some writers count the record's header into the length on the wire.
             let wire = usize::from(header.wire_length).min(packet.len());
             native(&packet[..wire], kept.saturating_sub(start))
@@ -237,6 +244,11 @@ fn content<'a>(
         LinkType::INFINIBAND => native(bytes, kept),
         LinkType(other) => Err(Foreign::LinkType(other)),
     }
+}
+
+/// Returns where in a record its packet starts.
+fn start(record: &[u8], packet: &[u8]) -> usize {
+    packet.as_ptr().addr() - record.as_ptr().addr()
 }
 
 /// Finds the packet behind IP and UDP.

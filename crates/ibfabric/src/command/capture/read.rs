@@ -47,7 +47,7 @@ pub(super) fn run(args: &ReadArgs, out: &mut Output) -> Result<Verdict, Failure>
                     left -= 1;
                 }
                 let (interface, lost) = (frame.interface, frame.lost);
-                summary.frame(&frame, &found);
+                summary.frame(&found);
                 let section = file.sections();
                 summary.lost((section, interface), lost);
             }

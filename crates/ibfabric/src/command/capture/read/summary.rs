@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_capture::{Foreign, Frame};
+use ib_capture::Foreign;
 use ib_pcap::Statistics;
 
 use super::Found;
@@ -30,7 +30,7 @@ impl Summary {
         Self { ports, ..Self::default() }
     }
 
-    pub(super) fn frame(&mut self, frame: &Frame<'_>, found: &Found<'_>) {
+    pub(super) fn frame(&mut self, found: &Found<'_>) {
         self.frames += 1;
         match found {
             Ok(packet) => {
