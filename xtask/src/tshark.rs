@@ -25,7 +25,7 @@ mod reading;
 mod traps;
 
 use compare::{Outcome, compare, fields, read};
-pub(crate) use reading::Compared;
+pub(crate) use reading::{Compared, is_installed};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -130,7 +130,17 @@ pub(crate) struct Compared {
     pub(crate) faults: Vec<String>,
 }
 
+/// Returns whether there is a tshark to compare with.
+pub(crate) fn is_installed() -> bool {
+    Command::new("tshark").arg("--version").output().is_ok()
+}
+
 impl Compared {
+    /// Returns how many files were compared.
+    pub(crate) const fn files(&self) -> usize {
+        self.files
+    }
+
     pub(crate) fn say(&self) {
         let Self { files, frames, packets, fields, hidden, misread, faults } = self;
         let differ = faults.len();
