@@ -201,6 +201,7 @@ impl Open {
 }
 
 /// A message.
+#[allow(clippy::large_enum_variant, reason = "one at a time, and nobody keeps them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The version of the client, or that of the server.

@@ -69,6 +69,7 @@ impl Fields {
     }
 
     /// Adds words.
+    #[allow(clippy::needless_pass_by_value, reason = "callers pass what they have just made")]
     pub fn text(&mut self, name: &'static str, text: impl ToString) {
         self.put(name, text.to_string());
     }

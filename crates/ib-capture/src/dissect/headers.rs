@@ -21,7 +21,7 @@ impl Dissection<'_> {
         fields.put("opcode", bth.opcode.0);
         fields.text("opcode_name", bth.opcode);
         fields.put("qpn", bth.destination.get());
-        fields.put("source_qpn", self.source_qpn.map(|qpn| qpn.get()));
+        fields.put("source_qpn", self.source_qpn.map(ib_types::Qpn::get));
         fields.put("psn", bth.psn.get());
         fields.put("p_key", bth.p_key.0);
         fields.put("solicited", bth.solicited_event);

@@ -167,6 +167,7 @@ impl<'a> Descriptors<'a> {
 }
 
 /// A message.
+#[allow(clippy::large_enum_variant, reason = "one at a time, and nobody keeps them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Information wanted.
