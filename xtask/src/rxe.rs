@@ -77,6 +77,9 @@ pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
     }
     if compared.files() > 0 {
         compared.say();
+        if compared.packets() == 0 {
+            compared.faults.push("no packet of RDMA was captured".to_owned());
+        }
         failed += usize::from(!compared.faults.is_empty());
         for fault in compared.faults.iter().take(MOST) {
             eprintln!("         {fault}");

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`frame`] | [`Link`]: the headers of the link around a packet, as a capture file has them |
-//! | [`file`] | [`CaptureFile`]: the RDMA packets of capture files, whoever wrote them |
+//! | [`mod@file`] | [`CaptureFile`]: the RDMA packets of capture files, whoever wrote them |
 //! | [`dissect`] | [`Dissector`]: what is in such a packet, up to management datagrams, RTRS and RNBD |
 //! | [`collect`] | [`Collector`]: the packets of many queue pairs in one pcapng stream, with all that was missed |
 //!

@@ -116,6 +116,10 @@ const MESSAGES: &[(&str, &str, &str)] = &[
     ("DREP", "remote_comm_id", "infiniband.cm.drsp.remotecommid"),
 ];
 
+/// What tells that a frame is an error of IP. Such a one quotes the packet that it is about, which tshark shows; it is
+/// none that anybody has received.
+const QUOTES: [&str; 2] = ["icmp.type", "icmpv6.type"];
+
 /// How our view of files compares.
 #[derive(Default)]
 pub(crate) struct Compared {
@@ -139,6 +143,11 @@ impl Compared {
     /// Returns how many files were compared.
     pub(crate) const fn files(&self) -> usize {
         self.files
+    }
+
+    /// Returns how many RDMA packets were in them.
+    pub(crate) const fn packets(&self) -> usize {
+        self.packets
     }
 
     pub(crate) fn say(&self) {
@@ -178,10 +187,14 @@ impl Compared {
         let is_misread = matches!(service, Some(2 | 5));
         self.misread += usize::from(is_misread);
         let mut is_extended = false;
+        let is_quoted = row[row.len() - QUOTES.len()..].iter().any(|found| !found.is_empty());
         for ((path, name, kind), found) in FIELDS.iter().zip(row) {
             is_extended |= *path == EXTENDED;
             // Of foreign frames only the frame itself is of interest.
             if is_foreign && name.starts_with("udp.") || is_misread && is_extended {
+                continue;
+            }
+            if is_foreign && is_quoted && name.starts_with("infiniband.") {
                 continue;
             }
             let wanted = at(object, path);
@@ -277,7 +290,7 @@ fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
     command.args(["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
     command.args(["-E", &format!("aggregator={BETWEEN}")]);
     let names = FIELDS.iter().map(|field| field.1).chain(MESSAGES.iter().map(|field| field.2));
-    for name in names {
+    for name in names.chain(QUOTES) {
         command.args(["-e", name]);
     }
     let output = command.output().map_err(missing)?;
