@@ -46,7 +46,7 @@ codes! {
 }
 
 codes! {
-    /// What is done with a device: the lowest byte of [`Io::operation`].
+    /// What is done with a device: the lowest byte of [`Io::rw`].
     Operation(u8) {
         /// Read.
         READ = 0 "read",
