@@ -174,7 +174,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ),
             (
                 "The writes of a capture on another UDP port than that of RoCEv2:",
-                "ibfabric capture read - --udp-port 18517 --opcode \"rdma write\" < run.pcapng",
+                "ibfabric capture read run.pcapng --udp-port 18517 --opcode \"rdma write\"",
             ),
         ],
         "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
