@@ -86,6 +86,7 @@ fn page(
     others.extend(["opensm", "ibnetdiscover"].map(|other| format!("\\fB{other}\\fR(8)")));
     let more = match subcommand {
         "sim" | "ctl" => "docs/simulator.md",
+        "capture" | "read" => "docs/capture.md",
         "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/sm.md",
         _ => "docs/fabric-files.md for the file formats",
     };
@@ -111,6 +112,7 @@ fn statuses(subcommand: &str) -> [(u8, &'static str); 3] {
             ("The manager has answered.", "The manager has no answer.")
         }
         "ctl" => ("All commands were done.", "A command was refused."),
+        "capture" | "read" => ("The file was read to its end.", "Never."),
         _ => (
             "The answer is good.",
             "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",

@@ -156,11 +156,21 @@ fn release_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
     release_artifact(&["--package", "ibfabric"], "ibfabric")
 }
 
+/// Builds the program for debugging and returns its path.
+fn debug_binary() -> Result<PathBuf, Box<dyn std::error::Error>> {
+    artifact(&["--package", "ibfabric"], "ibfabric")
+}
+
 /// Builds something in release mode and returns the path of the program or library of that name.
 fn release_artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    artifact(&[&["--release"], arguments].concat(), name)
+}
+
+/// Builds something and returns the path of the program or library of that name.
+fn artifact(arguments: &[&str], name: &str) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = std::process::Command::new(cargo)
-        .args(["build", "--quiet", "--release"])
+        .args(["build", "--quiet"])
         .args(arguments)
         .args(["--message-format", "json"])
         .current_dir(root())

@@ -1,4 +1,5 @@
-//! RDMA programs in a guest with the kernel's soft RoCE, and ours beside it.
+//! RDMA programs in a guest with the kernel's soft RoCE, and ours beside it. What came and went is read by `ibfabric
+//! capture read` and by tshark, where it is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use conformance::rxe::cases::cases;
 use conformance::rxe::{Case, Gear, LINKS, Link, Scene};
 use interop::{BootError, Guest, GuestOptions};
 
-use crate::Chored;
 use crate::cases::Selection;
+use crate::{Chored, tshark};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,6 +24,12 @@ pub(crate) struct Args {
     require: bool,
 }
 
+/// The file of all packets of a guest.
+const PACKETS: &str = "packets.pcap";
+
+/// How many differences between two readers of it are shown.
+const MOST: usize = 20;
+
 pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
     let mut list = cases(*self_test);
     list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
@@ -32,6 +39,7 @@ pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
     let mut outputs = selection.outputs("rxe-")?;
     let mut ibfabric: Option<PathBuf> = None;
     let (mut passed, mut failed) = (0, 0);
+    let mut compared = tshark::Compared::default();
     for link in LINKS {
         let list: Vec<&Case> =
             list.iter().filter(|case| selection.wants(&name(case, link))).collect();
@@ -61,6 +69,21 @@ pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
         let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
         fs::write(directory.join("kernel-log"), log)?;
         fs::write(directory.join("console"), guest.console())?;
+        // What it has captured is whole when it has ended.
+        drop(guest);
+        if let Some(binary) = ibfabric.as_deref().filter(|_| tshark::is_installed()) {
+            compared.file(binary, &directory.join(PACKETS), &[])?;
+        }
+    }
+    if compared.files() > 0 {
+        compared.say();
+        if compared.packets() == 0 {
+            compared.faults.push("no packet of RDMA was captured".to_owned());
+        }
+        failed += usize::from(!compared.faults.is_empty());
+        for fault in compared.faults.iter().take(MOST) {
+            eprintln!("         {fault}");
+        }
     }
     if failed > 0 {
         outputs.keep();
@@ -78,7 +101,7 @@ fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
     let disk = directory.join("disk");
     let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));
     made.map_err(|source| BootError::File { path: disk.clone(), source })?;
-    let (disk, capture) = (Some(disk), Some(directory.join("packets.pcap")));
+    let (disk, capture) = (Some(disk), Some(directory.join(PACKETS)));
     Guest::boot(&GuestOptions { mtu: link.mtu, disk, capture, ..GuestOptions::default() })
 }
 

@@ -1,5 +1,6 @@
 //! What ibfabric writes into capture files, read by tshark: every operation code, the traps of
-//! a fabric, the packets of two software adapters, and a run of the simulator.
+//! a fabric, the packets of two software adapters, and a run of the simulator. And all of these files, and others,
+//! read by `ibfabric capture read`, beside tshark.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +15,17 @@ use ib_wire::packet::{
     roce::RoceHop,
 };
 
-use crate::{Chored, release_binary};
+use crate::{Chored, debug_binary, release_binary};
 
 mod captured;
 mod compare;
 mod engine;
+mod live;
+mod reading;
 mod traps;
 
 use compare::{Outcome, compare, fields, read};
+pub(crate) use reading::{Compared, is_installed};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -32,8 +36,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     keep_run: Option<PathBuf>,
     /// Leaves out the run of `ibfabric sim`, which needs a release build and OpenSM.
-    #[arg(long, conflicts_with_all = ["keep_run", "binary"])]
+    #[arg(long, conflicts_with = "keep_run")]
     quick: bool,
+    /// Compares also what is read in this capture file; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
     /// Runs this program as ibfabric instead of building it.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
@@ -54,21 +61,37 @@ pub(crate) fn run(args: &Args) -> Chored {
     if outcome.checksums <= outcome.hidden {
         outcome.faults.push("tshark shows fewer than half of the checksums".to_owned());
     }
-    let traps = traps::run(&scratch.path().join("traps.pcapng"))?;
+    let of_traps = scratch.path().join("traps.pcapng");
+    let traps = traps::run(&of_traps)?;
     traps.say("the traps of a fabric");
-    let adapters = engine::run(&scratch.path().join("adapters.pcapng"))?;
+    let of_adapters = scratch.path().join("adapters.pcapng");
+    let adapters = engine::run(&of_adapters)?;
     adapters.say("two software adapters");
-    if args.quick {
-        let faults = [outcome.faults, traps.faults, adapters.faults].concat();
-        return if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) };
-    }
+    let mut faults = [outcome.faults, traps.faults, adapters.faults].concat();
     let binary = match &args.binary {
         Some(path) => path.canonicalize()?,
+        None if args.quick => debug_binary()?,
         None => release_binary()?,
     };
-    let run = captured::run(&binary, &scratch.path().join("run"), args.keep_run.as_deref())?;
-    run.say("a run of OpenSM on ibfabric sim");
-    let faults = [outcome.faults, traps.faults, adapters.faults, run.faults].concat();
+    let mut files = vec![file, of_traps, of_adapters];
+    files.extend(args.file.iter().cloned());
+    if !args.quick {
+        let directory = scratch.path().join("run");
+        let (run, file) = captured::run(&binary, &directory, args.keep_run.as_deref())?;
+        run.say("a run of OpenSM on ibfabric sim");
+        faults.extend(run.faults);
+        files.push(file);
+    }
+    let mut compared = Compared::default();
+    for file in files {
+        compared.file(&binary, &file, &[])?;
+    }
+    let (files, port) = live::capture(&binary, &scratch.path().join("live"))?;
+    for file in files {
+        compared.file(&binary, &file, &[port])?;
+    }
+    compared.say();
+    faults.extend(compared.faults);
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }
 }
 

@@ -63,6 +63,8 @@ pub struct Frame<'a> {
     pub time: Option<u64>,
     /// The interface within its section; its description is [`CaptureFile::interface`].
     pub interface: u32,
+    /// The name of the interface, if it has one.
+    pub interface_name: Option<&'a str>,
     /// Which way it went, where the file says so.
     pub direction: Option<Direction>,
     /// How many frames of the interface were lost just before it, as far as the file says.
@@ -173,6 +175,7 @@ impl<R: Read> CaptureFile<R> {
                         offset: 0,
                         time: packet.time,
                         interface: packet.interface,
+                        interface_name: None,
                         direction,
                         lost: packet.dropped.unwrap_or(0),
                         comments: packet.comments.iter().map(ToString::to_string).collect(),
@@ -186,11 +189,22 @@ impl<R: Read> CaptureFile<R> {
         };
         frame.offset = self.reader.offset();
         let link = self.interface(frame.interface).map(|interface| interface.link_type);
+        if frame.length <= LONGEST {
+            // Zeros for what is missing, so that all lengths fit.
+            self.bytes.resize(frame.length.max(kept), 0);
+        }
+        frame.interface_name =
+            self.interface(frame.interface).and_then(|interface| interface.name.as_deref());
+        if link == Some(LinkType::ERF) {
+            // The record's header was not on the link.
+            let header =
+                ErfHeader::parse(&self.bytes).map_or(0, |(_, packet)| start(&self.bytes, packet));
+            frame.length = frame.length.saturating_sub(header);
+            frame.captured = kept.saturating_sub(header);
+        }
         frame.content = if frame.length > LONGEST {
             Err(Foreign::Long(frame.length))
         } else {
-            // Zeros for what is missing, so that all lengths fit.
-            self.bytes.resize(frame.length.max(kept), 0);
             content(link.unwrap_or(LinkType(0)), &self.bytes, kept, &self.ports)
         };
         Ok(Some(Item::Frame(Box::new(frame))))
@@ -222,7 +236,7 @@ fn content<'a>(
         LinkType::RAW_IP => roce(bytes, 0, kept, ports),
         LinkType::ERF => {
             let (header, packet) = ErfHeader::parse(bytes).map_err(Foreign::Erf)?;
-            let start = packet.as_ptr().addr() - bytes.as_ptr().addr();
+            let start = start(bytes, packet);
             // Some writers count the record's header into the length on the wire.
             let wire = usize::from(header.wire_length).min(packet.len());
             native(&packet[..wire], kept.saturating_sub(start))
@@ -230,6 +244,11 @@ fn content<'a>(
         LinkType::INFINIBAND => native(bytes, kept),
         LinkType(other) => Err(Foreign::LinkType(other)),
     }
+}
+
+/// Returns where in a record its packet starts.
+fn start(record: &[u8], packet: &[u8]) -> usize {
+    packet.as_ptr().addr() - record.as_ptr().addr()
 }
 
 /// Finds the packet behind IP and UDP.

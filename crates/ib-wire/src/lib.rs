@@ -5,6 +5,7 @@
 //! | [`packet`] | the headers of a packet, the checked view of one, the builder |
 //! | [`crc`] | ICRC and VCRC |
 //! | [`mad`] | management datagrams: SMPs, subnet administration, counters, connections, vendors |
+//! | [`rtrs`], [`rnbd`] | block data over connections, and the block devices on top of it |
 //! | [`mod@layout`] | how a wire layout is described once |
 //!
 //! Nothing here does I/O or knows the time. `parse` takes bytes whose length was checked and never
@@ -12,5 +13,8 @@
 
 pub mod crc;
 pub mod layout;
+mod little;
 pub mod mad;
 pub mod packet;
+pub mod rnbd;
+pub mod rtrs;

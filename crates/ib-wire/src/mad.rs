@@ -46,6 +46,7 @@ pub mod vendor;
 
 pub use attribute_id::AttributeId;
 pub use class_port_info::ClassPortInfo;
+pub(crate) use codes::{codes, masks};
 pub use header::{MadHeader, MadStatus, Method, MgmtClass, TransactionId};
 
 /// The length of every management datagram in bytes.

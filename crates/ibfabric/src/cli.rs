@@ -196,6 +196,16 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric capture correlate server.pcapng --from 'qp 0x11 receive SEND' --to 'qp 0x12 send WRITE'",
             ),
         ],
+        "read" => &[
+            (
+                "How connections were made, in every detail:",
+                "ibfabric capture read run.pcapng --class cm --verbose",
+            ),
+            (
+                "The writes of a capture on another UDP port than that of RoCEv2:",
+                "ibfabric capture read run.pcapng --udp-port 18517 --opcode \"rdma write\"",
+            ),
+        ],
         "agent" => &[("Answer at the first adapter:", "ibfabric agent -I mlx5_0:1")],
         _ => &[],
     }

@@ -253,7 +253,9 @@ impl Emulator {
         command.arg("-kernel").arg(&image.kernel).arg("-initrd").arg(&image.ram_disk);
         let line = format!("console=ttyS0 quiet panic=-1 mtu={}", options.mtu);
         command.args(["-append", &line, "-serial", "file:console"]);
-        let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no");
+        // A capture has Ethernet frames, without headers of virtio before them.
+        let headers = if options.capture.is_some() { ",vnet_hdr=off" } else { "" };
+        let tap = format!("tap,id=net,ifname={TAP},script=no,downscript=no{headers}");
         command.args(["-netdev", &tap, "-device", "virtio-net-pci,netdev=net,romfile="]);
         command.args(["-chardev", "socket,id=port,path=port"]);
         // With an ioeventfd, a writer in the guest that finds the queue full may not be woken any more.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use conformance::clients::capture::capture;
 use conformance::opensm::umad2sim;
@@ -32,12 +32,12 @@ const KINDS: [(u8, u16, &str); 14] = [
     (0x04, 0x1d, "PortCountersExtended"),
 ];
 
-/// Makes the capture with the program at a path, and compares what tshark reads in it.
+/// Makes the capture with the program at a path, and compares what tshark reads in it. Returns its file, too.
 pub(super) fn run(
     binary: &Path,
     directory: &Path,
     keep: Option<&Path>,
-) -> Result<Outcome, Box<dyn std::error::Error>> {
+) -> Result<(Outcome, PathBuf), Box<dyn std::error::Error>> {
     let file = capture(binary, &umad2sim()?, directory)?;
     if let Some(keep) = keep {
         std::fs::copy(&file, keep)?;
@@ -71,7 +71,7 @@ pub(super) fn run(
             outcome.faults.push(format!("no packet of the run is a {name}"));
         }
     }
-    Ok(outcome)
+    Ok((outcome, file))
 }
 
 /// Returns what tshark shall see of a packet with a datagram.

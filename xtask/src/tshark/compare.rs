@@ -83,17 +83,23 @@ pub(super) fn read(
     for name in names {
         command.args(["-e", name]);
     }
-    let output = command.output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            "cannot run tshark: it is not installed; Debian has it in the package tshark".to_owned()
-        }
-        _ => format!("cannot run tshark: {error}"),
-    })?;
+    let output = command.output().map_err(missing)?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
     }
     let lines = String::from_utf8(output.stdout)?;
     Ok(lines.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
+}
+
+/// Says why tshark cannot be run.
+#[allow(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+pub(super) fn missing(error: std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => {
+            "cannot run tshark: it is not installed; Debian has it in the package tshark".to_owned()
+        }
+        _ => format!("cannot run tshark: {error}"),
+    }
 }
 
 /// Compares numbers however they are spelt, and anything else as text.

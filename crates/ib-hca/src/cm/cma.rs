@@ -1,86 +1,8 @@
-//! The header that `rdma_cm` puts before the private data of REQ and `SIDR_REQ`; IBTA volume 1, annex
-//! A11.
-//!
-//! ```text
-//!  0 version (1)   1 IP version (4 bits) | reserved   2 source port (2)
-//!  4 source address (16)
-//! 20 destination address (16)
-//! ```
-//!
-//! An IPv4 address stands in the last 4 of the 16 bytes, zeros before it. The port of the destination
-//! is in the service ID.
+//! The private data of REQ and `SIDR_REQ`: the header of `rdma_cm`, and what the consumer says.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+pub use ib_wire::mad::cm::CmaHeader;
 
 use super::CmError;
-
-ib_wire::layout! {
-    /// The header as bytes.
-    struct Header: 36 {
-        /// 0.
-        version: u8 = bits(0, 0, 8),
-        /// 4 or 6.
-        ip_version: u8 = bits(1, 0, 4),
-        /// The port of whoever asks.
-        source_port: u16 = bits(2, 0, 16),
-        /// The address of whoever asks.
-        source: [u8; 16] = bits(4, 0, 128),
-        /// The address that is asked.
-        destination: [u8; 16] = bits(20, 0, 128),
-    }
-}
-
-/// Who asks whom, in addresses of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CmaHeader {
-    /// The address and port of whoever asks.
-    pub source: SocketAddr,
-    /// The address that is asked; its port is that of the service ID.
-    pub destination: IpAddr,
-}
-
-impl CmaHeader {
-    /// The length on the wire in bytes.
-    pub const LENGTH: usize = Header::LENGTH;
-
-    /// Reads the header.
-    ///
-    /// Returns `None` for another version of the header than 0 and another version of IP than 4 and
-    /// 6. As Linux does, the first twelve bytes of an IPv4 address are not looked at.
-    #[must_use]
-    pub fn parse(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
-        let header = Header::parse(bytes);
-        let address: fn([u8; 16]) -> IpAddr = match (header.version, header.ip_version) {
-            (0, 4) => |[.., a, b, c, d]| Ipv4Addr::new(a, b, c, d).into(),
-            (0, 6) => |bytes| Ipv6Addr::from(bytes).into(),
-            _ => return None,
-        };
-        let source = SocketAddr::new(address(header.source), header.source_port);
-        Some(Self { source, destination: address(header.destination) })
-    }
-
-    /// Returns the header as bytes.
-    ///
-    /// # Errors
-    /// Fails with [`CmError::MixedFamilies`] when one address is IPv4 and the other IPv6.
-    pub fn to_bytes(&self) -> Result<[u8; Self::LENGTH], CmError> {
-        let (ip_version, source, destination) = match (self.source.ip(), self.destination) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                (4, last_four(source), last_four(destination))
-            }
-            (IpAddr::V6(source), IpAddr::V6(destination)) => {
-                (6, source.octets(), destination.octets())
-            }
-            _ => return Err(CmError::MixedFamilies),
-        };
-        let source_port = self.source.port();
-        Ok(Header { version: 0, ip_version, source_port, source, destination }.to_bytes())
-    }
-}
-
-fn last_four(address: Ipv4Addr) -> [u8; 16] {
-    u128::from(address.to_bits()).to_be_bytes()
-}
 
 /// Returns private data behind the header, if any, padded to the length of the message.
 ///
@@ -91,7 +13,8 @@ pub(super) fn compose<const N: usize>(
     header: Option<&CmaHeader>,
     data: &[u8],
 ) -> Result<[u8; N], CmError> {
-    let header = header.map(CmaHeader::to_bytes).transpose()?;
+    let bytes = |header: &CmaHeader| header.to_bytes().ok_or(CmError::MixedFamilies);
+    let header = header.map(bytes).transpose()?;
     let head = header.as_ref().map_or(&[][..], |bytes| &bytes[..]);
     let limit = N - head.len();
     if data.len() > limit {

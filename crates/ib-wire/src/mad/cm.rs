@@ -8,16 +8,19 @@
 //! |---|---|
 //! | [`connect`] | REQ, REP, RTU and the path that a REQ proposes |
 //! | [`refuse`] | REJ and MRA |
+//! | [`cma`] | the header of `rdma_cm` in private data |
 //! | [`disconnect`] | DREQ and DREP |
 //! | [`sidr`] | SIDR_REQ and SIDR_REP: services of datagrams |
 //! | [`path`] | LAP and APR: another path for a connection |
 
+pub mod cma;
 pub mod connect;
 pub mod disconnect;
 pub mod path;
 pub mod refuse;
 pub mod sidr;
 
+pub use cma::CmaHeader;
 pub use connect::{ConnectPath, Rep, Req, Rtu};
 pub use disconnect::{Drep, Dreq};
 pub use path::{Apr, Lap};

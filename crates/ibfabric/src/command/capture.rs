@@ -3,6 +3,7 @@
 //! | file | subcommand |
 //! |---|---|
 //! | `live.rs` | `list`, `start`, `change`, `stop`: captures of running programs |
+//! | `read.rs` | `read`: the packets of a file |
 //! | `correlate.rs` | `correlate`: both ends of connections, side by side |
 
 use crate::cli::capture::{CaptureArgs, CaptureCommand};
@@ -11,6 +12,7 @@ use crate::output::Output;
 
 mod correlate;
 mod live;
+mod read;
 
 pub(crate) use correlate::findings::{BINS_PER_DECADE, DRAWN, Findings, Histogram, PairFindings};
 pub(crate) use correlate::text::{clocks, drift, end, micros};
@@ -21,6 +23,7 @@ pub(crate) fn run(args: &CaptureArgs, out: &mut Output) -> Result<Verdict, Failu
         CaptureCommand::Start(args) => live::start(args, out),
         CaptureCommand::Change(args) => live::change(args, out),
         CaptureCommand::Stop(args) => live::stop(args, out),
+        CaptureCommand::Read(args) => read::run(args, out),
         CaptureCommand::Correlate(args) => correlate::run(args, out),
     }
 }

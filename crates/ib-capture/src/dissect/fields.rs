@@ -1,0 +1,145 @@
+//! Names and values of what a packet says, in the order of the wire.
+
+use std::fmt::Write as _;
+
+use ib_types::Gid;
+use ib_wire::layout::{self, Bits, FieldInfo};
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Nothing: it was not captured, or is not there.
+    Missing,
+    /// Yes or no.
+    Flag(bool),
+    /// A number that anybody can count with: less than 2^53.
+    Number(u64),
+    /// A longer number, which is shown in hexadecimal.
+    Wide(u64),
+    /// Words.
+    Text(String),
+    /// What belongs together.
+    Group(Fields),
+    /// Several of a kind.
+    List(Vec<Value>),
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Missing, Into::into)
+    }
+}
+
+macro_rules! values {
+    ($($kind:ty => $make:expr),+ $(,)?) => {$(
+        impl From<$kind> for Value {
+            fn from(value: $kind) -> Self {
+                $make(value)
+            }
+        }
+    )+};
+}
+
+values! {
+    bool => Self::Flag,
+    u8 => |value| Self::Number(u64::from(value)),
+    u16 => |value| Self::Number(u64::from(value)),
+    u32 => |value| Self::Number(u64::from(value)),
+    u64 => Self::Wide,
+    String => Self::Text,
+    &str => |value: &str| Self::Text(value.to_owned()),
+    Fields => Self::Group,
+    Vec<Value> => Self::List,
+}
+
+/// Names and values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fields(Vec<(&'static str, Value)>);
+
+impl Fields {
+    /// Returns none.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a field.
+    pub fn put(&mut self, name: &'static str, value: impl Into<Value>) {
+        self.0.push((name, value.into()));
+    }
+
+    /// Adds words.
+    #[allow(clippy::needless_pass_by_value, reason = "callers pass what they have just made")]
+    pub fn text(&mut self, name: &'static str, text: impl ToString) {
+        self.put(name, text.to_string());
+    }
+
+    /// Adds a group.
+    pub fn group(&mut self, name: &'static str, group: Self) {
+        self.put(name, group);
+    }
+
+    /// Adds those of others.
+    pub fn extend(&mut self, others: &Self) {
+        self.0.extend(others.0.iter().cloned());
+    }
+
+    /// Adds what a layout has in bytes of its length. Longer fields than numbers are GIDs when they have
+    /// 128 bits, and bytes in hexadecimal otherwise, without the zeros at their end.
+    pub fn layout(&mut self, layout: &[FieldInfo], bytes: &[u8], except: &[&str]) {
+        for FieldInfo { name, at } in layout.iter().filter(|field| !except.contains(&field.name)) {
+            self.put(name, read(bytes, *at));
+        }
+    }
+
+    /// Returns the first field of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// Returns all of them in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.0.iter().map(|(name, value)| (*name, value))
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Returns a field of a layout.
+fn read(bytes: &[u8], at: Bits) -> Value {
+    match at.width {
+        ..=32 => Value::Number(layout::get(bytes, at)),
+        33..=64 => Value::Wide(layout::get(bytes, at)),
+        width if !width.is_multiple_of(8) || at.bit != 0 => Value::Missing,
+        width => {
+            let bytes = &bytes[at.byte..at.byte + width / 8];
+            match bytes.try_into() {
+                Ok(gid) => Value::Text(Gid::from_bytes(gid).to_string()),
+                Err(_) => Value::Text(hex(bytes)),
+            }
+        }
+    }
+}
+
+/// Returns bytes in hexadecimal, without the zeros at their end.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    bytes[..end].iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
+}
+
+/// Returns bytes as words, without what follows the first zero and without control characters.
+#[must_use]
+pub fn words(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    let text = String::from_utf8_lossy(&bytes[..end]);
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}

@@ -1,0 +1,352 @@
+//! RTRS, and RNBD on it, on connections that have said that they speak it.
+//!
+//! What a client asks for stands at the end of what it writes into a chunk, and immediate data says where; what a
+//! server answers is written to where the client wants it, and immediate data says what became of it. A message may
+//! have several packets: of those the end is kept, or the start of a SEND, until the last one has come.
+
+use std::collections::VecDeque;
+
+use ib_types::Psn;
+use ib_wire::packet::{Operation, Packet, Position};
+use ib_wire::rnbd;
+use ib_wire::rtrs::message::{InfoHeader, ReadFlags};
+use ib_wire::rtrs::{
+    ConnectFlags, ConnectRequest, ConnectResponse, Descriptor, Immediate, Meaning, Message,
+};
+
+use super::fields::{Fields, hex, words};
+use super::layer::Layer;
+
+/// How much of a message of several packets is kept: more than all that is decoded of one.
+const KEPT: usize = 512;
+
+/// How many reads whose answers are no data of a device are remembered.
+const READS: usize = 32;
+
+/// Which end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+/// What is known of a connection of RTRS.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// Which of its path's it is.
+    number: Option<u16>,
+    queue_depth: u16,
+    /// The messages under way to the client and to the server.
+    messages: [Partial; 2],
+    /// Where answers of a user's protocol are written to.
+    reads: VecDeque<(u32, Descriptor)>,
+}
+
+/// A connection, seen by a packet to one of its ends.
+pub(super) struct Half<'a> {
+    pub(super) side: Side,
+    pub(super) connection: &'a mut Connection,
+}
+
+/// A message of which not all packets have come.
+#[derive(Debug, Default)]
+struct Partial {
+    /// The number of the next packet; `None` when there is no message, or something of it is missing.
+    next: Option<Psn>,
+    /// The start of a SEND, or the end of a write.
+    bytes: Vec<u8>,
+    /// How much has come.
+    length: usize,
+    /// The address of a write.
+    address: Option<u64>,
+}
+
+/// A message whose last packet has come.
+struct Whole {
+    bytes: Vec<u8>,
+    length: usize,
+    address: Option<u64>,
+}
+
+impl Connection {
+    pub(super) fn new(number: Option<u16>, response: &ConnectResponse) -> Self {
+        let (queue_depth, messages, reads) =
+            (response.queue_depth, Default::default(), VecDeque::new());
+        Self { number, queue_depth, messages, reads }
+    }
+}
+
+impl Half<'_> {
+    /// Returns what a packet is, or what the message is that ends with it.
+    pub(super) fn packet(mut self, packet: &Packet<'_>, kept: usize) -> Option<Layer> {
+        let operation = packet.bth().opcode.operation()?;
+        if operation.is_response() || operation == Operation::ReadRequest {
+            return None;
+        }
+        let partial = &mut self.connection.messages[self.side as usize];
+        let message = partial.take(packet, operation, kept);
+        let immediate = packet.immdt().map(|immediate| Immediate(immediate.data));
+        if !matches!(operation.position(), Position::Last | Position::Only) {
+            return None;
+        }
+        let number = self.connection.number;
+        let layer = match (self.side, immediate) {
+            (_, Some(immediate)) => self.immediate(immediate, message.as_ref()),
+            (_, None) if packet.ieth().is_some() => Some(Layer::new("rtrs", "invalidate")),
+            (Side::Client, None) if message.as_ref().is_some_and(|it| it.address.is_some()) => {
+                self.answer(message.as_ref()?)
+            }
+            (_, None) => information(&message?),
+        };
+        let mut layer = layer?;
+        layer.fields.put("connection", number);
+        Some(layer)
+    }
+
+    /// Returns what immediate data says, with the message that it came with.
+    fn immediate(&mut self, immediate: Immediate, message: Option<&Whole>) -> Option<Layer> {
+        let layer = match immediate.meaning() {
+            Meaning::Request { payload } => self.request(payload, message),
+            Meaning::Response { has_invalidated, error, chunk } => {
+                self.connection.reads.retain(|(known, _)| *known != chunk);
+                let mut layer = Layer::new("rtrs", "response");
+                layer.about = match error {
+                    0 => format!("chunk {chunk}"),
+                    _ => format!("chunk {chunk}, error {error}"),
+                };
+                layer.fields.put("chunk", chunk);
+                layer.fields.put("error", error);
+                layer.fields.put("has_invalidated", has_invalidated);
+                let message = message.and_then(|message| Message::parse(&message.bytes).ok());
+                if let Some(Message::RkeyResponse(response)) = message {
+                    layer.fields.put("rkey_chunk", response.chunk);
+                    layer.fields.put("rkey", response.r_key);
+                }
+                layer
+            }
+            Meaning::Heartbeat { payload } => beat("heartbeat", payload),
+            Meaning::HeartbeatAcknowledgement { payload } => beat("heartbeat_ack", payload),
+            Meaning::Other { kind, payload } => beat(&format!("type_{kind}"), payload),
+        };
+        Some(layer)
+    }
+
+    /// Returns a request of a client.
+    fn request(&mut self, payload: u32, message: Option<&Whole>) -> Layer {
+        let (chunk, offset) = Immediate::chunk_and_offset(payload, self.connection.queue_depth);
+        let found = message
+            .and_then(|message| Message::at_end(&message.bytes, message.length, offset as usize));
+        let Some((message, user)) = found else {
+            let mut layer = Layer::new("rtrs", "request").about(format!("chunk {chunk}"));
+            place(&mut layer.fields, chunk, offset);
+            return layer;
+        };
+        let data = (offset as usize).saturating_sub(user.len());
+        let name = if matches!(message, Message::Read(..)) { "read" } else { "write" };
+        let mut layer = Layer::new("rtrs", name).about(format!("chunk {chunk}, {data} bytes"));
+        place(&mut layer.fields, chunk, offset);
+        layer.fields.put("data_length", data as u32);
+        layer.fields.put("user_length", user.len() as u32);
+        let carried = rnbd::Message::parse(user).ok();
+        if let Message::Read(header, descriptors) = message {
+            let wants = header.flags.contains(ReadFlags::NEED_INVALIDATION);
+            layer.fields.put("need_invalidation", wants);
+            layer.fields.put("descriptors", header.count);
+            if let Some(descriptor) = descriptors.get(0) {
+                layer.fields.group("descriptor", described(&descriptor));
+                if !matches!(carried, None | Some(rnbd::Message::Io(_))) {
+                    self.connection.reads.truncate(READS - 1);
+                    self.connection.reads.push_front((chunk, descriptor));
+                }
+            }
+        }
+        layer.carries(carried.map(|carried| block(&carried)))
+    }
+
+    /// Returns what a server has written for a client.
+    fn answer(&self, message: &Whole) -> Option<Layer> {
+        let to = message.address?;
+        let read = self.connection.reads.iter().find(|(_, place)| place.address == to);
+        let inner = read.and_then(|_| rnbd::Message::parse(&message.bytes).ok());
+        let chunk = read.map(|(chunk, _)| *chunk);
+        let mut layer = Layer::new("rtrs", "data").about(format!("{} bytes", message.length));
+        layer.fields.put("data_length", message.length as u32);
+        layer.fields.put("chunk", chunk);
+        Some(layer.carries(inner.map(|inner| block(&inner))))
+    }
+}
+
+impl Partial {
+    /// Adds a packet; returns the message when it was the last one and nothing is missing.
+    fn take(&mut self, packet: &Packet<'_>, operation: Operation, kept: usize) -> Option<Whole> {
+        let (psn, position) = (packet.bth().psn, operation.position());
+        let payload = &packet.payload()[..kept];
+        if matches!(position, Position::First | Position::Only) {
+            let address = packet.reth().map(|reth| reth.virtual_address);
+            let bytes = std::mem::take(&mut self.bytes);
+            *self = Self { next: Some(psn), bytes, length: 0, address };
+            self.bytes.clear();
+        }
+        let next = self.next?;
+        if psn.is_before(next) {
+            // It has come before.
+            return None;
+        }
+        if psn != next || kept < packet.payload().len() {
+            self.next = None;
+            return None;
+        }
+        self.next = Some(psn.wrapping_add(1));
+        self.length += payload.len();
+        let is_write = self.address.is_some();
+        if is_write {
+            let from = payload.len().saturating_sub(KEPT);
+            self.bytes.extend(&payload[from..]);
+            let extra = self.bytes.len().saturating_sub(KEPT);
+            self.bytes.drain(..extra);
+        } else {
+            let room = KEPT - self.bytes.len();
+            self.bytes.extend(&payload[..payload.len().min(room)]);
+        }
+        if !matches!(position, Position::Last | Position::Only) {
+            return None;
+        }
+        self.next = None;
+        let bytes = std::mem::take(&mut self.bytes);
+        Some(Whole { bytes, length: self.length, address: self.address })
+    }
+}
+
+/// Returns the messages that come before requests.
+fn information(message: &Whole) -> Option<Layer> {
+    if let Ok(Message::InfoRequest(request)) = Message::parse(&message.bytes) {
+        let name = words(request.name());
+        let mut layer = Layer::new("rtrs", "info_request").about(format!("\"{name}\""));
+        layer.fields.text("session_name", name);
+        return Some(layer);
+    }
+    // Most of the descriptors may not be kept.
+    let header = InfoHeader::parse(message.bytes.first_chunk()?);
+    if header.message_type != ib_wire::rtrs::MessageType::INFO_RESPONSE {
+        let mut layer = Layer::new("rtrs", header.message_type.to_string());
+        layer.fields.put("type", header.message_type.0);
+        return Some(layer);
+    }
+    let about = format!("{} descriptors", header.count);
+    let mut layer = Layer::new("rtrs", "info_response").about(about);
+    layer.fields.put("descriptors", header.count);
+    let first = message.bytes.get(InfoHeader::LENGTH..).and_then(<[u8]>::first_chunk);
+    if let Some(first) = first {
+        layer.fields.group("descriptor", described(&Descriptor::parse(first)));
+    }
+    Some(layer)
+}
+
+/// Returns what a client says of itself while it connects.
+pub(super) fn connect_request(request: &ConnectRequest) -> Layer {
+    let (number, count) = (request.connection, request.connections);
+    let mut layer =
+        Layer::new("rtrs", "connect_request").about(format!("connection {number} of {count}"));
+    let fields = &mut layer.fields;
+    fields.put("version", request.version);
+    fields.put("connection", number);
+    fields.put("connections", count);
+    fields.put("reconnects", request.reconnects);
+    fields.text("path_uuid", uuid(&request.path_uuid));
+    fields.text("session_uuid", uuid(&request.session_uuid));
+    fields.put("first_connection", request.first_connection);
+    layer
+}
+
+/// Returns what a server says of itself while it connects.
+pub(super) fn connect_response(response: &ConnectResponse) -> Layer {
+    let about = match response.error {
+        0 => format!("{} chunks", response.queue_depth),
+        error => format!("error {error}"),
+    };
+    let mut layer = Layer::new("rtrs", "connect_response").about(about);
+    let fields = &mut layer.fields;
+    fields.put("version", response.version);
+    fields.put("error", u32::from(response.error.unsigned_abs()));
+    fields.put("queue_depth", response.queue_depth);
+    fields.put("max_io_size", response.max_io_size);
+    fields.put("max_header_size", response.max_header_size);
+    fields.put("new_keys", response.flags.contains(ConnectFlags::NEW_KEYS));
+    layer
+}
+
+/// Returns a message of RNBD.
+fn block(message: &rnbd::Message<'_>) -> Layer {
+    use rnbd::Message::{Close, Io, Open, OpenResponse, Other, Session};
+    let mut layer = Layer::new("rnbd", message.message_type().to_string().replace(' ', "_"));
+    let fields = &mut layer.fields;
+    match message {
+        Session(session) => {
+            fields.put("version", session.version);
+            layer.about = format!("version {}", session.version);
+        }
+        Open(open) => {
+            let name = words(open.name());
+            fields.text("access_mode", open.access_mode);
+            fields.text("name", &name);
+            layer.about = format!("\"{name}\" {}", open.access_mode);
+        }
+        OpenResponse(response) => {
+            fields.put("device_id", response.device_id);
+            fields.put("sectors", response.sectors);
+            fields.put("logical_block_size", response.logical_block_size);
+            fields.put("physical_block_size", response.physical_block_size);
+            fields.put("max_hw_sectors", response.max_hw_sectors);
+            fields.put("max_segments", response.max_segments);
+            fields.put("max_discard_sectors", response.max_discard_sectors);
+            fields.put("discard_granularity", response.discard_granularity);
+            fields.put("discard_alignment", response.discard_alignment);
+            fields.put("secure_discard", response.secure_discard);
+            fields.put("cache_policy", response.cache_policy.0);
+            layer.about = format!("device {}, {} sectors", response.device_id, response.sectors);
+        }
+        Io(io) => {
+            let operation = io.rw.operation();
+            fields.put("device_id", io.device_id);
+            fields.text("operation", operation);
+            fields.put("rw", io.rw.0);
+            fields.put("sector", io.sector);
+            fields.put("length", io.length);
+            fields.put("priority", io.priority);
+            let (device, sector, length) = (io.device_id, io.sector, io.length);
+            layer.about = format!("{operation} device {device}, sector {sector}, {length} bytes");
+        }
+        Close(close) => {
+            fields.put("device_id", close.device_id);
+            layer.about = format!("device {}", close.device_id);
+        }
+        Other(_, rest) => fields.text("data", hex(rest)),
+    }
+    layer
+}
+
+fn beat(name: &str, payload: u32) -> Layer {
+    let mut layer = Layer::new("rtrs", name);
+    layer.fields.put("payload", payload);
+    layer
+}
+
+fn place(fields: &mut Fields, chunk: u32, offset: u32) {
+    fields.put("chunk", chunk);
+    fields.put("offset", offset);
+}
+
+fn described(descriptor: &Descriptor) -> Fields {
+    let mut fields = Fields::new();
+    fields.put("va", descriptor.address);
+    fields.put("rkey", descriptor.r_key);
+    fields.put("length", descriptor.length);
+    fields
+}
+
+fn uuid(bytes: &[u8; 16]) -> String {
+    let number = u128::from_be_bytes(*bytes);
+    let [a, b, c, d] =
+        [number >> 96, number >> 80 & 0xffff, number >> 64 & 0xffff, number >> 48 & 0xffff];
+    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{:012x}", number & 0xffff_ffff_ffff)
+}

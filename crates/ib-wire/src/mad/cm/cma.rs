@@ -1,0 +1,79 @@
+//! The header that `rdma_cm` puts before the private data of REQ and `SIDR_REQ`; IBTA volume 1, annex
+//! A11.
+//!
+//! ```text
+//!  0 version (1)   1 IP version (4 bits) | reserved   2 source port (2)
+//!  4 source address (16)
+//! 20 destination address (16)
+//! ```
+//!
+//! An IPv4 address stands in the last 4 of the 16 bytes, zeros before it. The port of the destination
+//! is in the service ID.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+crate::layout! {
+    /// The header as bytes.
+    struct Header: 36 {
+        /// 0.
+        version: u8 = bits(0, 0, 8),
+        /// 4 or 6.
+        ip_version: u8 = bits(1, 0, 4),
+        /// The port of whoever asks.
+        source_port: u16 = bits(2, 0, 16),
+        /// The address of whoever asks.
+        source: [u8; 16] = bits(4, 0, 128),
+        /// The address that is asked.
+        destination: [u8; 16] = bits(20, 0, 128),
+    }
+}
+
+/// Who asks whom, in addresses of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CmaHeader {
+    /// The address and port of whoever asks.
+    pub source: SocketAddr,
+    /// The address that is asked; its port is that of the service ID.
+    pub destination: IpAddr,
+}
+
+impl CmaHeader {
+    /// The length on the wire in bytes.
+    pub const LENGTH: usize = Header::LENGTH;
+
+    /// Reads the header.
+    ///
+    /// Returns `None` for another version of the header than 0 and another version of IP than 4 and
+    /// 6. As Linux does, the first twelve bytes of an IPv4 address are not looked at.
+    #[must_use]
+    pub fn parse(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
+        let header = Header::parse(bytes);
+        let address: fn([u8; 16]) -> IpAddr = match (header.version, header.ip_version) {
+            (0, 4) => |[.., a, b, c, d]| Ipv4Addr::new(a, b, c, d).into(),
+            (0, 6) => |bytes| Ipv6Addr::from(bytes).into(),
+            _ => return None,
+        };
+        let source = SocketAddr::new(address(header.source), header.source_port);
+        Some(Self { source, destination: address(header.destination) })
+    }
+
+    /// Returns the header as bytes; `None` when one address is IPv4 and the other IPv6.
+    #[must_use]
+    pub fn to_bytes(&self) -> Option<[u8; Self::LENGTH]> {
+        let (ip_version, source, destination) = match (self.source.ip(), self.destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                (4, last_four(source), last_four(destination))
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                (6, source.octets(), destination.octets())
+            }
+            _ => return None,
+        };
+        let source_port = self.source.port();
+        Some(Header { version: 0, ip_version, source_port, source, destination }.to_bytes())
+    }
+}
+
+fn last_four(address: Ipv4Addr) -> [u8; 16] {
+    u128::from(address.to_bits()).to_be_bytes()
+}

@@ -1,0 +1,77 @@
+//! What two software adapters at loopback capture of themselves.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// What the clients do.
+const CLIENTS: [(&str, &[&str]); 5] = [
+    ("send", &["bw", "127.0.0.1", "--op", "send", "-s", "3000", "-n", "40"]),
+    ("write", &["bw", "127.0.0.1", "--op", "write", "-s", "70000", "-n", "20"]),
+    ("read", &["bw", "127.0.0.1", "--op", "read", "-s", "9001", "-n", "20"]),
+    (
+        "lat",
+        &["lat", "127.0.0.1", "--op", "write", "-s", "8", "-n", "40", "--capture-payload", "4"],
+    ),
+    ("ping", &["ping", "127.0.0.1", "-C", "5"]),
+];
+
+/// Has clients at one address use a server at another, and returns what all of them have captured, and the UDP
+/// port that they have used.
+pub(super) fn capture(binary: &Path, directory: &Path) -> Fallible<(Vec<PathBuf>, u16)> {
+    std::fs::create_dir_all(directory)?;
+    let (udp, service, rping) = (free()?, free()?, free()?);
+    let [udp_text, service, rping] = [udp, service, rping].map(|port| port.to_string());
+    let path = |name: &str| directory.join(name).with_extension("pcapng");
+    let mut files = vec![path("server")];
+    let clients = CLIENTS.len().to_string();
+    let mut server = Command::new(binary);
+    server.args([
+        "rdma",
+        "serve",
+        "--listen",
+        "127.0.0.1",
+        "--udp-port",
+        &udp_text,
+        "-p",
+        &service,
+    ]);
+    server.args(["--rping", "--rping-port", &rping, "--clients", &clients, "--capture"]);
+    let mut server = Server(server.arg(&files[0]).stdout(Stdio::piped()).spawn()?);
+    let mut line = String::new();
+    BufReader::new(server.0.stdout.as_mut().ok_or("it is a pipe")?).read_line(&mut line)?;
+    for (name, words) in CLIENTS {
+        let file = path(name);
+        let port = if name == "ping" { &rping } else { &service };
+        let mut client = Command::new(binary);
+        client.arg("rdma").args(words).args(["--from", "127.0.0.2", "--udp-port", &udp_text]);
+        let output = client.args(["-p", port, "--capture"]).arg(&file).output()?;
+        if !output.status.success() {
+            return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr)).into());
+        }
+        files.push(file);
+    }
+    if !server.0.wait()?.success() {
+        return Err("the server has failed".into());
+    }
+    Ok((files, udp))
+}
+
+/// A server that ends with its owner.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Returns a port that nobody uses.
+fn free() -> std::io::Result<u16> {
+    Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
+}

@@ -1,0 +1,315 @@
+//! What `ibfabric capture read` makes of capture files, compared with what tshark does, packet by packet.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::compare::missing;
+
+type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// How a field is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A number, in whatever base.
+    Number,
+    /// A flag: 1 or 0, also as words.
+    Flag,
+    /// Bytes in hexadecimal; ours is a number of four.
+    Bytes,
+    /// Words.
+    Text,
+    /// Several, with [`BETWEEN`] between them.
+    List,
+}
+
+use Kind::{Bytes, Flag, List, Number, Text};
+
+/// What tshark puts between several values of a field.
+const BETWEEN: char = '\u{1}';
+
+/// Where a value stands in our objects, and how tshark calls it: the frame, the headers up to the BTH, checksums, then
+/// what comes after the BTH.
+const FIELDS: &[(&str, &str, Kind)] = &[
+    ("number", "frame.number", Number),
+    ("time", "frame.time_epoch", Text),
+    ("length", "frame.len", Number),
+    ("captured", "frame.cap_len", Number),
+    ("interface", "frame.interface_name", Text),
+    ("comments", "frame.comment", List),
+    ("lrh/vl", "infiniband.lrh.vl", Number),
+    ("lrh/sl", "infiniband.lrh.sl", Number),
+    ("lrh/next_header", "infiniband.lrh.lnh", Number),
+    ("lrh/dlid", "infiniband.lrh.dlid", Number),
+    ("lrh/slid", "infiniband.lrh.slid", Number),
+    ("lrh/length", "infiniband.lrh.pktlen", Number),
+    ("grh/traffic_class", "infiniband.grh.tclass", Number),
+    ("grh/flow_label", "infiniband.grh.flowlabel", Number),
+    ("grh/payload_length", "infiniband.grh.paylen", Number),
+    ("grh/hop_limit", "infiniband.grh.hoplmt", Number),
+    ("grh/sgid", "infiniband.grh.sgid", Text),
+    ("grh/dgid", "infiniband.grh.dgid", Text),
+    ("udp/source_port", "udp.srcport", Number),
+    ("udp/destination_port", "udp.dstport", Number),
+    ("opcode", "infiniband.bth.opcode", Number),
+    ("solicited", "infiniband.bth.se", Flag),
+    ("migration", "infiniband.bth.m", Flag),
+    ("pad", "infiniband.bth.padcnt", Number),
+    ("p_key", "infiniband.bth.p_key", Number),
+    ("qpn", "infiniband.bth.destqp", Number),
+    ("ack_request", "infiniband.bth.a", Flag),
+    ("psn", "infiniband.bth.psn", Number),
+    ("icrc", "infiniband.invariant.crc", Number),
+    ("vcrc", "infiniband.variant.crc", Number),
+    ("deth/q_key", "infiniband.deth.q_key", Number),
+    ("deth/source_qpn", "infiniband.deth.srcqp", Number),
+    // tshark calls those of an AtomicETH so, too.
+    ("reth/va|atomic/va", "infiniband.reth.va", Number),
+    ("reth/rkey|atomic/rkey", "infiniband.reth.r_key", Number),
+    ("reth/length", "infiniband.reth.dmalen", Number),
+    ("atomic/swap_or_add", "infiniband.atomiceth.swapdt", Number),
+    ("atomic/compare", "infiniband.atomiceth.cmpdt", Number),
+    ("aeth/syndrome", "infiniband.aeth.syndrome", Number),
+    ("aeth/msn", "infiniband.aeth.msn", Number),
+    ("atomic_ack/original", "infiniband.atomicacketh.origremdt", Number),
+    ("immediate", "infiniband.immdt", Bytes),
+    ("invalidate_rkey", "infiniband.ieth", Bytes),
+    ("mad/base_version", "infiniband.mad.baseversion", Number),
+    ("mad/class", "infiniband.mad.mgmtclass", Number),
+    ("mad/class_version", "infiniband.mad.classversion", Number),
+    ("mad/method", "infiniband.mad.method", Number),
+    ("mad/tid", "infiniband.mad.transactionid", Number),
+    ("mad/attribute_id", "infiniband.mad.attributeid", Number),
+    ("mad/attribute_modifier", "infiniband.mad.attributemodifier", Number),
+];
+
+/// The first of [`FIELDS`] that stands after the BTH, without the checksums.
+const EXTENDED: &str = "deth/q_key";
+
+/// The messages of connection management, whose fields tshark calls after the message.
+const MESSAGES: &[(&str, &str, &str)] = &[
+    ("REQ", "local_comm_id", "infiniband.cm.req"),
+    ("REQ", "service_id", "infiniband.cm.req.serviceid"),
+    ("REQ", "local_ca_guid", "infiniband.cm.req.localcaguid"),
+    ("REQ", "local_qpn", "infiniband.cm.req.localqpn"),
+    ("REQ", "starting_psn", "infiniband.cm.req.startpsn"),
+    ("REQ", "retry_count", "infiniband.cm.req.retrcount"),
+    ("REQ", "p_key", "infiniband.cm.req.pkey"),
+    ("REQ", "path_mtu", "infiniband.cm.req.pppmtu"),
+    ("REQ", "primary_path/local_ack_timeout", "infiniband.cm.req.prim_localacktout"),
+    ("REQ", "cma/source_port", "infiniband.cm.req.ip_cm.sport"),
+    ("REP", "local_comm_id", "infiniband.cm.rep"),
+    ("REP", "remote_comm_id", "infiniband.cm.rep.remotecommid"),
+    ("REP", "local_qpn", "infiniband.cm.rep.localqpn"),
+    ("REP", "starting_psn", "infiniband.cm.rep.startpsn"),
+    ("REP", "target_ack_delay", "infiniband.cm.rep.tgtackdelay"),
+    ("RTU", "local_comm_id", "infiniband.cm.rtu.localcommid"),
+    ("RTU", "remote_comm_id", "infiniband.cm.rtu.remotecommid"),
+    ("REJ", "local_comm_id", "infiniband.cm.rej.localcommid"),
+    ("REJ", "remote_comm_id", "infiniband.cm.rej.remotecommid"),
+    ("REJ", "reason", "infiniband.cm.rej.reason"),
+    ("DREQ", "local_comm_id", "infiniband.cm.dreq.localcommid"),
+    ("DREQ", "remote_comm_id", "infiniband.cm.dreq.remotecommid"),
+    ("DREQ", "remote_qpn", "infiniband.cm.req.remoteqpneecn"),
+    ("DREP", "local_comm_id", "infiniband.cm.drsp.localcommid"),
+    ("DREP", "remote_comm_id", "infiniband.cm.drsp.remotecommid"),
+];
+
+/// What tells that a frame is an error of IP. Such a one quotes the packet that it is about, which tshark shows; it is
+/// none that anybody has received.
+const QUOTES: [&str; 2] = ["icmp.type", "icmpv6.type"];
+
+/// How our view of files compares.
+#[derive(Default)]
+pub(crate) struct Compared {
+    files: usize,
+    frames: usize,
+    packets: usize,
+    fields: usize,
+    /// Checksums that tshark does not show.
+    hidden: usize,
+    /// Headers that tshark misreads.
+    misread: usize,
+    pub(crate) faults: Vec<String>,
+}
+
+/// Returns whether there is a tshark to compare with.
+pub(crate) fn is_installed() -> bool {
+    Command::new("tshark").arg("--version").output().is_ok()
+}
+
+impl Compared {
+    /// Returns how many files were compared.
+    pub(crate) const fn files(&self) -> usize {
+        self.files
+    }
+
+    /// Returns how many RDMA packets were in them.
+    pub(crate) const fn packets(&self) -> usize {
+        self.packets
+    }
+
+    pub(crate) fn say(&self) {
+        let Self { files, frames, packets, fields, hidden, misread, faults } = self;
+        let differ = faults.len();
+        eprintln!(
+            "capture read: {files} files, {frames} frames, {packets} packets, {fields} fields compared, {differ} differ"
+        );
+        eprintln!(
+            "tshark does not show {hidden} checksums, and misreads the headers of {misread} packets (RD, XRC)"
+        );
+    }
+
+    /// Compares a file; the ports are those of RoCEv2 beside 4791.
+    pub(crate) fn file(&mut self, binary: &Path, file: &Path, ports: &[u16]) -> Fallible<()> {
+        let ours = ours(binary, file, ports)?;
+        let theirs = theirs(file, ports)?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if ours.len() != theirs.len() {
+            let (ours, theirs) = (ours.len(), theirs.len());
+            return Err(format!("{name}: {ours} frames, and tshark reads {theirs}").into());
+        }
+        self.files += 1;
+        for (object, row) in ours.iter().zip(&theirs) {
+            self.frame(&name, object, row);
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, file: &str, object: &Value, row: &[String]) {
+        self.frames += 1;
+        let is_foreign = !object["foreign"].is_null();
+        self.packets += usize::from(!is_foreign);
+        let service = object["opcode"].as_u64().map(|code| code >> 5);
+        // tshark 4.0 reads the headers of reliable datagrams (2) eight bytes late, so that it sees those after
+        // the RDETH where the payload is, and it does not know the XRCETH (5).
+        let is_misread = matches!(service, Some(2 | 5));
+        self.misread += usize::from(is_misread);
+        let mut is_extended = false;
+        let is_quoted = row[row.len() - QUOTES.len()..].iter().any(|found| !found.is_empty());
+        for ((path, name, kind), found) in FIELDS.iter().zip(row) {
+            is_extended |= *path == EXTENDED;
+            // Of foreign frames only the frame itself is of interest.
+            if is_foreign && name.starts_with("udp.") || is_misread && is_extended {
+                continue;
+            }
+            if is_foreign && is_quoted && name.starts_with("infiniband.") {
+                continue;
+            }
+            let wanted = at(object, path);
+            if name.ends_with(".crc") && (found.is_empty() || is_misread) {
+                // It shows none after some payloads that it does not understand.
+                self.hidden += usize::from(!wanted.is_null());
+                continue;
+            }
+            self.compare(file, object, (path, &wanted), (name, found), *kind);
+        }
+        let message = object["upper"]["message"].as_str().unwrap_or_default();
+        for ((of, path, name), found) in MESSAGES.iter().zip(&row[FIELDS.len()..]) {
+            if *of == message && object["upper"]["protocol"] == "cm" {
+                let wanted = at(&object["upper"], path);
+                self.compare(file, object, (path, &wanted), (name, found), Number);
+            }
+        }
+    }
+
+    fn compare(
+        &mut self,
+        file: &str,
+        object: &Value,
+        (path, wanted): (&str, &Value),
+        (name, found): (&str, &str),
+        kind: Kind,
+    ) {
+        if wanted.is_null() && found.is_empty() {
+            return;
+        }
+        self.fields += 1;
+        if !same(wanted, found, kind) {
+            let number = &object["number"];
+            self.faults.push(format!(
+                "{file}, packet {number}: {path} is {wanted}, and {name} of tshark {found:?}"
+            ));
+        }
+    }
+}
+
+/// Returns what stands at the first path of an object at which something is.
+fn at(object: &Value, paths: &str) -> Value {
+    let find = |path: &str| path.split('/').fold(object, |value, part| &value[part]).clone();
+    paths.split('|').map(find).find(|value| !value.is_null()).unwrap_or_default()
+}
+
+fn same(ours: &Value, theirs: &str, kind: Kind) -> bool {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    match kind {
+        Number => {
+            let ours = ours.as_u64().or_else(|| ours.as_str().and_then(number));
+            ours.is_some() && ours == number(theirs)
+        }
+        Flag => ours.as_bool() == number(theirs).map(|flag| flag == 1),
+        Bytes => ours.as_u64() == u64::from_str_radix(&theirs.replace(':', ""), 16).ok(),
+        Text => ours.as_str() == Some(theirs),
+        List => {
+            let all = ours.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let theirs = theirs.split(BETWEEN).filter(|comment| !comment.is_empty());
+            all.eq(theirs)
+        }
+    }
+}
+
+/// Returns our objects.
+fn ours(binary: &Path, file: &Path, ports: &[u16]) -> Fallible<Vec<Value>> {
+    let mut command = Command::new(binary);
+    command.args(["capture", "read", "--format", "json"]).arg(file);
+    for port in ports {
+        command.args(["--udp-port", &port.to_string()]);
+    }
+    let output = command.output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() || !said.is_empty() {
+        return Err(format!("capture read of {}: {said}", file.display()).into());
+    }
+    let lines = String::from_utf8(output.stdout)?;
+    Ok(lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+}
+
+/// Returns what tshark says of the fields, those of messages last; it may warn of nothing.
+fn theirs(file: &Path, ports: &[u16]) -> Fallible<Vec<Vec<String>>> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).arg("-n");
+    // They guess, by a few bytes, that any payload is theirs.
+    command.args(["--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib"]);
+    for port in ports {
+        command.args(["-d", &format!("udp.port=={port},infiniband")]);
+    }
+    command.args(["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]);
+    command.args(["-E", &format!("aggregator={BETWEEN}")]);
+    let names = FIELDS.iter().map(|field| field.1).chain(MESSAGES.iter().map(|field| field.2));
+    for name in names.chain(QUOTES) {
+        command.args(["-e", name]);
+    }
+    let output = command.output().map_err(missing)?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // That it is root is no fault of the file.
+    let warned = said.lines().any(|line| !line.is_empty() && !line.starts_with("Running as user"));
+    if !output.status.success() || warned {
+        return Err(format!("tshark of {}: {said}", file.display()).into());
+    }
+    let lines = String::from_utf8(output.stdout)?;
+    let row = |line: &str| -> Vec<String> {
+        let values = line.split('\t').enumerate();
+        values
+            .map(|(index, value)| match FIELDS.get(index) {
+                Some((_, _, List)) => value.to_owned(),
+                // What stands in the frame comes before what it carries.
+                _ => value.split(BETWEEN).next().unwrap_or_default().to_owned(),
+            })
+            .collect()
+    };
+    Ok(lines.lines().map(row).collect())
+}
