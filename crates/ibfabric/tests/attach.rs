@@ -286,9 +286,9 @@ fn nonsense_over_the_socket_harms_nobody() {
             json!({ "hello": { "version": version, "node": "host-3", "classes": classes } });
         say(hello.to_string().as_bytes())
     };
-    assert!(hello(2, &[7]).contains("found version 2 of the protocol, expected 1"));
-    assert!(hello(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).contains("9 classes"));
-    assert!(hello(1, &[7]).contains("welcome"));
+    assert!(hello(1, &[7]).contains("found version 1 of the protocol, expected 2"));
+    assert!(hello(2, &[1, 2, 3, 4, 5, 6, 7, 8, 9]).contains("9 classes"));
+    assert!(hello(2, &[7]).contains("welcome"));
     assert_eq!(say(b"nonsense"), "");
     assert_eq!(say(&[b'x'; 65_000]), "");
     assert_eq!(say(b"\"bye\""), "");
@@ -332,4 +332,33 @@ fn what_adapters_did_can_be_recorded_and_repeated() {
     assert!(first.lines().count() > 1000);
     assert!(first == second, "the replay differs");
     std::fs::remove_file(record).expect("it is there");
+}
+
+#[test]
+fn what_the_fabric_loses_is_in_the_capture_of_who_sent_it() {
+    let lab = Lab::start("lost", &[]);
+    let server = lab.server("host-1", &[]);
+    for fault in ["\"leaf-0\"[2] loss=0.02", "\"leaf-0\"[1] corrupt=0.02"] {
+        lab.console(&[&format!("Fault {fault}")]);
+    }
+    let file = lab.directory.path().join("a.pcapng");
+    let path = file.to_str().expect("a path");
+    let sent = ["bw", "--node", "host-5", "host-1", "-s", "65536", "-n", "300", "--capture", path];
+    let found = lab.measured(&sent);
+    assert!(found["retransmits"].as_u64() > Some(0), "{found}");
+    drop(server);
+    let bytes = std::fs::read(&file).expect("a file");
+    let mut file = ib_capture::CaptureFile::new(&bytes[..], &[]).expect("a capture");
+    let mut lost = 0;
+    while let Some(item) = file.next_item().expect("whole blocks") {
+        let ib_capture::Item::Frame(frame) = item else { continue };
+        assert!(frame.content.is_ok(), "{frame:?}");
+        lost += frame.comments.iter().filter(|it| it.starts_with("lost: at ")).count();
+    }
+    assert!(lost > 10, "{lost}");
+    // The fabric knows of those that went the other way as well.
+    let stats: Value =
+        serde_json::from_str(&lab.console(&["stats", "--format", "json"])).expect("an object");
+    let all = ["fault", "damaged"].map(|why| stats["data"]["lost"][why].as_u64().unwrap_or(0));
+    assert!(lost as u64 <= all.iter().sum(), "{stats}");
 }

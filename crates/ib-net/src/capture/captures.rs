@@ -65,6 +65,7 @@ struct State {
 
 struct Running {
     selection: SelectionId,
+    trace: PacketTrace,
     recorder: Recorder,
 }
 
@@ -152,13 +153,14 @@ impl Captures {
         prepared: Prepared,
     ) -> Result<u64, CaptureError> {
         let Prepared { recorder, id, held } = prepared;
+        let trace = selection.trace.clone();
         let selection = device.hca().select(selection)?;
         id.get_or_init(|| selection);
         let mut state = lock(&self.state);
         state.last += 1;
         let number = state.last;
         state.takers.insert(selection, Taker { recorder: recorder.handle(), held });
-        state.running.insert(number, Running { selection, recorder });
+        state.running.insert(number, Running { selection, trace, recorder });
         Ok(number)
     }
 
@@ -166,13 +168,24 @@ impl Captures {
     ///
     /// # Errors
     /// Fails when there is no such capture, or the adapter cannot trace so.
-    pub fn change(&self, number: u64, trace: PacketTrace) -> Result<(), CaptureError> {
-        let selection = lock(&self.state).running.get(&number).map(|it| it.selection);
-        let selection = selection.ok_or(CaptureError::None(number))?;
+    pub fn change(
+        &self,
+        number: u64,
+        change: impl FnOnce(&mut PacketTrace),
+    ) -> Result<(), CaptureError> {
+        let found =
+            lock(&self.state).running.get(&number).map(|it| (it.selection, it.trace.clone()));
+        let (selection, mut trace) = found.ok_or(CaptureError::None(number))?;
+        change(&mut trace);
+        let wanted = trace.clone();
         let changed = self
             .device
-            .with(PATIENCE, move |device| device.hca().change_selection(selection, &trace))?;
-        Ok(changed?)
+            .with(PATIENCE, move |device| device.hca().change_selection(selection, &wanted))?;
+        changed?;
+        if let Some(running) = lock(&self.state).running.get_mut(&number) {
+            running.trace = trace;
+        }
+        Ok(())
     }
 
     /// Ends a capture.
@@ -180,7 +193,7 @@ impl Captures {
     /// # Errors
     /// Fails when there is no such capture.
     pub fn stop(&self, number: u64) -> Result<Recorded, CaptureError> {
-        let Running { selection, recorder } = self.take(number)?;
+        let Running { selection, recorder, .. } = self.take(number)?;
         // An adapter that has gone traces nothing more either.
         self.device.with(PATIENCE, move |device| device.deselect(selection)).ok();
         Ok(recorder.finish())
@@ -191,7 +204,7 @@ impl Captures {
     /// # Errors
     /// As [`Captures::stop`].
     pub fn stop_with(&self, device: &mut Device, number: u64) -> Result<Recorded, CaptureError> {
-        let Running { selection, recorder } = self.take(number)?;
+        let Running { selection, recorder, .. } = self.take(number)?;
         device.deselect(selection);
         Ok(recorder.finish())
     }

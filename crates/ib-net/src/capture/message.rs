@@ -31,12 +31,16 @@ pub enum Ask {
     },
     /// Capture. The file comes beside the question when it is open already.
     Start(Box<Start>),
-    /// Keep something else of the packets from now on.
+    /// Keep something else of the packets from now on; what is not said stays as it is.
     Change {
         /// The capture.
         capture: u64,
-        /// What.
-        trace: WireTrace,
+        /// How much of the payload of each message.
+        payload: Option<u16>,
+        /// Only what is sent, only what is received, or both.
+        direction: Option<Option<WireDirection>>,
+        /// These operation codes; all where there is none.
+        opcodes: Option<Vec<u8>>,
     },
     /// How far is a capture?
     Status {
@@ -120,12 +124,18 @@ pub enum WirePeer {
     Lid(u16),
 }
 
+impl From<WireDirection> for Direction {
+    fn from(wire: WireDirection) -> Self {
+        match wire {
+            WireDirection::Send => Self::Send,
+            WireDirection::Receive => Self::Receive,
+        }
+    }
+}
+
 impl From<&WireTrace> for PacketTrace {
     fn from(wire: &WireTrace) -> Self {
-        let direction = wire.direction.map(|direction| match direction {
-            WireDirection::Send => Direction::Send,
-            WireDirection::Receive => Direction::Receive,
-        });
+        let direction = wire.direction.map(Direction::from);
         let trigger = wire.trigger.map(|(trigger, after)| {
             let trigger = match trigger {
                 WireTrigger::Error => Trigger::Error,

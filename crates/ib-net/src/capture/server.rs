@@ -9,8 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ib_hca::QpState;
-use ib_hca::trace::{PacketTrace, Selection};
+use ib_hca::trace::Selection;
+use ib_link::Direction;
 use ib_types::Qpn;
+use ib_wire::packet::Opcode;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 
 use super::captures::{CaptureOptions, Captures};
@@ -133,8 +135,16 @@ impl Served {
             Ask::Describe { from } => self.describe(from),
             Ask::Messages { qpn, from } => self.messages(qpn, from),
             Ask::Start(start) => self.start(&start, files),
-            Ask::Change { capture, trace } => {
-                let changed = self.captures.change(capture, PacketTrace::from(&trace));
+            Ask::Change { capture, payload, direction, opcodes } => {
+                let changed = self.captures.change(capture, |trace| {
+                    trace.payload = payload.unwrap_or(trace.payload);
+                    if let Some(direction) = direction {
+                        trace.filter.direction = direction.map(Direction::from);
+                    }
+                    if let Some(opcodes) = opcodes {
+                        trace.filter.opcodes = opcodes.into_iter().map(Opcode).collect();
+                    }
+                });
                 changed.map_err(|error| error.to_string()).and_then(|()| self.status(capture))
             }
             Ask::Status { capture } => self.status(capture),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ib_hca::cm::{PortSpace, ServiceId};
 use ib_hca::trace::Trigger;
 use ib_types::Qpn;
@@ -109,9 +109,16 @@ pub struct ChangeArgs {
     pub program: ProgramArgs,
     /// The number of the capture.
     pub capture: u64,
-    /// What is kept.
-    #[command(flatten)]
-    pub keep_args: KeepArgs,
+    /// Only what is sent, only what is received, or both.
+    #[arg(long, value_enum)]
+    pub direction: Option<WayArg>,
+    /// Only packets with this operation code, or whose operation has these words in its name; `all` for all. May be
+    /// given several times.
+    #[arg(long, value_name = "NAME|CODE", value_parser = opcodes_or_all)]
+    pub opcode: Vec<Opcodes>,
+    /// How many bytes of the payload of each message are kept.
+    #[arg(long, value_name = "BYTES", value_parser = in_range(0, 4096))]
+    pub payload: Option<u64>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
@@ -128,6 +135,17 @@ pub struct StopArgs {
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
     pub format: Format,
+}
+
+/// Which way packets go that are kept from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WayArg {
+    /// From the adapter.
+    Send,
+    /// To the adapter.
+    Receive,
+    /// Either.
+    Both,
 }
 
 /// The other end of queue pairs.
@@ -150,6 +168,11 @@ pub enum Limit {
     Packets(u64),
     /// So many files.
     Files(u64),
+}
+
+/// Reads operation codes; all of them are none in particular.
+fn opcodes_or_all(text: &str) -> Result<Opcodes, String> {
+    if text == "all" { Ok(Opcodes(Vec::new())) } else { opcodes(text) }
 }
 
 fn peer(text: &str) -> Result<PeerArg, String> {

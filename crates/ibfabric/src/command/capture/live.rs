@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::cli::capture::DirectionArg;
 use crate::cli::capture::live::{
-    ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, ProgramArgs, StartArgs, StopArgs,
+    ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, ProgramArgs, StartArgs, StopArgs, WayArg,
 };
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
@@ -341,9 +341,19 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
 
 pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let Program { client, .. } = find_one(&args.program)?;
-    // The ring stays as it is.
-    let trace = trace(&args.keep_args, 1 << 22, None);
-    let changed = capture_in(ask(&client, &Ask::Change { capture: args.capture, trace })?)?;
+    let direction = args.direction.map(|way| match way {
+        WayArg::Send => Some(WireDirection::Send),
+        WayArg::Receive => Some(WireDirection::Receive),
+        WayArg::Both => None,
+    });
+    let opcodes = args.opcode.iter().flat_map(|it| &it.0).map(|opcode| opcode.0).collect();
+    let question = Ask::Change {
+        capture: args.capture,
+        payload: args.payload.map(|payload| payload as u16),
+        direction,
+        opcodes: (!args.opcode.is_empty()).then_some(opcodes),
+    };
+    let changed = capture_in(ask(&client, &question)?)?;
     tell(&[changed], args.format, out)?;
     Ok(Verdict::Good)
 }
