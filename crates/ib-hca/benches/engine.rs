@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ib_hca::trace::{PacketReader, PacketTrace};
 use ib_hca::{
     AccessFlags, CqId, Data, Hca, HcaConfig, MAX_PACKET, Memory, PdId, QpAttr, QpCap, QpId,
     QpInitAttr, QpState, QpType, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge,
@@ -97,15 +98,37 @@ fn exchange(sides: &mut [Side; 2], buffer: &mut [u8]) {
     }
 }
 
+/// Has the near side's packets kept, where that is wanted; nobody reads them.
+fn trace(sides: &mut [Side; 2], payload: Option<u16>) -> Option<PacketReader> {
+    let Side { hca, qp, .. } = &mut sides[0];
+    let trace = PacketTrace { payload: payload?, ring_bytes: 1 << 22, ..PacketTrace::default() };
+    Some(hca.trace_packets(*qp, trace).expect("nobody traces it"))
+}
+
+/// What is kept of packets, and how that is called.
+const TRACES: [(Option<u16>, &str); 4] = [
+    (None, ""),
+    (Some(0), ", headers kept"),
+    (Some(64), ", 64 bytes kept"),
+    (Some(4096), ", all kept"),
+];
+
 fn bench(criterion: &mut Criterion) {
+    for (payload, name) in TRACES {
+        bench_traced(criterion, payload, name);
+    }
+}
+
+fn bench_traced(criterion: &mut Criterion, payload: Option<u16>, name: &str) {
     let mut buffer = vec![0; MAX_PACKET];
     let flags = SendFlags { signaled: true, ..SendFlags::default() };
 
     let mut group = criterion.benchmark_group("engine");
     let mut sides = pair();
+    let _reader = trace(&mut sides, payload);
     let to = RemoteAddress { addr: 0, rkey: sides[1].sge.lkey };
     group.throughput(Throughput::Bytes(LENGTH as u64));
-    group.bench_function("write 1 MiB, MTU 4096", |bencher| {
+    group.bench_function(format!("write 1 MiB, MTU 4096{name}"), |bencher| {
         bencher.iter(|| {
             let Side { hca, qp, sge, .. } = &mut sides[0];
             let op = SendOp::Write { to, imm: None };
@@ -118,9 +141,10 @@ fn bench(criterion: &mut Criterion) {
     });
 
     let mut sides = pair();
+    let _reader = trace(&mut sides, payload);
     const MESSAGES: u64 = 128;
     group.throughput(Throughput::Elements(MESSAGES));
-    group.bench_function("send 64 bytes", |bencher| {
+    group.bench_function(format!("send 64 bytes{name}"), |bencher| {
         bencher.iter(|| {
             for wr_id in 0..MESSAGES {
                 let [near, far] = &mut sides;

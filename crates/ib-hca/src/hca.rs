@@ -402,7 +402,7 @@ impl Hca {
             let dropped = self.counters.last_dropped();
             if let Some(packets) = &mut self.general {
                 let noted = Noted::new((Direction::Receive, now), route);
-                packets.note(&Noted { dropped, ..noted }, bytes);
+                packets.note(&Noted { dropped, ..noted }, bytes, bytes);
             }
             return;
         }
@@ -460,7 +460,7 @@ impl Hca {
             Some(route) => {
                 if let Some(packets) = &mut self.general {
                     let noted = Noted::new((Direction::Send, now), &route);
-                    packets.note(&noted, writer.written());
+                    packets.note(&noted, writer.start(), writer.written());
                 }
                 route
             }
@@ -479,11 +479,12 @@ impl Hca {
                 self.next_turn(None);
                 continue;
             };
+            writer.keep_start(qp.packets.as_ref().map(|packets| packets.payload()));
             let sent = qp.transmit(&mut cx!(self, now), writer);
             if qp.packets.is_some()
                 && let Some(route) = &sent
             {
-                qp.note_sent(now, route, writer.written());
+                qp.note_sent(now, route, writer);
             }
             self.burst += 1;
             let goes_on = qp.is_ready(now);

@@ -101,6 +101,28 @@ impl Memory {
         Ok(())
     }
 
+    /// Copies numbers in the order of bytes of this machine, and bytes behind them, into the memory, at a multiple
+    /// of eight; what the bytes leave of their last eight may be cleared.
+    ///
+    /// # Errors
+    /// Fails, and copies nothing, when they do not fit there.
+    #[inline]
+    pub(crate) fn write_words<const N: usize>(
+        &self,
+        offset: usize,
+        head: &[u64; N],
+        bytes: &[u8],
+    ) -> Result<(), OutOfBounds> {
+        let length = N * 8 + bytes.len().next_multiple_of(8);
+        if !offset.is_multiple_of(8) {
+            return Err(OutOfBounds { offset, length, size: self.length });
+        }
+        let at = self.at(offset, length)?;
+        // SAFETY: the range lies within the allocation, which starts at a page and is only reached by atomics.
+        unsafe { copy::store_words(head, bytes, at) };
+        Ok(())
+    }
+
     /// Copies bytes out of the memory.
     ///
     /// # Errors

@@ -10,17 +10,61 @@ pub const MAX_PACKET: usize = 4096 + 48;
 pub(crate) struct Writer<'b> {
     buffer: &'b mut [u8],
     at: usize,
+    /// A copy of the start of the packet, where a trace wants it: the buffer cannot be read until what is gathered
+    /// into it has arrived there.
+    start: [u8; MOST_START],
+    kept: usize,
+    /// Whether it is wanted, and with how many bytes of the payload.
+    keeps: Option<usize>,
 }
+
+/// How long the headers of a packet are at most, and how much of the payload is kept apart with them.
+const MOST_HEADERS: usize = 64;
+const MOST_PAYLOAD: usize = 128;
+const MOST_START: usize = MOST_HEADERS + MOST_PAYLOAD;
 
 impl<'b> Writer<'b> {
     /// Starts at the beginning of a buffer of at least [`MAX_PACKET`] bytes.
     pub(crate) fn new(buffer: &'b mut [u8]) -> Self {
         assert!(buffer.len() >= MAX_PACKET, "a packet has up to {MAX_PACKET} bytes");
-        Self { buffer, at: 0 }
+        Self { buffer, at: 0, start: [0; MOST_START], kept: 0, keeps: None }
     }
 
+    /// Has the headers of what is written from now on kept apart, with so many bytes of the payload, or not.
+    pub(crate) const fn keep_start(&mut self, keeps: Option<usize>) {
+        self.keeps = keeps;
+    }
+
+    /// Writes a header.
+    #[inline]
     pub(crate) fn put(&mut self, bytes: &[u8]) {
+        if self.keeps.is_some() && self.kept == self.at && self.kept + bytes.len() <= MOST_HEADERS {
+            self.start[self.kept..self.kept + bytes.len()].copy_from_slice(bytes);
+            self.kept += bytes.len();
+        }
         self.take(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Writes the start of the payload, as much of `length` bytes as is to be kept apart, which `read` gets; returns
+    /// how much that was.
+    #[inline]
+    pub(crate) fn put_kept<E>(
+        &mut self,
+        length: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let Some(most) = self.keeps.filter(|_| self.kept == self.at) else { return Ok(0) };
+        let length = length.min(most).min(MOST_START - self.kept);
+        let start = &mut self.start[self.kept..self.kept + length];
+        read(start)?;
+        self.buffer[self.at..self.at + length].copy_from_slice(start);
+        (self.at, self.kept) = (self.at + length, self.kept + length);
+        Ok(length)
+    }
+
+    /// Returns the start of what was written, as far as it was kept apart; all of it where it was not.
+    pub(crate) fn start(&self) -> &[u8] {
+        if self.kept == 0 { self.written() } else { &self.start[..self.kept] }
     }
 
     /// Returns the next bytes, to be filled.
@@ -38,7 +82,7 @@ impl<'b> Writer<'b> {
 
     /// Starts at the beginning again.
     pub(crate) const fn restart(&mut self) {
-        self.at = 0;
+        (self.at, self.kept) = (0, 0);
     }
 
     pub(crate) const fn len(&self) -> usize {

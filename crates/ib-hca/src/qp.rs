@@ -183,22 +183,23 @@ impl Qp {
     }
 
     /// Keeps a packet that was written.
-    #[cold]
-    pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, bytes: &[u8]) {
+    #[inline(never)]
+    pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, writer: &Writer<'_>) {
         let Some(packets) = &mut self.packets else { return };
-        let operation = bytes.first_chunk().and_then(|bth| Bth::parse(bth).opcode.operation());
+        let bth = writer.start().first_chunk().map(Bth::parse);
+        let operation = bth.and_then(|bth| bth.opcode.operation());
         let is_request = operation.is_some_and(|operation| !is_response(operation));
         let is_repeated = is_request && self.send.repeats;
         let posted = self.send.posted.filter(|_| is_request);
         let noted = Noted { posted, is_repeated, ..Noted::new((Direction::Send, now), route) };
-        packets.note(&noted, bytes);
+        packets.note(&noted, writer.start(), writer.written());
         if is_repeated {
             packets.trigger(Trigger::Retransmission);
         }
     }
 
     /// Keeps a packet that has come in.
-    #[cold]
+    #[inline(never)]
     pub(crate) fn note_received(
         &mut self,
         now: Instant,
@@ -207,7 +208,7 @@ impl Qp {
         dropped: Option<Drop>,
     ) {
         let Some(packets) = &mut self.packets else { return };
-        packets.note(&Noted { dropped, ..Noted::new((Direction::Receive, now), route) }, bytes);
+        packets.note(&Noted { dropped, ..Noted::new((Direction::Receive, now), route) }, bytes, bytes);
         if dropped.is_some() {
             packets.trigger(Trigger::Drop);
         }

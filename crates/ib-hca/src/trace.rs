@@ -97,6 +97,11 @@ impl Packets {
         Ok((Self { options, writer, kept: [0; 2], left: None, selection: None }, reader))
     }
 
+    /// Returns how much of the payload of a message is kept.
+    pub(crate) fn payload(&self) -> usize {
+        self.options.payload.into()
+    }
+
     /// Changes what is kept from now on; the ring stays as it is.
     pub(crate) fn change(&mut self, options: PacketTrace) -> Result<(), TraceError> {
         options.check()?;
@@ -118,10 +123,11 @@ impl Packets {
         }
     }
 
-    /// Keeps a packet, if it is one that is wanted.
-    pub(crate) fn note(&mut self, noted: &Noted<'_>, bytes: &[u8]) {
+    /// Keeps a packet, if it is one that is wanted; `head` is its headers or more.
+    #[inline]
+    pub(crate) fn note(&mut self, noted: &Noted<'_>, head: &[u8], bytes: &[u8]) {
         let Noted { direction, route, .. } = *noted;
-        let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
+        let Some(bth) = head.first_chunk().map(Bth::parse) else { return };
         let Some(headers) = bth.opcode.headers() else { return };
         let start = Bth::LENGTH + headers.length();
         let kept = &mut self.kept[direction as usize];
@@ -138,8 +144,9 @@ impl Packets {
         let payload = bytes.len().saturating_sub(start) as u32;
         let wanted = payload.min(u32::from(self.options.payload).saturating_sub(*kept));
         *kept += wanted;
-        let bytes_kept = if wanted == payload { bytes } else { &bytes[..start + wanted as usize] };
-        self.write(noted, (bytes.len(), bytes_kept));
+        let end = if wanted == payload { bytes.len() } else { start + wanted as usize };
+        let kept = head.get(..end).unwrap_or_else(|| &bytes[..end]);
+        self.write(noted, (bytes.len(), kept));
     }
 
     /// Keeps the news that a packet was lost on its way: its headers.
@@ -154,6 +161,7 @@ impl Packets {
         self.write(&noted, (bytes.len(), &bytes[..start]));
     }
 
+    #[inline]
     fn write(&mut self, noted: &Noted<'_>, (length, bytes): (usize, &[u8])) {
         self.writer.write(noted, length as u32, bytes);
         if let Some(left) = &mut self.left {

@@ -233,7 +233,7 @@ impl Hca {
         let bth = Bth { opcode, p_key: remote.p_key, destination, ..Bth::default() };
         let deth = Deth { q_key: remote.q_key, source };
         let bytes = [&bth.to_bytes()[..], &deth.to_bytes(), &mad.0].concat();
-        packets.note(&Noted::new((direction, now), route), &bytes);
+        packets.note(&Noted::new((direction, now), route), &bytes, &bytes);
     }
 
     /// Takes the news that a packet which the adapter has sent was lost on its way, for the trace of its queue

@@ -70,6 +70,36 @@ pub(super) unsafe fn store(bytes: &[u8], to: *mut u8) {
     }
 }
 
+/// Copies numbers, and bytes behind them that zeros fill up to a whole number, into shared memory.
+///
+/// # Safety
+/// As many bytes from `to` on, which is a multiple of eight, are allocated and only reached by atomics and by this
+/// module.
+#[inline]
+pub(super) unsafe fn store_words<const N: usize>(head: &[u64; N], bytes: &[u8], to: *mut u8) {
+    // SAFETY: all offsets are within the range that is the caller's, and words are aligned.
+    unsafe {
+        for (at, value) in head.iter().enumerate() {
+            word(to.add(at * 8)).store(*value, Ordering::Relaxed);
+        }
+        let to = to.add(N * 8);
+        if bytes.len() >= LONG {
+            return store(bytes, to);
+        }
+        let whole = bytes.chunks_exact(8);
+        let (rest, end) = (whole.remainder(), bytes.len() / 8 * 8);
+        for (at, value) in whole.enumerate() {
+            let value = u64::from_ne_bytes(value.try_into().expect("8 bytes"));
+            word(to.add(at * 8)).store(value, Ordering::Relaxed);
+        }
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            word(to.add(end)).store(u64::from_ne_bytes(last), Ordering::Relaxed);
+        }
+    }
+}
+
 /// Copies bytes out of shared memory.
 ///
 /// # Safety

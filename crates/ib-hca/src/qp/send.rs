@@ -611,7 +611,13 @@ fn gather(
         let range = (sge.lkey, sge.addr.wrapping_add(skip as u64), part);
         let (memory, offset) =
             cx.regions.open(core.pd, range, AccessFlags::default()).map_err(drop)?;
-        memory.read(offset, writer.take(part)).map_err(drop)?;
+        let mut done = 0;
+        if start == 0 && skip == 0 && left == length {
+            // What a trace has is what is sent, even where the memory changes meanwhile.
+            let kept = writer.put_kept(part, |bytes| memory.read(offset, bytes));
+            done = kept.map_err(drop)?;
+        }
+        memory.read(offset + done, writer.take(part - done)).map_err(drop)?;
         (skip, left) = (0, left - part);
     }
     Ok(())

@@ -9,6 +9,7 @@
 //! Nearly all packets of a queue pair take the same way. It is noted once for each direction; only where a packet
 //! takes another one does that stand behind its header.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,8 @@ use crate::counters::Drop;
 use crate::memory::Memory;
 
 /// The length of what stands before a packet, and of the way behind it where it is not the usual one.
-const HEADER: usize = 48;
+const HEADER: usize = WORDS * 8;
+const WORDS: usize = 6;
 const ROUTE: usize = 48;
 
 /// How much is copied at once, at most.
@@ -74,42 +76,56 @@ pub(super) struct PacketWriter {
     ring: Arc<PacketRing>,
     head: u64,
     tail: u64,
+    /// Where the first packet of each further part of the ring begins: what is old goes by parts, and nothing of
+    /// it has to be looked at for that.
+    starts: VecDeque<u64>,
+    /// Where the next part begins.
+    next_part: u64,
     noted: PacketCounts,
+    /// The usual ways, as far as they are known.
+    usual: [Option<Route>; 2],
 }
+
+/// In how many parts a ring is written over.
+const PARTS: u64 = 64;
 
 impl PacketWriter {
     pub(super) fn new(ring: Arc<PacketRing>) -> Self {
-        Self { ring, head: 0, tail: 0, noted: PacketCounts::default() }
+        let (starts, noted) = (VecDeque::new(), PacketCounts::default());
+        let next_part = ring.memory.len() as u64 / PARTS;
+        Self { ring, head: 0, tail: 0, starts, next_part, noted, usual: [None; 2] }
     }
 
+    #[inline]
     pub(super) fn write(&mut self, noted: &Noted<'_>, length: u32, bytes: &[u8]) {
         let size = self.ring.memory.len();
-        let usual = &self.ring.usual[noted.direction as usize];
-        let is_usual = usual.get_or_init(|| *noted.route) == noted.route;
+        let is_usual = match &self.usual[noted.direction as usize] {
+            Some(usual) => usual == noted.route,
+            None => self.set_usual(noted),
+        };
         let remark = noted.lost.map_or("", |text| &text[..text.floor_char_boundary(LONGEST)]);
         let before = if is_usual { HEADER } else { HEADER + ROUTE };
         let whole = (before + bytes.len() + remark.len()).next_multiple_of(8);
         let rest = size - self.ring.at(self.head);
         let skipped = if rest < whole { rest } else { 0 };
-        self.make_room((skipped + whole) as u64);
+        if self.head + (skipped + whole) as u64 - self.tail > size as u64 {
+            self.make_room((skipped + whole) as u64);
+        }
         if skipped > 0 {
-            let mut filler = [0; 16];
-            filler[..8].copy_from_slice(&FILLER.to_ne_bytes());
-            filler[8..12].copy_from_slice(&(skipped as u32).to_ne_bytes());
-            // Where there is no room for both numbers a place behind says nothing, and readers know it.
-            let length = skipped.min(filler.len());
-            self.put(self.head, &filler[..length]);
-            self.head += skipped as u64;
+            self.skip(skipped);
+        }
+        if self.head >= self.next_part {
+            self.starts.push_back(self.head);
+            self.next_part = self.head + size as u64 / PARTS;
         }
         let sizes = (whole, length, bytes.len(), remark.len());
         let header = header((&self.noted, is_usual), noted, sizes);
-        self.put(self.head, &header);
-        if !is_usual {
-            self.put(self.head + HEADER as u64, &route_to_bytes(noted.route));
-        }
-        self.put(self.head + before as u64, bytes);
-        if !remark.is_empty() {
-            self.put(self.head + (before + bytes.len()) as u64, remark.as_bytes());
+        if is_usual && remark.is_empty() {
+            let at = self.ring.at(self.head);
+            let written = self.ring.memory.write_words(at, &header, bytes);
+            written.expect("it does not reach the end");
+        } else {
+            self.write_more(&header, noted.route, (bytes, remark));
         }
         self.head += whole as u64;
         let (kind, count) = match noted.direction {
@@ -122,30 +138,50 @@ impl PacketWriter {
         self.ring.head.store(self.head, Ordering::Release);
     }
 
+    /// Writes a packet that takes another way than usual, or of which there is more to say.
+    #[cold]
+    fn write_more(&self, header: &[u64; WORDS], route: &Route, (bytes, remark): (&[u8], &str)) {
+        let mut behind = Vec::new();
+        if header[5] >> 48 & u64::from(UNUSUAL) != 0 {
+            behind.extend(route_to_bytes(route));
+        }
+        behind.extend(bytes);
+        behind.extend(remark.as_bytes());
+        let at = self.ring.at(self.head);
+        self.ring.memory.write_words(at, header, &behind).expect("it does not reach the end");
+    }
+
+    /// Takes the way of the first packet for the usual one.
+    #[cold]
+    fn set_usual(&mut self, noted: &Noted<'_>) -> bool {
+        let direction = noted.direction as usize;
+        self.usual[direction] = Some(*self.ring.usual[direction].get_or_init(|| *noted.route));
+        true
+    }
+
+    /// Leaves out what is left before the end of the memory.
+    #[cold]
+    fn skip(&mut self, skipped: usize) {
+        let mut filler = [0; 16];
+        filler[..8].copy_from_slice(&FILLER.to_ne_bytes());
+        filler[8..].copy_from_slice(&(skipped as u64).to_ne_bytes());
+        // Where there is no room for both numbers a place behind says nothing, and readers know it.
+        let length = skipped.min(filler.len());
+        self.put(self.head, &filler[..length]);
+        self.head += skipped as u64;
+    }
+
     /// Moves the tail on until so many bytes are free.
+    #[cold]
     fn make_room(&mut self, needed: u64) {
         let size = self.ring.memory.len() as u64;
-        if self.head + needed - self.tail <= size {
-            return;
-        }
         while self.head + needed - self.tail > size {
-            self.tail += self.length_at(self.tail);
+            // No packet is as long as the ring, so that there is always a part behind the oldest.
+            self.tail = self.starts.pop_front().unwrap_or(self.head);
         }
         self.ring.tail.store(self.tail, Ordering::Relaxed);
         // Whoever sees one of the bytes that are written now sees the new tail, too.
         fence(Ordering::Release);
-    }
-
-    /// Returns how many bytes what stands at a place takes.
-    fn length_at(&self, place: u64) -> u64 {
-        let at = self.ring.at(place);
-        let rest = self.ring.memory.len() - at;
-        let mut numbers = [0; 16];
-        if rest < numbers.len() {
-            return rest as u64;
-        }
-        self.ring.memory.read(at, &mut numbers).expect("it is within the memory");
-        u32::from_ne_bytes(*numbers[8..].first_chunk().expect("4 bytes")).into()
     }
 
     fn put(&self, place: u64, bytes: &[u8]) {
@@ -185,27 +221,26 @@ fn header(
     (before, is_usual): (&PacketCounts, bool),
     noted: &Noted<'_>,
     (whole, length, kept, remark): (usize, u32, usize, usize),
-) -> [u8; HEADER] {
+) -> [u64; WORDS] {
     let Noted { direction, at, posted, is_repeated, dropped, lost, .. } = noted;
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let flags = flag(*direction == Direction::Receive, RECEIVED)
         | flag(*is_repeated, REPEATED)
         | flag(!is_usual, UNUSUAL)
         | flag(lost.is_some(), LOST);
-    let mut bytes = [0; HEADER];
-    bytes[..8].copy_from_slice(&before.all().to_ne_bytes());
-    bytes[8..12].copy_from_slice(&(whole as u32).to_ne_bytes());
-    bytes[12..16].copy_from_slice(&(before.lost as u32).to_ne_bytes());
-    bytes[16..24].copy_from_slice(&at.as_nanos().to_ne_bytes());
-    let posted = posted.unwrap_or(Instant::NEVER);
-    bytes[24..32].copy_from_slice(&posted.as_nanos().to_ne_bytes());
-    bytes[32..40].copy_from_slice(&before.received.to_ne_bytes());
-    bytes[40..42].copy_from_slice(&(length as u16).to_ne_bytes());
-    bytes[42..44].copy_from_slice(&(kept as u16).to_ne_bytes());
-    bytes[44..46].copy_from_slice(&(remark as u16).to_ne_bytes());
-    bytes[46] = flags;
-    bytes[47] = dropped.map_or(0, |why| why as u8 + 1);
-    bytes
+    let dropped = dropped.map_or(0, |why| why as u8 + 1);
+    [
+        before.all(),
+        whole as u64 | before.lost << 32,
+        at.as_nanos(),
+        posted.unwrap_or(Instant::NEVER).as_nanos(),
+        before.received,
+        u64::from(length as u16)
+            | u64::from(kept as u16) << 16
+            | u64::from(remark as u16) << 32
+            | u64::from(flags) << 48
+            | u64::from(dropped) << 56,
+    ]
 }
 
 fn route_to_bytes(route: &Route) -> [u8; ROUTE] {
@@ -246,10 +281,6 @@ fn two(bytes: &[u8], at: usize) -> u16 {
 
 fn four(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(*bytes[at..].first_chunk().expect("4 bytes"))
-}
-
-fn eight(bytes: &[u8], at: usize) -> u64 {
-    u64::from_ne_bytes(*bytes[at..].first_chunk().expect("8 bytes"))
 }
 
 /// The collector's side: reads the packets of a queue pair, from any thread.
@@ -323,37 +354,42 @@ impl PacketReader {
     fn parse(&mut self, whole: usize, bytes: &mut Vec<u8>) -> Option<PacketRecord> {
         let packet = &self.chunk[self.done..self.done + whole];
         let header: &[u8; HEADER] = packet.first_chunk()?;
-        let number = eight(header, 0);
+        let mut words = [0; WORDS];
+        for (word, bytes) in words.iter_mut().zip(header.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
+        }
+        let [number, second, at, posted, received, last] = words;
         if number == FILLER {
             return None;
         }
-        let flags = header[46];
+        let flags = (last >> 48) as u8;
         let direction = if flags & RECEIVED == 0 { Direction::Send } else { Direction::Receive };
         let (route, start) = if flags & UNUSUAL == 0 {
             (*self.ring.usual[direction as usize].get()?, HEADER)
         } else {
             (route_from_bytes(&packet[HEADER..])?, HEADER + ROUTE)
         };
-        let dropped = match header[47] {
+        let dropped = match (last >> 56) as u8 {
             0 => None,
             why => Some(Drop::ALL.get(usize::from(why) - 1)?.name()),
         };
-        let posted = Instant::from_nanos(eight(header, 24));
-        let kept = usize::from(two(header, 42));
+        let posted = Instant::from_nanos(posted);
+        let kept = usize::from((last >> 16) as u16);
         let (data, rest) = packet[start..].split_at_checked(kept)?;
         bytes.clear();
         bytes.extend(data);
         self.remark.clear();
-        self.remark.push_str(std::str::from_utf8(rest.get(..two(header, 44).into())?).ok()?);
-        let (received, lost) = (eight(header, 32), u64::from(four(header, 12)));
+        self.remark
+            .push_str(std::str::from_utf8(rest.get(..usize::from((last >> 32) as u16))?).ok()?);
+        let lost = second >> 32;
         let before = PacketCounts { sent: number - received - lost, received, lost };
         let record = PacketRecord {
             number,
             direction,
-            at: Instant::from_nanos(eight(header, 16)),
+            at: Instant::from_nanos(at),
             posted: (posted != Instant::NEVER).then_some(posted),
             route,
-            length: two(header, 40).into(),
+            length: u32::from(last as u16),
             is_repeated: flags & REPEATED != 0,
             dropped,
             is_lost: flags & LOST != 0,
@@ -369,7 +405,12 @@ fn whole_length(bytes: &[u8], rest: usize) -> Option<usize> {
     if rest < 16 {
         return (!bytes.is_empty()).then_some(rest);
     }
-    (bytes.len() >= 16).then(|| four(bytes, 8) as usize)
+    (bytes.len() >= 16).then(|| whole_in(bytes))
+}
+
+/// Returns how much what stands at the start of 16 bytes or more takes.
+fn whole_in(bytes: &[u8]) -> usize {
+    u64::from_ne_bytes(*bytes[8..].first_chunk().expect("16 bytes")) as u32 as usize
 }
 
 impl PacketSource for PacketReader {
@@ -390,7 +431,7 @@ impl PacketSource for PacketReader {
             }
             let rest = &self.chunk[self.done..];
             // A place too short for both numbers is the last before the end of the ring.
-            let whole = if rest.len() < 16 { rest.len() } else { four(rest, 8) as usize };
+            let whole = if rest.len() < 16 { rest.len() } else { whole_in(rest) };
             let record = self.parse(whole, bytes);
             self.done += whole;
             if record.is_some() {

@@ -1,5 +1,7 @@
 //! Threads that take what others leave of the processors.
 
+use std::time::Duration;
+
 /// Lets the calling thread run only where nothing else wants to, if the system knows such a class.
 ///
 /// On Linux it becomes one of `SCHED_IDLE`: whatever wakes up takes its place at once, which the lowest of the
@@ -8,4 +10,84 @@ pub(super) fn only_when_idle() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the call reads the live structure, and changes nothing but how the thread is scheduled.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+}
+
+/// How much of a processor a background thread takes: all that is free, and next to nothing where others would have to
+/// make room for it.
+///
+/// A thread of `SCHED_IDLE` still disturbs when all processors are busy: whoever has just slept for a moment finds his
+/// caches cold and has to be switched to, and the processors share what is behind them. That somebody wanted
+/// the processor meanwhile shows in how often the thread was switched off against its will.
+pub(super) struct Modesty {
+    /// The part of a processor that may be taken.
+    duty: f64,
+    spent: Duration,
+    switched_off: i64,
+}
+
+/// What is taken at least, and at most.
+const LEAST: f64 = 0.01;
+const MOST: f64 = 1.0;
+
+/// How long a pause is at most.
+const LONGEST: Duration = Duration::from_millis(100);
+
+impl Modesty {
+    pub(super) fn new() -> Self {
+        let (spent, switched_off) = usage();
+        Self { duty: MOST, spent, switched_off }
+    }
+
+    /// Returns how long to sleep after what was done since the last call.
+    pub(super) fn pause(&mut self) -> Duration {
+        let (spent, switched_off) = usage();
+        let took = spent.saturating_sub(self.spent);
+        let is_disturbed = switched_off != self.switched_off;
+        (self.spent, self.switched_off) = (spent, switched_off);
+        self.duty = match is_disturbed {
+            true => (self.duty / 4.0).max(LEAST),
+            false => (self.duty * 1.25).min(MOST),
+        };
+        took.mul_f64(1.0 / self.duty - 1.0).min(LONGEST)
+    }
+}
+
+/// Returns the processor's time that the calling thread has taken, and how often it was switched off against its will.
+fn usage() -> (Duration, i64) {
+    // SAFETY: zeros are a value of this structure of numbers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the call writes to the live structure.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as above.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    (Duration::new(time.tv_sec as u64, time.tv_nsec as u32), usage.ru_nivcsw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_disturbed_takes_little_and_slowly_more_again() {
+        let mut modesty = Modesty::new();
+        modesty.switched_off -= 1;
+        modesty.pause();
+        assert!((modesty.duty - 0.25).abs() < 1e-9);
+        for _ in 0..5 {
+            modesty.switched_off -= 1;
+            modesty.pause();
+        }
+        assert!((modesty.duty - LEAST).abs() < 1e-9);
+        // So much was taken that it has to sleep a hundred times as long, but not for ever.
+        modesty.spent = modesty.spent.saturating_sub(Duration::from_millis(500));
+        modesty.switched_off -= 1;
+        assert_eq!(modesty.pause(), LONGEST);
+        for _ in 0..200 {
+            // It may have been switched off meanwhile.
+            modesty.switched_off = usage().1;
+            modesty.pause();
+        }
+        assert!(modesty.duty > 0.2, "{}", modesty.duty);
+    }
 }

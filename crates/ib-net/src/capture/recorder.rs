@@ -10,7 +10,7 @@ use ib_capture::{Collector, Counted, Link};
 use ib_link::PacketSource;
 use serde::{Deserialize, Serialize};
 
-use super::background;
+use super::background::{self, Modesty};
 use super::target::{Output, Pending, Target, TargetError};
 use crate::clock;
 
@@ -110,6 +110,8 @@ impl Recorder {
             packets: 0,
             begun: WallClock::now(),
             pause: PAUSE,
+            modesty: Modesty::new(),
+            rest: None,
             error: None,
             is_over: false,
             on_end: Some(Box::new(on_end)),
@@ -186,6 +188,9 @@ struct Work {
     packets: u64,
     begun: WallClock,
     pause: Duration,
+    modesty: Modesty,
+    /// Until when others have the processor for themselves.
+    rest: Option<WallClock>,
     error: Option<TargetError>,
     is_over: bool,
     on_end: Option<Box<dyn FnOnce() + Send>>,
@@ -196,9 +201,11 @@ struct Work {
 impl Work {
     fn run(mut self, orders: &Receiver<Order>) {
         background::only_when_idle();
+        self.modesty = Modesty::new();
         self.collector.begin(clock::now());
         loop {
-            match orders.recv_timeout(self.pause) {
+            let left = self.rest.map(|until| until.saturating_duration_since(WallClock::now()));
+            match orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
                 Ok(Order::Add(name, packets)) => self.collector.add(&name, packets),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => break,
@@ -206,8 +213,11 @@ impl Work {
             if self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most) {
                 self.stop();
             }
-            self.step();
-            self.tell(false);
+            if self.rest.is_none_or(|until| WallClock::now() >= until) {
+                self.rest = None;
+                self.step(false);
+                self.tell(false);
+            }
         }
         // What was added before the end counts.
         for order in orders.try_iter() {
@@ -217,7 +227,7 @@ impl Work {
         }
         let end = WallClock::now() + PATIENCE;
         loop {
-            self.step();
+            self.step(true);
             if self.pending.is_empty() || WallClock::now() >= end {
                 break;
             }
@@ -229,8 +239,9 @@ impl Work {
         self.tell(true);
     }
 
-    /// Collects and writes what there is, as far as the target takes it.
-    fn step(&mut self) {
+    /// Collects and writes what there is, as far as the target takes it, and in haste all of it: otherwise others may
+    /// have to wait for what is left.
+    fn step(&mut self, is_hasty: bool) {
         let fullness = self.collector.fullness();
         if fullness > MUCH {
             self.pause = (self.pause / 2).max(SHORTEST);
@@ -248,6 +259,13 @@ impl Work {
             }
             if !self.write() || !self.pending.is_empty() {
                 return;
+            }
+            if !is_hasty {
+                let rest = self.modesty.pause();
+                if rest >= SHORTEST {
+                    self.rest = Some(WallClock::now() + rest);
+                    return;
+                }
             }
         }
     }
