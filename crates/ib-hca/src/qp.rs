@@ -208,7 +208,11 @@ impl Qp {
         dropped: Option<Drop>,
     ) {
         let Some(packets) = &mut self.packets else { return };
-        packets.note(&Noted { dropped, ..Noted::new((Direction::Receive, now), route) }, bytes, bytes);
+        packets.note(
+            &Noted { dropped, ..Noted::new((Direction::Receive, now), route) },
+            bytes,
+            bytes,
+        );
         if dropped.is_some() {
             packets.trigger(Trigger::Drop);
         }

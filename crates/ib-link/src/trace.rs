@@ -154,6 +154,9 @@ pub trait PacketSource {
         (0, 1)
     }
 
+    /// Has the system provide the memory for what waits, so that the adapter does not have to wait for it.
+    fn prepare(&self) {}
+
     /// Returns how many packets were noted before that happened which has ended the trace, if something has that
     /// it was to wait for.
     fn triggered(&self) -> Option<u64> {

@@ -29,6 +29,9 @@ const ROUTE: usize = 48;
 /// How much is copied at once, at most.
 const CHUNK: usize = 32 << 10;
 
+/// How much memory the system provides at once.
+const PAGE: usize = 4096;
+
 /// In the place of a number of packets, for what has not happened.
 const NEVER: u64 = u64::MAX;
 
@@ -452,6 +455,13 @@ impl PacketSource for PacketReader {
         let [sent, received, lost] =
             self.ring.noted.each_ref().map(|count| count.load(Ordering::Acquire));
         PacketCounts { sent, received, lost }
+    }
+
+    fn prepare(&self) {
+        for page in (0..self.ring.memory.len()).step_by(PAGE) {
+            // It changes nothing, whatever the adapter writes there meanwhile.
+            self.ring.memory.fetch_add(page, 0).expect("it is within the memory");
+        }
     }
 
     fn triggered(&self) -> Option<u64> {

@@ -58,6 +58,10 @@ impl<S: PacketSource> PacketSource for Held<S> {
         self.source.has_ended()
     }
 
+    fn prepare(&self) {
+        self.source.prepare();
+    }
+
     fn triggered(&self) -> Option<u64> {
         self.source.triggered()
     }

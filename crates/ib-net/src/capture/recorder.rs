@@ -23,6 +23,9 @@ const LONGEST: Duration = Duration::from_millis(20);
 const MUCH: f64 = 0.5;
 const LITTLE: f64 = 0.125;
 
+/// Up to how many bytes of rings have their memory from the beginning; of thousands of queue pairs most are idle.
+const PREPARED: u64 = 256 << 20;
+
 /// How much is written with one call.
 const PART: usize = 256 << 10;
 
@@ -109,6 +112,7 @@ impl Recorder {
             pending: Pending::default(),
             packets: 0,
             begun: WallClock::now(),
+            prepared: 0,
             pause: PAUSE,
             modesty: Modesty::new(),
             rest: None,
@@ -187,6 +191,8 @@ struct Work {
     /// How many packets were collected.
     packets: u64,
     begun: WallClock,
+    /// How many bytes of rings there are.
+    prepared: u64,
     pause: Duration,
     modesty: Modesty,
     /// Until when others have the processor for themselves.
@@ -206,7 +212,7 @@ impl Work {
         loop {
             let left = self.rest.map(|until| until.saturating_duration_since(WallClock::now()));
             match orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
-                Ok(Order::Add(name, packets)) => self.collector.add(&name, packets),
+                Ok(Order::Add(name, packets)) => self.add(&name, packets),
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -237,6 +243,15 @@ impl Work {
         // What is still in the rings is counted as not written.
         self.collector.collect(usize::MAX, u64::MAX);
         self.tell(true);
+    }
+
+    fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
+        let (_, size) = packets.waiting();
+        self.prepared += size;
+        if self.prepared <= PREPARED {
+            packets.prepare();
+        }
+        self.collector.add(name, packets);
     }
 
     /// Collects and writes what there is, as far as the target takes it, and in haste all of it: otherwise others may
