@@ -34,7 +34,7 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sm" -d 'Manages a
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
-complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "capture" -d 'Traces of queue pairs'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -l speed -d 'The speed of every link: SDR DDR QDR FDR10 FDR EDR HDR NDR XDR' -r
@@ -408,9 +408,64 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from correlate help" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from correlate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "change" -d 'Changes what a running capture keeps from now on'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "stop" -d 'Ends captures, and tells what is in their files'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "read" -d 'Shows the packets of a capture file, whoever wrote it'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l pid -d 'The process; needed where there are several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l messages -d 'Shows the last messages of this queue pair, which are always noted; may be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l pid -d 'The process; needed where there are several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l qpn -d 'Only this queue pair, 1 for management datagrams; may be given several times. Without any all are captured' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l peer -d 'Only queue pairs that are connected to this address, GID or LID, and datagrams to and from there; may be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l service -d 'Only queue pairs that are connected to this port of `rdma_cm`, or, from 0x10000 on, this service id; may be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l direction -d 'Only what is sent, or only what is received' -r -f -a "send\t'From the adapter'
+receive\t'To the adapter'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l opcode -d 'Only packets with this operation code, or whose operation has these words in its name, such as `rdma write`; may be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l payload -d 'How many bytes of the payload of each message are kept. Management datagrams are kept whole' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l ring -d 'How many bytes of each queue pair\'s packets wait to be written: a power of two' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l trigger -d 'Waits for this: `error` (the queue pair fails), `retransmission` or `drop` (a packet that came in has no effect). Then writes what was before it, and with `:N` behind it N packets more, and ends the trace of the queue pair' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l keep -d 'How many packets of a queue pair from before the trigger are written; all that its ring holds without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s w -l write -d 'The pcapng file; - for standard output, which may be a pipe to tshark: then the command ends with the capture' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s a -l autostop -d 'Ends by itself: `duration:S` seconds, `filesize:KB` kilobytes of 1000 bytes, `packets:N`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s b -l ring-buffer -d 'Begins another file, with a number and the time in its name: after `duration:S`, `filesize:KB` or `packets:N`; with `files:N` only the last N are kept' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from start" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l pid -d 'The process; needed where there are several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l direction -d 'Only what is sent, only what is received, or both' -r -f -a "send\t'From the adapter'
+receive\t'To the adapter'
+both\t'Either'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l opcode -d 'Only packets with this operation code, or whose operation has these words in its name; `all` for all. May be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l payload -d 'How many bytes of the payload of each message are kept' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from change" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l pid -d 'The process; needed where there are several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l device -d 'The address of its adapter; needed where a process has several' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from stop" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l format -d 'How packets are printed: a line each, or an object each on a line of its own' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l qpn -d 'Shows only packets to or from this queue pair; may be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l opcode -d 'Shows only packets with this operation code, or whose operation has these words in its name, such as `rdma write`; may be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l class -d 'Shows only datagrams of this management class: sm, sa, pm, cm, acm, its name or its number' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l direction -d 'Shows only what was sent, or received, as far as the file tells' -r -f -a "send\t'From the adapter'
+receive\t'To the adapter'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l udp-port -d 'A UDP port of RoCEv2 beside 4791; may be given several times' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -l count -d 'Ends after so many packets that were shown' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s v -l verbose -d 'Shows every field, on several lines'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from read" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l qpn -d 'Only connections of this queue pair; can be given more than once' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l from -d 'Measures the time from each such event to the next one of --to: `qp 0x11 receive SEND`. After the direction there is SEND, WRITE, READ, ATOMIC, response, ACK, NAK, the name of a packet such as `SEND middle`, or nothing for any packet; `file 1` or `file 2` before it tells apart queue pairs that have the same number' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l to -d 'The events that are measured to' -r
@@ -420,6 +475,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -l messages -d 'Lists every message, which takes 136 bytes of memory each'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from correlate" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "change" -d 'Changes what a running capture keeps from now on'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "stop" -d 'Ends captures, and tells what is in their files'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "read" -d 'Shows the packets of a capture file, whoever wrote it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "gen" -d 'Writes a fabric file'
@@ -430,7 +490,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "capture" -d 'Traces of queue pairs'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sm" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
@@ -441,4 +501,9 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "pingpong" -d 'Sends messages to and fro; with the real `ibv_rc_pingpong` at either end'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "lat" -d 'Measures latency'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "change" -d 'Changes what a running capture keeps from now on'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "stop" -d 'Ends captures, and tells what is in their files'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "read" -d 'Shows the packets of a capture file, whoever wrote it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'

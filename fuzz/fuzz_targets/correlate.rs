@@ -3,8 +3,8 @@
 
 #![no_main]
 
-use ib_capture::correlate::{Correlator, EventKind, Part};
 use ib_capture::CaptureFile;
+use ib_capture::correlate::{Correlator, EventKind, Part};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

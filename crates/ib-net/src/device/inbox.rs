@@ -11,7 +11,8 @@ use crossbeam_queue::SegQueue;
 use super::Device;
 use crate::alarm::{Alarm, Bell};
 
-type Work = Box<dyn FnOnce(&mut Device) + Send>;
+/// Something to be done with an adapter.
+pub(super) type Work = Box<dyn FnOnce(&mut Device) + Send>;
 
 struct Shared {
     works: SegQueue<Work>,
@@ -67,7 +68,7 @@ impl Inbox {
     }
 
     /// Returns the next thing to do.
-    pub(super) fn next(&self) -> Option<Box<dyn FnOnce(&mut Device) + Send>> {
+    pub(super) fn next(&self) -> Option<Work> {
         if self.shared.pending.swap(false, Ordering::SeqCst) {
             self.alarm.silence();
         }

@@ -67,7 +67,7 @@ pub struct StartArgs {
     /// given several times.
     #[arg(long, value_name = "ADDR|LID", value_parser = peer)]
     pub peer: Vec<PeerArg>,
-    /// Only queue pairs that are connected to this port of rdma_cm, or, from 0x10000 on, this service id; may be
+    /// Only queue pairs that are connected to this port of `rdma_cm`, or, from 0x10000 on, this service id; may be
     /// given several times.
     #[arg(long, value_name = "PORT|ID", value_parser = service)]
     pub service: Vec<ServiceId>,
