@@ -11,6 +11,7 @@
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on the kernel's soft RoCE in a guest, and ours beside it |
 //! | `cases.rs` | what the chores that run cases have in common |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
+//! | `bench_capture.rs` | `bench capture`: a program that is captured and the same that is not, in turn |
 //! | `bench_rdma.rs` | `bench rdma`: soft RoCE and our adapter, in turn in one guest |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
@@ -19,6 +20,7 @@
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 
 mod bench;
+mod bench_capture;
 mod bench_rdma;
 mod bench_sim;
 mod bench_sm;
@@ -112,6 +114,8 @@ enum Bench {
     Sm(bench_sm::Args),
     /// The kernel's soft RoCE and `ibfabric rdma`, in turn in one guest.
     Rdma(bench_rdma::Args),
+    /// A program that is captured and the same that is not, in turn.
+    Capture(bench_capture::Args),
 }
 
 fn main() -> ExitCode {
@@ -130,6 +134,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
         Chore::Bench { what: Bench::Rdma(args) } => bench_rdma::run(&args),
+        Chore::Bench { what: Bench::Capture(args) } => bench_capture::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
         Chore::Miri => miri::run(),
     };

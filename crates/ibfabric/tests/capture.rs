@@ -395,3 +395,52 @@ fn nonsense_over_the_socket_harms_nobody() {
     drop(many);
     wait(|| server.capture(&["list"], &[]).status.success().then_some(()));
 }
+
+/// Many queue pairs at once, with rings that are much too small: for each of them everything is captured or counted,
+/// and the file has what is said to be in it. `IBFABRIC_PACKETS` is how many packets there are at least.
+#[test]
+fn nothing_is_lost_without_being_counted() {
+    const QPS: u64 = 16;
+    let wanted =
+        std::env::var("IBFABRIC_PACKETS").map_or(100_000, |it| it.parse().expect("a number"));
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("a.pcapng");
+    let path = file.to_str().expect("a path");
+    let server = Server::start();
+    server.object(&["start"], &["-w", path, "--payload", "0", "--ring", "65536"]);
+    // Each message has two packets.
+    let iters = wanted / 2 / QPS + 1;
+    let client = server.client(iters, &["-q", &QPS.to_string()]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let output = ibfabric(&["rdma", "devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp])
+        .args(["--format", "json"])
+        .output()
+        .expect("it runs");
+    let info: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let stopped = server.object(&["stop"], &[]);
+    check_counts(&stopped);
+    assert!(number(&stopped["received"]) >= wanted, "{stopped}");
+    // What the adapter counts itself, whatever is traced.
+    assert_eq!(stopped["sent"], info["counters"]["sent_packets"], "{info}");
+    assert_eq!(stopped["received"], info["counters"]["received_packets"], "{info}");
+    let qps = stopped["qps"].as_array().expect("queue pairs");
+    assert_eq!(qps.len() as u64, QPS + 1);
+    let (found, remarks) = packets(&file);
+    for qp in qps {
+        check_counts(qp);
+        let name = format!("qp {:#08x}", number(&qp["qpn"]));
+        for (way, counts) in [("send", "sent_counts"), ("receive", "received_counts")] {
+            let written = found.get(&format!("{name} {way}")).copied().unwrap_or(0);
+            assert_eq!(written, number(&qp[counts]["captured"]), "{name} {way}");
+        }
+    }
+    if number(&stopped["overwritten"]) > 0 {
+        assert!(remarks.iter().any(|it| it.contains("before this one were overwritten")));
+    }
+    eprintln!(
+        "{} captured, {} overwritten, of {}",
+        stopped["captured"],
+        stopped["overwritten"],
+        number(&stopped["sent"]) + number(&stopped["received"])
+    );
+}

@@ -1,0 +1,225 @@
+//! What a capture costs the program that it captures: with it and without it, in turn.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::bench::{machine, median, version, write_section};
+use crate::{Chored, release_binary};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How often each is measured with and without a capture.
+    #[arg(long, value_name = "N", default_value_t = 15,
+        value_parser = clap::value_parser!(u16).range(1..=999))]
+    runs: u16,
+    /// Does not write the table.
+    #[arg(long)]
+    dry: bool,
+}
+
+const HEADING: &str = "## Captures";
+
+const HEAD: &str = "\
+Written by `cargo xtask bench capture`: `ibfabric rdma bw --op write` and `lat --op send` between two addresses of loopback, while the
+client is captured by `ibfabric capture start` into a file in memory (/dev/shm) and while it is not, in turn within one run, who is first
+alternates. Client and server take all of both processors.
+
+* *off*, *on*: medians without and with the capture.
+* *ratio*: the median of the ratios of neighbours, on over off.
+* *captured*: how much of what was sent and received meanwhile the file has; the rest was overwritten and counted.
+* *another queue pair*: two queue pairs of one program, of which only the other one is captured.
+
+| what | payload kept | off | on | ratio | captured |
+|---|---|---|---|---|---|
+";
+
+/// Where the server listens, and on which port of UDP: nobody else's.
+const SERVER: [&str; 4] = ["--listen", "127.0.0.1", "--udp-port", "31791"];
+const CLIENT: [&str; 4] = ["--listen", "127.0.0.2", "--udp-port", "31791"];
+
+const FILE: &str = "/dev/shm/ibfabric-bench.pcapng";
+
+/// How long is measured at a time, and how long it is waited before.
+const WINDOW: Duration = Duration::from_millis(700);
+const SETTLE: Duration = Duration::from_millis(150);
+
+type Failed = Box<dyn std::error::Error>;
+
+/// A program that ends with this one.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let binary = release_binary()?;
+    let mut server = Command::new(&binary);
+    server.args(["rdma", "serve"]).args(SERVER).stdout(Stdio::null());
+    let _server = Running(server.spawn()?);
+    std::thread::sleep(Duration::from_millis(500));
+    let mut table = String::from(HEAD);
+    let sizes = [(1 << 20, 64), (4096, 64), (1 << 20, 4096), (4096, 4096)];
+    for (size, payload) in sizes {
+        let found = throughput(&binary, args, size, payload, false)?;
+        let name = if size == 4096 { "4 KiB" } else { "1 MiB" };
+        let what = format!("WRITE of {name}, messages/s");
+        row(&mut table, &what, payload, &found, 0);
+    }
+    let found = throughput(&binary, args, 4096, 4096, true)?;
+    row(&mut table, "WRITE of 4 KiB, messages/s of another queue pair", 4096, &found, 0);
+    let [middle, late] = latency(&binary, args)?;
+    row(&mut table, "SEND of 64 bytes, latency p50 in µs", 64, &middle, 2);
+    row(&mut table, "SEND of 64 bytes, latency p99 in µs", 64, &late, 2);
+    // Nobody else has it.
+    std::fs::remove_file(FILE).ok();
+    writeln!(
+        table,
+        "\n{} pairs of runs on {}; {}.",
+        args.runs,
+        machine(),
+        version("rustc", "--version")
+    )?;
+    if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
+}
+
+/// What was measured: without and with a capture in pairs, and the parts that were captured.
+#[derive(Default)]
+struct Found {
+    off: Vec<f64>,
+    on: Vec<f64>,
+    captured: Vec<f64>,
+}
+
+fn row(table: &mut String, what: &str, payload: u16, found: &Found, places: usize) {
+    let ratios = found.on.iter().zip(&found.off).map(|(on, off)| on / off).collect();
+    let [off, on] = [&found.off, &found.on].map(|values| median(values.clone()));
+    let captured = match found.captured.is_empty() {
+        true => "–".to_owned(),
+        false => format!("{:.0} %", 100.0 * median(found.captured.clone())),
+    };
+    let line = format!(
+        "| {what} | {payload} | {off:.places$} | {on:.places$} | {:.3} | {captured} |\n",
+        median(ratios)
+    );
+    eprint!("{line}");
+    table.push_str(&line);
+}
+
+fn client(binary: &Path, words: &[&str]) -> std::io::Result<Running> {
+    let mut command = Command::new(binary);
+    command.arg("rdma").args(words).arg("127.0.0.1").args(CLIENT).args(["--format", "json"]);
+    Ok(Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?))
+}
+
+fn ask(binary: &Path, pid: u32, words: &[&str]) -> Result<Value, Failed> {
+    let mut command = Command::new(binary);
+    command.arg("capture").args(words).args(["--pid", &pid.to_string(), "--format", "json"]);
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default()
+}
+
+/// Starts a capture, of one queue pair or of all.
+fn start(binary: &Path, pid: u32, payload: u16, qpn: Option<u64>) -> Result<(), Failed> {
+    let (payload, qpn) = (payload.to_string(), qpn.map(|qpn| qpn.to_string()));
+    let mut words = vec!["start", "-w", FILE, "--payload", &payload];
+    words.extend(qpn.iter().flat_map(|qpn| ["--qpn", qpn]));
+    ask(binary, pid, &words).map(drop)
+}
+
+/// Ends a capture; returns the part that was captured.
+fn stop(binary: &Path, pid: u32) -> Result<f64, Failed> {
+    let told = ask(binary, pid, &["stop"])?;
+    Ok(number(&told["captured"]) / (number(&told["sent"]) + number(&told["received"])).max(1.0))
+}
+
+fn throughput(
+    binary: &Path,
+    args: &Args,
+    size: u32,
+    payload: u16,
+    other: bool,
+) -> Result<Found, Failed> {
+    let (size, qps) = (size.to_string(), if other { "2" } else { "1" });
+    let words = ["bw", "--op", "write", "-s", &size, "-n", "1000000000", "-q", qps];
+    let running = client(binary, &words)?;
+    let pid = running.0.id();
+    std::thread::sleep(Duration::from_secs(1));
+    let qps = |listed: &Value| -> Vec<(u64, f64)> {
+        let qps = listed["programs"][0]["qps"].as_array().cloned().unwrap_or_default();
+        qps.iter().map(|qp| (qp["qpn"].as_u64().unwrap_or(0), number(&qp["messages"]))).collect()
+    };
+    let first = qps(&ask(binary, pid, &["list"])?);
+    let (watched, captured) = match first[..] {
+        [(watched, _), (captured, _)] if other => (watched, Some(captured)),
+        [(watched, _), ..] => (watched, None),
+        [] => return Err("the client has no queue pair".into()),
+    };
+    let messages = || -> Result<(Instant, f64), Failed> {
+        let listed = ask(binary, pid, &["list"])?;
+        let of = qps(&listed).into_iter().find(|(qpn, _)| *qpn == watched);
+        Ok((Instant::now(), of.ok_or("the queue pair has gone")?.1))
+    };
+    let rate = || -> Result<f64, Failed> {
+        std::thread::sleep(SETTLE);
+        let (since, before) = messages()?;
+        std::thread::sleep(WINDOW);
+        let (until, after) = messages()?;
+        Ok((after - before) / until.duration_since(since).as_secs_f64())
+    };
+    let mut found = Found::default();
+    for number in 0..args.runs {
+        for is_on in [number.is_multiple_of(2), !number.is_multiple_of(2)] {
+            if is_on {
+                start(binary, pid, payload, captured)?;
+                found.on.push(rate()?);
+                found.captured.push(stop(binary, pid)?);
+            } else {
+                found.off.push(rate()?);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the middle and the ninety-ninth latency of a hundred.
+fn latency(binary: &Path, args: &Args) -> Result<[Found; 2], Failed> {
+    let mut found = [Found::default(), Found::default()];
+    for number in 0..args.runs {
+        for is_on in [number.is_multiple_of(2), !number.is_multiple_of(2)] {
+            let words = ["lat", "--op", "send", "-s", "64", "-n", "200000", "--spin", "1000"];
+            let mut running = client(binary, &words)?;
+            let pid = running.0.id();
+            std::thread::sleep(SETTLE);
+            if is_on {
+                start(binary, pid, 64, None)?;
+            } else {
+                // As much is asked of the program either way.
+                ask(binary, pid, &["list"])?;
+            }
+            let output = running.0.stdout.take().ok_or("it is piped")?;
+            let report: Value = serde_json::from_reader(output)?;
+            for (found, key) in found.iter_mut().zip(["p50", "p99"]) {
+                let values = if is_on { &mut found.on } else { &mut found.off };
+                // How much of it was captured the program tells nobody any more.
+                values.push(self::number(&report["latency_us"][key]));
+            }
+        }
+    }
+    Ok(found)
+}
