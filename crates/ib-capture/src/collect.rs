@@ -13,7 +13,8 @@ use crate::frame::Link;
 /// How many packets are taken before they are put into order and written.
 const ROUND: usize = 1024;
 
-/// What a collector has counted of a queue pair. What was captured, overwritten and not written is what was noted.
+/// What a collector has counted of a queue pair. What was captured, overwritten, not written and skipped is what was
+/// noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// The name of the queue pair in the capture.
@@ -26,6 +27,8 @@ pub struct Counted {
     pub overwritten: PacketCounts,
     /// Packets that were read, and which the stream has not taken.
     pub unwritten: PacketCounts,
+    /// Packets that were kept for something that has not happened, or happened later.
+    pub skipped: PacketCounts,
     /// Packets that the adapter has noted.
     pub noted: PacketCounts,
     /// Whether no more will come.
@@ -34,7 +37,9 @@ pub struct Counted {
 
 /// A queue pair whose packets are collected.
 struct Source {
+    /// What reads them; with its end its ring goes, and only what was counted is left.
     packets: Box<dyn PacketSource + Send>,
+    is_over: bool,
     name: String,
     /// Its interfaces in the section: what was sent, what was received, and what was lost on its way.
     interfaces: [Option<u32>; 3],
@@ -46,6 +51,47 @@ struct Source {
     before: [PacketCounts; 2],
     /// How many were known to be overwritten when the last packet was taken.
     overwritten: u64,
+}
+
+/// What is left of the packets of a queue pair when all of them were read: numbers.
+struct Over {
+    qpn: Qpn,
+    overwritten: PacketCounts,
+    skipped: PacketCounts,
+    noted: PacketCounts,
+}
+
+impl Over {
+    fn of(packets: &dyn PacketSource) -> Self {
+        let (qpn, overwritten) = (packets.qpn(), packets.overwritten());
+        Self { qpn, overwritten, skipped: packets.skipped(), noted: packets.noted() }
+    }
+}
+
+impl PacketSource for Over {
+    fn qpn(&self) -> Qpn {
+        self.qpn
+    }
+
+    fn next_packet(&mut self, _: &mut Vec<u8>) -> Option<PacketRecord> {
+        None
+    }
+
+    fn overwritten(&self) -> PacketCounts {
+        self.overwritten
+    }
+
+    fn skipped(&self) -> PacketCounts {
+        self.skipped
+    }
+
+    fn noted(&self) -> PacketCounts {
+        self.noted
+    }
+
+    fn has_ended(&self) -> bool {
+        true
+    }
 }
 
 /// A packet that waits to be written.
@@ -111,7 +157,9 @@ impl Collector {
         for at in 0..self.sources.len() {
             let source = &mut self.sources[at];
             source.before = [source.captured.plus(source.pending), source.packets.overwritten()];
-            self.describe(at);
+            if !source.is_over {
+                self.describe(at);
+            }
         }
     }
 
@@ -158,6 +206,7 @@ impl Collector {
     pub fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
         self.sources.push(Source {
             packets,
+            is_over: false,
             name: name.to_owned(),
             interfaces: [None; 3],
             captured: PacketCounts::default(),
@@ -208,6 +257,19 @@ impl Collector {
         written
     }
 
+    /// Returns whether a section has begun.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// Returns how many bytes the rings have that may still be written.
+    #[must_use]
+    pub fn ring_bytes(&self) -> u64 {
+        let live = self.sources.iter().filter(|source| !source.is_over);
+        live.map(|source| source.packets.waiting().1).sum()
+    }
+
     /// Returns how full the fullest of the rings is, from 0 to 1.
     #[must_use]
     pub fn fullness(&self) -> f64 {
@@ -227,10 +289,20 @@ impl Collector {
         while goes_on && self.taken.len() < ROUND {
             goes_on = false;
             for (number, source) in self.sources.iter_mut().enumerate() {
+                if source.is_over {
+                    continue;
+                }
+                let has_ended = source.packets.has_ended();
                 let packets = &mut source.packets;
                 // A few at once are in the processor's cache.
                 for _ in 0..16 {
-                    let Some(record) = packets.next_packet(&mut self.packet) else { break };
+                    let Some(record) = packets.next_packet(&mut self.packet) else {
+                        if has_ended {
+                            let over = Over::of(&**packets);
+                            (*packets, source.is_over) = (Box::new(over), true);
+                        }
+                        break;
+                    };
                     goes_on = true;
                     let overwritten = packets.overwritten().all();
                     let missed = overwritten - mem::replace(&mut source.overwritten, overwritten);
@@ -259,7 +331,8 @@ impl Collector {
         *source.pending.of(record) += 1;
         let place = if record.is_lost { 2 } else { record.direction as usize };
         let interface = *source.interfaces[place].get_or_insert_with(|| {
-            let name = format!("{} lost", source.name);
+            // Losses are news, and what has ended may have something left for the next section.
+            let name = format!("{} {}", source.name, ["send", "receive", "lost"][place]);
             let interface = Interface::new(self.link.link_type()).named(&name);
             writer.interface(&interface).expect(IN_MEMORY)
         });
@@ -293,6 +366,7 @@ impl Collector {
             captured: source.captured,
             overwritten: source.packets.overwritten(),
             unwritten: source.unwritten,
+            skipped: source.packets.skipped(),
             noted: source.packets.noted(),
             has_ended: source.packets.has_ended(),
         })

@@ -123,6 +123,19 @@ impl Memory {
         Ok(())
     }
 
+    /// Has the system provide a page of the memory, whose bytes stay what they are, whatever others do with them
+    /// meanwhile; an offset that is not within the memory does nothing.
+    pub(crate) fn provide(&self, offset: usize) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if let Ok(at) = self.at(offset & !7, 8) {
+            // SAFETY: eight bytes within the allocation, aligned, to which an atomic instruction adds nothing. A
+            // compiler would make a mere load of an atomic operation that changes nothing.
+            unsafe { std::arch::asm!("lock add qword ptr [{}], 0", in(reg) at, options(nostack)) };
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = std::hint::black_box(self.fetch_add(offset & !7, std::hint::black_box(0)));
+    }
+
     /// Copies bytes out of the memory.
     ///
     /// # Errors

@@ -305,7 +305,7 @@ impl Qp {
 }
 
 /// Returns true for what a requester gets.
-const fn is_response(operation: Operation) -> bool {
+pub(crate) const fn is_response(operation: Operation) -> bool {
     matches!(
         operation,
         Operation::ReadResponseFirst

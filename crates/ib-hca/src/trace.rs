@@ -17,6 +17,7 @@ use ib_types::{Instant, Qpn};
 use ib_wire::packet::{Bth, Position};
 
 use crate::counters::Drop;
+use crate::qp::is_response;
 
 mod messages;
 mod options;
@@ -55,8 +56,8 @@ impl<'a> Noted<'a> {
 pub(crate) struct Packets {
     options: PacketTrace,
     writer: PacketWriter,
-    /// How much of the message that is under way was kept, each way.
-    kept: [u32; 2],
+    /// How much of the message that is under way was kept, each way, of requests and of responses.
+    kept: [[u32; 2]; 2],
     /// How many packets are still kept after the trigger; `None` before it.
     left: Option<u32>,
     /// The selection that has chosen the queue pair, if one has.
@@ -94,7 +95,7 @@ impl Packets {
         let ring = PacketRing::new(options.ring_bytes)?;
         let reader = PacketReader::new(Arc::clone(&ring), qpn);
         let writer = PacketWriter::new(ring);
-        Ok((Self { options, writer, kept: [0; 2], left: None, selection: None }, reader))
+        Ok((Self { options, writer, kept: [[0; 2]; 2], left: None, selection: None }, reader))
     }
 
     /// Returns how much of the payload of a message is kept.
@@ -130,18 +131,21 @@ impl Packets {
         let Some(bth) = head.first_chunk().map(Bth::parse) else { return };
         let Some(headers) = bth.opcode.headers() else { return };
         let start = Bth::LENGTH + headers.length();
-        let kept = &mut self.kept[direction as usize];
-        let is_first = bth.opcode.operation().is_none_or(|operation| {
+        let payload = bytes.len().saturating_sub(start) as u32;
+        let operation = bth.opcode.operation();
+        // What a queue pair asks for and what it answers go beside each other.
+        let kept = &mut self.kept[direction as usize][operation.is_some_and(is_response) as usize];
+        let is_first = operation.is_none_or(|operation| {
             matches!(operation.position(), Position::First | Position::Only)
         });
-        if is_first {
+        // An acknowledgement begins no message.
+        if is_first && payload > 0 {
             *kept = 0;
         }
         if !self.options.filter.takes(direction, route, bth.opcode) || self.left == Some(0) {
             return;
         }
         // The first bytes of each message, in however many packets.
-        let payload = bytes.len().saturating_sub(start) as u32;
         let wanted = payload.min(u32::from(self.options.payload).saturating_sub(*kept));
         *kept += wanted;
         let end = if wanted == payload { bytes.len() } else { start + wanted as usize };
@@ -150,7 +154,12 @@ impl Packets {
     }
 
     /// Keeps the news that a packet was lost on its way: its headers.
-    pub(crate) fn note_lost(&mut self, (at, why): (Instant, &str), route: &Route, bytes: &[u8]) {
+    pub(crate) fn note_lost(
+        &mut self,
+        (at, why): (Instant, &str),
+        route: &Route,
+        (bytes, length): (&[u8], usize),
+    ) {
         let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
         let Some(headers) = bth.opcode.headers() else { return };
         if !self.options.filter.takes(Direction::Send, route, bth.opcode) || self.left == Some(0) {
@@ -158,7 +167,7 @@ impl Packets {
         }
         let noted = Noted { lost: Some(why), ..Noted::new((Direction::Send, at), route) };
         let start = bytes.len().min(Bth::LENGTH + headers.length());
-        self.write(&noted, (bytes.len(), &bytes[..start]));
+        self.write(&noted, (length, &bytes[..start]));
     }
 
     #[inline]

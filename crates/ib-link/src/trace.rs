@@ -146,6 +146,12 @@ pub trait PacketSource {
     /// returned `None` after the end.
     fn overwritten(&self) -> PacketCounts;
 
+    /// Returns how many packets nobody wanted: those that were kept for something that has not happened, or happened
+    /// later.
+    fn skipped(&self) -> PacketCounts {
+        PacketCounts::default()
+    }
+
     /// Returns how many packets were noted in all.
     fn noted(&self) -> PacketCounts;
 

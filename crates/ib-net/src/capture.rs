@@ -23,7 +23,7 @@ mod server;
 mod target;
 
 pub use captures::{CaptureError, CaptureOptions, Captures};
-pub use client::{CaptureClient, ClientError, programs};
+pub use client::{CaptureClient, ClientError, pid_of, programs};
 pub use recorder::{Autostop, Recorded, Recorder, RecorderHandle};
 pub use server::CaptureServer;
 pub use target::{Rotation, Target, TargetError};

@@ -51,9 +51,14 @@ pub struct LostPacket {
     pub place: PortId,
     /// Why.
     pub why: Loss,
-    /// The packet.
+    /// The packet, without its payload.
     pub packet: Packet,
+    /// How long it was from its BTH to before its ICRC.
+    pub length: usize,
 }
+
+/// How much of a lost packet is remembered: all headers from its BTH on.
+const MOST_HEADERS: usize = 64;
 
 /// How many lost packets are remembered for the owner of a port.
 const MOST_LOSSES: usize = 65_536;
@@ -102,7 +107,16 @@ impl Sim {
         let Some(losses) = receiver.losses.as_mut().filter(|it| it.len() < MOST_LOSSES) else {
             return;
         };
-        losses.push_back(LostPacket { at, place, why, packet: packet.clone() });
+        let Packet { slid, dlid, sl, grh, .. } = *packet;
+        let (payload, length) = match &packet.payload {
+            Payload::Transport(bytes) => {
+                let headers = bytes[..bytes.len().min(MOST_HEADERS)].to_vec();
+                (Payload::Transport(headers), bytes.len())
+            }
+            Payload::Mad(mad) => (Payload::Mad(*mad), Bth::LENGTH + Deth::LENGTH + 256),
+        };
+        let packet = Packet { slid, dlid, sl, grh, payload };
+        losses.push_back(LostPacket { at, place, why, packet, length });
         self.wake_port(port);
     }
 

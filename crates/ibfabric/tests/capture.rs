@@ -99,14 +99,18 @@ fn number(value: &Value) -> u64 {
 
 /// What became of packets is known of each queue pair.
 fn check_counts(info: &Value) {
-    let known =
-        number(&info["captured"]) + number(&info["overwritten"]) + number(&info["unwritten"]);
+    let known = ["captured", "overwritten", "unwritten", "skipped"]
+        .map(|key| number(&info[key]))
+        .iter()
+        .sum::<u64>();
     let all = number(&info["sent"]) + number(&info["received"]) + number(&info["lost"]);
     assert_eq!(known, all, "{info}");
     for (way, all) in [("sent_counts", "sent"), ("received_counts", "received")] {
         let way = &info[way];
-        let known =
-            number(&way["captured"]) + number(&way["overwritten"]) + number(&way["unwritten"]);
+        let known = ["captured", "overwritten", "unwritten", "skipped"]
+            .map(|key| number(&way[key]))
+            .iter()
+            .sum::<u64>();
         assert_eq!(known, number(&info[all]), "{info}");
     }
 }
@@ -122,10 +126,11 @@ fn a_capture_of_a_running_server_has_all_that_it_counts() {
     assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
     let client = server.client(3000, &["-q", "3"]).output().expect("it runs");
     assert!(client.status.success(), "{}", text(&client.stderr));
-    let listed = server.object(&["list"], &[]);
+    // How far it is is told every now and then.
+    let has_all = |listed: &Value| listed["programs"][0]["captures"][0]["queue_pairs"] == 4;
+    let listed = wait(|| Some(server.object(&["list"], &[])).filter(has_all));
     let program = &listed["programs"][0];
     assert_eq!((&program["address"], &program["link"]), (&"127.0.0.1".into(), &"RoCEv2".into()));
-    check_counts(&program["captures"][0]);
     let stopped = server.object(&["stop"], &[]);
     check_counts(&stopped);
     let qps = stopped["qps"].as_array().expect("queue pairs");
@@ -443,4 +448,109 @@ fn nothing_is_lost_without_being_counted() {
         stopped["overwritten"],
         number(&stopped["sent"]) + number(&stopped["received"])
     );
+}
+
+/// Starts a program that has this argument, and lists it.
+#[test]
+fn arguments_of_any_bytes_harm_nobody() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join(std::ffi::OsStr::from_bytes(b"a\xff\x1b[31m.pcapng"));
+    let udp = (44_000 + std::process::id() % 4000).to_string();
+    let words = ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", "19591"];
+    let mut command = ibfabric(&words);
+    let mut child =
+        command.arg("--capture").arg(&file).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("it is piped"))
+        .read_line(&mut line)
+        .expect("a line");
+    let pid = child.id().to_string();
+    let output = ibfabric(&["capture", "list", "--pid", &pid]).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.contains("rdma serve"), "{said}");
+    assert!(!said.lines().next().expect("a line").contains('\x1b'), "{said:?}");
+    Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
+    assert!(child.wait().expect("it ends").success());
+}
+
+/// A named pipe whose reader stops: the program ends when it is told to.
+#[test]
+fn a_named_pipe_that_nobody_reads_holds_nobody_up() {
+    let place = tempfile::tempdir().expect("a directory");
+    let pipe = place.path().join("pipe");
+    let path = pipe.to_str().expect("a path");
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo runs").success());
+    let server = Server::start();
+    let output = server.capture(&["start"], &["-w", path]);
+    assert_eq!(output.status.code(), Some(2), "nobody reads it yet: {}", text(&output.stderr));
+    let reader = rustix::fs::open(
+        path,
+        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK,
+        rustix::fs::Mode::empty(),
+    )
+    .expect("a reader");
+    server.object(&["start"], &["-w", path]);
+    let client = server.client(5000, &[]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let before = Instant::now();
+    let output = server.capture(&["stop"], &[]);
+    assert!(before.elapsed() < Duration::from_secs(10));
+    let stopped: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    check_counts(&stopped);
+    assert!(
+        stopped["error"].as_str().is_some_and(|why| why.contains("nobody has read")),
+        "{stopped}"
+    );
+    drop(reader);
+}
+
+/// Files that are to be shorter than their heads have one packet each at least, and the capture can be stopped.
+#[test]
+fn files_that_are_too_short_for_their_heads_have_packets_all_the_same() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
+    let server = Server::start();
+    let started = ["-w", &path, "-b", "filesize:1", "-b", "files:50", "-a", "packets:300"];
+    server.object(&["start"], &started);
+    let client = server.client(500, &["-q", "12"]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let stopped = server.object(&["stop"], &[]);
+    check_counts(&stopped);
+    let files: Vec<_> = fs::read_dir(place.path())
+        .expect("a directory")
+        .map(|it| it.expect("an entry").path())
+        .collect();
+    assert_eq!((files.len(), number(&stopped["captured"])), (50, 300), "{stopped}");
+    for file in files {
+        assert!(packets(&file).0.values().sum::<u64>() > 0);
+    }
+}
+
+/// Whoever asks for what is captured already gets it when the other one stops; a file is written once.
+#[test]
+fn captures_do_not_get_in_each_others_way() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let server = Server::start();
+    let first = server.object(&["start"], &["-w", &path("a")]);
+    let second = server.object(&["start"], &["-w", &path("b"), "--qpn", "1"]);
+    let output = server.capture(&["start"], &["-w", &path("a")]);
+    assert!(text(&output.stderr).contains("capture 1 writes it"), "{}", text(&output.stderr));
+    server.object(&["stop"], &[&first["capture"].to_string()]);
+    let client = server.client(10, &[]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let stopped = server.object(&["stop"], &[&second["capture"].to_string()]);
+    assert!(number(&stopped["captured"]) > 4, "the connection's datagrams: {stopped}");
+    // Many that have ended are told in parts, and there is an end to how many there may be.
+    for number in 0..64 {
+        let file = path(&format!("c{number}"));
+        server.object(&["start"], &["-w", &file, "-a", "packets:1", "--qpn", "77"]);
+    }
+    let output = server.capture(&["start"], &["-w", &path("d")]);
+    assert!(text(&output.stderr).contains("64 captures are there"), "{}", text(&output.stderr));
+    let listed = server.object(&["list"], &[]);
+    assert_eq!(listed["programs"][0]["captures"].as_array().map(Vec::len), Some(64));
+    let output = server.capture(&["stop"], &[]);
+    assert_eq!(text(&output.stdout).lines().count(), 64);
 }

@@ -214,8 +214,8 @@ fn a_section_follows_another_and_each_tells_its_own() {
     assert_eq!(packets[2].4[1], "posted 12 ns before");
     let told: Vec<_> = statistics.iter().map(|it| (it.received, it.dropped)).collect();
     let first = [(Some(5), Some(3)), (Some(0), Some(0)), (Some(1), Some(0))];
-    let then = [(Some(0), Some(0)); 2];
-    assert_eq!(told, [&first[..], &then].concat());
+    // What has ended has no part in the second one.
+    assert_eq!(told, first);
     assert_eq!((counted[0].captured.all(), counted[0].overwritten.all()), (3, 3));
 }
 

@@ -140,16 +140,8 @@ impl Hca {
         selection.trace.filter.peers.extend_from_slice(&selection.peers);
         self.selections.last += 1;
         let id = SelectionId(self.selections.last);
-        if selection.takes_general() && self.general.is_none() {
-            let reader = self.trace_general(selection.trace.clone())?;
-            self.selections.begun.push_back((id, reader));
-            self.general.as_mut().expect("just begun").selection = Some(id);
-        }
         self.selections.all.push((id, selection));
-        let qps: Vec<QpId> = self.qps.iter().map(|qp| qp.core.id).collect();
-        for qp in qps {
-            self.offer(qp);
-        }
+        self.offer_all();
         Ok(id)
     }
 
@@ -166,7 +158,9 @@ impl Hca {
         let mut all = self.selections.all.iter_mut();
         let (_, selection) = all.find(|(it, _)| *it == id).ok_or(TraceError::NotTraced)?;
         let ring_bytes = selection.trace.ring_bytes;
-        selection.trace = PacketTrace { ring_bytes, ..trace.clone() };
+        let mut trace = PacketTrace { ring_bytes, ..trace.clone() };
+        trace.filter.peers.clone_from(&selection.peers);
+        selection.trace = trace.clone();
         let is_own = |packets: &&mut Box<Packets>| packets.selection == Some(id);
         if let Some(packets) = self.general.as_mut().filter(is_own) {
             packets.change(trace.clone().whole())?;
@@ -190,6 +184,26 @@ impl Hca {
         }
         if is_own(&self.general) {
             self.general = None;
+        }
+        // Whoever wanted the same has it now.
+        self.offer_all();
+    }
+
+    /// Lets the selections look at all queue pairs.
+    fn offer_all(&mut self) {
+        let takes = |(_, it): &&(SelectionId, Selection)| it.takes_general();
+        if self.general.is_none()
+            && let Some((id, selection)) = self.selections.all.iter().find(takes)
+            && let Ok((mut packets, reader)) =
+                Packets::start(selection.trace.clone().whole(), Qpn::GSI)
+        {
+            packets.selection = Some(*id);
+            self.general = Some(Box::new(packets));
+            self.selections.begun.push_back((*id, reader));
+        }
+        let qps: Vec<QpId> = self.qps.iter().map(|qp| qp.core.id).collect();
+        for qp in qps {
+            self.offer(qp);
         }
     }
 
@@ -237,8 +251,14 @@ impl Hca {
     }
 
     /// Takes the news that a packet which the adapter has sent was lost on its way, for the trace of its queue
-    /// pair: its bytes from the BTH on and the way that it took, when, where and why.
-    pub fn note_lost(&mut self, now: Instant, route: &Route, bytes: &[u8], why: &str) {
+    /// pair: its headers from the BTH on, how long it was with its payload, the way that it took, when, where and why.
+    pub fn note_lost(
+        &mut self,
+        now: Instant,
+        route: &Route,
+        (bytes, length): (&[u8], usize),
+        why: &str,
+    ) {
         let Some(bth) = bytes.first_chunk().map(Bth::parse) else { return };
         let source = bth.opcode.headers().and_then(|headers| headers.offset(Header::Deth));
         let source = source.and_then(|at| bytes[Bth::LENGTH..].get(at..)?.first_chunk());
@@ -264,7 +284,7 @@ impl Hca {
             (qp.packets.as_mut(), qp.core.attributes.route)
         };
         if let Some(packets) = packets {
-            packets.note_lost((now, why), &route, bytes);
+            packets.note_lost((now, why), &route, (bytes, length));
         }
     }
 }

@@ -459,8 +459,7 @@ impl PacketSource for PacketReader {
 
     fn prepare(&self) {
         for page in (0..self.ring.memory.len()).step_by(PAGE) {
-            // It changes nothing, whatever the adapter writes there meanwhile.
-            self.ring.memory.fetch_add(page, 0).expect("it is within the memory");
+            self.ring.memory.provide(page);
         }
     }
 

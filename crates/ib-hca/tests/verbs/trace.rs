@@ -8,7 +8,7 @@ use ib_hca::trace::{
 };
 use ib_hca::{Data, Drop, QpId, SendOp};
 use ib_link::{Direction, MessageBlock, PacketRecord, PacketSource};
-use ib_types::Mtu;
+use ib_types::{Mtu, Qpn};
 use ib_wire::packet::{Bth, Opcode, Operation, Position, Transport};
 
 use super::ALL;
@@ -325,15 +325,20 @@ fn a_selection_chooses_queue_pairs_now_and_later() {
     hca.change_selection(first, &changed).expect("it is there");
     hca.deselect(first);
     assert_eq!(hca.change_selection(first, &changed), Err(TraceError::NotTraced));
-    assert!(!hca.is_traced(qps[7][0]) && hca.is_traced(qps[9][0]));
+    // Those that are free now fit another selection as well, the oldest of which has them.
     hca.deselect(second);
-    let all = hca.select(Selection::default()).expect("it can be");
     let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
-    // Those that are free now fit the earlier selection as well, which comes first.
-    assert_eq!(chosen.len(), 2);
-    assert!(chosen.iter().all(|(id, _)| *id == fourth));
+    let numbers: Vec<_> = chosen.iter().map(|(id, reader)| (*id, reader.qpn())).collect();
+    assert_eq!(numbers, [(fourth, number(hca, 7)), (fourth, number(hca, 9))]);
+    let all = hca.select(Selection::default()).expect("it can be");
+    assert!(hca.poll_selected().is_none(), "all are taken");
     hca.deselect(third);
+    let (found, reader) = hca.poll_selected().expect("one is free");
+    assert_eq!((found, reader.qpn()), (fourth, Qpn::GSI));
     hca.deselect(fourth);
+    let chosen: Vec<_> = std::iter::from_fn(|| hca.poll_selected()).collect();
+    assert!(chosen.iter().all(|(id, _)| *id == all));
+    assert_eq!(chosen.len(), 1 + 50);
     // And one that is made now.
     let later = pair.connect(&Wiring::default());
     let hca = &mut pair.sides[0].hca;
@@ -365,7 +370,7 @@ fn what_was_lost_on_its_way_is_kept_with_its_queue_pair() {
     let route = hca.query_qp(qps[0]).expect("it is there").2.route;
     let now = ib_types::Instant::from_nanos(5);
     let lost = sent.borrow()[1].clone();
-    hca.note_lost(now, &route, &lost, "s1:4: a cable was pulled");
+    hca.note_lost(now, &route, (&lost[..40], lost.len()), "s1:4: a cable was pulled");
     let (mut bytes, mut found) = (Vec::new(), Vec::new());
     while let Some(record) = reader.next_packet(&mut bytes) {
         found.push((record, bytes.clone(), reader.remark().to_owned()));

@@ -59,7 +59,7 @@ const LOST: u8 = 3;
 
 /// How long the reason of a loss may be, and how much of the packet is told.
 const MOST_REASON: usize = 512;
-const MOST_TOLD: usize = 1024;
+const MOST_TOLD: usize = 512;
 
 impl Frame {
     /// Returns the frame of a datagram, whose 256 bytes stand behind it.
@@ -77,21 +77,23 @@ impl Frame {
         Some(Datagram { remote, local_qpn, length, mad })
     }
 
-    /// Returns what stands behind the news of a loss: where and why, and the packet from its BTH on, as far as that
-    /// tells anything.
+    /// Returns what stands behind the news of a loss: where and why, the packet's headers from its BTH on, and how long
+    /// it was with its payload.
     #[must_use]
-    pub fn news(why: &str, packet: &[u8]) -> Vec<u8> {
+    pub fn news(why: &str, packet: &[u8], length: usize) -> Vec<u8> {
         let why = &why[..why.floor_char_boundary(MOST_REASON)];
         let packet = &packet[..packet.len().min(MOST_TOLD)];
-        [&(why.len() as u16).to_ne_bytes()[..], why.as_bytes(), packet].concat()
+        let lengths = [why.len() as u16, length as u16].map(u16::to_ne_bytes);
+        [lengths.as_flattened(), why.as_bytes(), packet].concat()
     }
 
-    /// Returns where and why a packet was lost, and the packet, from what stands behind the news.
+    /// Returns where and why a packet was lost, its headers, and how long it was, from what stands behind the news.
     #[must_use]
-    pub fn news_in(bytes: &[u8]) -> Option<(&str, &[u8])> {
-        let (length, rest) = bytes.split_first_chunk()?;
-        let (why, packet) = rest.split_at_checked(u16::from_ne_bytes(*length).into())?;
-        Some((std::str::from_utf8(why).ok()?, packet))
+    pub fn news_in(bytes: &[u8]) -> Option<(&str, &[u8], usize)> {
+        let (why, rest) = bytes.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (why, packet) = rest.split_at_checked(u16::from_ne_bytes(*why).into())?;
+        Some((std::str::from_utf8(why).ok()?, packet, u16::from_ne_bytes(*length).into()))
     }
 
     /// Returns the header of a frame with so many bytes behind it.

@@ -44,6 +44,10 @@ impl Modesty {
         let took = spent.saturating_sub(self.spent);
         let is_disturbed = switched_off != self.switched_off;
         (self.spent, self.switched_off) = (spent, switched_off);
+        self.pause_after(took, is_disturbed)
+    }
+
+    fn pause_after(&mut self, took: Duration, is_disturbed: bool) -> Duration {
         self.duty = match is_disturbed {
             true => (self.duty / 4.0).max(LEAST),
             false => (self.duty * 1.25).min(MOST),
@@ -70,24 +74,19 @@ mod tests {
 
     #[test]
     fn whoever_is_disturbed_takes_little_and_slowly_more_again() {
-        let mut modesty = Modesty::new();
-        modesty.switched_off -= 1;
-        modesty.pause();
-        assert!((modesty.duty - 0.25).abs() < 1e-9);
+        let (mut modesty, some) = (Modesty::new(), Duration::from_micros(100));
+        assert_eq!(modesty.pause_after(some, false), Duration::ZERO);
+        // A quarter is left: three times as long is slept.
+        assert_eq!(modesty.pause_after(some, true), some * 3);
         for _ in 0..5 {
-            modesty.switched_off -= 1;
-            modesty.pause();
+            modesty.pause_after(some, true);
         }
         assert!((modesty.duty - LEAST).abs() < 1e-9);
-        // So much was taken that it has to sleep a hundred times as long, but not for ever.
-        modesty.spent = modesty.spent.saturating_sub(Duration::from_millis(500));
-        modesty.switched_off -= 1;
-        assert_eq!(modesty.pause(), LONGEST);
+        assert_eq!(modesty.pause_after(Duration::from_millis(500), true), LONGEST);
         for _ in 0..200 {
-            // It may have been switched off meanwhile.
-            modesty.switched_off = usage().1;
-            modesty.pause();
+            modesty.pause_after(some, false);
         }
-        assert!(modesty.duty > 0.2, "{}", modesty.duty);
+        assert_eq!(modesty.pause_after(some, false), Duration::ZERO);
+        modesty.pause();
     }
 }

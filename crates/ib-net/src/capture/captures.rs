@@ -1,6 +1,7 @@
 //! The captures of an adapter.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use crate::device::{Device, DeviceHandle, Undone};
 
 /// How long the program may take to come to what it is asked for.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many captures there may be, ended ones that were not stopped among them.
+const MOST: usize = 64;
 
 /// Why there is no capture.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +36,17 @@ pub enum CaptureError {
     /// There is no such capture.
     #[error("there is no capture {0}")]
     None(u64),
+    /// Another capture of the program writes the file.
+    #[error("{}: capture {by} writes it", .file.display())]
+    Written {
+        /// The file.
+        file: PathBuf,
+        /// The capture.
+        by: u64,
+    },
+    /// There are many already.
+    #[error("{0} captures are there already: expected some of them to be stopped")]
+    Many(usize),
 }
 
 /// What is captured.
@@ -65,6 +80,7 @@ struct State {
 
 struct Running {
     selection: SelectionId,
+    file: Option<PathBuf>,
     trace: PacketTrace,
     recorder: Recorder,
 }
@@ -106,6 +122,7 @@ impl Captures {
     /// Fails when the target cannot be opened, or the adapter cannot trace so.
     pub fn start(&self, options: CaptureOptions) -> Result<u64, CaptureError> {
         let CaptureOptions { target, selection, autostop, keep } = options;
+        self.check(&target)?;
         let prepared = self.prepare(target, autostop, &selection, keep)?;
         let captures = self.clone();
         self.device.with(PATIENCE, move |device| captures.select(device, selection, prepared))?
@@ -121,8 +138,26 @@ impl Captures {
         options: CaptureOptions,
     ) -> Result<u64, CaptureError> {
         let CaptureOptions { target, selection, autostop, keep } = options;
+        self.check(&target)?;
         let prepared = self.prepare(target, autostop, &selection, keep)?;
         self.select(device, selection, prepared)
+    }
+
+    /// Refuses a file that is written already.
+    fn check(&self, target: &Target) -> Result<(), CaptureError> {
+        let state = lock(&self.state);
+        if state.running.len() >= MOST {
+            return Err(CaptureError::Many(state.running.len()));
+        }
+        let file = target.file();
+        let mut running = state.running.iter();
+        let is_same = |it: &Running| it.file.is_some() && it.file.as_deref() == file;
+        match running.find(|(_, it)| is_same(it) && !it.recorder.recorded().has_ended) {
+            None => Ok(()),
+            Some((&by, it)) => {
+                Err(CaptureError::Written { file: it.file.clone().unwrap_or_default(), by })
+            }
+        }
     }
 
     /// Opens the target. What ends by itself is not traced any more.
@@ -137,13 +172,13 @@ impl Captures {
         let (device, selected) = (self.device.clone(), Arc::clone(&id));
         let on_end = move || {
             if let Some(&id) = selected.get() {
-                // An adapter that has gone traces nothing more either.
-                device.with(Duration::ZERO, move |device| device.hca().deselect(id)).ok();
+                device.later(move |device| device.hca().deselect(id));
             }
         };
+        let file = target.file().map(PathBuf::from);
         let recorder = Recorder::start(target, self.link, autostop, on_end)?;
         let held = selection.trace.trigger.is_some().then_some(keep);
-        Ok(Prepared { recorder, id, held })
+        Ok(Prepared { recorder, file, id, held })
     }
 
     fn select(
@@ -152,15 +187,19 @@ impl Captures {
         selection: Selection,
         prepared: Prepared,
     ) -> Result<u64, CaptureError> {
-        let Prepared { recorder, id, held } = prepared;
+        let Prepared { recorder, file, id, held } = prepared;
         let trace = selection.trace.clone();
         let selection = device.hca().select(selection)?;
         id.get_or_init(|| selection);
+        if recorder.recorded().has_ended {
+            // It has ended before there was anything to end.
+            device.hca().deselect(selection);
+        }
         let mut state = lock(&self.state);
         state.last += 1;
         let number = state.last;
         state.takers.insert(selection, Taker { recorder: recorder.handle(), held });
-        state.running.insert(number, Running { selection, trace, recorder });
+        state.running.insert(number, Running { selection, file, trace, recorder });
         Ok(number)
     }
 
@@ -233,6 +272,7 @@ impl Captures {
 /// A capture whose file is open.
 struct Prepared {
     recorder: Recorder,
+    file: Option<PathBuf>,
     id: Arc<OnceLock<SelectionId>>,
     held: Option<Option<u64>>,
 }

@@ -4,6 +4,9 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::net::UCred;
+use rustix::net::sockopt::socket_peercred;
+
 use super::message::{AdapterInfo, Answer, Ask};
 use super::server::PREFIX;
 use crate::poll;
@@ -38,6 +41,9 @@ pub enum ClientError {
         /// What is wrong with it.
         what: String,
     },
+    /// It is another user's.
+    #[error("{0} is another user's")]
+    Foreign(String),
     /// It does not do it.
     #[error("{0}")]
     Refused(String),
@@ -60,6 +66,12 @@ pub fn programs() -> io::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Returns the process that a socket's name tells.
+#[must_use]
+pub fn pid_of(name: &str) -> Option<u32> {
+    name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok()
+}
+
 /// A program that can be asked.
 pub struct CaptureClient {
     name: String,
@@ -74,6 +86,16 @@ impl CaptureClient {
     pub fn connect(name: &str) -> Result<Self, ClientError> {
         let socket = seqpacket::call(name);
         let socket = socket.map_err(|source| ClientError::Io { name: name.to_owned(), source })?;
+        // Anybody can take a name. Root asks everybody's programs, if they are those that the name says.
+        let is_right = |other: &UCred| {
+            let own = rustix::process::geteuid();
+            let pid = pid_of(name);
+            other.uid == own
+                || own.is_root() && pid == Some(other.pid.as_raw_nonzero().get() as u32)
+        };
+        if !socket_peercred(&socket).is_ok_and(|other| is_right(&other)) {
+            return Err(ClientError::Foreign(name.to_owned()));
+        }
         Ok(Self { name: name.to_owned(), socket })
     }
 
@@ -87,7 +109,10 @@ impl CaptureClient {
         seqpacket::send(&self.socket, ask, &files).map_err(failed)?;
         poll::wait(self.socket.as_fd(), false, PATIENCE).map_err(failed)?;
         match seqpacket::receive(&self.socket).map_err(failed)? {
-            Came::Message(Answer::Refused { why }, _) => Err(ClientError::Refused(why)),
+            Came::Message(Answer::Refused { is_foreign: true, .. }, _) => {
+                Err(ClientError::Foreign(self.name.clone()))
+            }
+            Came::Message(Answer::Refused { why, .. }, _) => Err(ClientError::Refused(why)),
             Came::Message(answer, _) => Ok(answer),
             Came::Malformed(what) => Err(ClientError::Malformed { name: self.name.clone(), what }),
             Came::Nothing => Err(ClientError::Silent(self.name.clone())),
@@ -101,21 +126,29 @@ impl CaptureClient {
     /// As [`CaptureClient::ask`].
     pub fn describe(&self) -> Result<AdapterInfo, ClientError> {
         let mut all: Option<AdapterInfo> = None;
-        let mut from = 0;
+        let (mut from, mut captures_from) = (0, 0);
         loop {
-            let Answer::Adapter(part) = self.ask(&Ask::Describe { from }, None)? else {
+            let ask = Ask::Describe { from, captures_from };
+            let Answer::Adapter(part) = self.ask(&ask, None)? else {
                 let what = "it does not describe itself".to_owned();
                 return Err(ClientError::Malformed { name: self.name.clone(), what });
             };
             let more = part.more_from.filter(|&more| more > from);
+            let more_captures = part.more_captures_from.filter(|&more| more > captures_from);
             match &mut all {
                 None => all = Some(*part),
-                Some(all) => all.qps.extend(part.qps),
+                Some(all) => {
+                    all.qps.extend(part.qps);
+                    all.captures.extend(part.captures);
+                }
             }
-            match more {
-                Some(more) => from = more,
-                None => return Ok(AdapterInfo { more_from: None, ..all.expect("just set") }),
+            if more.is_none() && more_captures.is_none() {
+                let all = all.expect("just set");
+                return Ok(AdapterInfo { more_from: None, more_captures_from: None, ..all });
             }
+            // What is through already is not told again.
+            from = more.unwrap_or(u32::MAX);
+            captures_from = more_captures.unwrap_or(u64::MAX);
         }
     }
 }

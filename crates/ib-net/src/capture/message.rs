@@ -17,10 +17,12 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
-    /// What adapter is there, and which queue pairs from a number on?
+    /// What adapter is there, which queue pairs from a number on, and which captures?
     Describe {
         /// The number.
         from: u32,
+        /// That of the captures.
+        captures_from: u64,
     },
     /// Which were the last messages of a queue pair?
     Messages {
@@ -179,6 +181,8 @@ pub enum Answer {
     Refused {
         /// Why.
         why: String,
+        /// Whether that is because of who asks.
+        is_foreign: bool,
     },
 }
 
@@ -202,6 +206,9 @@ pub struct AdapterInfo {
     pub more_from: Option<u32>,
     /// Captures that were not stopped.
     pub captures: Vec<CaptureInfo>,
+    /// The number from which on there are more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub more_captures_from: Option<u64>,
 }
 
 /// A queue pair.
@@ -287,6 +294,8 @@ pub struct CaptureInfo {
     pub ended: bool,
     /// Why it has ended where it is, if something went wrong.
     pub error: Option<String>,
+    /// Whether that is only that its reader has left.
+    pub reader_left: bool,
     /// All queue pairs together.
     #[serde(flatten)]
     pub all: CountInfo,
@@ -306,7 +315,7 @@ pub struct QpCounts {
     pub counts: CountInfo,
 }
 
-/// Numbers of packets. What was captured, overwritten and not written is what was sent, received and lost, in all
+/// Numbers of packets. What was captured, overwritten, not written and skipped is what was sent, received and lost, in all
 /// and for each of these.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CountInfo {
@@ -316,6 +325,8 @@ pub struct CountInfo {
     pub overwritten: u64,
     /// Packets that were read, and which the file has not taken.
     pub unwritten: u64,
+    /// Packets that were kept for a trigger, and not wanted in the end.
+    pub skipped: u64,
     /// Packets that were sent while they were traced.
     pub sent: u64,
     /// Packets that were received while they were traced.
@@ -339,28 +350,32 @@ pub struct DirectionInfo {
     pub overwritten: u64,
     /// Not written.
     pub unwritten: u64,
+    /// Not wanted.
+    pub skipped: u64,
 }
 
 impl CountInfo {
     /// Returns the numbers of some queue pairs together.
     pub fn of<'a>(all: impl IntoIterator<Item = &'a Counted>) -> Self {
-        let mut sums = [PacketCounts::default(); 4];
+        let mut sums = [PacketCounts::default(); 5];
         for it in all {
-            let parts = [it.captured, it.overwritten, it.unwritten, it.noted];
+            let parts = [it.captured, it.overwritten, it.unwritten, it.noted, it.skipped];
             for (sum, part) in sums.iter_mut().zip(parts) {
                 *sum = sum.plus(part);
             }
         }
-        let [captured, overwritten, unwritten, noted] = sums;
+        let [captured, overwritten, unwritten, noted, skipped] = sums;
         let each = |of: fn(PacketCounts) -> u64| DirectionInfo {
             captured: of(captured),
             overwritten: of(overwritten),
             unwritten: of(unwritten),
+            skipped: of(skipped),
         };
         Self {
             captured: captured.all(),
             overwritten: overwritten.all(),
             unwritten: unwritten.all(),
+            skipped: skipped.all(),
             sent: noted.sent,
             received: noted.received,
             lost: noted.lost,
@@ -386,6 +401,7 @@ impl CaptureInfo {
             bytes: recorded.bytes,
             ended: recorded.has_ended,
             error: recorded.error.clone(),
+            reader_left: recorded.reader_left,
             all: CountInfo::of(&recorded.counted),
             queue_pairs: recorded.counted.len(),
             qps: recorded.counted.iter().take(most).map(each).collect(),

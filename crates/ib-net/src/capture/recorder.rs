@@ -59,6 +59,8 @@ pub struct Recorded {
     pub bytes: u64,
     /// Why it has ended where it is, if something went wrong.
     pub error: Option<String>,
+    /// Whether that is only that its reader has left.
+    pub reader_left: bool,
     /// Whether nothing will be written any more.
     pub has_ended: bool,
 }
@@ -112,7 +114,8 @@ impl Recorder {
             pending: Pending::default(),
             packets: 0,
             begun: WallClock::now(),
-            prepared: 0,
+            begun_finishing: WallClock::now(),
+            closing: None,
             pause: PAUSE,
             modesty: Modesty::new(),
             rest: None,
@@ -191,8 +194,9 @@ struct Work {
     /// How many packets were collected.
     packets: u64,
     begun: WallClock,
-    /// How many bytes of rings there are.
-    prepared: u64,
+    begun_finishing: WallClock,
+    /// Until when its reader may take what is left, once it is to end.
+    closing: Option<WallClock>,
     pause: Duration,
     modesty: Modesty,
     /// Until when others have the processor for themselves.
@@ -225,6 +229,7 @@ impl Work {
                 self.tell(false);
             }
         }
+        self.begun_finishing = WallClock::now();
         // What was added before the end counts.
         for order in orders.try_iter() {
             if let Order::Add(name, packets) = order {
@@ -232,14 +237,20 @@ impl Work {
             }
         }
         let end = WallClock::now() + PATIENCE;
-        loop {
+        while self.closing.is_none() && WallClock::now() < end {
             self.step(true);
-            if self.pending.is_empty() || WallClock::now() >= end {
+            if self.pending.is_empty() {
                 break;
             }
             std::thread::sleep(PAUSE);
         }
-        self.close();
+        self.close(end);
+        while self.closing.is_some() {
+            self.step(true);
+            if self.closing.is_some() {
+                std::thread::sleep(PAUSE);
+            }
+        }
         // What is still in the rings is counted as not written.
         self.collector.collect(usize::MAX, u64::MAX);
         self.tell(true);
@@ -247,8 +258,7 @@ impl Work {
 
     fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
         let (_, size) = packets.waiting();
-        self.prepared += size;
-        if self.prepared <= PREPARED {
+        if self.collector.ring_bytes() + size <= PREPARED {
             packets.prepare();
         }
         self.collector.add(name, packets);
@@ -268,11 +278,18 @@ impl Work {
             self.collector.collect(usize::MAX, u64::MAX);
             return;
         }
+        if let Some(end) = self.closing {
+            return self.go_on_closing(end);
+        }
         loop {
             if self.pending.is_empty() && !self.fill() {
                 return;
             }
             if !self.write() || !self.pending.is_empty() {
+                return;
+            }
+            if is_hasty && self.begun_finishing.elapsed() > PATIENCE * 5 {
+                // Somebody sends faster than can be written.
                 return;
             }
             if !is_hasty {
@@ -340,34 +357,39 @@ impl Work {
         true
     }
 
-    /// Ends the last section. A reader that has not even taken what was before gets no more.
-    fn close(&mut self) {
-        if self.error.is_some() || self.is_over {
+    /// Begins to end: what is counted is written behind what is collected, and a reader has until `end` to take it.
+    fn close(&mut self, end: WallClock) {
+        if self.error.is_some() || self.is_over || self.closing.is_some() {
             return;
         }
-        self.is_over = true;
-        if !self.pending.is_empty() {
-            let source = io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("nobody has read for {} seconds", PATIENCE.as_secs()),
-            );
-            let (name, offset) = (self.output.name().display().to_string(), 0);
-            let offset = self.output.written().1.max(offset);
-            self.fail(TargetError { name, offset, source });
-            return;
-        }
-        self.pending.clear();
-        self.collector.end(clock::now());
-        self.collector.output(&mut self.pending.bytes);
+        self.closing = Some(end);
+        self.go_on_closing(end);
+    }
+
+    fn go_on_closing(&mut self, end: WallClock) {
         if let Err(error) = self.output.write(&mut self.pending) {
-            self.fail(error);
+            return self.fail(error);
         }
-        self.collector.settle(true);
+        if self.pending.is_empty() && self.collector.has_begun() {
+            self.collector.settle(true);
+            self.pending.clear();
+            self.collector.end(clock::now());
+            self.collector.output(&mut self.pending.bytes);
+            return self.go_on_closing(end);
+        }
+        if self.pending.is_empty() {
+            (self.closing, self.is_over) = (None, true);
+        } else if WallClock::now() >= end {
+            let waited = format!("nobody has read for {} seconds", PATIENCE.as_secs());
+            let source = io::Error::new(io::ErrorKind::TimedOut, waited);
+            let (name, offset) = (self.output.name().display().to_string(), self.output.offset());
+            self.fail(TargetError { name, offset, source });
+        }
     }
 
     /// Ends it by itself.
     fn stop(&mut self) {
-        self.close();
+        self.close(WallClock::now() + PATIENCE);
         if let Some(on_end) = self.on_end.take() {
             on_end();
         }
@@ -375,6 +397,7 @@ impl Work {
 
     fn fail(&mut self, error: TargetError) {
         self.error.get_or_insert(error);
+        self.closing = None;
         self.pending.clear();
         self.collector.abandon();
         if let Some(on_end) = self.on_end.take() {
@@ -394,6 +417,8 @@ impl Work {
             files,
             bytes,
             error: self.error.as_ref().map(ToString::to_string),
+            reader_left: (self.error.as_ref())
+                .is_some_and(|error| error.source.kind() == io::ErrorKind::BrokenPipe),
             has_ended: has_ended || self.is_over || self.error.is_some(),
         };
         *lock(&self.told) = recorded;

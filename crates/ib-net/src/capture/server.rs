@@ -13,6 +13,7 @@ use ib_hca::trace::Selection;
 use ib_link::Direction;
 use ib_types::Qpn;
 use ib_wire::packet::Opcode;
+use rustix::io::Errno;
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown};
 
 use super::captures::{CaptureOptions, Captures};
@@ -32,6 +33,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many may ask at once.
 const MOST_CLIENTS: usize = 16;
+
+/// How many captures there is room for in an answer, whatever their paths are, and how much of a command line.
+const MOST_CAPTURES: usize = 6;
+const LONGEST_COMMAND: usize = 2048;
+
+/// How long nobody is let in when that has failed.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// How many messages there is room for in an answer.
 const MOST_MESSAGES: usize = 128;
@@ -56,23 +64,33 @@ impl CaptureServer {
         let served = Served { captures, device: device.handle()? };
         let accepting = Arc::clone(&listener);
         let accept = move || {
-            // The end comes when the socket is shut down.
-            while let Ok(socket) = accept_with(&*accepting, SocketFlags::CLOEXEC) {
+            loop {
+                let socket = match accept_with(&*accepting, SocketFlags::CLOEXEC) {
+                    Ok(socket) => socket,
+                    // The end comes when the socket is shut down.
+                    Err(Errno::INVAL | Errno::BADF) => return,
+                    Err(_) => {
+                        // The caller has left, or the process has no more files for the moment.
+                        std::thread::sleep(PAUSE);
+                        continue;
+                    }
+                };
                 if !seqpacket::is_own_user(&socket) {
                     let why = "only the program's own user may ask".to_owned();
-                    seqpacket::send(&socket, &Answer::Refused { why }, &[]).ok();
+                    let answer = Answer::Refused { why, is_foreign: true };
+                    seqpacket::send(&socket, &answer, &[]).ok();
                     continue;
                 }
-                if clients.fetch_add(1, Ordering::AcqRel) >= MOST_CLIENTS {
-                    clients.fetch_sub(1, Ordering::AcqRel);
-                    let why = format!("{MOST_CLIENTS} others ask already");
-                    seqpacket::send(&socket, &Answer::Refused { why }, &[]).ok();
+                let place = Place::take(&clients);
+                if place.number > MOST_CLIENTS {
+                    let answer = refused(format!("{MOST_CLIENTS} others ask already"));
+                    seqpacket::send(&socket, &answer, &[]).ok();
                     continue;
                 }
-                let (served, clients) = (served.clone(), Arc::clone(&clients));
+                let served = served.clone();
                 let serve = move || {
+                    let _place = place;
                     served.serve(&socket);
-                    clients.fetch_sub(1, Ordering::AcqRel);
                 };
                 let thread = std::thread::Builder::new().name("capture asks".to_owned());
                 // Without a thread the socket is closed, which tells enough.
@@ -82,6 +100,29 @@ impl CaptureServer {
         let thread = std::thread::Builder::new().name("capture calls".to_owned());
         Ok(Self { listener, thread: Some(thread.spawn(accept)?) })
     }
+}
+
+/// The place of one who asks.
+struct Place {
+    number: usize,
+    clients: Arc<AtomicUsize>,
+}
+
+impl Place {
+    fn take(clients: &Arc<AtomicUsize>) -> Self {
+        let number = clients.fetch_add(1, Ordering::AcqRel) + 1;
+        Self { number, clients: Arc::clone(clients) }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clients.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn refused(why: String) -> Answer {
+    Answer::Refused { why, is_foreign: false }
 }
 
 impl Drop for CaptureServer {
@@ -110,9 +151,7 @@ impl Served {
                     let has_stream = !files.is_empty();
                     (self.answer(ask, files), has_stream)
                 }
-                Ok(Came::Malformed(why)) => {
-                    (Answer::Refused { why: format!("that is no question: {why}") }, false)
-                }
+                Ok(Came::Malformed(why)) => (refused(format!("that is no question: {why}")), false),
                 Ok(Came::End) | Err(_) => break,
             };
             if let Answer::Capture(info) = &answer
@@ -132,7 +171,7 @@ impl Served {
 
     fn answer(&self, ask: Ask, files: Vec<OwnedFd>) -> Answer {
         let answered = match ask {
-            Ask::Describe { from } => self.describe(from),
+            Ask::Describe { from, captures_from } => self.describe(from, captures_from),
             Ask::Messages { qpn, from } => self.messages(qpn, from),
             Ask::Start(start) => self.start(&start, files),
             Ask::Change { capture, payload, direction, opcodes } => {
@@ -155,13 +194,16 @@ impl Served {
                 })
             }
         };
-        answered.unwrap_or_else(|why| Answer::Refused { why })
+        answered.unwrap_or_else(refused)
     }
 
-    fn describe(&self, from: u32) -> Result<Answer, String> {
+    fn describe(&self, from: u32, captures_from: u64) -> Result<Answer, String> {
         let described = self.device.with(PATIENCE, move |device| describe(device, from));
         let mut info = described.map_err(|error| error.to_string())?;
-        let all = self.captures.all();
+        let mut all = self.captures.all();
+        all.retain(|(number, _)| *number >= captures_from);
+        info.more_captures_from = all.get(MOST_CAPTURES).map(|(number, _)| *number);
+        all.truncate(MOST_CAPTURES);
         let capture = |(number, recorded): &(u64, _)| CaptureInfo::new(*number, recorded, 0);
         info.captures = all.iter().map(capture).collect();
         Ok(Answer::Adapter(Box::new(info)))
@@ -254,12 +296,21 @@ fn describe(device: &mut Device, from: u32) -> AdapterInfo {
     };
     AdapterInfo {
         pid: std::process::id(),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
+        command: command(),
         address: address.to_string(),
         udp_port,
         link,
         qps: numbers.iter().filter_map(info).collect(),
         more_from,
         captures: Vec::new(),
+        more_captures_from: None,
     }
+}
+
+/// Returns the program's command line, as far as there is room for it, without what moves a terminal's cursor.
+fn command() -> String {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let line = words.collect::<Vec<_>>().join(" ");
+    let end = line.floor_char_boundary(LONGEST_COMMAND);
+    line[..end].replace(char::is_control, "?")
 }

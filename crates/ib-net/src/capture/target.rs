@@ -45,6 +45,17 @@ pub enum Target {
     Stream(OwnedFd),
 }
 
+impl Target {
+    /// Returns the file, or what the names of several are made from.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Files(path, _) => Some(path),
+            Self::Stream(_) => None,
+        }
+    }
+}
+
 /// Why a capture has ended where it is.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: byte {offset}: {source}")]
@@ -62,8 +73,9 @@ pub struct TargetError {
 pub(super) struct Output {
     target: Target,
     file: Option<File>,
-    /// Whether writing to it may have to wait for a reader.
+    /// Whether writing to it may have to wait for a reader, and whether it has to be asked first.
     is_slow: bool,
+    is_paced: bool,
     name: PathBuf,
     /// What is in the file.
     offset: u64,
@@ -81,6 +93,7 @@ impl Output {
             target,
             file: None,
             is_slow: false,
+            is_paced: false,
             name: PathBuf::new(),
             offset: 0,
             packets: 0,
@@ -100,19 +113,20 @@ impl Output {
         let opened = match &self.target {
             Target::File(path) => {
                 self.name.clone_from(path);
-                File::create(path).map(|file| (file, false))
+                create(path)
             }
             Target::Files(path, _) => {
                 self.name = numbered(path, self.count, self.since);
-                File::create(&self.name).map(|file| (file, false))
+                create(&self.name)
             }
             Target::Stream(stream) => {
                 self.name = "the stream".into();
                 open_stream(stream)
             }
         };
-        let (file, is_slow) = opened.map_err(|error| self.failed(error))?;
-        (self.file, self.is_slow) = (Some(file), is_slow);
+        let (file, pace) = opened.map_err(|error| self.failed(error))?;
+        (self.is_slow, self.is_paced) = (pace != Pace::Any, pace == Pace::Asked);
+        self.file = Some(file);
         if let Target::Files(_, Rotation { files: most, .. }) = self.target {
             self.files.push_back(self.name.clone());
             while most.is_some_and(|most| self.files.len() > most.max(1)) {
@@ -135,6 +149,10 @@ impl Output {
     /// Returns whether the next file is to begin.
     pub(super) fn is_full(&self) -> bool {
         let Target::Files(_, rotation) = &self.target else { return false };
+        if self.packets == 0 {
+            // One that has nothing but its head is not full, however short files are to be.
+            return false;
+        }
         let is_over = |most: Option<u64>, there: u64| most.is_some_and(|most| there >= most);
         is_over(rotation.bytes, self.offset)
             || is_over(rotation.packets, self.packets)
@@ -148,7 +166,14 @@ impl Output {
     pub(super) fn write(&mut self, bytes: &mut Pending) -> Result<(), TargetError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         while !bytes.is_empty() {
-            let part = bytes.rest();
+            let mut part = bytes.rest();
+            if self.is_paced {
+                // So much a pipe that can be written to takes at once.
+                part = &part[..part.len().min(PIPE_BUF)];
+                if !is_writable(file) {
+                    return Ok(());
+                }
+            }
             match file.write(part) {
                 Ok(0) => return Err(self.failed(ErrorKind::WriteZero.into())),
                 Ok(written) => {
@@ -163,8 +188,10 @@ impl Output {
                 Err(error) => {
                     // A part of a block is of no use to anybody.
                     let whole = self.offset - bytes.done as u64;
-                    if !self.is_slow && file.set_len(whole).is_ok() {
+                    let is_own = !matches!(self.target, Target::Stream(_)) && !self.is_slow;
+                    if is_own && file.set_len(whole).is_ok() {
                         self.offset = whole;
+                        self.bytes -= bytes.done as u64;
                     }
                     return Err(self.failed(error));
                 }
@@ -184,10 +211,49 @@ impl Output {
         &self.name
     }
 
+    /// Returns how many bytes of the file are written.
+    pub(super) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// Returns how many files there were, and how many bytes were written to them.
     pub(super) const fn written(&self) -> (u64, u64) {
         (self.count, self.bytes)
     }
+}
+
+/// How a file is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// It takes everything.
+    Any,
+    /// It says when it takes no more.
+    Refusing,
+    /// It would wait, and so has to be asked before.
+    Asked,
+}
+
+/// How much is written to a pipe in one piece.
+const PIPE_BUF: usize = 4096;
+
+/// Makes a file, or opens a named pipe that somebody reads.
+fn create(path: &Path) -> io::Result<(File, Pace)> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
+    let file = options.open(path)?;
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+    let pace = if kind == FileType::Fifo { Pace::Refusing } else { Pace::Any };
+    Ok((file, pace))
+}
+
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
+
+/// Returns whether a pipe takes something now, or nobody reads it any more.
+fn is_writable(file: &File) -> bool {
+    let mut files = [crate::poll::watched(file.as_fd(), true)];
+    files[0].events = libc::POLLOUT;
+    crate::poll::wait_any(&mut files, 0).is_ok() && files[0].revents != 0
 }
 
 /// What is on its way to a target.
@@ -214,23 +280,29 @@ impl Pending {
     }
 }
 
-/// Returns a stream in a form in which writing to it never waits, and whether it may have to.
-fn open_stream(stream: &OwnedFd) -> io::Result<(File, bool)> {
+/// Returns a stream in a form in which writing to it never waits.
+fn open_stream(stream: &OwnedFd) -> io::Result<(File, Pace)> {
     let kind = FileType::from_raw_mode(rustix::fs::fstat(stream)?.st_mode);
     if kind == FileType::Fifo {
         // Others have the same pipe open; for them it stays as it is.
         let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
-        let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut options = OpenOptions::new();
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
-        return Ok((options.write(true).open(path)?, true));
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
+        return match options.write(true).open(path) {
+            Ok(file) => Ok((file, Pace::Refusing)),
+            // It is another user's, who has handed it over.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                Ok((File::from(stream.try_clone()?), Pace::Asked))
+            }
+            Err(error) => Err(error),
+        };
     }
+    let own = File::from(stream.try_clone()?);
     if kind == FileType::Socket {
-        let own = File::from(stream.try_clone()?);
         rustix::io::ioctl_fionbio(own.as_fd(), true)?;
-        return Ok((own, true));
+        return Ok((own, Pace::Refusing));
     }
-    Ok((File::from(stream.try_clone()?), false))
+    Ok((own, Pace::Any))
 }
 
 /// Returns the name of one of several files: `a.pcapng` becomes `a_00001_20260131235959.pcapng`, as dumpcap does it;

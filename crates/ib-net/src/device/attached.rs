@@ -116,8 +116,9 @@ impl Attached {
                 }
                 Frame::Lost { slid, dlid, sl, grh } => {
                     let route = Route { source: gid, slid, dlid, sl, ..Route::default() };
-                    if let Some((why, packet)) = Frame::news_in(bytes) {
-                        hca.note_lost(clock::now(), &route_to(grh.as_ref(), route), packet, why);
+                    if let Some((why, packet, length)) = Frame::news_in(bytes) {
+                        let route = route_to(grh.as_ref(), route);
+                        hca.note_lost(clock::now(), &route, (packet, length), why);
                     }
                 }
                 Frame::Datagram { .. } => datagram = frame.datagram(bytes),

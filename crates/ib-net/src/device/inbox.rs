@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -100,15 +100,20 @@ impl DeviceHandle {
     /// Does something with the adapter in the thread that drives it, and waits for that, so long at most.
     ///
     /// # Errors
-    /// Fails when the adapter has gone, or nobody drives it; in that case it may still be done later.
+    /// Fails when the adapter has gone, or nobody drives it; then it is not done later either.
     pub fn with<T: Send + 'static>(
         &self,
         patience: Duration,
         work: impl FnOnce(&mut Device) -> T + Send + 'static,
     ) -> Result<T, Undone> {
         let (sender, receiver) = sync_channel(1);
+        let begun = Arc::new(AtomicBool::new(false));
+        let beginning = Arc::clone(&begun);
         self.0.works.push(Box::new(move |device| {
-            // Who does not wait any more does not want to know.
+            if beginning.swap(true, Ordering::SeqCst) {
+                // Whoever wanted it has given up.
+                return;
+            }
             sender.send(work(device)).ok();
         }));
         self.0.pending.store(true, Ordering::SeqCst);
@@ -117,9 +122,25 @@ impl DeviceHandle {
             return Err(Undone::Gone);
         }
         self.0.bell.lock().unwrap_or_else(PoisonError::into_inner).ring();
-        receiver.recv_timeout(patience).map_err(|error| match error {
-            std::sync::mpsc::RecvTimeoutError::Timeout => Undone::Busy,
-            std::sync::mpsc::RecvTimeoutError::Disconnected => Undone::Gone,
-        })
+        match receiver.recv_timeout(patience) {
+            Ok(done) => Ok(done),
+            Err(RecvTimeoutError::Disconnected) => Err(Undone::Gone),
+            Err(RecvTimeoutError::Timeout) if !begun.swap(true, Ordering::SeqCst) => {
+                Err(Undone::Busy)
+            }
+            // It is being done at this moment.
+            Err(RecvTimeoutError::Timeout) => receiver.recv().map_err(|_| Undone::Gone),
+        }
+    }
+
+    /// Has something done with the adapter as soon as its thread comes to it.
+    pub fn later(&self, work: impl FnOnce(&mut Device) + Send + 'static) {
+        self.0.works.push(Box::new(work));
+        self.0.pending.store(true, Ordering::SeqCst);
+        if self.0.has_ended.load(Ordering::SeqCst) {
+            while self.0.works.pop().is_some() {}
+            return;
+        }
+        self.0.bell.lock().unwrap_or_else(PoisonError::into_inner).ring();
     }
 }

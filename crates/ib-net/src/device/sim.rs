@@ -159,7 +159,8 @@ impl SimDevice {
             let (node, number) = sim.place(lost.place);
             let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
             let route = route_of_sent(self.gid, &lost.packet);
-            self.hca.note_lost(lost.at, &route, &lost.packet.payload.to_bytes(), &why);
+            let headers = lost.packet.payload.to_bytes();
+            self.hca.note_lost(lost.at, &route, (&headers, lost.length), &why);
         }
         while let Some(incoming) = sim.receive(self.client) {
             moved = true;

@@ -71,15 +71,16 @@ fn a_datagram_is_its_frame_and_its_bytes() {
 #[test]
 fn news_are_a_reason_and_the_start_of_a_packet() {
     let packet = [7; 2000];
-    let news = Frame::news("at s1[3]: the link is down", &packet);
-    assert_eq!(Frame::news_in(&news), Some(("at s1[3]: the link is down", &packet[..1024])));
+    let news = Frame::news("at s1[3]: the link is down", &packet, 4108);
+    let expected = Some(("at s1[3]: the link is down", &packet[..512], 4108));
+    assert_eq!(Frame::news_in(&news), expected);
     let long = "ä".repeat(600);
-    let news = Frame::news(&long, &packet[..5]);
-    assert_eq!(Frame::news_in(&news), Some(("ä".repeat(256).as_str(), &packet[..5])));
+    let news = Frame::news(&long, &packet[..5], 5);
+    assert_eq!(Frame::news_in(&news), Some(("ä".repeat(256).as_str(), &packet[..5], 5)));
     for length in 0..news.len() {
-        if let Some((why, rest)) = Frame::news_in(&news[..length]) {
-            assert_eq!(why.len() + rest.len() + 2, length);
+        if let Some((why, rest, _)) = Frame::news_in(&news[..length]) {
+            assert_eq!(why.len() + rest.len() + 4, length);
         }
     }
-    assert_eq!(Frame::news_in(&[1, 0, 0xff]), None, "no UTF-8");
+    assert_eq!(Frame::news_in(&[1, 0, 0, 0, 0xff]), None, "no UTF-8");
 }

@@ -12,7 +12,7 @@ use ib_net::capture::message::{
     AdapterInfo, Answer, Ask, CaptureInfo, MessageInfo, Start, VERSION, WireDirection, WirePeer,
     WireTrace, WireTrigger,
 };
-use ib_net::capture::{Autostop, CaptureClient, ClientError, Rotation, programs};
+use ib_net::capture::{Autostop, CaptureClient, ClientError, Rotation, pid_of, programs};
 use ib_net::device::gid_of;
 use ib_net::signals::{Order, Orders};
 use serde::Serialize;
@@ -38,14 +38,19 @@ fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
     let names = programs().map_err(Failure::unusable)?;
     let mut found = Vec::new();
     for name in names {
-        // One that has gone meanwhile, or is somebody else's, is none.
-        let Ok(client) = CaptureClient::connect(&name) else { continue };
-        let info = match client.describe() {
-            Ok(info) => info,
-            Err(ClientError::Gone(_) | ClientError::Io { .. }) => continue,
-            Err(ClientError::Refused(_)) if args.pid.is_none() => continue,
+        if args.pid.is_some() && args.pid != pid_of(&name) {
+            continue;
+        }
+        let described = CaptureClient::connect(&name)
+            .and_then(|client| client.describe().map(|info| (client, info)));
+        let (client, info) = match described {
+            Ok(found) => found,
+            // One that has gone meanwhile, or is somebody else's, is none.
+            Err(ClientError::Gone(_) | ClientError::Io { .. } | ClientError::Foreign(_)) => {
+                continue;
+            }
             Err(error) => {
-                say!("{error}");
+                say!("{name}: {error}");
                 continue;
             }
         };
@@ -209,6 +214,9 @@ fn line(info: &CaptureInfo) -> String {
          and {} received",
         all.captured, all.overwritten, all.unwritten, all.sent, all.received
     );
+    if all.skipped > 0 {
+        line.push_str(&format!(", {} not wanted", all.skipped));
+    }
     if all.lost > 0 {
         line.push_str(&format!(", {} known to be lost", all.lost));
     }
@@ -336,7 +344,7 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
         Format::Text => say!("{}", line(&stopped)),
     }
     // A reader that has left has had enough.
-    Ok(Verdict::Good)
+    Ok(Verdict::good_if(stopped.error.is_none() || stopped.reader_left))
 }
 
 pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Failure> {
@@ -367,20 +375,27 @@ pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure
         // Each program counts its own.
         find_one(&args.program)?;
     }
-    let mut stopped = Vec::new();
+    let (mut stopped, mut failed) = (Vec::new(), Vec::new());
     for Program { client, info } in &found {
         let own: Vec<u64> = match args.captures.is_empty() {
             true => info.captures.iter().map(|it| it.capture).collect(),
             false => args.captures.clone(),
         };
         for capture in own {
-            stopped.push(capture_in(ask(client, &Ask::Stop { capture })?)?);
+            // The others are stopped, whatever became of one.
+            match ask(client, &Ask::Stop { capture }).and_then(capture_in) {
+                Ok(info) => stopped.push(info),
+                Err(error) => failed.push(error.into_message()),
+            }
         }
+    }
+    tell(&stopped, args.format, out)?;
+    if !failed.is_empty() {
+        return Err(Failure::Unusable(failed.join("; ")));
     }
     if stopped.is_empty() {
         return Err(Failure::Unusable("nothing is captured".to_owned()));
     }
-    tell(&stopped, args.format, out)?;
     Ok(Verdict::good_if(stopped.iter().all(|it| it.error.is_none())))
 }
 

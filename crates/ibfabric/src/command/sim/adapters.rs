@@ -359,7 +359,7 @@ impl Adapters {
                 let (node, number) = sim.place(lost.place);
                 let why = format!("at {}[{number}]: {}", sim.node_name(node), lost.why);
                 let Packet { slid, dlid, sl, grh, payload } = lost.packet;
-                let news = Frame::news(&why, &payload.to_bytes());
+                let news = Frame::news(&why, &payload.to_bytes(), lost.length);
                 self.server.put(client, Frame::Lost { slid, dlid, sl, grh }, &news);
                 moved = true;
             }
