@@ -134,7 +134,8 @@ impl Packets {
         let payload = bytes.len().saturating_sub(start) as u32;
         let operation = bth.opcode.operation();
         // What a queue pair asks for and what it answers go beside each other.
-        let kept = &mut self.kept[direction as usize][operation.is_some_and(is_response) as usize];
+        let kept =
+            &mut self.kept[direction as usize][usize::from(operation.is_some_and(is_response))];
         let is_first = operation.is_none_or(|operation| {
             matches!(operation.position(), Position::First | Position::Only)
         });
