@@ -13,7 +13,7 @@ use crate::completion::Cq;
 use crate::counters::{Counters, Drop};
 use crate::error::{CreateError, DestroyError};
 use crate::objects::{CqId, PdId, PostError, QpId, RecvWr, SendOp, SendWr, SrqId};
-use crate::packet::{Malformed, Packet, Writer};
+use crate::packet::{MOST_START, Malformed, Packet, Writer};
 use crate::qp::core::{Core, Cx};
 use crate::qp::{
     ModifyError, Qp, QpAttr, QpAttrName, QpAttributes, QpInitAttr, QpState, QpType, attr,
@@ -173,6 +173,8 @@ pub struct Hca {
     general: Option<Box<Packets>>,
     /// Which queue pairs' packets are kept.
     selections: trace::Selections,
+    /// Room for the start of the packet that is written.
+    start: Vec<u8>,
 }
 
 /// Splits an adapter into a queue pair and what it works with.
@@ -209,6 +211,7 @@ impl Hca {
             mads: VecDeque::new(),
             general: None,
             selections: trace::Selections::default(),
+            start: vec![0; MOST_START],
             config,
         }
     }
@@ -455,8 +458,14 @@ impl Hca {
     /// # Panics
     /// Panics when the buffer is shorter.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        let mut writer = Writer::new(buffer);
-        let route = match self.write_general(&mut writer) {
+        let mut start = std::mem::take(&mut self.start);
+        let sent = self.write_packet(now, &mut Writer::new(buffer, &mut start));
+        self.start = start;
+        sent
+    }
+
+    fn write_packet(&mut self, now: Instant, writer: &mut Writer<'_>) -> Option<Transmit> {
+        let route = match self.write_general(writer) {
             Some(route) => {
                 if let Some(packets) = &mut self.general {
                     let noted = Noted::new((Direction::Send, now), &route);
@@ -464,7 +473,7 @@ impl Hca {
                 }
                 route
             }
-            None => self.write_next(now, &mut writer)?,
+            None => self.write_next(now, writer)?,
         };
         let length = writer.len();
         self.counters.sent_packets += 1;
