@@ -13,7 +13,7 @@ use crate::completion::Cq;
 use crate::counters::{Counters, Drop};
 use crate::error::{CreateError, DestroyError};
 use crate::objects::{CqId, PdId, PostError, QpId, RecvWr, SendOp, SendWr, SrqId};
-use crate::packet::{MOST_START, Malformed, Packet, Writer};
+use crate::packet::{Malformed, Packet, Writer};
 use crate::qp::core::{Core, Cx};
 use crate::qp::{
     ModifyError, Qp, QpAttr, QpAttrName, QpAttributes, QpInitAttr, QpState, QpType, attr,
@@ -173,8 +173,6 @@ pub struct Hca {
     general: Option<Box<Packets>>,
     /// Which queue pairs' packets are kept.
     selections: trace::Selections,
-    /// Room for the start of the packet that is written.
-    start: Vec<u8>,
 }
 
 /// Splits an adapter into a queue pair and what it works with.
@@ -211,7 +209,6 @@ impl Hca {
             mads: VecDeque::new(),
             general: None,
             selections: trace::Selections::default(),
-            start: vec![0; MOST_START],
             config,
         }
     }
@@ -458,14 +455,8 @@ impl Hca {
     /// # Panics
     /// Panics when the buffer is shorter.
     pub fn poll_transmit(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Transmit> {
-        let mut start = std::mem::take(&mut self.start);
-        let sent = self.write_packet(now, &mut Writer::new(buffer, &mut start));
-        self.start = start;
-        sent
-    }
-
-    fn write_packet(&mut self, now: Instant, writer: &mut Writer<'_>) -> Option<Transmit> {
-        let route = match self.write_general(writer) {
+        let mut writer = Writer::new(buffer);
+        let route = match self.write_general(&mut writer) {
             Some(route) => {
                 if let Some(packets) = &mut self.general {
                     let noted = Noted::new((Direction::Send, now), &route);
@@ -473,7 +464,7 @@ impl Hca {
                 }
                 route
             }
-            None => self.write_next(now, writer)?,
+            None => self.write_next(now, &mut writer)?,
         };
         let length = writer.len();
         self.counters.sent_packets += 1;

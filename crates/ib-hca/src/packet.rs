@@ -12,7 +12,7 @@ pub(crate) struct Writer<'b> {
     at: usize,
     /// A copy of the start of the packet, where a trace wants it: the buffer cannot be read until what is gathered
     /// into it has arrived there.
-    start: &'b mut [u8],
+    start: [u8; MOST_START],
     kept: usize,
     /// Whether it is wanted, and with how many bytes of the payload.
     keeps: Option<usize>,
@@ -21,13 +21,13 @@ pub(crate) struct Writer<'b> {
 /// How long the headers of a packet are at most, and how much of the payload is kept apart with them.
 const MOST_HEADERS: usize = 64;
 const MOST_PAYLOAD: usize = 128;
-pub(crate) const MOST_START: usize = MOST_HEADERS + MOST_PAYLOAD;
+const MOST_START: usize = MOST_HEADERS + MOST_PAYLOAD;
 
 impl<'b> Writer<'b> {
-    /// Starts at the beginning of a buffer of at least [`MAX_PACKET`] bytes; `start` has [`MOST_START`].
-    pub(crate) fn new(buffer: &'b mut [u8], start: &'b mut [u8]) -> Self {
+    /// Starts at the beginning of a buffer of at least [`MAX_PACKET`] bytes.
+    pub(crate) fn new(buffer: &'b mut [u8]) -> Self {
         assert!(buffer.len() >= MAX_PACKET, "a packet has up to {MAX_PACKET} bytes");
-        Self { buffer, at: 0, start, kept: 0, keeps: None }
+        Self { buffer, at: 0, start: [0; MOST_START], kept: 0, keeps: None }
     }
 
     /// Has the headers of what is written from now on kept apart, with so many bytes of the payload, or not.
