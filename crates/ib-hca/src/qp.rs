@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `attr.rs` | states, attributes, which change needs which |
 //! | `send.rs` | the send queue: packets out, and out again |
+//! | `request.rs` | the packets of requests |
 //! | `acked.rs` | what comes back to it |
 //! | `receive.rs` | requests of the other side |
 //! | `respond.rs` | what is answered |
@@ -19,6 +20,7 @@ pub(crate) mod core;
 mod datagram;
 mod post;
 mod receive;
+mod request;
 mod respond;
 mod send;
 

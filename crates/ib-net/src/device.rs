@@ -4,6 +4,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `driver` | [`Driver`]: a thread that drives an adapter for others |
+//! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how adapters are opened |
+//! | `path` | [`Device::path_to`]: the ways to others |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
 //! | `inbox` | what other threads want done with an adapter, by its [`DeviceHandle`] |
 //! | `attached` | the link to a port of a fabric that another process simulates |
@@ -20,19 +22,20 @@ use std::time::Duration;
 use ib_hca::cm::{Cm, CmConfig, CmEvent};
 use ib_hca::trace::{PacketReader, SelectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
-use ib_link::Route;
 use ib_types::{Gid, Guid, Instant, Mtu, PKey};
 use ib_wire::mad::MgmtClass;
 
 use crate::alarm::Alarm;
-use crate::attach::{AttachError, AttachOptions, AttachedPort};
+use crate::attach::AttachedPort;
 use crate::clock;
-use crate::roce::{IcrcCheck, PushError, RoceError, RoceInterface, RoceOptions, RoceSocket};
+use crate::roce::{IcrcCheck, PushError, RoceInterface, RoceOptions, RoceSocket};
 
 mod attached;
 mod driver;
 mod endpoint;
 mod inbox;
+mod options;
+mod path;
 pub mod sim;
 
 use attached::Attached;
@@ -40,106 +43,10 @@ pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
 use inbox::Inbox;
 pub use inbox::{DeviceHandle, Undone};
+use options::seeds;
+pub use options::{AttachedOptions, DeviceError, DeviceOptions};
+pub use path::{Path, PathError};
 pub use sim::{SimDevice, SimDeviceError, SimDeviceOptions, SimDevices};
-
-/// How an adapter is opened.
-#[derive(Clone, Debug)]
-pub struct DeviceOptions {
-    /// Its address.
-    pub address: IpAddr,
-    /// How its socket is opened; the address is taken from above.
-    pub socket: RoceOptions,
-    /// The largest packets, when they are to be smaller than what the network carries.
-    pub mtu: Option<Mtu>,
-    /// How many packets of a connection may be under way.
-    pub window: u32,
-    /// How long [`Device::wait`] looks for something to do before it sleeps.
-    pub spin: Duration,
-    /// What keys, numbers and sequence numbers are drawn from; `None` for the system's randomness.
-    pub seed: Option<[u8; 32]>,
-}
-
-impl DeviceOptions {
-    /// Returns the usual options of an address.
-    #[must_use]
-    pub const fn new(address: IpAddr) -> Self {
-        Self {
-            address,
-            socket: RoceOptions::new(address),
-            mtu: None,
-            window: 256,
-            spin: Duration::ZERO,
-            seed: None,
-        }
-    }
-}
-
-/// How an adapter is opened at a port of a fabric that another process simulates.
-#[derive(Clone, Debug)]
-pub struct AttachedOptions {
-    /// Which port of which simulator.
-    pub port: AttachOptions,
-    /// The largest packets, when they are to be smaller than what the port carries.
-    pub mtu: Option<Mtu>,
-    /// How many packets of a connection may be under way.
-    pub window: u32,
-    /// How long [`Device::wait`] looks for something to do before it sleeps.
-    pub spin: Duration,
-    /// How long a subnet manager may take to bring the port into service.
-    pub patience: Duration,
-    /// What keys, numbers and sequence numbers are drawn from; `None` for the system's randomness.
-    pub seed: Option<[u8; 32]>,
-}
-
-impl AttachedOptions {
-    /// Returns the usual options of a port: it may take ten seconds to be in service.
-    #[must_use]
-    pub const fn new(port: AttachOptions) -> Self {
-        let patience = Duration::from_secs(10);
-        Self { port, mtu: None, window: 256, spin: Duration::ZERO, patience, seed: None }
-    }
-}
-
-/// Why there is no adapter.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeviceError {
-    /// The socket cannot be had.
-    #[error(transparent)]
-    Socket(#[from] RoceError),
-    /// The machine does not have the address.
-    #[error("no network interface has the address {0}")]
-    NoInterface(IpAddr),
-    /// The network carries no packet of any MTU.
-    #[error("the MTU of {name} is {mtu}: RoCEv2 needs 336 or more")]
-    SmallMtu {
-        /// The interface.
-        name: String,
-        /// Its MTU.
-        mtu: u32,
-    },
-    /// The simulator does not give the port.
-    #[error(transparent)]
-    Attach(#[from] AttachError),
-    /// No subnet manager has brought the port into service.
-    #[error(
-        "port {number} of {node} is not active: expected a subnet manager, such as that of `ibfabric sim --sm`"
-    )]
-    NotActive {
-        /// The node.
-        node: String,
-        /// The number of its port.
-        number: u8,
-    },
-    /// The system failed.
-    #[error("{doing}: {source}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-}
 
 /// What an adapter tells.
 #[derive(Debug)]
@@ -375,41 +282,6 @@ impl Device {
         }
     }
 
-    /// Returns the path to an address. In a simulated fabric
-    /// subnet administration is asked, once for each address until the port changes.
-    ///
-    /// # Errors
-    /// Fails when subnet administration does not tell, or nobody has the address.
-    pub fn path_to(&mut self, address: IpAddr) -> Result<Path, PathError> {
-        let found = match &mut self.wire {
-            Wire::Roce(_) => {
-                let (source, destination) = (gid_of(self.address), gid_of(address));
-                let route = Route { source, destination, is_global: true, ..Route::default() };
-                return Ok(Path { route, mtu: self.connection_mtu, p_key: PKey::DEFAULT });
-            }
-            Wire::Attached(attached) => attached.gid_of(address)?,
-        };
-        let gid = found.ok_or(PathError::Unknown(address))?;
-        let most = self.connection_mtu;
-        if let Wire::Attached(attached) = &mut self.wire {
-            if let Some(path) = attached.path(gid) {
-                return Ok(Path { mtu: path.mtu.min(most), ..path });
-            }
-            attached.ask_path(gid);
-        }
-        loop {
-            if !self.progress()? {
-                self.wait(Instant::NEVER, None)?;
-            }
-            if let Wire::Attached(attached) = &mut self.wire
-                && let Some(answer) = attached.path_answer(gid)
-            {
-                let path = answer.map_err(|why| PathError::None { to: address, why })?;
-                return Ok(Path { mtu: path.mtu.min(most), ..path });
-            }
-        }
-    }
-
     /// Moves what can be moved now, and does what is due; returns whether there was anything.
     ///
     /// It sends first and takes what has come then. What that calls for, such as an acknowledgement, leaves
@@ -597,47 +469,6 @@ impl Device {
     }
 }
 
-/// A path to another port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Path {
-    /// The way of its packets.
-    pub route: Route,
-    /// The largest payload that they carry.
-    pub mtu: Mtu,
-    /// The partition.
-    pub p_key: PKey,
-}
-
-/// Why there is no way to an address.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PathError {
-    /// Nobody has it.
-    #[error("nobody in the fabric has the address {0}")]
-    Unknown(IpAddr),
-    /// Subnet administration tells of none.
-    #[error("no path to {to}: {why}")]
-    None {
-        /// The address.
-        to: IpAddr,
-        /// What it said.
-        why: String,
-    },
-    /// The system failed, or the simulator has gone.
-    #[error("asking for a path: {0}")]
-    Io(#[from] io::Error),
-}
-
-/// Returns what keys are drawn from, and what the connection manager's numbers are.
-fn seeds(given: Option<[u8; 32]>) -> Result<[[u8; 32]; 2], DeviceError> {
-    if let Some(seed) = given {
-        return Ok([seed, seed.map(|byte| !byte)]);
-    }
-    let doing = "getting random bytes";
-    let random = || random().map_err(|source| DeviceError::Io { doing, source });
-    Ok([random()?, random()?])
-}
-
 /// Returns the GID that stands for an address.
 #[must_use]
 pub fn gid_of(address: IpAddr) -> Gid {
@@ -652,27 +483,6 @@ pub fn gid_of(address: IpAddr) -> Gid {
 pub fn address_of(gid: Gid) -> IpAddr {
     let address = Ipv6Addr::from(gid.0);
     address.to_ipv4_mapped().map_or(address.into(), |address: Ipv4Addr| address.into())
-}
-
-/// Returns bytes that nobody can guess.
-fn random() -> io::Result<[u8; 32]> {
-    let mut bytes = [0; 32];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        let rest = &mut bytes[filled..];
-        // SAFETY: the call writes at most as many bytes as the live slice has.
-        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
-        match got {
-            ..0 => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-            got => filled += got as usize,
-        }
-    }
-    Ok(bytes)
 }
 
 const _: () = assert!(MAX_PACKET <= crate::roce::MAX_PACKET, "what is written fits");

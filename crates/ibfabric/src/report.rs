@@ -9,9 +9,9 @@
 //! | `drawing` | the fabric: what the page's script draws, and a still picture without script |
 //! | `graph`, `layout` | the switches and links alone, and where each switch is drawn |
 //! | `html` | escaping, numbers and the filling of templates |
-//! | `page.html`, `page.css` | the page and its looks |
+//! | `page.html`, `page.css` | what all pages have, and their looks |
 //! | `fabric.js`, `explore.js` | the drawing's script: painting, and what the reader does with it |
-//! | `correlation` | the page of `capture correlate --html`, with `correlation.html`, `correlation.css` and `timeline.js` |
+//! | `correlation` | the page of `capture correlate --html`, with `correlation.css` and `timeline.js` |
 //!
 //! Whatever a fabric calls its nodes is text to the page, never markup or script. The same input
 //! makes the same bytes.
@@ -36,7 +36,22 @@ use drawing::Drawing;
 use layout::Layout;
 use scale::Scale;
 
-const PAGE: &str = include_str!("report/page.html");
+/// What stands on the page of a report, and what its words mean.
+const MAIN: &str = "\
+<div class=\"cards\">
+{{figures}}</div>
+{{faults}}
+{{drawing}}
+<div class=\"charts\">
+{{charts}}</div>
+{{worst}}
+{{notes}}
+";
+const ABOUT: &str = "\
+A route leads from the port of a host to a LID of another one; \
+hosts are channel adapters and routers. Hops are links between switches. \
+Link loads count the routes over each direction of each link between switches, used or not.";
+
 const STYLE: &str = include_str!("report/page.css");
 const SCRIPT: &str = concat!(include_str!("report/fabric.js"), include_str!("report/explore.js"));
 
@@ -62,23 +77,27 @@ pub(crate) fn page(
     let scale = Scale::new(&report.load);
     let layout = Layout::new(subnet, &routing.roots);
     let drawing = Drawing::new(subnet, report, &scale, &layout);
-    html::fill(
-        PAGE,
+    let main = html::fill(
+        MAIN,
         &[
-            ("title", &findings::title(routing, summary, choice)),
-            ("heading", &findings::heading(choice)),
-            ("style", STYLE),
-            ("verdict", &findings::verdict(routing, summary, choice)),
             ("figures", &findings::figures(subnet, routing, summary, choice)),
             ("faults", &findings::faults(subnet, report, summary)),
             ("drawing", &drawing.figure()),
             ("charts", &charts::both(subnet, report, &scale)),
             ("worst", &worst::section(subnet, report, &scale)),
             ("notes", &findings::notes(subnet, routing, summary, choice)),
-            ("version", env!("CARGO_PKG_VERSION")),
-            ("script", &drawing.script()),
         ],
-    )
+    );
+    let page = html::Page {
+        title: &findings::title(routing, summary, choice),
+        heading: &findings::heading(choice),
+        style: STYLE,
+        verdict: &findings::verdict(routing, summary, choice),
+        main: &main,
+        about: ABOUT,
+        script: &drawing.script(),
+    };
+    page.fill()
 }
 
 #[cfg(test)]

@@ -10,7 +10,20 @@ use super::html;
 use crate::command::capture::{BINS_PER_DECADE, DRAWN, Histogram};
 use crate::command::capture::{Findings, PairFindings, clocks, drift, end, micros};
 
-const PAGE: &str = include_str!("correlation.html");
+/// What stands on the page, and what its words mean.
+const MAIN: &str = "\
+<div class=\"cards\">
+{{figures}}</div>
+{{timeline}}
+<div class=\"charts\">
+{{charts}}</div>
+{{tables}}
+{{notes}}
+";
+const ABOUT: &str = "\
+queue: from the posting of a request until its first packet is sent. wire: until that is received. receive: until the last \
+packet is received. completion: until the acknowledgement or the response is back. in flight: wire, receive and completion \
+together.";
 const STYLE: &str = concat!(include_str!("page.css"), include_str!("correlation.css"));
 const SCRIPT: &str = include_str!("timeline.js");
 
@@ -22,22 +35,26 @@ pub(crate) fn page(findings: &Findings) -> String {
     let names: Vec<&str> = findings.files.iter().map(|(name, _)| name.as_str()).collect();
     let heading = html::text(&format!("Where the time went: {}", names.join(" and ")));
     let (timeline, script) = timeline(findings);
-    html::fill(
-        PAGE,
+    let main = html::fill(
+        MAIN,
         &[
-            ("title", &heading),
-            ("heading", &heading),
-            ("style", STYLE),
-            ("verdict", &verdict(findings)),
             ("figures", &figures(findings)),
             ("timeline", &timeline),
             ("charts", &charts(findings)),
             ("tables", &tables(findings)),
             ("notes", &notes(findings)),
-            ("version", env!("CARGO_PKG_VERSION")),
-            ("script", &script),
         ],
-    )
+    );
+    let page = html::Page {
+        title: &heading,
+        heading: &heading,
+        style: STYLE,
+        verdict: &verdict(findings),
+        main: &main,
+        about: ABOUT,
+        script: &script,
+    };
+    page.fill()
 }
 
 fn verdict(findings: &Findings) -> String {

@@ -23,6 +23,39 @@ pub(super) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     filled
 }
 
+/// A page: what all of them have.
+pub(super) struct Page<'a> {
+    pub(super) title: &'a str,
+    pub(super) heading: &'a str,
+    pub(super) style: &'a str,
+    pub(super) verdict: &'a str,
+    /// What stands below the verdict.
+    pub(super) main: &'a str,
+    /// What its words mean, at the end.
+    pub(super) about: &'a str,
+    /// Script elements.
+    pub(super) script: &'a str,
+}
+
+impl Page<'_> {
+    /// Returns the whole page.
+    pub(super) fn fill(&self) -> String {
+        fill(
+            include_str!("page.html"),
+            &[
+                ("title", self.title),
+                ("heading", self.heading),
+                ("style", self.style),
+                ("verdict", self.verdict),
+                ("main", self.main),
+                ("about", self.about),
+                ("version", env!("CARGO_PKG_VERSION")),
+                ("script", self.script),
+            ],
+        )
+    }
+}
+
 /// Makes text safe between tags and in quoted attributes; control characters, which HTML does not
 /// allow, become U+FFFD.
 pub(super) fn text(raw: &str) -> String {
