@@ -27,6 +27,9 @@ pub(crate) struct Args {
 /// The file of all packets of a guest.
 const PACKETS: &str = "packets.pcap";
 
+/// How the fault of a guest begins that has repeated one packet.
+const STALL: &str = "completer_retry_err has grown by 1,";
+
 /// How many differences between two readers of it are shown.
 const MOST: usize = 20;
 
@@ -62,8 +65,11 @@ pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
         }
         let gear = Gear { guest: &guest, link, ibfabric: ibfabric.as_deref() };
         for case in list {
-            let good = run_case(case, &gear, &directory)?;
-            *(if good { &mut passed } else { &mut failed }) += 1;
+            let verdict = match run_case(case, &gear, &directory)? {
+                Verdict::Stalled => run_case(case, &gear, &directory)?,
+                verdict => verdict,
+            };
+            *(if verdict == Verdict::Good { &mut passed } else { &mut failed }) += 1;
         }
         // A guest that has crashed says so on its console only.
         let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
@@ -105,8 +111,19 @@ fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
     Guest::boot(&GuestOptions { mtu: link.mtu, disk, capture, ..GuestOptions::default() })
 }
 
+/// How a case went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    /// All is well but that the guest has repeated a packet. Soft RoCE in an emulated guest does so now and then (seen
+    /// once in about a hundred runs) when all that it has asked an acknowledgement for has been acknowledged: it stops
+    /// in the middle of a message until its timer wakes it. What we lose is lost in the next run as well.
+    Stalled,
+    Bad,
+}
+
 /// Runs a case and says how it went.
-fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<bool, std::io::Error> {
+fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict, std::io::Error> {
     let begun = Instant::now();
     let (transcript, faults, count) = match Scene::open(gear) {
         Ok(mut scene) => {
@@ -118,10 +135,13 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<bool, std:
     let file = case.name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
     fs::write(directory.join(file), transcript)?;
     let good = case.accepts(&faults);
-    let word = match (good, case.wrong.is_some()) {
-        (true, false) => "ok     ",
-        (true, true) => "noticed",
-        (false, _) => "FAILED ",
+    let stalled =
+        case.wrong.is_none() && matches!(&faults[..], [fault] if fault.starts_with(STALL));
+    let (verdict, word) = match (good, case.wrong.is_some()) {
+        (true, false) => (Verdict::Good, "ok     "),
+        (true, true) => (Verdict::Good, "noticed"),
+        (false, _) if stalled => (Verdict::Stalled, "stalled"),
+        (false, _) => (Verdict::Bad, "FAILED "),
     };
     let seconds = begun.elapsed().as_secs_f64();
     eprintln!("{word} {count:>4} checks {seconds:>5.1} s  {}", name(case, gear.link));
@@ -131,5 +151,5 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<bool, std:
     for line in faults.iter().filter(|_| !good).flat_map(|fault| fault.lines()) {
         eprintln!("         {line}");
     }
-    Ok(good)
+    Ok(verdict)
 }
