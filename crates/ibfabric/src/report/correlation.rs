@@ -221,7 +221,7 @@ fn timeline(findings: &Findings) -> (String, String) {
     // Nothing in it ends the script: names are escaped as JavaScript has it.
     let json = serde_json::to_string(&drawn).unwrap_or_default().replace('<', "\\u003c");
     let script = format!(
-        "<script type=\"application/json\" id=\"timeline-data\">{json}</script>\n<script>\n{SCRIPT}</script>\n"
+        "<script type=\"application/json\" id=\"timeline-data\">{json}</script>\n<script type=\"module\">\n{SCRIPT}</script>\n"
     );
     (figure, script)
 }

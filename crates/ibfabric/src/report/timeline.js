@@ -34,9 +34,9 @@ for (const message of messages) {
   ends[row] = message.end;
   message.row = row;
 }
-let top = AXIS;
-const tops = rows.map((ends) => { const own = top + GAP - 6; top += GAP + ends.length * ROW + 6; return own; });
-const tall = top + 4;
+let bottom = AXIS;
+const tops = rows.map((ends) => { const own = bottom + GAP - 6; bottom += GAP + ends.length * ROW + 6; return own; });
+const tall = bottom + 4;
 
 const first = messages.reduce((least, { begin }) => Math.min(least, begin), Infinity);
 const last = messages.reduce((most, { end }) => Math.max(most, end), -Infinity);
