@@ -20,7 +20,7 @@ pub struct DeviceOptions {
     pub mtu: Option<Mtu>,
     /// How many packets of a connection may be under way.
     pub window: u32,
-    /// How long [`Device::wait`] looks for something to do before it sleeps.
+    /// How long [`Device::wait`](super::Device::wait) looks for something to do before it sleeps.
     pub spin: Duration,
     /// What keys, numbers and sequence numbers are drawn from; `None` for the system's randomness.
     pub seed: Option<[u8; 32]>,
@@ -50,7 +50,7 @@ pub struct AttachedOptions {
     pub mtu: Option<Mtu>,
     /// How many packets of a connection may be under way.
     pub window: u32,
-    /// How long [`Device::wait`] looks for something to do before it sleeps.
+    /// How long [`Device::wait`](super::Device::wait) looks for something to do before it sleeps.
     pub spin: Duration,
     /// How long a subnet manager may take to bring the port into service.
     pub patience: Duration,
