@@ -1,0 +1,12 @@
+//! IB ACM: names, addresses and routes resolved without flooding subnet administration.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`address`] | [`Address`]: what is resolved |
+//!
+//! The protocol with programs of the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]; the one with other
+//! machines, over multicast groups, is [`ib_wire::mad::acm`].
+
+pub mod address;
+
+pub use address::Address;
