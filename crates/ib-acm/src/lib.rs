@@ -3,10 +3,18 @@
 //! | module | holds |
 //! |---|---|
 //! | [`address`] | [`Address`]: what is resolved |
+//! | [`service`] | [`Service`]: answers programs, asks other services and subnet administration |
+//! | [`port`] | [`Port`]: what a service needs of an adapter's port |
+//! | `cache` | what a service knows of others |
 //!
 //! The protocol with programs of the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]; the one with other
 //! machines, over multicast groups, is [`ib_wire::mad::acm`].
 
 pub mod address;
+mod cache;
+pub mod port;
+pub mod service;
 
 pub use address::Address;
+pub use port::{Action, Arrived, Destination, Port, PortId, PortState};
+pub use service::{ClientId, Event, Service, ServiceConfig, ServiceCounters};

@@ -1,0 +1,296 @@
+//! How a service works, and what it tells.
+
+use std::fmt;
+use std::time::Duration;
+
+use ib_types::{Gid, PKey};
+use ib_wire::mad::sa::RateCode;
+use ib_wire::mad::sm::MtuCode;
+
+use crate::Address;
+
+/// Who tells routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouteProtocol {
+    /// Subnet administration is asked for each.
+    #[default]
+    Sa,
+    /// They are made of what is known of the group that both sides have joined.
+    Acm,
+}
+
+/// A multicast group by what its members can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GroupSpec {
+    /// The rate.
+    pub rate: RateCode,
+    /// The MTU.
+    pub mtu: MtuCode,
+    /// The service level.
+    pub sl: u8,
+}
+
+/// A name or an address of an own endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The name or the address.
+    pub address: Address,
+    /// The name of the adapter.
+    pub device: Box<str>,
+    /// The number of the port.
+    pub port: u8,
+    /// The partition.
+    pub p_key: PKey,
+}
+
+/// How a service works.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceConfig {
+    /// How long an answer of a peer or of subnet administration is awaited on the average of all attempts; the first
+    /// ones have less of it than the later ones.
+    pub timeout: Duration,
+    /// How often is asked again.
+    pub retries: u32,
+    /// How many requests to subnet administration may be under way at each port.
+    pub sa_depth: usize,
+    /// Who tells routes.
+    pub route_protocol: RouteProtocol,
+    /// How long an address is known after its owner was heard of; `None` for ever.
+    pub address_timeout: Option<Duration>,
+    /// How long a route of subnet administration is known; `None` for as long as the address.
+    pub route_timeout: Option<Duration>,
+    /// Whether own addresses are resolved without any question.
+    pub loopback: bool,
+    /// How many addresses an endpoint asks for at a time.
+    pub resolve_depth: usize,
+    /// The group that everybody has: its rate and MTU.
+    pub least: GroupSpec,
+    /// Further groups, the least wanted first. The one of the port's own rate and MTU comes last, unless it is among them.
+    pub groups: Vec<GroupSpec>,
+    /// How often the owner of an address that is in use is asked whether it still is; `None` for never.
+    pub check_interval: Option<Duration>,
+    /// How often an endpoint says of itself who it is, after it has come into service.
+    pub announcements: u32,
+    /// Whether routes are made of groups only when subnet administration gives the same service levels.
+    pub check_routes: bool,
+    /// The most addresses that an endpoint knows.
+    pub most_destinations: usize,
+    /// The most requests that wait.
+    pub most_waiting: usize,
+    /// Own names and addresses.
+    pub assignments: Vec<Assignment>,
+    /// Addresses of others that are known from the beginning.
+    pub hosts: Vec<(Address, Gid)>,
+}
+
+impl Default for ServiceConfig {
+    /// What ibacm has: 2 s, 2 retries, a day for addresses, 10 Gbit/s and 2048 bytes for everybody.
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(2),
+            retries: 2,
+            sa_depth: 1,
+            route_protocol: RouteProtocol::Sa,
+            address_timeout: Some(Duration::from_secs(1440 * 60)),
+            route_timeout: None,
+            loopback: true,
+            resolve_depth: 32,
+            least: GroupSpec { rate: RateCode::GBPS_10, mtu: MtuCode::MTU_2048, sl: 0 },
+            groups: Vec::new(),
+            check_interval: Some(Duration::from_secs(300)),
+            announcements: 2,
+            check_routes: true,
+            most_destinations: 1_000_000,
+            most_waiting: 262_144,
+            assignments: Vec::new(),
+            hosts: Vec::new(),
+        }
+    }
+}
+
+impl ServiceConfig {
+    /// Returns how long an attempt waits: each twice as long as the one before, and all together as long as so many
+    /// times `timeout`.
+    pub(super) fn patience(&self, attempt: u32) -> Duration {
+        let attempts = f64::from(self.retries.min(30) + 1);
+        let share = f64::from(attempt.min(30)).exp2() / (attempts.exp2() - 1.0);
+        self.timeout.mul_f64(attempts * share)
+    }
+
+    /// Returns how long a request may take at all, with its time in the queue.
+    pub(super) fn limit(&self) -> Duration {
+        2 * self.timeout * (self.retries + 1)
+    }
+}
+
+/// What a service has done or seen since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceCounters {
+    /// Questions sent to groups, announcements among them.
+    pub multicasts: u64,
+    /// Announcements.
+    pub announcements: u64,
+    /// Questions to one peer, whether it still is where it was.
+    pub checks: u64,
+    /// Answers to the questions of others.
+    pub answers: u64,
+    /// Questions of others that were heard.
+    pub heard: u64,
+    /// Requests to subnet administration for paths.
+    pub sa_queries: u64,
+    /// Requests to join groups.
+    pub joins: u64,
+    /// Datagrams that are no message of the protocol, or not of a version that is known.
+    pub malformed: u64,
+    /// Answers to no question, or not from whom they have to come.
+    pub unasked: u64,
+    /// Questions from a port that asks faster than it may.
+    pub flooded: u64,
+    /// What was said of an address that another port has and still claims.
+    pub conflicts: u64,
+    /// Addresses beyond those that a port may have, or that there is room for.
+    pub refused: u64,
+}
+
+/// Something that the owner of a service may want to write down.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// An endpoint is in service.
+    Up {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The groups that it has joined.
+        groups: usize,
+    },
+    /// An endpoint is out of service.
+    Down {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// Why.
+        why: &'static str,
+    },
+    /// Subnet administration refuses a group, or does not answer.
+    NotJoined {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The group.
+        mgid: Gid,
+        /// Why.
+        why: String,
+    },
+    /// Routes are not made of groups, because subnet administration gives other service levels.
+    RoutesDiffer {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The service level of the group.
+        group: u8,
+        /// One that subnet administration gives.
+        given: u8,
+        /// To which port.
+        to: Gid,
+        /// How many paths have another one, and how many there are.
+        count: (usize, usize),
+    },
+    /// Subnet administration does not tell its paths, so service levels cannot be compared.
+    RoutesUnknown {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// Why.
+        why: String,
+    },
+    /// A port of another partition or with no queue pairs of datagrams resolves by other means only.
+    NoDatagrams {
+        /// The endpoint.
+        endpoint: EndpointName,
+    },
+    /// Two ports claim an address.
+    Conflict {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// The address.
+        address: Address,
+        /// Who has it, and has said so again.
+        owner: Gid,
+        /// Who wants it.
+        other: Gid,
+    },
+    /// A port asks too fast.
+    Flood {
+        /// The endpoint.
+        endpoint: EndpointName,
+        /// Its LID.
+        lid: u16,
+    },
+}
+
+/// An endpoint by the names that people know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointName {
+    /// The adapter.
+    pub device: Box<str>,
+    /// The port.
+    pub port: u8,
+    /// The partition.
+    pub p_key: PKey,
+}
+
+impl fmt::Display for EndpointName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} port {} pkey {:#06x}", self.device, self.port, self.p_key.0)
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Up { endpoint, groups } => {
+                write!(f, "{endpoint}: in service, in {groups} groups")
+            }
+            Self::Down { endpoint, why } => write!(f, "{endpoint}: out of service: {why}"),
+            Self::NotJoined { endpoint, mgid, why } => {
+                write!(f, "{endpoint}: cannot join the group {mgid}: {why}")
+            }
+            Self::RoutesDiffer { endpoint, group, given, to, count: (differ, all) } => write!(
+                f,
+                "{endpoint}: route_prot acm is refused, sa is used: {differ} of {all} paths of subnet \
+                 administration have another service level than the group's {group}, such as {given} to {to}"
+            ),
+            Self::RoutesUnknown { endpoint, why } => write!(
+                f,
+                "{endpoint}: route_prot acm is used unchecked: subnet administration does not tell its paths: {why}"
+            ),
+            Self::NoDatagrams { endpoint } => write!(
+                f,
+                "{endpoint}: no queue pair of datagrams here: only preloaded addresses, GIDs and LIDs are resolved, \
+                 and their routes by subnet administration"
+            ),
+            Self::Conflict { endpoint, address, owner, other } => write!(
+                f,
+                "{endpoint}: {other} claims {address}, which {owner} has; it stays with {owner}"
+            ),
+            Self::Flood { endpoint, lid } => {
+                write!(f, "{endpoint}: LID {lid} asks too fast; what is too much is dropped")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_share_the_time_and_each_has_twice_that_of_the_one_before() {
+        for retries in [0, 1, 2, 5, 30] {
+            let config = ServiceConfig { retries, ..ServiceConfig::default() };
+            let all: Duration = (0..=retries).map(|attempt| config.patience(attempt)).sum();
+            let expected = config.timeout * (retries + 1);
+            assert!(all.abs_diff(expected) < Duration::from_micros(1), "{all:?} {expected:?}");
+            assert!(
+                retries == 0
+                    || config.patience(1) >= config.patience(0) * 2 - Duration::from_nanos(2)
+            );
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! An address on its way to an answer: what is known, questions to groups, attempts, turns.
+
+use ib_types::{Gid, Instant};
+use ib_wire::acm::ClientStatus;
+use ib_wire::mad::sa::{LifeTimeCode, PathRecord, Selector};
+
+use super::config::RouteProtocol;
+use super::endpoint::{Endpoint, EndpointKey};
+use super::request::{Question, Started, Waiter, Wanted};
+use super::{Due, Service};
+use crate::Address;
+use crate::cache::{NO_GROUP, Peer, PeerKey, Stamp};
+use crate::port::PortState;
+
+/// How far a resolution has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It waits for its turn, or for the group that everybody has.
+    Queued,
+    /// Others have been asked so often.
+    Asking { attempts: u32 },
+    /// Its route is asked for, or waits for service levels to be compared.
+    Routing,
+}
+
+/// An address that is being resolved.
+#[derive(Debug)]
+pub(super) struct Resolution {
+    pub(super) address: Address,
+    pub(super) phase: Phase,
+    pub(super) waiters: Vec<Waiter>,
+    /// Until when, at most.
+    end: Instant,
+}
+
+/// What is known of the way to a peer.
+pub(super) enum Way {
+    /// All.
+    Path(Box<PathRecord>),
+    /// All, but it grows old.
+    Aging(Box<PathRecord>),
+    /// Its route is not.
+    NoRoute,
+    /// Who it is, but not how it is reached.
+    NoGroup,
+    /// Nothing that still counts.
+    Nothing,
+}
+
+impl Service {
+    /// Begins to answer a question.
+    pub(super) fn start(
+        &mut self,
+        now: Instant,
+        key: EndpointKey,
+        question: Question,
+        waiter: &Waiter,
+    ) -> Started {
+        let is_active = self.ports.get(&key.port).is_some_and(|port| port.state.is_active);
+        if !is_active {
+            return Started::Failed(ClientStatus::ENOTCONN);
+        }
+        if self.waiting >= self.config.most_waiting {
+            return Started::Failed(ClientStatus::ENOMEM);
+        }
+        let address = match question.wanted {
+            Wanted::OfSa(wanted) => {
+                self.waiting += 1;
+                self.query(now, key, &wanted, waiter.clone());
+                return Started::Waits;
+            }
+            Wanted::Address(address) => address,
+        };
+        if let Some(path) = self.path_to_own(key, &address) {
+            return Started::Path(path);
+        }
+        match self.way(now, key, &address) {
+            Way::Path(path) => {
+                self.count_hit(key);
+                return Started::Path(*path);
+            }
+            Way::Aging(path) => {
+                self.count_hit(key);
+                self.refresh(now, key, &address);
+                return Started::Path(*path);
+            }
+            Way::NoRoute | Way::NoGroup | Way::Nothing if question.no_delay => {
+                return Started::Failed(ClientStatus::ENODATA);
+            }
+            Way::NoRoute | Way::NoGroup | Way::Nothing => {}
+        }
+        self.waiting += 1;
+        self.begin_resolution(now, key, &address, Some(waiter.clone()));
+        Started::Waits
+    }
+
+    fn count_hit(&mut self, key: EndpointKey) {
+        let counters = &mut self.endpoint(key).counters;
+        counters.address_cached += 1;
+        counters.route_cached += 1;
+    }
+
+    /// Returns the path to an own address, where such are resolved without question.
+    fn path_to_own(&self, key: EndpointKey, address: &Address) -> Option<PathRecord> {
+        let own = &self.ports.get(&key.port)?.state;
+        let is_own = match address {
+            Address::Gid(gid) => *gid == own.link.gid(),
+            Address::Lid(lid) => lid >> own.link.lmc == own.link.lid >> own.link.lmc,
+            address => self.own.get(address) == Some(&key),
+        };
+        (is_own && self.config.loopback).then(|| PathRecord {
+            dgid: own.link.gid(),
+            sgid: own.link.gid(),
+            dlid: own.link.lid,
+            slid: own.link.lid,
+            reversible: true,
+            numb_path: 1,
+            p_key: self.endpoints[&key].p_key,
+            mtu_selector: Selector::EXACTLY,
+            mtu: own.mtu,
+            rate_selector: Selector::EXACTLY,
+            rate: own.rate,
+            life_time_selector: Selector::EXACTLY,
+            life_time: LifeTimeCode(0),
+            ..PathRecord::zeroed()
+        })
+    }
+
+    /// Returns what is known of the way to an address, which is asked for.
+    pub(super) fn way(&mut self, now: Instant, key: EndpointKey, address: &Address) -> Way {
+        let Some(port) = self.ports.get(&key.port) else { return Way::Nothing };
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return Way::Nothing };
+        let peer_key = match address {
+            Address::Gid(gid) => endpoint.cache.by_gid(*gid),
+            address => endpoint.cache.use_address(address, now),
+        };
+        let Some(peer_key) = peer_key else { return Way::Nothing };
+        let config = &self.config;
+        if let (Some(seen), Some(limit)) = (endpoint.cache.seen(address), config.address_timeout)
+            && seen.age(now) >= limit
+        {
+            endpoint.cache.unbind(address);
+            return Way::Nothing;
+        }
+        let Some(peer) = endpoint.cache.peer(peer_key) else { return Way::Nothing };
+        let aging =
+            config.check_interval.is_some_and(|interval| peer.confirmed.age(now) >= interval);
+        match endpoint.routes {
+            RouteProtocol::Acm if endpoint.is_unchecked => Way::NoRoute,
+            RouteProtocol::Acm if peer.lid == 0 => sa_way(config, now, peer, &port.state),
+            RouteProtocol::Acm => match path_by_group(endpoint, peer, &port.state) {
+                None => Way::NoGroup,
+                Some(path) if aging => Way::Aging(Box::new(path)),
+                Some(path) => Way::Path(Box::new(path)),
+            },
+            RouteProtocol::Sa => match sa_way(config, now, peer, &port.state) {
+                Way::Path(path) if aging && peer.qpn != 0 => Way::Aging(path),
+                way => way,
+            },
+        }
+    }
+
+    /// Has what is known of an address confirmed, while it is still good.
+    fn refresh(&mut self, now: Instant, key: EndpointKey, address: &Address) {
+        let endpoint = self.endpoint(key);
+        let found = match address {
+            Address::Gid(gid) => endpoint.cache.by_gid(*gid),
+            address => endpoint.cache.lookup(address),
+        };
+        let Some(peer_key) = found else { return };
+        let Some(peer) = endpoint.cache.peer(peer_key) else { return };
+        let (gid, has_queue_pair) = (peer.gid, peer.qpn != 0);
+        let route = peer.route.map(|route| route.learned);
+        let is_old = |learned: Stamp, limit: Option<std::time::Duration>| {
+            limit.is_some_and(|limit| learned.age(now) >= limit * 7 / 8)
+        };
+        if has_queue_pair {
+            self.check(now, key, peer_key, None);
+        }
+        if route.is_some_and(|learned| is_old(learned, self.config.route_timeout)) {
+            self.ask_route(now, key, gid, None);
+        }
+    }
+
+    /// Begins to resolve an address, or joins who is at it.
+    pub(super) fn begin_resolution(
+        &mut self,
+        now: Instant,
+        key: EndpointKey,
+        address: &Address,
+        waiter: Option<Waiter>,
+    ) {
+        let endpoint = self.endpoint(key);
+        if let Some(tid) = endpoint.by_address.get(address) {
+            let resolution = endpoint.resolutions.get_mut(tid).expect("both are kept alike");
+            resolution.waiters.extend(waiter);
+            return;
+        }
+        let tid = self.number();
+        let end = now + self.config.limit();
+        let resolution = Resolution {
+            address: address.clone(),
+            phase: Phase::Queued,
+            waiters: waiter.into_iter().collect(),
+            end,
+        };
+        let endpoint = self.endpoint(key);
+        endpoint.by_address.insert(address.clone(), tid);
+        endpoint.resolutions.insert(tid, resolution);
+        endpoint.queue.push_back(tid);
+        self.at(end, Due::Resolution(key, tid));
+        self.next_turns(now, key);
+    }
+
+    /// Gives those their turn that wait for it.
+    pub(super) fn next_turns(&mut self, now: Instant, key: EndpointKey) {
+        loop {
+            let depth = self.config.resolve_depth.max(1);
+            let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+            if endpoint.asking >= depth {
+                return;
+            }
+            let Some(tid) = endpoint.queue.pop_front() else { return };
+            if endpoint.resolutions.contains_key(&tid) {
+                endpoint.asking += 1;
+                self.go_on(now, key, tid);
+            }
+        }
+    }
+
+    /// Does what is next for an address.
+    fn go_on(&mut self, now: Instant, key: EndpointKey, tid: u64) {
+        let Some(resolution) = self.endpoint(key).resolutions.get(&tid) else { return };
+        let address = resolution.address.clone();
+        match self.way(now, key, &address) {
+            Way::Path(path) | Way::Aging(path) => {
+                self.endpoint(key).counters.address_cached += 1;
+                self.finish(now, key, tid, Ok(*path));
+            }
+            Way::NoRoute => self.route(now, key, tid, &address),
+            Way::NoGroup | Way::Nothing => match address {
+                // Subnet administration knows those.
+                Address::Gid(_) | Address::Lid(_) => self.route(now, key, tid, &address),
+                _ => self.ask_group(now, key, tid),
+            },
+        }
+    }
+
+    /// Asks all others for an address.
+    fn ask_group(&mut self, now: Instant, key: EndpointKey, tid: u64) {
+        let has_datagrams = self.ports.get(&key.port).is_some_and(|it| it.state.has_datagrams);
+        let endpoint = self.endpoint(key);
+        let is_in = endpoint.least().is_some();
+        let source = endpoint.addresses.first().cloned();
+        let Some(resolution) = endpoint.resolutions.get_mut(&tid) else { return };
+        let address = resolution.address.clone();
+        let attempts = match resolution.phase {
+            Phase::Asking { attempts } => attempts,
+            Phase::Queued | Phase::Routing => 0,
+        };
+        let Some(source) = source.filter(|_| has_datagrams) else {
+            // Nobody can be asked, or could answer.
+            return self.finish(now, key, tid, Err(ClientStatus::ENODATA));
+        };
+        // An endpoint that is not in the group yet waits as long as one whose question was lost.
+        resolution.phase = Phase::Asking { attempts: attempts + 1 };
+        if is_in {
+            self.endpoint(key).counters.address_queries += 1;
+            self.send_question(key, &address, &source, tid, None);
+        }
+        let patience = self.config.patience(attempts);
+        let patience = self.about(patience);
+        self.at(now + patience, Due::Resolution(key, tid));
+    }
+
+    /// A question may not have been answered in time.
+    pub(super) fn resolution_due(&mut self, now: Instant, key: EndpointKey, tid: u64) {
+        let retries = self.config.retries;
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        let Some(resolution) = endpoint.resolutions.get(&tid) else { return };
+        let is_over = resolution.end <= now;
+        match resolution.phase {
+            Phase::Asking { attempts } if !is_over && attempts <= retries => {
+                self.ask_group(now, key, tid);
+            }
+            Phase::Queued | Phase::Routing if !is_over => {}
+            _ => self.finish(now, key, tid, Err(ClientStatus::ETIMEDOUT)),
+        }
+    }
+
+    /// Goes on with an address whose owner is known now.
+    pub(super) fn address_found(&mut self, now: Instant, key: EndpointKey, address: &Address) {
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        let Some(&tid) = endpoint.by_address.get(address) else { return };
+        let Some(resolution) = endpoint.resolutions.get(&tid) else { return };
+        if matches!(resolution.phase, Phase::Asking { .. }) {
+            self.go_on(now, key, tid);
+        }
+    }
+
+    /// Gets the route to an address.
+    fn route(&mut self, now: Instant, key: EndpointKey, tid: u64, address: &Address) {
+        let endpoint = self.endpoint(key);
+        let Some(resolution) = endpoint.resolutions.get_mut(&tid) else { return };
+        resolution.phase = Phase::Routing;
+        let peer = endpoint.cache.lookup(address).and_then(|peer| endpoint.cache.peer(peer));
+        let known = peer.is_some_and(|peer| peer.lid != 0);
+        if endpoint.routes == RouteProtocol::Acm && endpoint.is_unchecked && known {
+            endpoint.unchecked.push(tid);
+            return;
+        }
+        match address {
+            Address::Lid(lid) => self.ask_route_to_lid(now, key, *lid, tid),
+            Address::Gid(gid) => self.ask_route(now, key, *gid, Some(tid)),
+            _ => match peer.map(|peer| peer.gid) {
+                Some(gid) => self.ask_route(now, key, gid, Some(tid)),
+                None => self.finish(now, key, tid, Err(ClientStatus::ETIMEDOUT)),
+            },
+        }
+    }
+
+    /// Goes on with those that waited for service levels to be compared.
+    pub(super) fn routes_checked(&mut self, now: Instant, key: EndpointKey) {
+        let waiting = std::mem::take(&mut self.endpoint(key).unchecked);
+        for tid in waiting {
+            self.go_on(now, key, tid);
+        }
+    }
+
+    /// Ends a resolution.
+    pub(super) fn finish(
+        &mut self,
+        now: Instant,
+        key: EndpointKey,
+        tid: u64,
+        result: Result<PathRecord, ClientStatus>,
+    ) {
+        let endpoint = self.endpoint(key);
+        let Some(resolution) = endpoint.resolutions.remove(&tid) else { return };
+        endpoint.by_address.remove(&resolution.address);
+        if resolution.phase != Phase::Queued || result.is_ok() {
+            endpoint.asking = endpoint.asking.saturating_sub(1);
+        } else {
+            endpoint.queue.retain(|&queued| queued != tid);
+        }
+        self.due.remove(&(resolution.end, Due::Resolution(key, tid)));
+        for waiter in &resolution.waiters {
+            match &result {
+                Ok(path) => self.succeed(waiter, path),
+                Err(status) => self.fail(now, key, waiter, *status),
+            }
+        }
+        self.next_turns(now, key);
+    }
+}
+
+/// Returns the way by a route of subnet administration.
+fn sa_way(config: &super::ServiceConfig, now: Instant, peer: &Peer, own: &PortState) -> Way {
+    let Some(route) = peer.route else { return Way::NoRoute };
+    let age = route.learned.age(now);
+    let path = Box::new(route.path(own.link.gid(), peer.gid));
+    match config.route_timeout {
+        Some(limit) if age >= limit => Way::NoRoute,
+        Some(limit) if age >= limit * 7 / 8 => Way::Aging(path),
+        _ => Way::Path(path),
+    }
+}
+
+/// Returns the path to a peer by what is known of the group that both have.
+fn path_by_group(endpoint: &Endpoint, peer: &Peer, own: &PortState) -> Option<PathRecord> {
+    if peer.group == NO_GROUP || peer.gid == Gid::ZERO {
+        return None;
+    }
+    let record = endpoint.groups.get(usize::from(peer.group))?.record()?;
+    Some(PathRecord {
+        dgid: peer.gid,
+        sgid: own.link.gid(),
+        dlid: peer.lid,
+        slid: own.link.lid,
+        flow_label: record.flow_label,
+        hop_limit: record.hop_limit,
+        traffic_class: record.traffic_class,
+        reversible: true,
+        numb_path: 1,
+        p_key: endpoint.p_key,
+        sl: record.sl,
+        mtu_selector: Selector::EXACTLY,
+        mtu: record.mtu,
+        rate_selector: Selector::EXACTLY,
+        rate: record.rate,
+        life_time_selector: Selector::EXACTLY,
+        life_time: record.life_time,
+        ..PathRecord::zeroed()
+    })
+}
+
+impl Service {
+    /// Looks through some of the caches: what is in use and grows old is confirmed before it is asked for again, what
+    /// is too old goes.
+    pub(super) fn sweep(&mut self, now: Instant) {
+        let span = self.config.check_interval.into_iter().chain(self.config.address_timeout).min();
+        let Some(span) = span else { return };
+        // All of it in an eighth of that, a little at a time.
+        let step = (span / 64)
+            .clamp(std::time::Duration::from_millis(100), std::time::Duration::from_secs(5));
+        self.at(now + step, Due::Sweep);
+        let share = (step.as_secs_f64() / (span.as_secs_f64() / 8.0)).min(1.0);
+        let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
+        for key in keys {
+            let (check, limit) = (self.config.check_interval, self.config.address_timeout);
+            let endpoint = self.endpoint(key);
+            let count = (endpoint.cache.places() as f64 * share).ceil() as u32;
+            let (mut old, mut dead): (Vec<PeerKey>, Vec<PeerKey>) = (Vec::new(), Vec::new());
+            let Endpoint { cache, hand, .. } = endpoint;
+            cache.sweep(hand, count, |peer_key, peer| {
+                let age = peer.confirmed.age(now);
+                let is_used = peer.used > peer.confirmed;
+                if limit.is_some_and(|limit| age >= limit) {
+                    dead.push(peer_key);
+                } else if is_used && peer.qpn != 0 && check.is_some_and(|it| age >= it) {
+                    old.push(peer_key);
+                }
+            });
+            for peer_key in dead {
+                self.forget(key, peer_key);
+            }
+            for peer_key in old {
+                self.check(now, key, peer_key, None);
+            }
+        }
+    }
+
+    /// Forgets a peer.
+    pub(super) fn forget(&mut self, key: EndpointKey, peer_key: PeerKey) {
+        let endpoint = self.endpoint(key);
+        if let Some(peer) = endpoint.cache.peer(peer_key)
+            && endpoint.by_lid.get(&peer.lid) == Some(&peer.gid)
+        {
+            endpoint.by_lid.remove(&peer.lid);
+        }
+        endpoint.cache.remove(peer_key);
+    }
+}
