@@ -31,7 +31,7 @@ pub use ring::SLOTS;
 pub use server::{AttachServer, Said};
 
 /// The version of the protocol: of hello and of the rings.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Returns the name of the socket of a simulator.
 fn name(base: &str) -> String {

@@ -13,12 +13,14 @@
 //! | [`roce`] | RoCEv2 packets over UDP sockets, and network interfaces as their ports |
 //! | [`device`] | an adapter on RoCEv2: engine, connection manager and socket |
 //! | [`capture`] | captures of a running program's queue pairs |
+//! | [`acm`] | ports and programs for the service of IB ACM |
 //! | [`clock`] | the time that links tell |
 //! | `seqpacket` | JSON objects over a private Unix socket |
 //! | `batch` | many datagrams with one system call |
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
+pub mod acm;
 pub mod alarm;
 pub mod attach;
 mod batch;

@@ -42,6 +42,8 @@ pub(crate) struct Port {
     pub(crate) picos_per_byte: u32,
     /// Grows whenever the link comes up or goes down: what was under way is lost then.
     pub(crate) epoch: u32,
+    /// How often a subnet manager has wanted everybody at the port to register again.
+    pub(crate) registrations: u32,
     pub(crate) node: NodeId,
     pub(crate) number: u8,
     /// Whether an event tells when the port has sent.
@@ -164,6 +166,7 @@ impl Port {
             cable: None,
             picos_per_byte: 0,
             epoch: 0,
+            registrations: 0,
             counters: Counters::default(),
             short_base: None,
             busy_until: Instant::ZERO,

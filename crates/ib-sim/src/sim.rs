@@ -407,6 +407,7 @@ impl Sim {
         if from != to {
             self.port_mut(port).info.port_state = to;
             self.log(Entry::State { port, from, to });
+            self.wake_port(port);
         }
     }
 }

@@ -154,6 +154,7 @@ impl Sim {
                 for (own, key) in tables.p_keys[first..].iter_mut().zip(table.keys) {
                     *own = key;
                 }
+                self.wake_port(target);
             }
             AttributeId::SL_TO_VL => {
                 let (target, arrival) = self.sl_to_vl_table(port, modifier)?;

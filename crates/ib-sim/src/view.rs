@@ -176,6 +176,12 @@ impl Sim {
         std::array::from_fn(|index| self.port(port).p_key(index))
     }
 
+    /// Returns how often a subnet manager has wanted everybody at a port to register again (ClientReregister).
+    #[must_use]
+    pub fn registrations(&self, port: PortId) -> u32 {
+        self.port(port).registrations
+    }
+
     /// Tells whether a LID is one of a port's.
     #[must_use]
     pub fn has_lid(&self, port: PortId, lid: u16) -> bool {

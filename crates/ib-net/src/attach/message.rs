@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ib_link::LinkPort;
 use ib_types::{Gid, Guid, Mtu, ServiceLevel};
+use ib_wire::mad::sa::RateCode;
 use serde::{Deserialize, Serialize};
 
 /// What a client is told of the port that it has.
@@ -15,6 +16,12 @@ pub struct PortDetails {
     pub is_active: bool,
     /// The largest payload of packets that it carries.
     pub mtu: Mtu,
+    /// The rate of its link.
+    pub rate: RateCode,
+    /// How often a subnet manager has wanted everybody at the port to register again.
+    pub registrations: u32,
+    /// How many ports the node has, beside port 0 of a switch.
+    pub port_count: u8,
     /// The partitions, as the port's table has them.
     pub p_keys: Vec<u16>,
     /// The name of the node.
@@ -100,6 +107,9 @@ pub(super) struct WirePort {
     sm_sl: u8,
     active: bool,
     mtu: u16,
+    rate: u8,
+    registrations: u32,
+    port_count: u8,
     p_keys: Vec<u16>,
     node: String,
     addresses: Vec<IpAddr>,
@@ -117,7 +127,8 @@ pub(super) struct WirePlace {
 
 impl From<&PortDetails> for WirePort {
     fn from(details: &PortDetails) -> Self {
-        let PortDetails { port, is_active, mtu, p_keys, node, addresses } = details;
+        let PortDetails { port, is_active, mtu, rate, .. } = details;
+        let PortDetails { registrations, port_count, p_keys, node, addresses, .. } = details;
         Self {
             node_guid: port.node_guid.0,
             port_guid: port.port_guid.0,
@@ -129,6 +140,9 @@ impl From<&PortDetails> for WirePort {
             sm_sl: port.sm_sl.get(),
             active: *is_active,
             mtu: mtu.bytes() as u16,
+            rate: rate.0,
+            registrations: *registrations,
+            port_count: *port_count,
             p_keys: p_keys.clone(),
             node: node.clone(),
             addresses: addresses.clone(),
@@ -156,6 +170,9 @@ impl TryFrom<WirePort> for PortDetails {
             port,
             is_active: wire.active,
             mtu: mtu.ok_or_else(|| format!("an MTU of {}", wire.mtu))?,
+            rate: RateCode(wire.rate),
+            registrations: wire.registrations,
+            port_count: wire.port_count,
             p_keys: wire.p_keys,
             node: wire.node,
             addresses: wire.addresses,

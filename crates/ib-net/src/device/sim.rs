@@ -75,6 +75,8 @@ pub struct SimDevice {
     events: VecDeque<DeviceEvent>,
     /// When it has something to do.
     due: Option<Instant>,
+    /// Whether it is among those that have moved something.
+    has_moved: bool,
 }
 
 impl SimDevice {
@@ -112,6 +114,7 @@ impl SimDevice {
             next: vec![0; MAX_PACKET],
             events: VecDeque::new(),
             due: None,
+            has_moved: false,
         })
     }
 
@@ -334,6 +337,8 @@ pub struct SimDevices {
     timers: BTreeSet<(Instant, PortId)>,
     /// Those whose owner may have given them something to do.
     touched: Vec<PortId>,
+    /// Those that have moved something since the owner has asked.
+    moved: VecDeque<PortId>,
 }
 
 impl SimDevices {
@@ -394,12 +399,26 @@ impl SimDevices {
             let Some(port) = next else { return moved };
             let Some(device) = self.devices.get_mut(&port) else { continue };
             moved |= device.progress(sim);
+            if !std::mem::replace(&mut device.has_moved, true) {
+                self.moved.push_back(port);
+            }
             let due = device.poll_timeout();
             if due != device.due {
                 if let Some(old) = std::mem::replace(&mut device.due, due) {
                     self.timers.remove(&(old, port));
                 }
                 self.timers.extend(due.map(|at| (at, port)));
+            }
+        }
+    }
+
+    /// Returns the next adapter that may have done something or whose port may have changed since it was returned last.
+    pub fn poll_moved(&mut self) -> Option<PortId> {
+        loop {
+            let port = self.moved.pop_front()?;
+            if let Some(device) = self.devices.get_mut(&port) {
+                device.has_moved = false;
+                return Some(port);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A simulated fabric with a subnet manager and adapters at its hosts, in virtual time.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,20 +9,21 @@ use ib_hca::{
     AccessFlags, CqId, Data, HcaEvent, Memory, PdId, QpAttr, QpCap, QpId, QpInitAttr, QpState,
     QpType, RecvWr, RemoteAddress, SendFlags, SendOp, SendWr, Sge, Wc, WcStatus,
 };
-use ib_link::{Datagram, Incoming, Remote};
+use ib_link::{Datagram, Remote};
 use ib_net::device::DeviceEvent;
-use ib_net::device::sim::{SimDevice, SimDeviceOptions, SimDevices};
-use ib_routing::{EngineList, RoutingOptions};
-use ib_sim::{ClientId, ClientOptions, Options, Sim};
-use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager};
+use ib_net::device::sim::{SimDevice, SimDeviceOptions};
+use ib_sim::Options;
 use ib_topology::PortId;
-use ib_topology::generate::{self, Kind};
 use ib_types::{Gid, Instant, PKey, Psn, QKey, Qpn};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, PathRecord, SaHeader};
 use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
 
 #[path = "lab/connect.rs"]
 mod connect;
+#[path = "lab/managed.rs"]
+mod managed;
+
+use managed::Managed;
 
 /// The service that hosts listen for.
 const SERVICE: ServiceId = ServiceId(0x1234);
@@ -37,14 +39,23 @@ pub(crate) struct Host {
 }
 
 pub(crate) struct Lab {
-    pub(crate) sim: Sim,
-    manager: SubnetManager,
-    manager_client: ClientId,
-    pub(crate) devices: SimDevices,
+    managed: Managed,
     pub(crate) hosts: Vec<Host>,
     transactions: u64,
-    /// Whether the subnet has come up.
-    is_up: bool,
+}
+
+impl Deref for Lab {
+    type Target = Managed;
+
+    fn deref(&self) -> &Managed {
+        &self.managed
+    }
+}
+
+impl DerefMut for Lab {
+    fn deref_mut(&mut self) -> &mut Managed {
+        &mut self.managed
+    }
 }
 
 /// Memory that is registered.
@@ -71,40 +82,10 @@ impl Region {
 impl Lab {
     /// Returns a fabric of a kind that a manager has brought up, with adapters at all hosts.
     pub(crate) fn new(kind: &str, options: Options) -> Self {
-        let words: Vec<&str> = kind.split(' ').collect();
-        let kind = Kind::parse(words[0], &words[1..]).expect("a kind of fabric");
-        let fabric = generate::generate(&kind, &generate::Options::default()).expect("a fabric");
         let seed = options.seed;
-        let mut sim = Sim::new(&fabric, options);
-        let port = sim.first_end_port().expect("a host");
-        let options = ClientOptions { is_sm: true, ..ClientOptions::default() };
-        let manager_client = sim.attach(port, options).expect("there is room");
-        let engines: EngineList = "minhop".parse().expect("an engine");
-        let routing = RoutingConfig {
-            engines,
-            options: Some(Arc::new(|_| Ok(RoutingOptions::default()))),
-            ..RoutingConfig::default()
-        };
-        let config = SmConfig { routing, sweep_interval: None, ..SmConfig::default() };
-        let manager = SubnetManager::new(config, sim.link_port(port).port_guid, sim.now());
-        let mut this = Self {
-            sim,
-            manager,
-            manager_client,
-            devices: SimDevices::default(),
-            hosts: Vec::new(),
-            transactions: 0,
-            is_up: false,
-        };
-        this.manage();
-        while !this.is_up {
-            assert!(this.step(Instant::NEVER), "the subnet does not come up");
-        }
-        // What is still on its way, such as traps, has come to rest.
-        this.run_for(Duration::from_secs(1));
-        let nodes = this.sim.node_ids().filter(|&node| !this.sim.is_switch(node));
-        let ports: Vec<PortId> = nodes.filter_map(|node| this.sim.end_port(node)).collect();
-        for port in ports {
+        let managed = Managed::new(&managed::fabric(kind), options, "minhop");
+        let mut this = Self { managed, hosts: Vec::new(), transactions: 0 };
+        for port in this.end_ports() {
             this.add_host(port, seed);
         }
         this
@@ -113,8 +94,9 @@ impl Lab {
     fn add_host(&mut self, port: PortId, seed: u64) {
         let mut options = SimDeviceOptions::default();
         options.seed[8..16].copy_from_slice(&seed.to_le_bytes());
-        self.devices.attach(&mut self.sim, port, &options).expect("there is room");
-        let device = self.devices.get_mut(port).expect("just made");
+        let Managed { sim, devices, .. } = &mut self.managed;
+        devices.attach(sim, port, &options).expect("there is room");
+        let device = devices.get_mut(port).expect("just made");
         let pd = device.hca().alloc_pd().expect("there is room");
         let cq = device.hca().create_cq(4096).expect("there is room");
         device.cm().listen(SERVICE).expect("nobody else listens");
@@ -123,59 +105,18 @@ impl Lab {
     }
 
     pub(crate) fn device(&mut self, host: usize) -> &mut SimDevice {
-        self.devices.get_mut(self.hosts[host].port).expect("every host has one")
+        let port = self.hosts[host].port;
+        self.devices.get_mut(port).expect("every host has one")
     }
 
     pub(crate) fn pd(&self, host: usize) -> PdId {
         self.hosts[host].pd
     }
 
-    pub(crate) fn command(&mut self, text: &str) {
-        self.sim.run(&text.parse().expect("a command")).expect("it can be done");
-    }
-
-    /// Lets the manager do what it has to do.
-    fn manage(&mut self) {
-        let now = self.sim.now();
-        while let Some(incoming) = self.sim.receive(self.manager_client) {
-            // As on a wire: nobody tells that a request is lost.
-            if matches!(incoming, Incoming::Received(_)) {
-                self.manager.handle(now, &incoming);
-            }
-        }
-        self.manager.handle_timeout(now);
-        loop {
-            while let Some(datagram) = self.manager.poll_transmit(now) {
-                self.sim.submit(self.manager_client, &datagram);
-            }
-            match self.manager.poll_job() {
-                Some(job) => self.manager.handle_plan(now, job.run()),
-                None => break,
-            }
-        }
-        while let Some(event) = self.manager.poll_event() {
-            self.is_up |= matches!(event, SmEvent::SubnetUp(_));
-        }
-    }
-
-    /// Goes on to the next thing that happens by a moment; false when nothing does.
-    fn step(&mut self, until: Instant) -> bool {
-        let due = self.manager.poll_timeout().unwrap_or(Instant::NEVER);
-        let goes_on = self.devices.run_step(&mut self.sim, due.min(until));
-        if !goes_on && due <= until && due < Instant::NEVER {
-            self.sim.run_until(due);
-        }
-        let is_asked = self.sim.has_incoming(self.manager_client);
-        if is_asked || due <= self.sim.now() {
-            self.manage();
-        }
-        goes_on || due <= until && due < Instant::NEVER
-    }
-
     /// Takes what the adapters tell.
     fn collect(&mut self) {
         for host in &mut self.hosts {
-            let Some(device) = self.devices.get_mut(host.port) else { continue };
+            let Some(device) = self.managed.devices.get_mut(host.port) else { continue };
             while let Some(wc) = device.hca().poll_cq(host.cq) {
                 host.done.push(wc);
             }
@@ -190,9 +131,7 @@ impl Lab {
     }
 
     pub(crate) fn run_for(&mut self, time: Duration) {
-        let end = self.sim.now() + time;
-        while self.step(end) {}
-        self.sim.run_until(end);
+        self.managed.run_for(time);
         self.collect();
     }
 

@@ -183,7 +183,8 @@ fn a_transfer_survives_that_its_link_is_cut() {
     lab.run_for(Duration::from_micros(200));
     assert!(lab.hosts[here].done.is_empty(), "it has only begun");
     let way = lab.way(here, there);
-    lab.command(&format!("Unlink {}", lab.name(way[1])));
+    let name = lab.name(way[1]);
+    lab.command(&format!("Unlink {name}"));
     lab.done(here, 1);
     assert_eq!(to.bytes(), data);
     assert_ne!(lab.way(here, there), way, "the manager has found another way");

@@ -27,6 +27,9 @@ impl Sim {
             }
         }
         let state = self.port_mut(port);
+        if is_end {
+            state.registrations += u32::from(to.client_reregister);
+        }
         let info = &mut state.info;
         if is_end {
             info.m_key = to.m_key;
@@ -67,6 +70,7 @@ impl Sim {
         if has_link {
             self.set_states(port, to);
         }
+        self.wake_port(port);
         Ok(())
     }
 

@@ -312,9 +312,6 @@ impl Subnet {
 
 /// Returns the rate of a port's link, and in Mbit/s.
 fn rate_of(info: &ib_wire::mad::sm::PortInfo) -> (RateCode, u32) {
-    let width = info.link_width_active.active();
-    let speed = info.active_speeds(None).active();
-    let code = width.zip(speed).and_then(|(width, speed)| RateCode::of_link(speed, width));
-    let code = code.unwrap_or(RateCode::GBPS_2_5);
+    let code = info.rate();
     (code, code.megabits_per_second().unwrap_or(2_500))
 }

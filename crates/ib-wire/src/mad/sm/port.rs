@@ -6,6 +6,7 @@ use super::{
     LinkWidthMask, MlnxSpeedMask, MtuCode, PhysState, PortState, SpeedSet, VlCap,
 };
 use crate::mad::attribute;
+use crate::mad::sa::RateCode;
 
 mod display;
 
@@ -129,6 +130,14 @@ attribute!(PortInfo = PORT_INFO in SUBN_LID_ROUTED | SUBN_DIRECTED_ROUTE);
 impl PortInfo {
     /// The bit of the attribute modifier by which a requester says that it knows extended speeds.
     pub const EXTENDED_SPEEDS: u32 = 1 << 31;
+
+    /// Returns the rate of the link, which FDR10 does not show in; the lowest where the link has none.
+    #[must_use]
+    pub fn rate(&self) -> RateCode {
+        let (width, speed) = (self.link_width_active.active(), self.active_speeds(None).active());
+        let code = width.zip(speed).and_then(|(width, speed)| RateCode::of_link(speed, width));
+        code.unwrap_or(RateCode::GBPS_2_5)
+    }
 
     /// Returns the speed of the link; FDR10 shows only when the Mellanox attribute is given.
     #[must_use]

@@ -15,6 +15,7 @@ use ib_net::ibsim::server::Refused;
 use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::{Instant, Mtu, PKey};
+use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::MgmtClass;
 use ib_wire::mad::sm::PortState;
 
@@ -85,6 +86,8 @@ struct Known {
     port: LinkPort,
     state: PortState,
     mtu: Mtu,
+    rate: RateCode,
+    registrations: u32,
     p_keys: [PKey; 32],
 }
 
@@ -448,6 +451,8 @@ impl Known {
             port: sim.link_port(port),
             state: info.port_state,
             mtu: Mtu::from_code(info.neighbor_mtu.0).unwrap_or(Mtu::B256),
+            rate: info.rate(),
+            registrations: sim.registrations(port),
             p_keys: sim.p_keys(port),
         }
     }
@@ -460,6 +465,9 @@ fn details(sim: &Sim, addresses: &Addresses, port: PortId) -> PortDetails {
         port: known.port,
         is_active: known.state == PortState::ACTIVE && known.port.lid != 0,
         mtu: known.mtu,
+        rate: known.rate,
+        registrations: known.registrations,
+        port_count: sim.node_info(port).num_ports,
         p_keys: known.p_keys.iter().map(|key| key.0).filter(|key| key & 0x7fff != 0).collect(),
         node: sim.node_name(node).to_owned(),
         addresses: addresses.of(port).to_vec(),

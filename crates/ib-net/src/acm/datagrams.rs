@@ -1,0 +1,206 @@
+//! Queue pairs of datagrams at an adapter, as a service of IB ACM has them: one for each partition.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ib_acm::{Action, Arrived, Destination};
+use ib_hca::{
+    AccessFlags, AhId, CqId, Data, Hca, Memory, MrId, PdId, QpAttr, QpCap, QpId, QpInitAttr, QpState,
+    QpType, RecvWr, SendFlags, SendOp, SendWr, Sge, UdDestination, WcOpcode, WcStatus,
+};
+use ib_link::{Datagram, Remote, Route};
+use ib_types::{Gid, Instant, PKey, Psn, QKey, Qpn, ServiceLevel};
+use ib_wire::mad::{MAD_LENGTH, Mad};
+use ib_wire::packet::Grh;
+
+/// The length of the header of a route, before what was received.
+const GRH: usize = 40;
+
+/// The room for a message.
+const SLOT: usize = GRH + MAD_LENGTH;
+
+/// How many messages may wait to be sent.
+const SENDS: u32 = 256;
+
+/// A queue pair and the memory that it receives into.
+struct Own {
+    p_key: PKey,
+    qp: QpId,
+    memory: Arc<Memory>,
+    region: MrId,
+}
+
+/// The queue pairs of an adapter.
+pub(super) struct Datagrams {
+    pd: PdId,
+    cq: CqId,
+    own: BTreeMap<u16, Own>,
+    by_number: BTreeMap<Qpn, u16>,
+    /// The ways of what is being sent, by what its completion is told by.
+    ways: BTreeMap<u64, AhId>,
+    sent: u64,
+    depth: u32,
+}
+
+/// Receives have this bit in what their completion is told by.
+const RECEIVE: u64 = 1 << 63;
+
+impl Datagrams {
+    /// Prepares an adapter for queue pairs that take so many messages each before they are looked at.
+    pub(super) fn new(hca: &mut Hca, depth: u32) -> Option<Self> {
+        let pd = hca.alloc_pd().ok()?;
+        let cq = hca.create_cq((depth + SENDS) * 4).ok()?;
+        let (own, by_number, ways) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Some(Self { pd, cq, own, by_number, ways, sent: 0, depth })
+    }
+
+    /// Does what a service wants of its queue pairs. False when that is not possible now.
+    pub(super) fn act(&mut self, hca: &mut Hca, now: Instant, action: &Action) -> bool {
+        match action {
+            Action::Open { p_key } => self.open(hca, now, *p_key).is_some(),
+            Action::Close { p_key } => self.close(hca, *p_key).is_some(),
+            Action::Attach { p_key, mgid, .. } => {
+                self.get(*p_key).is_some_and(|qp| hca.attach_mcast(qp, *mgid).is_ok())
+            }
+            Action::Detach { p_key, mgid, .. } => {
+                self.get(*p_key).is_some_and(|qp| hca.detach_mcast(qp, *mgid).is_ok())
+            }
+            Action::Send { p_key, to, bytes } => self.send(hca, now, *p_key, to, &**bytes),
+            Action::Mad(_) => false,
+        }
+    }
+
+    fn get(&self, p_key: PKey) -> Option<QpId> {
+        self.own.get(&(p_key.0 & 0x7fff)).map(|own| own.qp)
+    }
+
+    fn open(&mut self, hca: &mut Hca, now: Instant, p_key: PKey) -> Option<()> {
+        let partition = p_key.0 & 0x7fff;
+        if self.own.contains_key(&partition) {
+            return Some(());
+        }
+        let cap = QpCap {
+            max_send_wr: SENDS,
+            max_recv_wr: self.depth,
+            max_inline_data: MAD_LENGTH as u32,
+            ..QpCap::default()
+        };
+        let (send_cq, recv_cq) = (self.cq, self.cq);
+        let init = QpInitAttr { qp_type: QpType::Ud, send_cq, recv_cq, srq: None, cap };
+        let length = SLOT * self.depth as usize;
+        let memory = Memory::zeroed(length).ok()?;
+        let region = hca.reg_mr(self.pd, (&memory, 0, length), 0, AccessFlags::ALL).ok()?;
+        let Ok(qp) = hca.create_qp(self.pd, &init) else {
+            hca.dereg_mr(region).ok();
+            return None;
+        };
+        let to = |qp_state| QpAttr { qp_state: Some(qp_state), ..QpAttr::default() };
+        let states = [
+            QpAttr { pkey: Some(p_key), qkey: Some(QKey::GSI), ..to(QpState::Init) },
+            to(QpState::Rtr),
+            QpAttr { sq_psn: Some(Psn::truncated(0)), ..to(QpState::Rts) },
+        ];
+        for attr in states {
+            hca.modify_qp(now, qp, &attr).expect("a new queue pair of datagrams goes into service");
+        }
+        let (number, ..) = hca.query_qp(qp).expect("it was just made");
+        self.own.insert(partition, Own { p_key, qp, memory, region });
+        self.by_number.insert(number, partition);
+        for slot in 0..self.depth {
+            self.receive_into(hca, now, partition, slot);
+        }
+        Some(())
+    }
+
+    fn close(&mut self, hca: &mut Hca, p_key: PKey) -> Option<()> {
+        let own = self.own.remove(&(p_key.0 & 0x7fff))?;
+        if let Some((number, ..)) = hca.query_qp(own.qp) {
+            self.by_number.remove(&number);
+        }
+        hca.destroy_qp(own.qp).ok()?;
+        hca.dereg_mr(own.region).ok()
+    }
+
+    fn receive_into(&self, hca: &mut Hca, now: Instant, partition: u16, slot: u32) {
+        let Some(own) = self.own.get(&partition) else { return };
+        let lkey = hca.key(own.region).expect("it is there as long as the queue pair");
+        let addr = u64::from(slot) * SLOT as u64;
+        let data = Data::One(Sge { addr, length: SLOT as u32, lkey });
+        let wr = RecvWr { wr_id: RECEIVE | u64::from(slot), data };
+        // A queue pair that has failed takes none; it does not come back.
+        let _ = hca.post_recv(now, own.qp, wr);
+    }
+
+    fn send(
+        &mut self,
+        hca: &mut Hca,
+        now: Instant,
+        p_key: PKey,
+        to: &Destination,
+        bytes: &[u8],
+    ) -> bool {
+        let Some(qp) = self.get(p_key) else { return false };
+        let Ok(ah) = hca.create_ah(self.pd, to.route) else { return false };
+        self.sent += 1;
+        let wr_id = self.sent;
+        let (remote_qpn, remote_qkey) = (to.qpn, QKey::GSI);
+        let op = SendOp::SendDatagram {
+            to: UdDestination { ah, remote_qpn, remote_qkey },
+            imm: None,
+        };
+        let flags = SendFlags { signaled: true, ..SendFlags::default() };
+        let wr = SendWr { wr_id, op, data: Data::Inline(bytes.into()), flags };
+        let is_posted = hca.post_send(now, qp, wr).is_ok();
+        if is_posted {
+            self.ways.insert(wr_id, ah);
+        } else {
+            hca.destroy_ah(ah).ok();
+        }
+        is_posted
+    }
+
+    /// Returns the next message that has come to one of them; the GID is that of the own port.
+    pub(super) fn receive(&mut self, hca: &mut Hca, now: Instant, gid: Gid) -> Option<Arrived> {
+        loop {
+            let wc = hca.poll_cq(self.cq)?;
+            if wc.wr_id & RECEIVE == 0 {
+                if let Some(ah) = self.ways.remove(&wc.wr_id) {
+                    hca.destroy_ah(ah).ok();
+                }
+                continue;
+            }
+            let Some(&partition) = self.by_number.get(&wc.qp_num) else { continue };
+            let slot = (wc.wr_id & !RECEIVE) as u32;
+            let is_good = wc.status == WcStatus::Success && wc.opcode == WcOpcode::Recv;
+            let own = &self.own[&partition];
+            let length = (wc.byte_len as usize).clamp(GRH, SLOT);
+            let all = own.memory.to_vec(slot as usize * SLOT, length);
+            let p_key = own.p_key;
+            self.receive_into(hca, now, partition, slot);
+            let (Ok(mut all), true) = (all, is_good) else { continue };
+            let bytes = all.split_off(GRH);
+            let sl = ServiceLevel::new(wc.sl).unwrap_or_default();
+            let mut route = Route { source: gid, dlid: wc.slid, sl, ..Route::default() };
+            if wc.grh {
+                let header = Grh::parse(all.first_chunk().expect("40 bytes"));
+                route = Route { destination: header.source, is_global: true, ..route };
+            }
+            let qpn = wc.src_qp;
+            return Some(Arrived::Datagram { p_key, route, qpn, bytes: bytes.into() });
+        }
+    }
+}
+
+/// Returns a management datagram with the way that it has come.
+pub(super) fn datagram(route: &Route, source: Qpn, mad: Mad) -> Datagram {
+    let grh = route.is_global.then(|| Grh {
+        source: route.destination,
+        destination: route.source,
+        traffic_class: route.traffic_class,
+        flow_label: route.flow_label,
+        hop_limit: route.hop_limit,
+        ..Grh::default()
+    });
+    let remote = Remote { qpn: source, sl: route.sl, grh, ..Remote::gsi(route.dlid) };
+    Datagram { local_qpn: Qpn::GSI, ..Datagram::new(remote, mad) }
+}
