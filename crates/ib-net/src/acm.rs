@@ -3,9 +3,15 @@
 //! | module | holds |
 //! |---|---|
 //! | `datagrams` | queue pairs of datagrams at an adapter |
+//! | `device` | [`DevicePort`]: a port of a fabric that another process simulates |
+//! | `server` | [`Server`]: the sockets that programs of the machine ask over |
 //! | `sim` | [`SimPorts`]: ports of a simulated fabric, in its process and its time |
 
 mod datagrams;
+mod device;
+mod server;
 mod sim;
 
+pub use device::DevicePort;
+pub use server::{ListenError, Rejected, Server, ServerOptions};
 pub use sim::SimPorts;

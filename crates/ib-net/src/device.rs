@@ -22,6 +22,7 @@ use std::time::Duration;
 use ib_hca::cm::{Cm, CmConfig, CmEvent};
 use ib_hca::trace::{PacketReader, SelectionId};
 use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET};
+use ib_link::Datagram;
 use ib_types::{Gid, Guid, Instant, Mtu, PKey};
 use ib_wire::mad::MgmtClass;
 
@@ -331,6 +332,18 @@ impl Device {
         Ok(moved)
     }
 
+    /// Sends a management datagram from the port of a simulated fabric, such as a question to subnet administration; the
+    /// answer comes as [`HcaEvent::Mad`]. False on Ethernet, which has none.
+    pub fn send_datagram(&mut self, datagram: Datagram) -> bool {
+        match &mut self.wire {
+            Wire::Roce(_) => false,
+            Wire::Attached(attached) => {
+                attached.unsent.push_back(datagram);
+                true
+            }
+        }
+    }
+
     /// Sends what is to be sent, and takes nothing.
     pub fn flush(&mut self) {
         let now = clock::now();
@@ -455,6 +468,30 @@ impl Device {
         match wire {
             Wire::Roce(socket) => socket.wait(until, alarm),
             Wire::Attached(attached) => attached.wait(until, alarm),
+        }
+    }
+
+    /// Prepares for a wait of the caller for the files of its port of a simulated fabric
+    /// ([`AttachedPort::files`]), until the moment that is returned at most; `None` when there is something to do
+    /// already. What other threads want done is not waited for.
+    pub fn begin_wait(&mut self) -> Option<Instant> {
+        self.transmit(clock::now());
+        let due = [self.hca.poll_timeout(), self.cm.poll_timeout()];
+        let until = due.into_iter().flatten().min().unwrap_or(Instant::NEVER);
+        match &mut self.wire {
+            Wire::Roce(_) => Some(until),
+            Wire::Attached(attached) => attached.begin_wait(until),
+        }
+    }
+
+    /// Takes note of which files of its port can be read.
+    ///
+    /// # Errors
+    /// Fails when the simulator has gone.
+    pub fn end_wait(&mut self, rang: [bool; 2]) -> io::Result<()> {
+        match &mut self.wire {
+            Wire::Roce(_) => Ok(()),
+            Wire::Attached(attached) => attached.port.end_wait(rang).map_err(io::Error::other),
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ib_acm::{Action, Arrived, Destination};
 use ib_hca::{
-    AccessFlags, AhId, CqId, Data, Hca, Memory, MrId, PdId, QpAttr, QpCap, QpId, QpInitAttr, QpState,
-    QpType, RecvWr, SendFlags, SendOp, SendWr, Sge, UdDestination, WcOpcode, WcStatus,
+    AccessFlags, AhId, CqId, Data, Hca, Memory, MrId, PdId, QpAttr, QpCap, QpId, QpInitAttr,
+    QpState, QpType, RecvWr, SendFlags, SendOp, SendWr, Sge, UdDestination, WcOpcode, WcStatus,
 };
 use ib_link::{Datagram, Remote, Route};
 use ib_types::{Gid, Instant, PKey, Psn, QKey, Qpn, ServiceLevel};
@@ -144,10 +144,8 @@ impl Datagrams {
         self.sent += 1;
         let wr_id = self.sent;
         let (remote_qpn, remote_qkey) = (to.qpn, QKey::GSI);
-        let op = SendOp::SendDatagram {
-            to: UdDestination { ah, remote_qpn, remote_qkey },
-            imm: None,
-        };
+        let op =
+            SendOp::SendDatagram { to: UdDestination { ah, remote_qpn, remote_qkey }, imm: None };
         let flags = SendFlags { signaled: true, ..SendFlags::default() };
         let wr = SendWr { wr_id, op, data: Data::Inline(bytes.into()), flags };
         let is_posted = hca.post_send(now, qp, wr).is_ok();

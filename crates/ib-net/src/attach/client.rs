@@ -1,7 +1,7 @@
 //! The adapter's side: a port of a fabric that another process simulates.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use ib_link::Datagram;
@@ -271,6 +271,32 @@ impl AttachedPort {
         self.rings.flush();
     }
 
+    /// Returns the files that can be read when something has come: over the rings, and from the simulator.
+    #[must_use]
+    pub fn files(&self) -> [BorrowedFd<'_>; 2] {
+        [self.rings.bell(), self.socket.as_fd()]
+    }
+
+    /// Has the simulator ring when something comes, or there is room again for one who `wants_room`; false when that is
+    /// so already.
+    pub fn begin_wait(&mut self, wants_room: bool) -> bool {
+        self.rings.may_sleep(true, wants_room)
+    }
+
+    /// Takes note of which files can be read: what they say is heard.
+    ///
+    /// # Errors
+    /// Fails when the simulator has gone or says what is not understood.
+    pub fn end_wait(&mut self, [bell, socket]: [bool; 2]) -> Result<(), AttachError> {
+        if bell {
+            self.rings.silence();
+        }
+        if socket {
+            self.listen()?;
+        }
+        Ok(())
+    }
+
     /// Waits until something comes, there is room again for one who `wants_room`, a moment comes or an alarm
     /// rings; then listens to the simulator.
     ///
@@ -282,7 +308,7 @@ impl AttachedPort {
         wants_room: bool,
         alarm: Option<&Alarm>,
     ) -> Result<(), AttachError> {
-        if !self.rings.may_sleep(true, wants_room) {
+        if !self.begin_wait(wants_room) {
             return Ok(());
         }
         let left = until.since(clock::now());
@@ -295,13 +321,7 @@ impl AttachedPort {
         let count = if alarm.is_some() { 3 } else { 2 };
         poll::wait_any_for(&mut files[..count], left).map_err(failed("waiting"))?;
         let [bell, socket, _] = files.map(|file| file.revents != 0);
-        if bell {
-            self.rings.silence();
-        }
-        if socket {
-            self.listen()?;
-        }
-        Ok(())
+        self.end_wait([bell, socket])
     }
 }
 

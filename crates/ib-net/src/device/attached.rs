@@ -1,6 +1,6 @@
 //! The link of an adapter at a port of a fabric that another process simulates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -37,8 +37,8 @@ pub(super) struct Attached {
     /// Whether something could not be sent for want of room.
     waits: bool,
     looks: u32,
-    /// Datagrams that found no room.
-    unsent: Vec<Datagram>,
+    /// Datagrams that found no room yet.
+    pub(super) unsent: VecDeque<Datagram>,
 }
 
 impl Attached {
@@ -52,7 +52,7 @@ impl Attached {
             received: 0,
             waits: false,
             looks: 0,
-            unsent: Vec::new(),
+            unsent: VecDeque::new(),
         }
     }
 
@@ -64,9 +64,11 @@ impl Attached {
     /// Sends what there is to send and room for; returns whether there was anything.
     pub(super) fn transmit(&mut self, now: Instant, hca: &mut Hca) -> bool {
         let mut moved = false;
-        while let Some(datagram) = self.unsent.pop().or_else(|| self.requester.poll_transmit(now)) {
+        while let Some(datagram) =
+            self.unsent.pop_front().or_else(|| self.requester.poll_transmit(now))
+        {
             if !self.port.send(&datagram) {
-                self.unsent.push(datagram);
+                self.unsent.push_front(datagram);
                 break;
             }
             let Remote { lid, sl, grh, .. } = datagram.remote;
@@ -167,6 +169,13 @@ impl Attached {
         let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
         let wants_room = self.waits || !self.unsent.is_empty();
         self.port.wait(until, wants_room, alarm).map_err(io::Error::other)
+    }
+
+    /// Prepares for a wait of somebody else.
+    pub(super) fn begin_wait(&mut self, until: Instant) -> Option<Instant> {
+        let until = self.requester.poll_timeout().into_iter().fold(until, Instant::min);
+        let wants_room = self.waits || !self.unsent.is_empty();
+        self.port.begin_wait(wants_room).then_some(until)
     }
 
     /// Returns the path to a port, when it is known.

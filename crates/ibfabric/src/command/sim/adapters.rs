@@ -15,8 +15,8 @@ use ib_net::ibsim::server::Refused;
 use ib_sim::{Addresses, ClientId, ClientOptions, Packet, Payload, Sim};
 use ib_topology::PortId;
 use ib_types::{Instant, Mtu, PKey};
-use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::MgmtClass;
+use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::PortState;
 
 use super::record::Recorder;
