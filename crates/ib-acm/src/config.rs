@@ -81,7 +81,7 @@ impl fmt::Display for Warning {
         match found.as_str() {
             "" => write!(f, "{line}: found nothing, expected {expected}; {so}"),
             found => {
-                write!(f, "{line}: found `{}`, expected {expected}; {so}", found.escape_debug())
+                write!(f, "{line}: found `{}`, expected {expected}; {so}", text::visible(found))
             }
         }
     }

@@ -110,7 +110,7 @@ const HEAD: &str = "\
 
 /// Returns a comment with a line that cannot be written.
 pub(super) fn unwritten(content: &str) -> String {
-    format!("# not expressible: {}", content.escape_debug())
+    format!("# not expressible: {}", text::visible(content))
 }
 
 /// Reads a line; an error is what was found and what was expected.

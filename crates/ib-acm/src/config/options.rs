@@ -18,7 +18,7 @@ use std::time::Duration;
 use ib_types::{Mtu, ServiceLevel};
 use ib_wire::mad::sa::RateCode;
 
-use super::Word;
+use super::{Word, text};
 
 mod fit;
 mod read;
@@ -155,7 +155,7 @@ pub enum RoutePreload {
     /// `none`.
     #[default]
     None,
-    /// `opensm_full_v1`: as OpenSM's plugin dump_pr writes it, see [`super::routes`].
+    /// `opensm_full_v1`: as OpenSM's plugin `dump_pr` writes it, see [`super::routes`].
     OpensmFullV1,
 }
 
@@ -194,7 +194,7 @@ pub struct GroupOption {
 #[non_exhaustive]
 pub enum OptionsError {
     /// A value cannot be that of its key.
-    #[error("{file}:{line}: {key}: found `{}`, expected {expected}", found.escape_debug())]
+    #[error("{file}:{line}: {key}: found `{}`, expected {expected}", text::visible(found))]
     Value {
         /// The name of the file.
         file: String,

@@ -1,6 +1,6 @@
 //! Paths that a subnet manager wrote down, so that nobody has to ask for them: `ibacm_route.data`.
 //!
-//! It is what OpenSM's plugin dump_pr writes in its full form: a block for each port, with a line for each
+//! It is what OpenSM's plugin `dump_pr` writes in its full form: a block for each port, with a line for each
 //! LID that it may send to. MTUs and rates are codes.
 //!
 //! ```text
@@ -211,13 +211,9 @@ impl Reader {
 
     /// Takes the head of a block.
     fn head(&mut self, text: &str) -> Result<(), String> {
-        let head = head(text).ok_or_else(|| {
-            "the head of a block (Channel Adapter, Switch or Router, a GUID and base LID)"
-                .to_owned()
-        });
-        // The lines below a head that is none are nobody's.
         self.own = false;
-        let (guid, lid) = head?;
+        let expected = "Channel Adapter, Switch or Router, a GUID and a base LID";
+        let (guid, lid) = head(text).ok_or(expected)?;
         let known = *self.ports.entry(lid).or_insert(guid);
         if known != guid {
             return Err(format!("a LID other than that of {known}"));

@@ -1,6 +1,6 @@
 //! What the files have in common: lines, words and numbers.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A word that can stand in a file: not empty, without blanks and control characters, and not starting
 /// with `#`. Names of files are such words.
@@ -37,6 +37,17 @@ impl fmt::Display for Word {
 /// Says whether a text is read as one word.
 pub(super) fn stands(text: &str) -> bool {
     text.split_ascii_whitespace().eq([text]) && !text.starts_with('#')
+}
+
+/// Writes a text with its control characters escaped.
+pub(super) fn visible(text: &str) -> impl fmt::Display + '_ {
+    fmt::from_fn(move |f| {
+        let mut signs = text.chars();
+        signs.try_for_each(|sign| match sign.is_control() {
+            true => write!(f, "{}", sign.escape_default()),
+            false => f.write_char(sign),
+        })
+    })
 }
 
 /// Returns the lines with their numbers, counted from 1. A byte order mark is left out.

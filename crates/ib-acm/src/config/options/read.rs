@@ -19,7 +19,7 @@ const LONGEST_LINE: usize = 119;
 /// The largest number of ibacm's options.
 const LARGEST: u32 = i32::MAX as u32;
 
-const KEYS: [&str; 32] = [
+pub(super) const KEYS: [&str; 32] = [
     "log_file",
     "log_level",
     "umad_debug_level",
