@@ -81,7 +81,8 @@ pub struct Options {
     pub loopback_prot: Loopback,
     /// The MTU of the group that all members share; 2048 bytes.
     pub min_mtu: Mtu,
-    /// The rate of the group that all members share, one of [`RateCode::RATES`]; 10 Gbit/s.
+    /// The rate of the group that all members share, one of [`RateCode::RATES`]; 10 Gbit/s. ibacm, as of
+    /// its version 44, takes 28, 50, 400 and more for 10, so that it is in another group then.
     pub min_rate: RateCode,
     /// Whether there is a file of routes.
     pub route_preload: RoutePreload,

@@ -129,7 +129,9 @@ impl<'r> Reader<'r> {
             }
             "provider_lib_path" => self.parsed.value.provider_lib_path = Some(self.name()?),
             "support_ips_in_addr_cfg" => {
-                self.parsed.value.support_ips_in_addr_cfg = self.one_of(BOOLEANS)?;
+                // ibacm takes `yes` for 0, which nobody means.
+                let numbers = &[("1", true), ("0", false)];
+                self.parsed.value.support_ips_in_addr_cfg = self.one_of(numbers)?;
             }
             "provider" => self.provider()?,
             "timeout" => {

@@ -179,6 +179,7 @@ fn values_out_of_range_say_what_they_may_be() {
         ("addr_timeout -2", "found `-2`, expected -1 for ever, or minutes from 0 to 2147483647"),
         ("server_mode local", "found `local`, expected unix or loop or open"),
         ("route_prot both", "found `both`, expected sa or acm"),
+        ("support_ips_in_addr_cfg yes", "found `yes`, expected 1 or 0"),
         ("addr_prot arp", "found `arp`, expected acm"),
         ("min_mtu 1500", "found `1500`, expected an MTU in bytes: 256, 512, 1024, 2048 or 4096"),
         ("min_rate 15", "found `15`, expected a rate in Gbit/s: 2.5, 5, 10, 14, 20, 25, 28, 30,"),
