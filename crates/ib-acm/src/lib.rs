@@ -6,12 +6,14 @@
 //! | [`service`] | [`Service`]: answers programs, asks other services and subnet administration |
 //! | [`port`] | [`Port`]: what a service needs of an adapter's port |
 //! | `cache` | what a service knows of others |
+//! | [`config`] | the files that the service is told by: options, addresses, hosts and routes known before |
 //!
 //! The protocol with programs of the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]; the one with other
 //! machines, over multicast groups, is [`ib_wire::mad::acm`].
 
 pub mod address;
 mod cache;
+pub mod config;
 pub mod port;
 pub mod service;
 

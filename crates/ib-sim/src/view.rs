@@ -176,7 +176,7 @@ impl Sim {
         std::array::from_fn(|index| self.port(port).p_key(index))
     }
 
-    /// Returns how often a subnet manager has wanted everybody at a port to register again (ClientReregister).
+    /// Returns how often a subnet manager has wanted everybody at a port to register again (`ClientReregister`).
     #[must_use]
     pub fn registrations(&self, port: PortId) -> u32 {
         self.port(port).registrations

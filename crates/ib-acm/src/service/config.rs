@@ -3,11 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use ib_types::{Gid, PKey};
+use ib_types::{Gid, Mtu, PKey, ServiceLevel};
 use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::MtuCode;
 
 use crate::Address;
+use crate::config::addresses::AddressFile;
+use crate::config::hosts::HostFile;
+use crate::config::options::{Loopback, Options};
 
 /// Who tells routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +112,48 @@ impl Default for ServiceConfig {
 }
 
 impl ServiceConfig {
+    /// Returns what files say: options, own names, and hosts that are known from the beginning.
+    ///
+    /// Own IP addresses of the file count only with `support_ips_in_addr_cfg`; what the options say of sockets, logs and
+    /// files is for whoever has those.
+    #[must_use]
+    pub fn of_files(options: &Options, addresses: &AddressFile, hosts: &HostFile) -> Self {
+        let code = |mtu: Mtu| MtuCode(mtu.code());
+        let (rate, mtu) = (options.min_rate, code(options.min_mtu));
+        let groups = options.group.iter().map(|group| GroupSpec {
+            rate: group.rate,
+            mtu: code(group.mtu),
+            sl: group.sl.map_or(0, ServiceLevel::get),
+        });
+        let assignments =
+            addresses.in_use(options.support_ips_in_addr_cfg).map(|line| Assignment {
+                address: line.address.clone(),
+                device: line.device.clone(),
+                port: line.port,
+                p_key: line.p_key,
+            });
+        let hosts = hosts.lines.iter().map(|line| (line.address.clone(), line.gid));
+        Self {
+            timeout: options.timeout,
+            retries: options.retries.into(),
+            sa_depth: options.sa_depth.into(),
+            route_protocol: options.route_prot,
+            address_timeout: options.addr_timeout,
+            route_timeout: options.route_timeout,
+            loopback: options.loopback_prot == Loopback::Local,
+            resolve_depth: options.resolve_depth.min(options.send_depth).into(),
+            least: GroupSpec { rate, mtu, sl: 0 },
+            groups: groups.collect(),
+            check_interval: options.check_interval,
+            announcements: options.announce.into(),
+            check_routes: options.route_check,
+            most_destinations: options.max_destinations as usize,
+            assignments: assignments.collect(),
+            hosts: hosts.collect(),
+            ..Self::default()
+        }
+    }
+
     /// Returns how long an attempt waits: each twice as long as the one before, and all together as long as so many
     /// times `timeout`.
     pub(super) fn patience(&self, attempt: u32) -> Duration {

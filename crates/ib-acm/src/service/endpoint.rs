@@ -8,7 +8,7 @@ use ib_mad::{Requester, RequesterConfig};
 use ib_types::{Gid, Instant, PKey, QKey, Qpn, ServiceLevel};
 use ib_wire::acm::PerfCounters;
 use ib_wire::mad::acm::{AcmMessage, group_gid};
-use ib_wire::mad::sa::{JoinState, MCMemberRecord, Selector};
+use ib_wire::mad::sa::{JoinState, MCMemberRecord, PathRecord, Selector};
 use ib_wire::mad::{Method, TransactionId};
 use rand::Rng;
 
@@ -19,7 +19,7 @@ use super::resolve::Resolution;
 use super::route::{Purpose, RouteQuery};
 use super::{Due, PortEntry, Service};
 use crate::Address;
-use crate::cache::Cache;
+use crate::cache::{Cache, SaRoute};
 use crate::port::{Action, Destination, PortId, PortState};
 
 /// The number of an endpoint: its port and its partition.
@@ -344,6 +344,33 @@ impl Service {
         }
     }
 
+    /// Has the endpoints of a port know paths from the beginning, such as those of a file; another subnet manager or
+    /// another LID of the port makes them count no more. Those that begin elsewhere are left out.
+    pub fn preload_paths<'a>(
+        &mut self,
+        now: Instant,
+        id: PortId,
+        paths: impl IntoIterator<Item = &'a PathRecord>,
+    ) {
+        let Some(port) = self.ports.get(&id) else { return };
+        let own = port.state.link;
+        let keys = self.keys_of(id);
+        for path in paths {
+            if path.sgid != own.gid() || path.slid != own.lid {
+                continue;
+            }
+            for &key in &keys {
+                let cache = &mut self.endpoint(key).cache;
+                let peer = cache.peer_of(path.dgid, now);
+                cache.bind(&Address::Gid(path.dgid), peer, now, true);
+                if let Some(peer) = cache.peer_mut(peer) {
+                    peer.route = Some(SaRoute::of(path, now));
+                }
+                cache.remove_if_nameless(peer);
+            }
+        }
+    }
+
     /// Begins, or begins again, with the groups of an endpoint.
     fn begin(&mut self, now: Instant, key: EndpointKey) {
         let Some(port) = self.ports.get(&key.port) else { return };
@@ -390,7 +417,14 @@ impl Service {
         let fits = |spec: &&GroupSpec| spec.mtu.0 <= own.mtu.0 && rate(spec) <= rate(&own);
         let mut specs = vec![self.config.least];
         if self.config.route_protocol == RouteProtocol::Acm {
-            for spec in self.config.groups.iter().filter(fits).chain([&own]) {
+            let better = |spec: &&GroupSpec| {
+                let least = &self.config.least;
+                spec.mtu.0 >= least.mtu.0 && rate(spec) >= rate(least)
+            };
+            let mut wanted: Vec<&GroupSpec> = self.config.groups.iter().filter(fits).collect();
+            // Everybody has to count them in the same order.
+            wanted.sort_by_key(|spec| (rate(spec), spec.mtu.0, spec.sl));
+            for spec in wanted.into_iter().chain([&own]).filter(better) {
                 if !specs.contains(spec) {
                     specs.push(*spec);
                 }

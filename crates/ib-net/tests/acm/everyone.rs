@@ -60,8 +60,9 @@ pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figur
     let places: Vec<_> =
         lab.hosts.iter().map(|host| lab.managed.sim.link_port(host.port)).collect();
     let mut left = count * (count - 1);
+    let mut touched: Vec<usize> = (0..count).collect();
     while left > 0 {
-        for host in 0..count {
+        for host in std::mem::take(&mut touched) {
             let mut done = Vec::new();
             while let Some((number, answer)) = lab.hosts[host].answers.pop_first() {
                 let to = waiting[host].remove(&number).expect("it was asked");
@@ -97,6 +98,7 @@ pub(crate) fn everyone(kind: &str, engine: &str, routes: RouteProtocol) -> Figur
             }
         }
         lab.step(ib_types::Instant::NEVER);
+        touched.append(&mut lab.driven);
     }
     figures.time = lab.managed.sim.now() - begun;
     for host in &lab.hosts {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use ib_acm::port::PortId as AcmPort;
 use ib_acm::{Address, ClientId, Event, Service, ServiceConfig};
 use ib_net::acm::SimPorts;
-use ib_net::device::{SimDeviceOptions, SimDevices};
-use ib_sim::{Options, Sim};
+use ib_net::device::SimDeviceOptions;
+use ib_sim::Options;
 use ib_topology::PortId;
 use ib_types::Instant;
 use ib_wire::acm::{
@@ -44,6 +44,8 @@ pub(crate) struct Lab {
     by_port: BTreeMap<PortId, usize>,
     due: BTreeSet<(Instant, usize)>,
     due_of: Vec<Option<Instant>>,
+    /// Those that have had their turn since somebody has looked.
+    pub(crate) driven: Vec<usize>,
     requests: u64,
     config: ServiceConfig,
     seed: u64,
@@ -72,6 +74,7 @@ impl Lab {
             by_port: BTreeMap::new(),
             due: BTreeSet::new(),
             due_of: Vec::new(),
+            driven: Vec::new(),
             requests: 0,
             config,
             seed,
@@ -120,13 +123,11 @@ impl Lab {
         let Managed { sim, devices, .. } = &mut self.managed;
         let now = sim.now();
         let it = &mut self.hosts[host];
+        self.driven.push(host);
         it.service.handle_timeout(now);
-        loop {
-            let Some(mut port) = self.ports.port(sim, devices, it.port) else { break };
-            if !it.service.drive(now, PORT, &mut port, &mut it.seen) {
-                break;
-            }
-        }
+        while let Some(mut port) = self.ports.port(sim, devices, it.port)
+            && it.service.drive(now, PORT, &mut port, &mut it.seen)
+        {}
         while let Some((ClientId(client), bytes)) = it.service.poll_reply() {
             it.answers.insert(client, answer(&bytes));
         }
@@ -228,10 +229,4 @@ fn answer(bytes: &[u8]) -> Answer {
     let answer = Resolve::parse(header, &bytes[HEADER..], order);
     assert_eq!(answer.entries[0].kind, EntryType::PATH);
     Ok(answer.entries[0].path_record())
-}
-
-/// Returns what all adapters and the fabric are, for what has to look at both.
-pub(crate) fn parts(lab: &mut Lab) -> (&mut Sim, &mut SimDevices, &mut SimPorts) {
-    let Managed { sim, devices, .. } = &mut lab.managed;
-    (sim, devices, &mut lab.ports)
 }

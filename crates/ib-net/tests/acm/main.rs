@@ -56,3 +56,27 @@ fn everyone_resolves_everyone_without_asking_subnet_administration() {
         }
     }
 }
+
+#[test]
+fn a_host_that_was_away_is_found_again_whatever_was_known() {
+    let config = ServiceConfig {
+        check_interval: Some(Duration::from_secs(10)),
+        ..config(RouteProtocol::Acm)
+    };
+    let mut lab = Lab::new("fat-tree 4 2", options(3), "minhop", config);
+    lab.run_for(Duration::from_secs(10));
+    let before = lab.resolve(0, &name(5)).expect("it is there");
+    lab.reboot(5);
+    assert_eq!(lab.resolve(0, &name(5)), Ok(before), "its LID is what it was");
+
+    // The host is gone: what is known goes once it has not answered.
+    let host = lab.managed.sim.place(lab.hosts[5].port).0;
+    let host = lab.managed.sim.node_name(host).to_owned();
+    lab.managed.command(&format!("Unlink \"{host}\"[1]"));
+    lab.run_for(Duration::from_secs(40));
+    assert_eq!(lab.resolve(0, &name(5)), Err(ClientStatus::ETIMEDOUT));
+    lab.managed.command(&format!("Relink \"{host}\"[1]"));
+    lab.run_for(Duration::from_secs(10));
+    let after = lab.resolve(0, &name(5)).expect("it is there again");
+    assert!(lab.leads(0, 5, &after));
+}

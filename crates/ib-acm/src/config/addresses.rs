@@ -1,0 +1,154 @@
+//! The names and addresses of the machine's own endpoints: `ibacm_addr.cfg`, before 2010 `acm_addr.cfg`.
+//!
+//! ```text
+//! # name or address   device  port  P_Key
+//! node-17             mlx5_0  1     default
+//! node-17-2           mlx5_1  1     0x8001
+//! 10.1.2.17           mlx5_0  1     default
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use ib_types::PKey;
+
+use super::{Parsed, text};
+use crate::Address;
+
+/// The longest name of a device in bytes.
+pub const LONGEST_DEVICE: usize = 63;
+
+/// The lines of an address file, in its order; none stands twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressFile {
+    /// The lines.
+    pub lines: Vec<AddressLine>,
+}
+
+/// A name or an address of an endpoint: a device's port and a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressLine {
+    /// The line, counted from 1; of no meaning to the writer.
+    pub line: usize,
+    /// A name, an IPv4 or an IPv6 address.
+    pub address: Address,
+    /// The device's name, 1 to 63 bytes, such as `mlx5_0`.
+    pub device: Box<str>,
+    /// The port, 1 to 255.
+    pub port: u8,
+    /// The key of the partition, which is not zero.
+    pub p_key: PKey,
+}
+
+impl AddressFile {
+    /// Reads an address file. A line that is none is passed over with a warning, as is one that stands
+    /// there for the second time.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Parsed<Self> {
+        let mut parsed: Parsed<Self> = Parsed::default();
+        let mut known = BTreeSet::new();
+        for (number, bytes) in text::lines(bytes) {
+            let Some(words) = parsed.words(number, bytes) else { continue };
+            if words.is_empty() {
+                continue;
+            }
+            let (all, so) = (words.join(" "), "the line is passed over");
+            match line(number, &words) {
+                Ok(line) => {
+                    parsed.end(number, &words[4..]);
+                    let AddressLine { address, device, port, p_key, .. } = &line;
+                    if known.insert((address.clone(), device.clone(), *port, *p_key)) {
+                        parsed.value.lines.push(line);
+                    } else {
+                        parsed.warn(number, &all, "an address that is not there yet", so);
+                    }
+                }
+                Err((found, expected)) => parsed.warn(number, found, expected, so),
+            }
+        }
+        parsed
+    }
+
+    /// Returns the lines that count: those with names, and those with IP addresses only where
+    /// `support_ips_in_addr_cfg` is set. Without it the IP addresses are those of the machine's interfaces.
+    pub fn in_use(&self, support_ips: bool) -> impl Iterator<Item = &AddressLine> {
+        self.lines.iter().filter(move |line| support_ips || line.address.ip().is_none())
+    }
+
+    /// Returns the text of the file. A line that would be read as something else, such as that of a GID
+    /// or of a name with a blank in it, becomes a comment.
+    #[must_use]
+    pub fn to_file(&self) -> String {
+        let mut text = HEAD.to_owned();
+        for line in &self.lines {
+            let AddressLine { address, device, port, p_key, .. } = line;
+            let address = address.to_string();
+            let p_key = match *p_key {
+                PKey::DEFAULT => "default".to_owned(),
+                other => other.to_string(),
+            };
+            let words = [&*address, device, &port.to_string(), &p_key];
+            let content = words.join(" ");
+            let again = self::line(line.line, &words);
+            let same = words.iter().all(|word| text::stands(word)) && again.as_ref() == Ok(line);
+            let content = if same { content } else { unwritten(&content) };
+            writeln!(text, "{content}").expect("a string takes everything");
+        }
+        text
+    }
+}
+
+const HEAD: &str = "\
+# The names and addresses of this machine's InfiniBand endpoints.
+#
+# Each line gives one: a name, an IPv4 or an IPv6 address; the device; its port; the P_Key in
+# hexadecimal behind 0x, or `default` for 0xffff. An endpoint may have several lines. Lines with IP
+# addresses count only with `support_ips_in_addr_cfg 1`; else they are those of the interfaces.
+#
+# address device port pkey
+";
+
+/// Returns a comment with a line that cannot be written.
+pub(super) fn unwritten(content: &str) -> String {
+    format!("# not expressible: {}", text::visible(content))
+}
+
+/// Reads a line; an error is what was found and what was expected.
+fn line<'w>(line: usize, words: &[&'w str]) -> Result<AddressLine, (&'w str, String)> {
+    let word = |index: usize, expected: &str| {
+        words.get(index).copied().ok_or_else(|| ("", expected.to_owned()))
+    };
+    let address = word(0, "a name or an IP address")?;
+    let address = Address::parse(address).map_err(|error| (address, wanted(&error)))?;
+
+    let expected = "a device's name of 1 to 63 bytes";
+    let device = word(1, expected)?;
+    if device.len() > LONGEST_DEVICE || device.chars().any(char::is_control) {
+        return Err((device, expected.to_owned()));
+    }
+
+    let expected = "a port, 1 to 255";
+    let port = word(2, expected)?;
+    let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    let number = port.parse().ok().filter(|&port| digits && port != 0);
+    let port = number.ok_or_else(|| (port, expected.to_owned()))?;
+
+    let expected = "a P_Key: default, or a number whose lower 15 bits are not zero";
+    let p_key = word(3, expected)?;
+    let number = match p_key {
+        _ if p_key.eq_ignore_ascii_case("default") => Some(PKey::DEFAULT),
+        _ => text::number(p_key).and_then(|key| u16::try_from(key).ok()).map(PKey),
+    };
+    let number = number.filter(|key| key.partition() != 0);
+    let p_key = number.ok_or_else(|| (p_key, expected.to_owned()))?;
+
+    Ok(AddressLine { line, address, device: device.into(), port, p_key })
+}
+
+/// Returns what is expected in place of what is no address.
+pub(super) fn wanted(error: &crate::address::AddressError) -> String {
+    format!("a name or an IP address (it is {error})")
+}
+
+#[cfg(test)]
+mod tests;
