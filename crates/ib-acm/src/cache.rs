@@ -484,6 +484,26 @@ impl Cache {
         self.peers.slots.len()
     }
 
+    /// Calls with all addresses: address, peer, when its owner was heard of, whether a file says it.
+    pub(crate) fn each(&self, mut with: impl FnMut(&Address, &Peer, Stamp, bool)) {
+        for slot in &self.known.slots {
+            if let Slot::Taken(known) = slot
+                && let Some(peer) = self.peers.get(known.peer)
+            {
+                with(&known.address, peer, known.seen, known.is_preloaded);
+            }
+        }
+    }
+
+    /// Forgets all but what files say; returns how many addresses are gone.
+    pub(crate) fn clear(&mut self) -> usize {
+        let before = self.len();
+        for number in 0..self.peers.slots.len() as u32 {
+            self.remove(PeerKey(number));
+        }
+        before - self.len()
+    }
+
     /// Changes all peers.
     pub(crate) fn for_each(&mut self, mut change: impl FnMut(&mut Peer)) {
         for slot in &mut self.peers.slots {

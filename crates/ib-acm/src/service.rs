@@ -33,7 +33,7 @@ mod route;
 pub use config::{
     Assignment, EndpointName, Event, GroupSpec, RouteProtocol, ServiceConfig, ServiceCounters,
 };
-pub use request::{ClientId, EndpointView};
+pub use request::{ClientId, EndpointView, KnownView};
 
 use crate::Address;
 use crate::port::{Action, Arrived, Port, PortId, PortState};

@@ -44,6 +44,7 @@ pub use driver::{DrivenCq, DrivenQp, Driver, DriverHandle, Stopped};
 pub use endpoint::{ConnectError, Endpoint, EndpointOptions, Request};
 use inbox::Inbox;
 pub use inbox::{DeviceHandle, Undone};
+pub(crate) use options::random;
 use options::seeds;
 pub use options::{AttachedOptions, DeviceError, DeviceOptions};
 pub use path::{Path, PathError};

@@ -20,6 +20,8 @@
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
 
+use std::io;
+
 pub mod acm;
 pub mod alarm;
 pub mod attach;
@@ -37,3 +39,11 @@ mod seqpacket;
 pub mod signals;
 mod tick;
 pub mod umad;
+
+/// Returns bytes that nobody can guess, from the system.
+///
+/// # Errors
+/// Fails when the system has none.
+pub fn random() -> io::Result<[u8; 32]> {
+    device::random()
+}

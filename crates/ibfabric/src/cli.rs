@@ -8,6 +8,7 @@ use ib_routing::EngineList;
 use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc, Mtu};
 
+pub mod acm;
 pub mod capture;
 pub(crate) mod opensm;
 pub mod rdma;
@@ -112,6 +113,28 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             ("Is the way to LID 9 the one that the tables say?", "ibfabric tracer -l 9 -v"),
             ("All ways through a simulated tree:", "ibfabric tracer --sim tree.net --all-pairs"),
         ],
+        "acm" => &[
+            (
+                "Resolve for programs that ask ib_acm's socket, at a host of a simulated fabric:",
+                "ibfabric acm --attach lab --node node-1 --socket /tmp/acm.sock",
+            ),
+            (
+                "On a machine with adapters, in place of ibacm, with metrics:",
+                "ibfabric acm --umad --metrics-port 9684",
+            ),
+        ],
+        "acm-ctl" => &[
+            ("What is it, and what does it do?", "ibfabric acm ctl status"),
+            (
+                "What does it know of a node?",
+                "ibfabric acm ctl known node-2 --socket /tmp/acm.sock",
+            ),
+        ],
+        "acm-status" => &[("As one object, for scripts:", "ibfabric acm ctl status --format json")],
+        "acm-known" => &[("All that it knows:", "ibfabric acm ctl known")],
+        "acm-flush" => &[("After a change that nobody has told it of:", "ibfabric acm ctl flush")],
+        "acm-reload" => &[("After ibacm_addr.cfg was changed:", "ibfabric acm ctl reload")],
+        "acm-metrics" => &[("As numbers with labels:", "ibfabric acm ctl metrics --format json")],
         "rdma" => &[
             (
                 "Answer the real rping of another machine:",
@@ -276,6 +299,9 @@ pub enum Command {
     /// RDMA from this machine without an adapter: RoCEv2 over UDP.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Resolves names, addresses and routes for the programs of a machine, as ibacm does
+    #[command(after_long_help = examples_text("acm"))]
+    Acm(acm::AcmArgs),
     /// Captures of queue pairs: started, read and compared.
     #[command(after_long_help = examples_text("capture"))]
     Capture(capture::CaptureArgs),

@@ -1,9 +1,12 @@
 //! The subcommands, one file each.
 
+pub(crate) mod acm;
 pub(crate) mod agent;
 pub(crate) mod capture;
 pub(crate) mod check;
+mod console;
 pub(crate) mod gen_fabric;
+pub(crate) mod log;
 pub(crate) mod rdma;
 pub(crate) mod route;
 pub(crate) mod sim;

@@ -50,6 +50,25 @@ pub struct EndpointView {
     pub peers: usize,
 }
 
+/// What is known of an address of another port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownView {
+    /// The address.
+    pub address: Address,
+    /// The port's GID.
+    pub gid: Gid,
+    /// Its LID; 0 where only subnet administration knows it.
+    pub lid: u16,
+    /// The queue pair of the service there; 0 where it is not known.
+    pub qpn: u32,
+    /// How long ago its owner was heard of.
+    pub age: std::time::Duration,
+    /// Whether a file says it.
+    pub is_preloaded: bool,
+    /// Whether subnet administration has told the route.
+    pub has_route: bool,
+}
+
 /// The name of who resolves, as ibacm has it.
 const PROVIDER: &str = "ibacmp";
 
@@ -217,6 +236,38 @@ impl Service {
             })
         };
         self.endpoints.iter().filter_map(view).collect()
+    }
+
+    /// Returns what is known of others: of one address, or all, in the order of the addresses.
+    #[must_use]
+    pub fn known(&self, now: Instant, only: Option<&Address>) -> Vec<KnownView> {
+        let mut found = Vec::new();
+        for endpoint in self.endpoints.values() {
+            endpoint.cache.each(|address, peer, seen, is_preloaded| {
+                if only.is_none_or(|only| only == address) {
+                    found.push(KnownView {
+                        address: address.clone(),
+                        gid: peer.gid,
+                        lid: peer.lid,
+                        qpn: peer.qpn,
+                        age: seen.age(now),
+                        is_preloaded,
+                        has_route: peer.route.is_some(),
+                    });
+                }
+            });
+        }
+        found.sort_by(|one, other| one.address.cmp(&other.address));
+        found
+    }
+
+    /// Forgets what is known of others, but for what files say; returns how many addresses are gone.
+    pub fn flush(&mut self, _: Instant) -> usize {
+        let endpoints = self.endpoints.values_mut();
+        endpoints.fold(0, |count, endpoint| {
+            endpoint.by_lid.clear();
+            count + endpoint.cache.clear()
+        })
     }
 
     /// Answers with counters.

@@ -119,7 +119,7 @@ pub(super) fn seeds(given: Option<[u8; 32]>) -> Result<[[u8; 32]; 2], DeviceErro
 }
 
 /// Returns bytes that nobody can guess.
-fn random() -> io::Result<[u8; 32]> {
+pub(crate) fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     let mut filled = 0;
     while filled < bytes.len() {

@@ -9,7 +9,7 @@
 //! | `daemon` | the manager with everything around it |
 //! | `events` | what the log says of the fabric |
 //! | `planner` | the thread that plans |
-//! | `log`, `cache`, `dump`, `files` | what is written where OpenSM's users look |
+//! | `cache`, `dump`, `files` | what is written where OpenSM's users look |
 //! | `shared`, `console`, `ctl`, `metrics` | what is shown to those who ask |
 //! | `perf` | the counters of all ports |
 //! | `report` | what is printed when the subnet is up |
@@ -35,7 +35,6 @@ mod drive;
 mod dump;
 mod events;
 mod files;
-mod log;
 mod metrics;
 mod perf;
 mod place;

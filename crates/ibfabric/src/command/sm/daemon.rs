@@ -20,12 +20,12 @@ use super::console::state_word;
 use super::dump::{self, Dump};
 use super::events;
 use super::files::{Kind, Writer};
-use super::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 use super::perf::Perf;
 use super::planner::Planner;
 use super::request::Request;
 use super::settings::Settings;
 use super::shared::{Last, Shared};
+use crate::command::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 use crate::failure::Failure;
 use crate::input;
 

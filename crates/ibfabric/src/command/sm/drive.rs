@@ -15,11 +15,11 @@ use ib_sm::SmConfig;
 use ib_types::{Guid, Instant};
 
 use super::daemon::{self, Daemon, News};
-use super::log::{ERROR, INFO, Log, SYSTEM};
 use super::place::Port;
 use super::request::{Place, Request};
 use super::shared::Shared;
 use super::{console, metrics, report};
+use crate::command::log::{ERROR, INFO, Log, SYSTEM};
 use crate::failure::{Failure, Verdict, say};
 use crate::input;
 use crate::output::Output;

@@ -10,8 +10,8 @@ use ib_sm::Plan;
 use ib_topology::Fabric;
 use ib_types::Guid;
 
-use super::log::{INFO, Log};
 use super::{cache, files};
+use crate::command::log::{INFO, Log};
 
 /// What there is to dump.
 pub(super) struct Dump {

@@ -5,7 +5,7 @@ use ib_sm::fault::PortName;
 use ib_sm::{Exploration, LinkChange, PortChange, SweepReport};
 use ib_wire::mad::sm::{Notice, TrapNumber};
 
-use super::log::{INFO, VERBOSE};
+use crate::command::log::{INFO, VERBOSE};
 
 /// A level and a text.
 pub(super) type Line = (u8, String);

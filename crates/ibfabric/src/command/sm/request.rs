@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use ib_routing::EngineList;
 
 use super::conf;
-use super::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 use super::settings::Settings;
 use crate::cli::opensm::{self, Given, Meaning};
 use crate::cli::sm::{PlaceArgs, ServeArgs};
+use crate::command::log::{DEBUG, ERROR, FRAMES, INFO, VERBOSE};
 use crate::failure::{Failure, say};
 use crate::output::Format;
 

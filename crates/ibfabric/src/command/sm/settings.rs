@@ -12,9 +12,9 @@ use ib_routing::EngineList;
 use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, SmConfig};
 use ib_types::{Guid, Lmc};
 
-use super::log::{ERROR, Log};
 use super::shared::lock;
 use crate::cli::EngineArgs;
+use crate::command::log::{ERROR, Log};
 use crate::failure::Failure;
 use crate::input::{self, number};
 

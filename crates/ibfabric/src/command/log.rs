@@ -3,27 +3,26 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ib_net::clock::LocalTime;
 
-use super::shared::lock;
 use crate::failure::say;
 
 /// Something is wrong.
-pub(super) const ERROR: u8 = 0x01;
+pub(crate) const ERROR: u8 = 0x01;
 /// Something has happened.
-pub(super) const INFO: u8 = 0x02;
+pub(crate) const INFO: u8 = 0x02;
 /// What is of less interest.
-pub(super) const VERBOSE: u8 = 0x04;
+pub(crate) const VERBOSE: u8 = 0x04;
 /// What the manager is doing, step by step.
-pub(super) const DEBUG: u8 = 0x08;
+pub(crate) const DEBUG: u8 = 0x08;
 /// Every datagram.
-pub(super) const FRAMES: u8 = 0x20;
+pub(crate) const FRAMES: u8 = 0x20;
 /// The dumps are written.
-pub(super) const ROUTING: u8 = 0x40;
+pub(crate) const ROUTING: u8 = 0x40;
 /// What is always logged.
-pub(super) const SYSTEM: u8 = 0x80;
+pub(crate) const SYSTEM: u8 = 0x80;
 
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -33,7 +32,7 @@ const STDOUT: &str = "stdout";
 
 /// A log; clones write to the same one, from any thread.
 #[derive(Clone)]
-pub(super) struct Log {
+pub(crate) struct Log {
     flags: u8,
     inner: Arc<Mutex<Inner>>,
 }
@@ -59,16 +58,16 @@ enum Target {
 }
 
 /// How a log is opened.
-pub(super) struct LogOptions<'o> {
-    pub(super) flags: u8,
+pub(crate) struct LogOptions<'o> {
+    pub(crate) flags: u8,
     /// In MB; 0 for none.
-    pub(super) limit: u32,
+    pub(crate) limit: u32,
     /// `None` for errors on standard error only.
-    pub(super) file: Option<&'o Path>,
+    pub(crate) file: Option<&'o Path>,
     /// Whether the file is one that nobody named: it gives way when it cannot be opened.
-    pub(super) is_default: bool,
-    pub(super) erases: bool,
-    pub(super) echoes: bool,
+    pub(crate) is_default: bool,
+    pub(crate) erases: bool,
+    pub(crate) echoes: bool,
 }
 
 impl Log {
@@ -76,7 +75,7 @@ impl Log {
     ///
     /// # Errors
     /// Fails when a file that was named cannot be opened.
-    pub(super) fn open(options: &LogOptions<'_>) -> Result<Self, String> {
+    pub(crate) fn open(options: &LogOptions<'_>) -> Result<Self, String> {
         let target = match options.file {
             None => Target::Messages,
             Some(path) if path == Path::new(STDOUT) => Target::Stdout,
@@ -95,12 +94,12 @@ impl Log {
     }
 
     /// Returns true when a level is logged.
-    pub(super) const fn has(&self, level: u8) -> bool {
+    pub(crate) const fn has(&self, level: u8) -> bool {
         self.flags & level != 0
     }
 
     /// Opens the file again: the old one was renamed.
-    pub(super) fn reopen(&self) {
+    pub(crate) fn reopen(&self) {
         if let Target::File { path, file, size } = &mut lock(&self.inner).target {
             match open(path, false) {
                 Ok(new) => (*file, *size) = new,
@@ -110,13 +109,13 @@ impl Log {
     }
 
     /// Says what is to be known at the start, on standard error and in the log.
-    pub(super) fn note(&self, level: u8, text: &str) {
+    pub(crate) fn note(&self, level: u8, text: &str) {
         say!("{text}");
         self.line_unless_said(level, text);
     }
 
     /// Logs what is said on standard error as well, unless that is where the log goes.
-    pub(super) fn line_unless_said(&self, level: u8, text: &str) {
+    pub(crate) fn line_unless_said(&self, level: u8, text: &str) {
         let is_said = matches!(lock(&self.inner).target, Target::Messages | Target::Stderr);
         if !is_said {
             self.line(level, text);
@@ -124,7 +123,7 @@ impl Log {
     }
 
     /// Logs a line of a level, if that is wanted.
-    pub(super) fn line(&self, level: u8, text: &str) {
+    pub(crate) fn line(&self, level: u8, text: &str) {
         if self.flags == 0 || (level != SYSTEM && !self.has(level)) {
             return;
         }
@@ -156,6 +155,10 @@ impl Inner {
             }
         }
     }
+}
+
+fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens a file to be appended to; returns its size, too.

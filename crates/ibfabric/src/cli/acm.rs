@@ -1,0 +1,116 @@
+//! The command line of `acm`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::output::Format;
+
+/// Arguments of `acm`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct AcmArgs {
+    /// What to do with a service that runs.
+    #[command(subcommand)]
+    pub action: Option<AcmAction>,
+    /// How names are resolved.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+}
+
+/// What can be done with a service that runs.
+#[derive(Debug, Subcommand)]
+pub enum AcmAction {
+    /// Asks a running service, or tells it to read its files again or to forget.
+    #[command(after_long_help = super::examples_text("acm-ctl"))]
+    Ctl(CtlArgs),
+}
+
+/// Arguments of `acm ctl`.
+#[derive(Debug, Args)]
+pub struct CtlArgs {
+    /// The socket of the service, as it was given to `acm`.
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET, global = true)]
+    pub socket: PathBuf,
+    /// How the answer is printed.
+    #[arg(long, value_enum, default_value_t, global = true)]
+    pub format: Format,
+    /// What to ask.
+    #[command(subcommand)]
+    pub question: Question,
+}
+
+/// What a service can be asked.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Question {
+    /// The endpoints, their groups and counters, and what the service has done.
+    #[command(after_long_help = super::examples_text("acm-status"))]
+    Status,
+    /// What the service knows of others.
+    #[command(after_long_help = super::examples_text("acm-known"))]
+    Known {
+        /// Only this name or address.
+        address: Option<String>,
+    },
+    /// Forgets what it knows of others, but for what files say.
+    #[command(after_long_help = super::examples_text("acm-flush"))]
+    Flush,
+    /// Reads its files again, as SIGHUP has it do.
+    #[command(after_long_help = super::examples_text("acm-reload"))]
+    Reload,
+    /// What --metrics-port serves.
+    #[command(after_long_help = super::examples_text("acm-metrics"))]
+    Metrics,
+}
+
+/// The socket where programs look for the service, as ibacm has it.
+pub const DEFAULT_SOCKET: &str = "/run/ibacm-unix.sock";
+
+/// Arguments of `acm` itself.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// A running `ibfabric sim`, by the name of its sockets, at whose ports the service is.
+    #[arg(long, value_name = "NAME", conflicts_with = "umad")]
+    pub attach: Option<String>,
+    /// A node of the simulated fabric, with `:PORT` behind it where that is not its first port; can be given more than
+    /// once. The first host without it.
+    #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
+    pub node: Vec<String>,
+    /// A port of an adapter of this machine, such as `mlx5_0:1`; can be given more than once; without a name all that
+    /// have a link. There the service has no queue pairs: it resolves preloaded addresses, GIDs and LIDs, with routes of
+    /// subnet administration.
+    #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "")]
+    pub umad: Vec<String>,
+    /// The Unix socket that programs ask over. Without it and --tcp, what server_mode says, at the places where programs
+    /// look for ibacm: /run/ibacm-unix.sock, or TCP and /run/ibacm.port.
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Listens on this port of the loopback device as well.
+    #[arg(long, value_name = "PORT")]
+    pub tcp: Option<u16>,
+    /// Lets other machines ask over --tcp, too. Whoever reaches the port can ask.
+    #[arg(long, requires = "tcp")]
+    pub open: bool,
+    /// The directory of ibacm_opts.cfg, ibacm_addr.cfg and the other files, or of acm_opts.cfg and acm_addr.cfg.
+    #[arg(long, value_name = "DIR", default_value = "/etc/rdma")]
+    pub config: PathBuf,
+    /// The file of options.
+    #[arg(short = 'O', long, value_name = "FILE")]
+    pub options: Option<PathBuf>,
+    /// The file of own names and addresses.
+    #[arg(short = 'A', long, value_name = "FILE")]
+    pub addresses: Option<PathBuf>,
+    /// The log; stdout and stderr are what they say. What log_file says without it, or standard error.
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// Serves metrics for Prometheus on this port of the loopback device.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub metrics_port: Option<u16>,
+    /// The most programs at a time.
+    #[arg(long, value_name = "N", default_value_t = 16_384,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub most_clients: u32,
+    /// Takes the sockets that systemd has opened for it.
+    #[arg(long)]
+    pub systemd: bool,
+}

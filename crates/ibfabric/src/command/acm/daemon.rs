@@ -1,0 +1,396 @@
+//! The loop that joins programs, service and ports.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ib_acm::config::options::ServerMode;
+use ib_acm::port::PortId;
+use ib_acm::{Port as _, Service};
+use ib_net::acm::{DevicePort, Server, ServerOptions};
+use ib_net::alarm::{Alarm, Bell};
+use ib_net::attach::AttachOptions;
+use ib_net::console::ConsoleServer;
+use ib_net::device::{AttachedOptions, Device};
+use ib_net::page::PageServer;
+use ib_net::signals::{Order, Orders};
+use ib_net::{clock, daemon};
+use ib_types::Instant;
+
+use super::settings::Settings;
+use super::{console, metrics};
+use crate::cli::acm::{DEFAULT_SOCKET, ServeArgs};
+use crate::command::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
+use crate::failure::{Failure, Verdict, say};
+use crate::output::Output;
+
+/// Where programs look for a Unix socket, and for the number of a port.
+const LINK: &str = "/run/ibacm.sock";
+const PORT_FILE: &str = "/run/ibacm-tcp.port";
+const PORT_LINK: &str = "/run/ibacm.port";
+
+/// How long is waited when nothing has to be done.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// A port of a fabric, and what is watched of it.
+struct Station {
+    id: PortId,
+    port: DevicePort,
+    seen: Option<u64>,
+    watched: [usize; 2],
+}
+
+/// What somebody wants to know, and where the answer goes.
+type Question = (String, Sender<String>);
+
+/// Where others leave their questions.
+struct Desk {
+    questions: Mutex<Sender<Question>>,
+    bell: Bell,
+}
+
+impl Desk {
+    /// Asks the loop, and waits for its answer.
+    fn ask(&self, line: &str) -> Option<String> {
+        let (sender, receiver) = channel();
+        let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        questions.send((line.to_owned(), sender)).ok()?;
+        drop(questions);
+        self.bell.ring();
+        receiver.recv_timeout(Duration::from_secs(10)).ok()
+    }
+}
+
+pub(super) struct Daemon {
+    pub(super) service: Service,
+    pub(super) server: Server,
+    settings: Settings,
+    args: ServeArgs,
+    stations: Vec<Station>,
+    log: Log,
+    alarm: (Alarm, usize),
+    orders: Orders,
+    questions: Receiver<Question>,
+    _published: Published,
+}
+
+/// Serves as it is asked to.
+pub(super) fn run(args: ServeArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let settings = Settings::read(&args)?;
+    let log = open_log(&args, &settings)?;
+    log.line(SYSTEM, concat!("ibfabric ", env!("CARGO_PKG_VERSION"), " acm"));
+    let result = Daemon::new(args, settings, log.clone()).and_then(|daemon| daemon.run(out));
+    if let Err(Failure::Unusable(message)) = &result {
+        log.line_unless_said(ERROR, message);
+    }
+    log.line(SYSTEM, "the service ends");
+    result
+}
+
+fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
+    let is_named = args.log.is_some() || args.options.is_some();
+    let file = match &args.log {
+        Some(path) if path == Path::new("stderr") => None,
+        Some(path) => Some(path.clone()),
+        // ibacm's usual log is for its usual places only.
+        None if args.socket.is_some() && !is_named => None,
+        None => settings.log_file(),
+    };
+    let flags = match settings.options.log_level {
+        0 => ERROR | INFO,
+        _ => ERROR | INFO | VERBOSE,
+    };
+    let log = Log::open(&LogOptions {
+        flags: flags | SYSTEM,
+        limit: 0,
+        file: file.as_deref(),
+        is_default: !is_named,
+        erases: false,
+        echoes: false,
+    });
+    let log = log.map_err(Failure::Unusable)?;
+    for warning in &settings.warnings {
+        log.line(ERROR, warning);
+    }
+    Ok(log)
+}
+
+impl Daemon {
+    fn new(args: ServeArgs, settings: Settings, log: Log) -> Result<Self, Failure> {
+        let Some(attach) = args.attach.clone() else {
+            return Err(Failure::Unusable(
+                "no port: expected --attach NAME of a running `ibfabric sim`".to_owned(),
+            ));
+        };
+        let seed = ib_net::random()
+            .map_err(|error| Failure::Unusable(format!("no random numbers: {error}")))?;
+        let mut service = Service::new(settings.config.clone(), seed);
+        service.set_source_of(Box::new(source_of));
+        let (options, published) = place(&args, &settings)?;
+        let mut server = Server::bind(&options).map_err(Failure::unusable)?;
+        let failed = |error| Failure::Unusable(format!("cannot wait for signals: {error}"));
+        let alarm = Alarm::new().map_err(failed)?;
+        let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
+        let number = server.watch(&alarm).map_err(failed)?;
+        let nodes: Vec<Option<String>> = match &args.node[..] {
+            [] => vec![None],
+            nodes => nodes.iter().cloned().map(Some).collect(),
+        };
+        let mut stations = Vec::new();
+        for (id, node) in nodes.into_iter().enumerate() {
+            let port = AttachOptions { name: attach.clone(), node };
+            let device = Device::attach(&AttachedOptions::new(port)).map_err(Failure::unusable)?;
+            let depth = u32::from(settings.options.recv_depth).max(1);
+            let port = DevicePort::new(device, depth);
+            let port =
+                port.ok_or_else(|| Failure::Unusable("no memory for messages".to_owned()))?;
+            let [one, other] = port.files();
+            let watched =
+                [server.watch(&one).map_err(failed)?, server.watch(&other).map_err(failed)?];
+            stations.push(Station { id: PortId(id as u32), port, seen: None, watched });
+        }
+        let (sender, questions) = channel();
+        let desk = || Desk { questions: Mutex::new(sender.clone()), bell: alarm.bell() };
+        serve_console(&options, desk(), &log);
+        if let Some(port) = args.metrics_port {
+            let failed = |error| {
+                let place = format!("port {port} of localhost");
+                Failure::Unusable(format!("cannot serve metrics on {place}: {error}"))
+            };
+            let page = PageServer::bind(port).map_err(failed)?;
+            let desk = desk();
+            let page = page.serve(move || desk.ask(metrics::PAGE).unwrap_or_default());
+            page.map_err(failed)?;
+        }
+        let alarm = (alarm, number);
+        let mut this = Self {
+            service,
+            server,
+            settings,
+            args,
+            stations,
+            log,
+            alarm,
+            orders,
+            questions,
+            _published: published,
+        };
+        this.preload()?;
+        Ok(this)
+    }
+
+    /// Has the service know what files say of routes.
+    fn preload(&mut self) -> Result<(), Failure> {
+        for station in &mut self.stations {
+            let now = clock::now();
+            let state = station.port.state();
+            let (paths, said) = self.settings.paths(&state)?;
+            for line in said {
+                self.log.line(ERROR, &line);
+            }
+            self.service.drive(now, station.id, &mut station.port, &mut station.seen);
+            self.service.preload_paths(now, station.id, &paths);
+        }
+        Ok(())
+    }
+
+    fn run(mut self, out: &mut Output) -> Result<Verdict, Failure> {
+        for address in self.server.tcp().map_err(Failure::unusable)? {
+            self.log.line(INFO, &format!("listening on {address}"));
+        }
+        writeln!(out, "READY")?;
+        out.flush()?;
+        tell("READY=1");
+        loop {
+            while let Some(order) = self.orders.take() {
+                match order {
+                    Order::End => return Ok(self.end()),
+                    Order::Reload => self.reload(),
+                    Order::ReopenLog => self.log.reopen(),
+                }
+            }
+            while let Ok((line, sender)) = self.questions.try_recv() {
+                let answer = console::answer(&mut self, &line);
+                // Whoever has asked may have gone.
+                let _ = sender.send(answer);
+            }
+            if !self.round()? {
+                self.wait()?;
+            }
+        }
+    }
+
+    /// Does what there is to do; returns whether there was anything.
+    fn round(&mut self) -> Result<bool, Failure> {
+        let now = clock::now();
+        let Self { service, server, stations, .. } = self;
+        let mut moved =
+            server.serve(|client, message, out| service.request(now, client, message, out));
+        if service.poll_timeout().is_some_and(|at| at <= now) {
+            service.handle_timeout(now);
+            moved = true;
+        }
+        for station in stations {
+            moved |= station.port.progress().map_err(Failure::unusable)?;
+            moved |= service.drive(now, station.id, &mut station.port, &mut station.seen);
+        }
+        while let Some((client, bytes)) = service.poll_reply() {
+            server.reply(client, &bytes);
+            moved = true;
+        }
+        while let Some(event) = service.poll_event() {
+            self.log.line(INFO, &event.to_string());
+        }
+        Ok(moved)
+    }
+
+    fn wait(&mut self) -> Result<(), Failure> {
+        let mut until = self.service.poll_timeout().unwrap_or(Instant::NEVER);
+        for station in &mut self.stations {
+            match station.port.begin_wait() {
+                Some(due) => until = until.min(due),
+                None => return Ok(()),
+            }
+        }
+        let limit = until.since(clock::now()).min(LONGEST_WAIT);
+        self.server.wait(limit).map_err(Failure::unusable)?;
+        for station in &mut self.stations {
+            let rang = station.watched.map(|number| self.server.rang(number));
+            station.port.end_wait(rang).map_err(Failure::unusable)?;
+        }
+        let (alarm, number) = &self.alarm;
+        if self.server.rang(*number) {
+            alarm.silence();
+        }
+        Ok(())
+    }
+
+    /// Reads the files again. What cannot be used leaves all as it was.
+    pub(super) fn reload(&mut self) {
+        match Settings::read(&self.args) {
+            Ok(settings) => {
+                for warning in &settings.warnings {
+                    self.log.line(ERROR, warning);
+                }
+                self.service.configure(clock::now(), settings.config.clone());
+                self.settings = settings;
+                let preloaded = self.preload();
+                if let Err(error) = preloaded {
+                    self.log.line(ERROR, &error.into_message());
+                }
+                self.log.line(INFO, "the files were read again");
+            }
+            Err(error) => {
+                let message = error.into_message();
+                self.log.line(ERROR, &format!("{message}; the options stay as they were"));
+            }
+        }
+    }
+
+    /// Leaves the groups, and says so to those who wait.
+    fn end(&mut self) -> Verdict {
+        tell("STOPPING=1");
+        let now = clock::now();
+        self.service.leave(now);
+        // What is sent leaves; nobody has to answer.
+        let _ = self.round();
+        let _ = self.round();
+        Verdict::Good
+    }
+}
+
+/// Opens what others ask the service by.
+fn serve_console(options: &ServerOptions, desk: Desk, log: &Log) {
+    let name = console::name(options.unix.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET)));
+    let served = ConsoleServer::bind(&name).and_then(|server| {
+        server.serve(move |line| desk.ask(line).unwrap_or_else(console::no_answer))
+    });
+    if let Err(error) = served {
+        log.line(ERROR, &format!("nobody can ask this service: @{name}:console: {error}"));
+    }
+}
+
+/// Returns the own address from which this machine speaks to another one: by routing tables, without a packet.
+fn source_of(to: IpAddr) -> Option<IpAddr> {
+    let any: IpAddr = match to {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((to, 9)).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+/// Returns where the service listens, and publishes that where programs look.
+fn place(args: &ServeArgs, settings: &Settings) -> Result<(ServerOptions, Published), Failure> {
+    let own_port = |open: bool, port: u16| {
+        let address = if open { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+        SocketAddr::from((address, port))
+    };
+    let mut options = ServerOptions {
+        unix: args.socket.clone(),
+        tcp: args.tcp.map(|port| own_port(args.open, port)).into_iter().collect(),
+        most_clients: args.most_clients as usize,
+        inherited: args.systemd,
+    };
+    let mut published = Published(Vec::new());
+    if args.socket.is_some() || args.tcp.is_some() {
+        return Ok((options, published));
+    }
+    let failed = |path: &str| {
+        let path = path.to_owned();
+        move |error| Failure::Unusable(format!("cannot make {path}: {error}"))
+    };
+    match settings.options.server_mode {
+        ServerMode::Unix => {
+            if !args.systemd {
+                options.unix = Some(DEFAULT_SOCKET.into());
+                if !settings.options.acme_plus_kernel_only {
+                    published.link(DEFAULT_SOCKET, LINK).map_err(failed(LINK))?;
+                }
+            }
+        }
+        mode @ (ServerMode::Loop | ServerMode::Open) => {
+            let port = settings.options.server_port;
+            options.tcp.push(own_port(mode == ServerMode::Open, port));
+            fs::write(PORT_FILE, format!("{port}\n")).map_err(failed(PORT_FILE))?;
+            published.0.push(PORT_FILE.into());
+            published.link(PORT_FILE, PORT_LINK).map_err(failed(PORT_LINK))?;
+        }
+    }
+    Ok((options, published))
+}
+
+/// Files that go with the service.
+struct Published(Vec<PathBuf>);
+
+impl Published {
+    fn link(&mut self, to: &str, at: &str) -> std::io::Result<()> {
+        if fs::symlink_metadata(at).is_ok_and(|it| it.is_symlink()) {
+            fs::remove_file(at)?;
+        }
+        symlink(to, at)?;
+        self.0.push(at.into());
+        Ok(())
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Tells the service manager something, if there is one.
+fn tell(state: &str) {
+    if let Err(error) = daemon::notify(state) {
+        say!("cannot tell the service manager: {error}");
+    }
+}

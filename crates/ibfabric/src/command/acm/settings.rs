@@ -1,0 +1,151 @@
+//! What options and files say of a service.
+
+use std::fs;
+use std::io::{self, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ib_acm::config::addresses::AddressFile;
+use ib_acm::config::hosts::HostFile;
+use ib_acm::config::options::{AddressPreload, LogFile, Options, RoutePreload};
+use ib_acm::config::routes::Routes;
+use ib_acm::config::{Parsed, Warning};
+use ib_acm::{PortState, ServiceConfig};
+use ib_types::{Gid, Lid, PKey};
+use ib_wire::mad::sa::{PathRecord, Selector};
+use ib_wire::mad::sm::MtuCode;
+
+use crate::cli::acm::ServeArgs;
+use crate::failure::Failure;
+
+/// What a service is told before it starts, or starts again.
+pub(super) struct Settings {
+    pub(super) options: Options,
+    pub(super) config: ServiceConfig,
+    /// What was strange in the files.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Reads the files. One that nobody has named need not be there.
+    pub(super) fn read(args: &ServeArgs) -> Result<Self, Failure> {
+        let mut warnings = Vec::new();
+        let mut note = |path: &Path, strange: &[Warning], more: usize| {
+            let file = path.display().to_string();
+            warnings.extend(strange.iter().map(|warning| warning.at(&file).to_string()));
+            if more > 0 {
+                warnings.push(format!("{file}: {more} more lines like these"));
+            }
+        };
+        let usual = |names: [&str; 2]| names.map(|name| args.config.join(name));
+        let files = usual(["ibacm_opts.cfg", "acm_opts.cfg"]);
+        let options = match one_of(args.options.as_deref(), &files)? {
+            None => Options::default(),
+            Some((path, bytes)) => {
+                let name = path.display().to_string();
+                let parsed = Options::read(&name, &bytes).map_err(Failure::unusable)?;
+                note(&path, &parsed.warnings, parsed.more_warnings);
+                parsed.value
+            }
+        };
+        let files = usual(["ibacm_addr.cfg", "acm_addr.cfg"]);
+        let addresses = match one_of(args.addresses.as_deref(), &files)? {
+            None => AddressFile::default(),
+            Some((path, bytes)) => {
+                let Parsed { value, warnings, more_warnings } = AddressFile::read(&bytes);
+                note(&path, &warnings, more_warnings);
+                value
+            }
+        };
+        let hosts = match options.addr_preload {
+            AddressPreload::None => HostFile::default(),
+            AddressPreload::AcmHosts => {
+                let path = PathBuf::from(options.addr_data_file.as_str());
+                let bytes = trusted(&path)?;
+                let Parsed { value, warnings, more_warnings } = HostFile::read(&bytes);
+                note(&path, &warnings, more_warnings);
+                value
+            }
+        };
+        let config = ServiceConfig::of_files(&options, &addresses, &hosts);
+        Ok(Self { options, config, warnings })
+    }
+
+    /// Returns where the log goes, unless an option says so.
+    pub(super) fn log_file(&self) -> Option<PathBuf> {
+        match &self.options.log_file {
+            LogFile::Stdout => Some("stdout".into()),
+            LogFile::Stderr => None,
+            LogFile::File(path) => Some(path.as_str().into()),
+        }
+    }
+
+    /// Returns the paths from a port that are known from the beginning, and what is to be said of the file.
+    pub(super) fn paths(
+        &self,
+        port: &PortState,
+    ) -> Result<(Vec<PathRecord>, Vec<String>), Failure> {
+        if self.options.route_preload == RoutePreload::None {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let path = Path::new(self.options.route_data_file.as_str());
+        let name = path.display().to_string();
+        let failed = |error: io::Error| Failure::Unusable(format!("{name}: {error}"));
+        let file = fs::File::open(path).map_err(failed)?;
+        let own = &port.link;
+        let Ok(lid) = Lid::unicast(own.lid.into()) else { return Ok((Vec::new(), Vec::new())) };
+        let read = Routes::read(&name, BufReader::new(file), own.port_guid, lid);
+        let Parsed { value, warnings, .. } = read.map_err(Failure::unusable)?;
+        let mut said: Vec<String> = warnings.iter().map(|it| it.at(&name).to_string()).collect();
+        if !value.found {
+            said.push(format!("{name}: no routes of port {} with LID {}", own.port_guid, own.lid));
+        }
+        let path_of = |route: &ib_acm::config::routes::Route| {
+            let (_, guid) = value.ports.iter().find(|(lid, _)| *lid == route.dlid)?;
+            Some(PathRecord {
+                dgid: Gid::new(own.gid_prefix, *guid),
+                sgid: own.gid(),
+                dlid: route.dlid.get(),
+                slid: own.lid,
+                reversible: true,
+                numb_path: 1,
+                p_key: PKey::DEFAULT,
+                sl: route.sl.get(),
+                mtu_selector: Selector::EXACTLY,
+                mtu: MtuCode(route.mtu.code()),
+                rate_selector: Selector::EXACTLY,
+                rate: route.rate,
+                life_time_selector: Selector::EXACTLY,
+                ..PathRecord::zeroed()
+            })
+        };
+        Ok((value.routes.iter().filter_map(path_of).collect(), said))
+    }
+}
+
+/// Reads the file that was named, or the first of the usual ones that is there.
+fn one_of(named: Option<&Path>, usual: &[PathBuf]) -> Result<Option<(PathBuf, Vec<u8>)>, Failure> {
+    if let Some(path) = named {
+        return Ok(Some((path.to_owned(), trusted(path)?)));
+    }
+    for path in usual {
+        if path.exists() {
+            return Ok(Some((path.clone(), trusted(path)?)));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a file that not everybody may write.
+fn trusted(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o002 != 0 {
+        return Err(Failure::Unusable(format!(
+            "{}: found mode {:03o}, expected a file that only its owner and group can write",
+            path.display(),
+            mode & 0o777
+        )));
+    }
+    fs::read(path).map_err(failed)
+}
