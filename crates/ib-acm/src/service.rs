@@ -63,6 +63,8 @@ enum Due {
     Announcement(EndpointKey),
     /// A group is to be joined, again perhaps.
     Join(EndpointKey, usize),
+    /// All groups of an endpoint are joined again: a manager may have forgotten it.
+    Rejoin(EndpointKey),
     /// Service levels are to be compared.
     RouteCheck(EndpointKey),
     /// The caches are looked through.
@@ -157,6 +159,7 @@ impl Service {
                 Due::Check(key, tid) => self.check_due(now, key, tid),
                 Due::Announcement(key) => self.announce(now, key),
                 Due::Join(key, group) => self.join(now, key, group),
+                Due::Rejoin(key) => self.rejoin(now, key),
                 Due::RouteCheck(key) => self.ask_for_paths(now, key),
                 Due::Sweep => self.sweep(now),
             }

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use ib_topology::PortId;
 use ib_types::{Instant, Qpn};
 use ib_wire::mad::Mad;
+use ib_wire::mad::sm::CapabilityMask;
 use ib_wire::packet::{Bth, Deth, Opcode};
 
 use crate::link::{Flight, Hold};
@@ -72,13 +73,16 @@ impl Receiver {
 }
 
 impl Sim {
-    /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`].
+    /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`]. The port says from now on that
+    /// it hears of it when clients shall register again ([`Sim::registrations`]), as those of adapters do.
     pub fn open(&mut self, port: PortId) {
         self.receivers.entry(port).or_default();
+        self.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, true);
     }
 
     /// The same, and what has arrived keeps its room in the port's buffer until it is taken.
     pub fn open_held(&mut self, port: PortId) {
+        self.open(port);
         self.receivers.entry(port).or_default().holds = true;
     }
 
@@ -123,7 +127,9 @@ impl Sim {
     /// Has them dropped again.
     pub fn close(&mut self, port: PortId) {
         while self.receive_packet(port).is_some() {}
-        self.receivers.remove(&port);
+        if self.receivers.remove(&port).is_some() {
+            self.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, false);
+        }
     }
 
     /// Returns the next packet that arrived at an open port.

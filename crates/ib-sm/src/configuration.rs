@@ -27,7 +27,6 @@ use crate::fault::{Fault, PortName, Reason};
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::{self, Entries, MulticastTables};
 use crate::plan::Plan;
-use crate::sa::subnet::Subnet;
 use crate::tables::{SwitchTable, Tables, WrittenTables};
 
 mod detour;
@@ -113,17 +112,16 @@ pub(crate) struct Context<'a> {
     pub(crate) written: &'a mut WrittenTables,
     /// The members of each group, by multicast LID.
     pub(crate) groups: &'a BTreeMap<u16, Vec<Guid>>,
-    /// The subnet as it was last brought up, by this manager.
-    pub(crate) subnet: Option<&'a Subnet>,
+    /// The end ports whose clients have been told to register again.
+    pub(crate) registered: &'a mut BTreeSet<Guid>,
 }
 
 impl Context<'_> {
     /// Returns whether clients at an end port shall register again: where no subnet of this manager was
-    /// before, everything that was registered is forgotten.
+    /// before, everything that was registered is forgotten. That lasts until the port has heard of it.
     fn reregisters(&self, place: Place) -> bool {
         let guid = self.found.port(place).guid;
-        let known = self.subnet.is_some_and(|subnet| subnet.by_guid(guid).is_some());
-        !known && !self.config.no_clients_rereg
+        !self.registered.contains(&guid) && !self.config.no_clients_rereg
     }
 }
 
@@ -238,6 +236,9 @@ impl Configuration {
         match work {
             Work::Port(place) | Work::Activate(place) => {
                 self.written.ports += 1;
+                if matches!(work, Work::Port(_)) && context.found.is_end_port(place) {
+                    context.registered.insert(context.found.port(place).guid);
+                }
                 let info = mad.attribute::<PortInfo>().expect("what was written");
                 context.found.port_mut(place).info = Some(Box::new(info));
             }

@@ -77,6 +77,8 @@ pub struct SubnetManager {
     sweep: Sweep,
     /// Whether clients shall register again: nobody has brought the subnet up before.
     fresh: bool,
+    /// The end ports that have been told to, since they came, or this manager.
+    registered: BTreeSet<Guid>,
     /// Whether the subnet has to be explored again, and why.
     stale: bool,
     why: Option<String>,
@@ -177,6 +179,7 @@ impl SubnetManager {
             administration,
             sweep: Sweep::default(),
             fresh: true,
+            registered: BTreeSet::new(),
             stale: false,
             why: Some("the manager starts".to_owned()),
             looked_twice: false,
@@ -376,17 +379,16 @@ impl SubnetManager {
 
     /// Splits what the manager is doing from what it goes by.
     fn split(&mut self) -> (&mut Stage, Context<'_>) {
-        let Self {
-            config, found, tables, multicast, written, groups, fresh, subnet, stage, ..
-        } = self;
-        // Whoever has just become the master knows of nobody.
-        let subnet = if *fresh { None } else { subnet.as_deref() };
-        (stage, Context { config, found, tables, multicast, written, groups, subnet })
+        let Self { config, found, tables, multicast, written, groups, registered, stage, .. } =
+            self;
+        (stage, Context { config, found, tables, multicast, written, groups, registered })
     }
 
     fn become_state(&mut self, state: SmState) {
         if self.state != state {
             self.state = state;
+            // Whoever has just become the master knows of nobody.
+            self.registered.clear();
             self.events.push_back(SmEvent::State(state));
         }
     }

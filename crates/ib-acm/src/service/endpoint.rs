@@ -98,6 +98,8 @@ pub(super) struct Endpoint {
     pub(super) meter: Meter,
     pub(super) counters: PerfCounters,
     announcements: u32,
+    /// When its groups are joined again.
+    rejoin: Option<Instant>,
     /// Those who wait for the comparison of service levels.
     pub(super) unchecked: Vec<u64>,
 }
@@ -124,6 +126,7 @@ impl Endpoint {
             meter: Meter::default(),
             counters: PerfCounters::default(),
             announcements: 0,
+            rejoin: None,
             unchecked: Vec::new(),
         }
     }
@@ -512,7 +515,14 @@ impl Service {
                 if endpoint.groups.iter().any(|group| matches!(group.state, GroupState::Asked)) {
                     return;
                 }
-                let groups = Endpoint::joined(endpoint).count();
+                if endpoint.groups.iter().all(|group| group.record().is_some()) {
+                    self.rejoin_later(now, key);
+                }
+                if old == Some(mlid) {
+                    // It had been joined before.
+                    return;
+                }
+                let groups = Endpoint::joined(self.endpoint(key)).count();
                 let endpoint = self.name(key);
                 self.events.push_back(Event::Up { endpoint, groups });
                 self.announce_soon(now, key);
@@ -531,6 +541,26 @@ impl Service {
                     self.next_turns(now, key);
                 }
             }
+        }
+    }
+
+    /// Has the groups of an endpoint joined again after a while.
+    fn rejoin_later(&mut self, now: Instant, key: EndpointKey) {
+        let Some(interval) = self.config.check_interval else { return };
+        let at = now + self.about(interval);
+        if let Some(old) = self.endpoint(key).rejoin.replace(at) {
+            self.due.remove(&(old, Due::Rejoin(key)));
+        }
+        self.at(at, Due::Rejoin(key));
+    }
+
+    /// Joins the groups of an endpoint again: nobody tells those whom a manager has forgotten.
+    pub(super) fn rejoin(&mut self, now: Instant, key: EndpointKey) {
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        endpoint.rejoin = None;
+        let count = endpoint.groups.len();
+        for group in 0..count {
+            self.join(now, key, group);
         }
     }
 

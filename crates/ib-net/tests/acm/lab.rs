@@ -31,7 +31,7 @@ pub(crate) struct Host {
     seen: Option<u64>,
     /// Answers to requests that have waited, by what they are known by.
     pub(crate) answers: BTreeMap<u64, Answer>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<(Instant, Event)>,
 }
 
 /// What a program is told.
@@ -132,7 +132,7 @@ impl Lab {
             it.answers.insert(client, answer(&bytes));
         }
         while let Some(event) = it.service.poll_event() {
-            it.events.push(event);
+            it.events.push((now, event));
         }
         let due = it.service.poll_timeout();
         if due != self.due_of[host] {
@@ -202,6 +202,12 @@ impl Lab {
             }
             assert!(self.step(end) && self.managed.sim.now() < end, "no answer");
         }
+    }
+
+    /// Returns the name of a host's node.
+    pub(crate) fn host_name(&self, host: usize) -> String {
+        let (node, _) = self.managed.sim.place(self.hosts[host].port);
+        self.managed.sim.node_name(node).to_owned()
     }
 
     /// Tells whether a path leads from one host to another.

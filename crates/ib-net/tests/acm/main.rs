@@ -1,5 +1,6 @@
 //! Services of IB ACM on a simulated fabric.
 
+mod campaign;
 mod everyone;
 mod lab;
 

@@ -304,6 +304,7 @@ impl SubnetManager {
                 self.administration.tell(notice, manager.1);
             }
         }
+        self.registered.retain(|&guid| has(&subnet, guid));
         self.administration.take_room(&subnet.found);
         if let Some(groups) = self.administration.take_group_changes() {
             (self.groups, self.regroup) = (groups, true);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ib_link::Incoming;
 use ib_net::device::sim::SimDevices;
-use ib_routing::{EngineList, RoutingOptions};
+use ib_routing::{EngineList, LidOptions, RoutingOptions};
 use ib_sim::{ClientId, ClientOptions, Options, Sim};
 use ib_sm::{RoutingConfig, SmConfig, SmEvent, SubnetManager};
 use ib_topology::generate::{self, Kind};
@@ -118,6 +118,35 @@ impl Managed {
     pub(crate) fn end_ports(&self) -> Vec<PortId> {
         let nodes = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
         nodes.filter_map(|node| self.sim.end_port(node)).collect()
+    }
+
+    /// Has the first manager give out other LIDs.
+    pub(crate) fn reassign(&mut self, lids: LidOptions) {
+        let now = self.sim.now();
+        if let Some(manager) = self.managers.first_mut() {
+            manager.engine.set_lids(lids);
+            manager.engine.sweep(now);
+        }
+        self.manage();
+    }
+
+    pub(crate) fn debug(&self) {
+        for m in &self.managers {
+            eprintln!("{:?} activity {}", m.engine.info(), m.engine.activity());
+            for f in m.engine.faults() {
+                eprintln!("fault {f}");
+            }
+            for node in self.sim.node_ids().filter(|&n| self.sim.is_switch(n)) {
+                let guid = self.sim.node_info(self.sim.end_port(node).unwrap()).node_guid;
+                eprintln!("{guid} {:?}", m.engine.multicast_ports(guid));
+            }
+        }
+    }
+
+    /// Has the first manager fail.
+    pub(crate) fn kill_manager(&mut self) {
+        let manager = self.managers.remove(0);
+        self.sim.detach(manager.client);
     }
 
     /// Has the console's command done.
