@@ -67,6 +67,11 @@ impl SaRoute {
         }
     }
 
+    /// Returns the LID that it leads to.
+    pub(crate) const fn dlid(&self) -> u16 {
+        self.dlid
+    }
+
     /// Returns the path between two GIDs.
     pub(crate) fn path(&self, sgid: Gid, dgid: Gid) -> PathRecord {
         let mut bytes = PathRecord {

@@ -158,9 +158,9 @@ impl Service {
                 Due::Resolution(key, tid) => self.resolution_due(now, key, tid),
                 Due::Check(key, tid) => self.check_due(now, key, tid),
                 Due::Announcement(key) => self.announce(now, key),
-                Due::Join(key, group) => self.join(now, key, group),
-                Due::Rejoin(key) => self.rejoin(now, key),
-                Due::RouteCheck(key) => self.ask_for_paths(now, key),
+                Due::Join(key, group) => self.join(key, group),
+                Due::Rejoin(key) => self.rejoin(key),
+                Due::RouteCheck(key) => self.ask_for_paths(key),
                 Due::Sweep => self.sweep(now),
             }
         }

@@ -55,6 +55,10 @@ pub(super) struct Group {
     pub(super) state: GroupState,
     /// How often it could not be joined since it last could.
     failures: u32,
+    /// The request that asks for it.
+    request: Option<TransactionId>,
+    /// When it is tried again.
+    retry: Option<Instant>,
 }
 
 impl Group {
@@ -391,8 +395,15 @@ impl Service {
             let mgid = group_gid(p_key, spec.sl, spec.rate, spec.mtu);
             let kept = old.iter().position(|group| group.mgid == mgid).map(|at| old.remove(at));
             // Whether the manager still knows of it is not known: it is joined again, and goes on meanwhile.
-            let state = kept.map_or(GroupState::Out, |group| group.state);
-            endpoint.groups.push(Group { spec, mgid, state, failures: 0 });
+            let fresh = || Group {
+                spec,
+                mgid,
+                state: GroupState::Out,
+                failures: 0,
+                request: None,
+                retry: None,
+            };
+            endpoint.groups.push(Group { spec, failures: 0, ..kept.unwrap_or_else(fresh) });
         }
         endpoint.routes = routes;
         endpoint.is_unchecked = routes == RouteProtocol::Acm && check;
@@ -405,7 +416,7 @@ impl Service {
             self.leave_group(key, &group);
         }
         for group in 0..count {
-            self.join(now, key, group);
+            self.join(key, group);
         }
         if self.endpoint(key).is_unchecked {
             let delay = self.about(Duration::from_millis(200));
@@ -441,7 +452,7 @@ impl Service {
     }
 
     /// Asks subnet administration to let an endpoint into a group.
-    pub(super) fn join(&mut self, now: Instant, key: EndpointKey, place: usize) {
+    pub(super) fn join(&mut self, key: EndpointKey, place: usize) {
         let Some(port) = self.ports.get(&key.port) else { return };
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
         let p_key = endpoint.p_key;
@@ -450,6 +461,8 @@ impl Service {
             return;
         }
         let GroupSpec { rate, mtu, sl } = group.spec;
+        // What was asked before may have gone to another manager, or from another LID.
+        let (before, retry) = (group.request.take(), group.retry.take());
         let wanted = MCMemberRecord {
             mgid: group.mgid,
             port_gid: port.state.link.gid(),
@@ -469,9 +482,20 @@ impl Service {
             group.state = GroupState::Asked;
         }
         let components = [0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16];
-        let purpose = Purpose::Join { key, mgid: group.mgid };
+        let mgid = group.mgid;
+        let purpose = Purpose::Join { key, mgid };
         self.counters.joins += 1;
-        self.ask(now, key.port, Method::SET, &components, &wanted, purpose);
+        if let Some(at) = retry {
+            self.due.remove(&(at, Due::Join(key, place)));
+        }
+        if let Some(before) = before {
+            self.cancel(key.port, before);
+        }
+        let request = self.ask(key.port, Method::SET, &components, &wanted, purpose);
+        let endpoint = self.endpoint(key);
+        if let Some(group) = endpoint.groups.get_mut(place).filter(|group| group.mgid == mgid) {
+            group.request = request;
+        }
     }
 
     /// Takes what subnet administration has said of a group.
@@ -488,6 +512,7 @@ impl Service {
         };
         let p_key = endpoint.p_key;
         let group = &mut endpoint.groups[place];
+        group.request = None;
         let sound =
             |record: &MCMemberRecord| record.mgid == mgid && matches!(record.mlid, 0xc000..=0xfffe);
         let answer = answer.and_then(|record| {
@@ -535,8 +560,9 @@ impl Service {
                 let factor = 1 << (group.failures - 1).min(10);
                 let endpoint = self.name(key);
                 self.events.push_back(Event::NotJoined { endpoint, mgid, why });
-                let delay = self.about((shortest * factor).min(longest));
-                self.at(now + delay, Due::Join(key, place));
+                let at = now + self.about((shortest * factor).min(longest));
+                self.endpoint(key).groups[place].retry = Some(at);
+                self.at(at, Due::Join(key, place));
                 if place > 0 {
                     self.next_turns(now, key);
                 }
@@ -555,12 +581,12 @@ impl Service {
     }
 
     /// Joins the groups of an endpoint again: nobody tells those whom a manager has forgotten.
-    pub(super) fn rejoin(&mut self, now: Instant, key: EndpointKey) {
+    pub(super) fn rejoin(&mut self, key: EndpointKey) {
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
         endpoint.rejoin = None;
         let count = endpoint.groups.len();
         for group in 0..count {
-            self.join(now, key, group);
+            self.join(key, group);
         }
     }
 
@@ -578,7 +604,7 @@ impl Service {
         };
         self.act(key.port, Action::Detach { p_key, mgid, mlid });
         let components = [0, 1, 16];
-        self.ask(Instant::ZERO, key.port, Method::DELETE, &components, &wanted, Purpose::Leave);
+        self.ask(key.port, Method::DELETE, &components, &wanted, Purpose::Leave);
     }
 
     /// Ends an endpoint.

@@ -309,6 +309,7 @@ impl Service {
 
     /// Notes where a peer is and which addresses it has, as far as that can be believed.
     fn learn(&mut self, now: Instant, key: EndpointKey, sender: Sender, addresses: &[Address]) {
+        let lmc = self.ports[&key.port].state.link.lmc;
         let endpoint = self.endpoint(key);
         let Sender { gid, lid, qpn, group } = sender;
         let peer_key = endpoint.cache.peer_of(gid, now);
@@ -318,6 +319,9 @@ impl Service {
             return self.check(now, key, peer_key, Some(moved));
         }
         (peer.lid, peer.qpn, peer.confirmed) = (lid, qpn.get(), Stamp::of(now));
+        if peer.route.is_some_and(|route| (route.dlid() ^ lid) >> lmc != 0) {
+            peer.route = None;
+        }
         if group != crate::cache::NO_GROUP || peer.group == crate::cache::NO_GROUP {
             peer.group = group;
         }
@@ -421,6 +425,7 @@ impl Service {
         let mut addresses = vec![check.address];
         addresses.extend(more(bytes));
         self.learn(now, key, sender, &addresses);
+        self.checked(now, key, check.gid);
         let (address, other) = match check.candidate {
             None => return,
             Some(Candidate::Owner(other, address)) => (address, other.gid),
@@ -441,6 +446,7 @@ impl Service {
             let peer = endpoint.cache.peer(peer_key);
             peer.is_some_and(|peer| peer.lid == check.lid)
         });
+        let gid = check.gid;
         match check.candidate {
             Some(Candidate::Owner(sender, address)) => {
                 endpoint.cache.unbind(&address);
@@ -455,16 +461,18 @@ impl Service {
                 self.learn(now, key, sender, &addresses);
             }
             None => {
-                let Some(peer_key) = peer_key else { return };
-                let is_used =
-                    endpoint.cache.peer(peer_key).is_some_and(|peer| peer.used > peer.confirmed);
-                self.forget(key, peer_key);
+                let peer = peer_key.and_then(|peer_key| endpoint.cache.peer(peer_key));
+                let is_used = peer.is_some_and(|peer| peer.used > peer.confirmed);
+                if let Some(peer_key) = peer_key {
+                    self.forget(key, peer_key);
+                }
                 // Whoever asks next shall not have to wait.
                 if is_used {
                     self.begin_resolution(now, key, &check.address, None);
                 }
             }
         }
+        self.checked(now, key, gid);
     }
 
     /// Returns the way to a peer, as datagrams take it.

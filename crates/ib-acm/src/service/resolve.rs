@@ -17,6 +17,8 @@ use crate::port::PortState;
 pub(super) enum Phase {
     /// It waits for its turn, or for the group that everybody has.
     Queued,
+    /// Its owner, of which nothing was heard for long, is asked whether it still is where it was.
+    Checking { gid: Gid },
     /// Others have been asked so often.
     Asking { attempts: u32 },
     /// Its route is asked for, or waits for service levels to be compared.
@@ -39,6 +41,8 @@ pub(super) enum Way {
     Path(Box<PathRecord>),
     /// All, but it grows old.
     Aging(Box<PathRecord>),
+    /// All, but it is so old that the owner is to be asked first.
+    Stale(PeerKey),
     /// Its route is not.
     NoRoute,
     /// Who it is, but not how it is reached.
@@ -66,7 +70,7 @@ impl Service {
         let address = match question.wanted {
             Wanted::OfSa(wanted) => {
                 self.waiting += 1;
-                self.query(now, key, &wanted, waiter.clone());
+                self.query(key, &wanted, waiter.clone());
                 return Started::Waits;
             }
             Wanted::Address(address) => address,
@@ -84,10 +88,15 @@ impl Service {
                 self.refresh(now, key, &address);
                 return Started::Path(*path);
             }
-            Way::NoRoute | Way::NoGroup | Way::Nothing if question.no_delay => {
-                return Started::Failed(ClientStatus::ENODATA);
+            way => {
+                if question.no_delay {
+                    if let Way::Stale(peer_key) = way {
+                        // Whoever asks again may have more luck.
+                        self.check(now, key, peer_key, None);
+                    }
+                    return Started::Failed(ClientStatus::ENODATA);
+                }
             }
-            Way::NoRoute | Way::NoGroup | Way::Nothing => {}
         }
         self.waiting += 1;
         self.begin_resolution(now, key, &address, Some(waiter.clone()));
@@ -143,8 +152,11 @@ impl Service {
             return Way::Nothing;
         }
         let Some(peer) = endpoint.cache.peer(peer_key) else { return Way::Nothing };
-        let aging =
-            config.check_interval.is_some_and(|interval| peer.confirmed.age(now) >= interval);
+        let age = peer.confirmed.age(now);
+        let aging = config.check_interval.is_some_and(|interval| age >= interval);
+        if peer.qpn != 0 && config.check_interval.is_some_and(|interval| age >= 2 * interval) {
+            return Way::Stale(peer_key);
+        }
         match endpoint.routes {
             RouteProtocol::Acm if endpoint.is_unchecked => Way::NoRoute,
             RouteProtocol::Acm if peer.lid == 0 => sa_way(config, now, peer, &port.state),
@@ -178,7 +190,7 @@ impl Service {
             self.check(now, key, peer_key, None);
         }
         if route.is_some_and(|learned| is_old(learned, self.config.route_timeout)) {
-            self.ask_route(now, key, gid, None);
+            self.ask_route(key, gid, None);
         }
     }
 
@@ -237,6 +249,19 @@ impl Service {
                 self.endpoint(key).counters.address_cached += 1;
                 self.finish(now, key, tid, Ok(*path));
             }
+            Way::Stale(peer_key) => {
+                let endpoint = self.endpoint(key);
+                let gid = endpoint.cache.peer(peer_key).expect("just seen").gid;
+                if let Some(resolution) = endpoint.resolutions.get_mut(&tid) {
+                    resolution.phase = Phase::Checking { gid };
+                }
+                self.check(now, key, peer_key, None);
+                if !self.endpoint(key).checked.contains(&gid) {
+                    // There are too many checks, or nobody could answer.
+                    self.forget(key, peer_key);
+                    self.checked(now, key, gid);
+                }
+            }
             Way::NoRoute => self.route(now, key, tid, &address),
             Way::NoGroup | Way::Nothing => match address {
                 // Subnet administration knows those.
@@ -256,7 +281,7 @@ impl Service {
         let address = resolution.address.clone();
         let attempts = match resolution.phase {
             Phase::Asking { attempts } => attempts,
-            Phase::Queued | Phase::Routing => 0,
+            Phase::Queued | Phase::Routing | Phase::Checking { .. } => 0,
         };
         let Some(source) = source.filter(|_| has_datagrams) else {
             // Nobody can be asked, or could answer.
@@ -283,8 +308,19 @@ impl Service {
             Phase::Asking { attempts } if !is_over && attempts <= retries => {
                 self.ask_group(now, key, tid);
             }
-            Phase::Queued | Phase::Routing if !is_over => {}
+            Phase::Queued | Phase::Routing | Phase::Checking { .. } if !is_over => {}
             _ => self.finish(now, key, tid, Err(ClientStatus::ETIMEDOUT)),
+        }
+    }
+
+    /// Goes on with addresses whose owner has been checked.
+    pub(super) fn checked(&mut self, now: Instant, key: EndpointKey, gid: Gid) {
+        let Some(endpoint) = self.endpoints.get(&key) else { return };
+        let of_it = |it: &Resolution| it.phase == Phase::Checking { gid };
+        let waiting = endpoint.resolutions.iter().filter(|(_, it)| of_it(it));
+        let waiting: Vec<u64> = waiting.map(|(&tid, _)| tid).collect();
+        for tid in waiting {
+            self.go_on(now, key, tid);
         }
     }
 
@@ -310,10 +346,10 @@ impl Service {
             return;
         }
         match address {
-            Address::Lid(lid) => self.ask_route_to_lid(now, key, *lid, tid),
-            Address::Gid(gid) => self.ask_route(now, key, *gid, Some(tid)),
+            Address::Lid(lid) => self.ask_route_to_lid(key, *lid, tid),
+            Address::Gid(gid) => self.ask_route(key, *gid, Some(tid)),
             _ => match peer.map(|peer| peer.gid) {
-                Some(gid) => self.ask_route(now, key, gid, Some(tid)),
+                Some(gid) => self.ask_route(key, gid, Some(tid)),
                 None => self.finish(now, key, tid, Err(ClientStatus::ETIMEDOUT)),
             },
         }
@@ -359,7 +395,9 @@ fn sa_way(config: &super::ServiceConfig, now: Instant, peer: &Peer, own: &PortSt
     let Some(route) = peer.route else { return Way::NoRoute };
     let age = route.learned.age(now);
     let path = Box::new(route.path(own.link.gid(), peer.gid));
-    match config.route_timeout {
+    // Nobody but subnet administration can tell whether a port without a service has moved.
+    let mute = config.check_interval.filter(|_| peer.qpn == 0).map(|interval| 2 * interval);
+    match config.route_timeout.into_iter().chain(mute).min() {
         Some(limit) if age >= limit => Way::NoRoute,
         Some(limit) if age >= limit * 7 / 8 => Way::Aging(path),
         _ => Way::Path(path),

@@ -50,15 +50,14 @@ impl Service {
     /// Asks subnet administration.
     pub(super) fn ask<A: Attribute>(
         &mut self,
-        now: Instant,
         id: PortId,
         method: Method,
         components: &[u8],
         wanted: &A,
         purpose: Purpose,
-    ) {
+    ) -> Option<TransactionId> {
         let (timeout, retries) = (self.config.timeout, self.config.retries);
-        let Some(port) = self.ports.get_mut(&id) else { return };
+        let port = self.ports.get_mut(&id)?;
         let own = port.state.link;
         let mut mad = Mad::new(MgmtClass::SUBN_ADM, method, TransactionId(0));
         mad.set_attribute(wanted);
@@ -70,7 +69,15 @@ impl Service {
         let request = Request::new(remote, mad).with_timing(timing);
         let started = port.requester.start(request).expect("a method that is answered");
         port.asked.insert(started.0, purpose);
-        self.take_answers(now, id);
+        Some(started)
+    }
+
+    /// Forgets that something was asked.
+    pub(super) fn cancel(&mut self, id: PortId, request: TransactionId) {
+        if let Some(port) = self.ports.get_mut(&id) {
+            port.requester.cancel(request);
+            port.asked.remove(&request.0);
+        }
     }
 
     /// Takes what subnet administration has said.
@@ -105,28 +112,16 @@ impl Service {
     }
 
     /// Asks for what a program wants to know.
-    pub(super) fn query(
-        &mut self,
-        now: Instant,
-        key: EndpointKey,
-        wanted: &PathRecord,
-        waiter: Waiter,
-    ) {
+    pub(super) fn query(&mut self, key: EndpointKey, wanted: &PathRecord, waiter: Waiter) {
         self.counters.sa_queries += 1;
         self.endpoint(key).counters.route_queries += 1;
         let components = components_of(wanted);
         let purpose = Purpose::Query { key, waiter: Box::new(waiter) };
-        self.ask(now, key.port, Method::GET, &components, wanted, purpose);
+        self.ask(key.port, Method::GET, &components, wanted, purpose);
     }
 
     /// Asks for the route to a port, unless somebody does.
-    pub(super) fn ask_route(
-        &mut self,
-        now: Instant,
-        key: EndpointKey,
-        gid: Gid,
-        resolution: Option<u64>,
-    ) {
+    pub(super) fn ask_route(&mut self, key: EndpointKey, gid: Gid, resolution: Option<u64>) {
         let Some(port) = self.ports.get(&key.port) else { return };
         let sgid = port.state.link.gid();
         let endpoint = self.endpoints.get_mut(&key).expect("it was just found");
@@ -149,11 +144,11 @@ impl Service {
         };
         let components = [DGID, SGID, REVERSIBLE, NUMB_PATH, P_KEY];
         let purpose = Purpose::Route { key, gid };
-        self.ask(now, key.port, Method::GET, &components, &wanted, purpose);
+        self.ask(key.port, Method::GET, &components, &wanted, purpose);
     }
 
     /// Asks for the route to a LID.
-    pub(super) fn ask_route_to_lid(&mut self, now: Instant, key: EndpointKey, lid: u16, tid: u64) {
+    pub(super) fn ask_route_to_lid(&mut self, key: EndpointKey, lid: u16, tid: u64) {
         let Some(port) = self.ports.get(&key.port) else { return };
         let sgid = port.state.link.gid();
         let endpoint = self.endpoints.get_mut(&key).expect("it was just found");
@@ -170,7 +165,7 @@ impl Service {
         };
         let components = [SGID, DLID, REVERSIBLE, NUMB_PATH, P_KEY];
         let purpose = Purpose::RouteToLid { key, lid, tid };
-        self.ask(now, key.port, Method::GET, &components, &wanted, purpose);
+        self.ask(key.port, Method::GET, &components, &wanted, purpose);
     }
 
     /// Takes the route to a port, or why there is none.
@@ -225,7 +220,7 @@ impl Service {
     }
 
     /// Asks for all paths of a port, so that their service levels can be compared with those of groups.
-    pub(super) fn ask_for_paths(&mut self, now: Instant, key: EndpointKey) {
+    pub(super) fn ask_for_paths(&mut self, key: EndpointKey) {
         let Some(port) = self.ports.get(&key.port) else { return };
         let sgid = port.state.link.gid();
         let Some(endpoint) = self.endpoints.get(&key) else { return };
@@ -238,7 +233,7 @@ impl Service {
             PathRecord { sgid, reversible: true, numb_path: 1, p_key, ..PathRecord::zeroed() };
         let components = [SGID, REVERSIBLE, NUMB_PATH, P_KEY];
         let purpose = Purpose::Compare { key };
-        self.ask(now, key.port, Method::GET_TABLE, &components, &wanted, purpose);
+        self.ask(key.port, Method::GET_TABLE, &components, &wanted, purpose);
     }
 
     /// Compares service levels.

@@ -176,20 +176,17 @@ fn run(seed: u64, tally: &mut Tally) {
                     };
                     let (one, other) = (events(from), events(to));
                     let now = lab.managed.sim.now();
-                    for host in 0..count {
-                        let link = lab.managed.sim.link_port(lab.hosts[host].port);
-                        eprintln!("{host} LID {} SM {} {:?}", link.lid, link.sm_lid, lab.hosts[host].service.counters());
-                    }
-                    eprintln!("{kind} {engine} {:?}", lab.managed.sim.stats());
-                    lab.managed.sim.take_log();
-                    let again = lab.resolve(from, &address);
-                    eprintln!("{again:?} {:?}", lab.managed.sim.stats());
-                    lab.managed.debug();
                     panic!(
                         "{from} cannot resolve {address} at {now:?}: {status}\n{from}: {one}\n{to}: {other}"
                     )
                 });
-                assert!(lab.leads(from, to, &path), "{from} to {address}: {path:?}");
+                let there = lab.managed.sim.link_port(lab.hosts[to].port);
+                let known = lab.hosts[from].service.known(lab.managed.sim.now(), Some(&address));
+                assert!(
+                    lab.leads(from, to, &path),
+                    "{kind} {engine} {route_protocol:?}: {from} to {address} at LID {}: {path:?}, {known:?}",
+                    there.lid
+                );
                 tally.resolved += 1;
             }
         }

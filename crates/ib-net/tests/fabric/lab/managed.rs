@@ -130,19 +130,6 @@ impl Managed {
         self.manage();
     }
 
-    pub(crate) fn debug(&self) {
-        for m in &self.managers {
-            eprintln!("{:?} activity {}", m.engine.info(), m.engine.activity());
-            for f in m.engine.faults() {
-                eprintln!("fault {f}");
-            }
-            for node in self.sim.node_ids().filter(|&n| self.sim.is_switch(n)) {
-                let guid = self.sim.node_info(self.sim.end_port(node).unwrap()).node_guid;
-                eprintln!("{guid} {:?}", m.engine.multicast_ports(guid));
-            }
-        }
-    }
-
     /// Has the first manager fail.
     pub(crate) fn kill_manager(&mut self) {
         let manager = self.managers.remove(0);
