@@ -36,9 +36,11 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let number = match &error {
             ClientError::Refused(status) => of_status(*status),
-            ClientError::Connect { error, .. } | ClientError::Broken { error, .. } => {
+            ClientError::Connect { error, .. } => {
                 error.raw_os_error().unwrap_or_else(|| of_kind(error.kind()))
             }
+            // A service that takes no requests; `ETIMEDOUT` would promise a connection of further use.
+            ClientError::Broken { error, .. } => error.raw_os_error().unwrap_or(libc::EPIPE),
             other => of_kind(other.kind()),
         };
         Self { number, text: error.to_string() }

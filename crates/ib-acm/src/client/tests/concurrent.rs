@@ -94,7 +94,7 @@ async fn a_dropped_request_keeps_its_place_until_it_is_answered() {
     let server = Server::tcp(|peer| {
         let request = peer.request().unwrap();
         // Were the next request on its way already, it would have come by then.
-        thread::sleep(Duration::from_millis(100));
+        thread::sleep(Duration::from_millis(400));
         peer.answer(&request, ClientStatus::SUCCESS, &resolved(1, None));
         let request = peer.request().unwrap();
         peer.answer(&request, ClientStatus::SUCCESS, &resolved(2, None));
