@@ -18,6 +18,7 @@
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
+//! | `windows.rs` | `windows`: the client of ACM's service, checked for Windows |
 
 mod bench;
 mod bench_capture;
@@ -36,6 +37,7 @@ mod rxe;
 mod sm;
 mod tracer;
 mod tshark;
+mod windows;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,6 +83,9 @@ enum Chore {
     /// Runs the tests of memory that adapters and programs share under Miri, which needs a nightly
     /// toolchain with it; skipped without.
     Miri,
+    /// Checks that the client of ACM's service builds for Windows, which needs the target
+    /// x86_64-pc-windows-gnu; skipped without.
+    Windows,
 }
 
 #[derive(Subcommand)]
@@ -137,6 +142,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Capture(args) } => bench_capture::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
         Chore::Miri => miri::run(),
+        Chore::Windows => windows::run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

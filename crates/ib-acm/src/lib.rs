@@ -7,12 +7,14 @@
 //! | [`port`] | [`Port`]: what a service needs of an adapter's port |
 //! | `cache` | what a service knows of others |
 //! | [`config`] | the files that the service is told by: options, addresses, hosts and routes known before |
+//! | [`client`] | [`client::Client`]: programs ask a service |
 //!
 //! The protocol with programs of the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]; the one with other
 //! machines, over multicast groups, is [`ib_wire::mad::acm`].
 
 pub mod address;
 mod cache;
+pub mod client;
 pub mod config;
 pub mod port;
 pub mod service;

@@ -81,7 +81,7 @@ pub struct ServeArgs {
     /// subnet administration.
     #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "")]
     pub umad: Vec<String>,
-    /// The Unix socket that programs ask over. Without it and --tcp, what server_mode says, at the places where programs
+    /// The Unix socket that programs ask over. Without it and --tcp, what `server_mode` says, at the places where programs
     /// look for ibacm: /run/ibacm-unix.sock, or TCP and /run/ibacm.port.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
@@ -91,7 +91,7 @@ pub struct ServeArgs {
     /// Lets other machines ask over --tcp, too. Whoever reaches the port can ask.
     #[arg(long, requires = "tcp")]
     pub open: bool,
-    /// The directory of ibacm_opts.cfg, ibacm_addr.cfg and the other files, or of acm_opts.cfg and acm_addr.cfg.
+    /// The directory of `ibacm_opts.cfg`, `ibacm_addr.cfg` and the other files, or of `acm_opts.cfg` and `acm_addr.cfg`.
     #[arg(long, value_name = "DIR", default_value = "/etc/rdma")]
     pub config: PathBuf,
     /// The file of options.
@@ -100,7 +100,7 @@ pub struct ServeArgs {
     /// The file of own names and addresses.
     #[arg(short = 'A', long, value_name = "FILE")]
     pub addresses: Option<PathBuf>,
-    /// The log; stdout and stderr are what they say. What log_file says without it, or standard error.
+    /// The log; stdout and stderr are what they say. What `log_file` says without it, or standard error.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Serves metrics for Prometheus on this port of the loopback device.

@@ -1,0 +1,43 @@
+//! Counters.
+
+use std::num::NonZeroU8;
+
+use ib_acm::client::PerfOf;
+use libc::{c_int, c_uint};
+
+use crate::ClientHandle;
+use crate::arrays::{Out, free};
+use crate::error::{Failure, guarded, status};
+
+/// Reads counters, as `ib_acm_query_perf` in the header says.
+///
+/// # Safety
+/// The handle is null or one of a connection that has not been ended; the other pointers are null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ib_acm_query_perf(
+    handle: *mut ClientHandle,
+    index: c_uint,
+    counters: *mut *mut u64,
+    count: *mut usize,
+) -> c_int {
+    status(guarded(|| {
+        let out = Out::new(counters, count)?;
+        let number = u8::try_from(index);
+        let number = number.map_err(|_| Failure::argument(format!("endpoint {index} of 255")))?;
+        let of = NonZeroU8::new(number).map_or(PerfOf::Service, PerfOf::Endpoint);
+        // SAFETY: the caller promises a connection or null.
+        let counters = unsafe { ClientHandle::with(handle, |client| client.perf(&of)) }?;
+        // SAFETY: the caller promises that what is not null can be written.
+        unsafe { out.store(&counters.0) }
+    }))
+}
+
+/// Gives counters back, as `ib_acm_free_perf` in the header says.
+///
+/// # Safety
+/// The pointer is null or one of [`ib_acm_query_perf`], and it is used no more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ib_acm_free_perf(counters: *mut u64) {
+    // SAFETY: the caller promises the same.
+    unsafe { free(counters) };
+}

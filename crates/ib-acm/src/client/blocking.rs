@@ -1,0 +1,169 @@
+//! The client that asks and waits.
+
+use std::io;
+use std::num::NonZeroU8;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ib_wire::acm::{ClientStatus, MOST};
+use ib_wire::mad::sa::PathRecord;
+
+use super::stream::Stream;
+use super::{
+    ClientError, ClientOptions, Counters, EndpointDescription, PerfOf, Pipeline, Reply, Request,
+    ResolveOptions, Resolved, ServiceAddress, TransactionNumber,
+};
+use crate::Address;
+
+/// A connection to a service, on which one request is asked at a time.
+///
+/// A request that has not been answered in time is forgotten, and the next can be asked. After any other failure of
+/// the connection all further requests fail with the same error.
+#[derive(Debug)]
+pub struct Client {
+    service: ServiceAddress,
+    stream: Stream,
+    pipeline: Pipeline,
+    patience: Duration,
+    ended: Option<ClientError>,
+}
+
+impl Client {
+    /// Connects to a service.
+    ///
+    /// # Errors
+    /// Fails with [`ClientError::Connect`] when it cannot be reached.
+    pub fn connect(service: &ServiceAddress, options: ClientOptions) -> Result<Self, ClientError> {
+        let options = options.bounded();
+        let stream = Stream::connect(service, options.connect).map_err(|error| {
+            ClientError::Connect { service: service.clone(), error: Arc::new(error) }
+        })?;
+        let (service, pipeline) = (service.clone(), Pipeline::default());
+        Ok(Self { service, stream, pipeline, patience: options.reply, ended: None })
+    }
+
+    /// Sets how long answers may take from now on.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience.min(ClientOptions::LONGEST);
+    }
+
+    /// Resolves an address to paths, from a source or from whichever the service chooses.
+    ///
+    /// # Errors
+    /// Fails with [`ClientError::Refused`] when the service has no path, and as [`Client::call`] does.
+    pub fn resolve(
+        &mut self,
+        source: Option<&Address>,
+        destination: &Address,
+        options: ResolveOptions,
+    ) -> Result<Resolved, ClientError> {
+        self.call(&Request::resolve(source, destination, options)?).map(Reply::into_resolved)
+    }
+
+    /// Resolves the path between the GIDs or the LIDs of a path.
+    ///
+    /// # Errors
+    /// Fails as [`Client::resolve`] does.
+    pub fn resolve_path(
+        &mut self,
+        path: &PathRecord,
+        options: ResolveOptions,
+    ) -> Result<Resolved, ClientError> {
+        self.call(&Request::resolve_path(path, options)).map(Reply::into_resolved)
+    }
+
+    /// Reads counters.
+    ///
+    /// # Errors
+    /// Fails with [`ClientError::Refused`] when there is no such endpoint, and as [`Client::call`] does.
+    pub fn perf(&mut self, of: &PerfOf) -> Result<Counters, ClientError> {
+        self.call(&Request::perf(of)?).map(Reply::into_counters)
+    }
+
+    /// Reads an endpoint by its number, among those of the ports with one number or of all for 0. Returns `None` when
+    /// there are not so many.
+    ///
+    /// # Errors
+    /// Fails as [`Client::call`] does.
+    pub fn endpoint(
+        &mut self,
+        index: NonZeroU8,
+        port: u8,
+    ) -> Result<Option<EndpointDescription>, ClientError> {
+        match self.call(&Request::endpoint(index, port)) {
+            Err(ClientError::Refused(ClientStatus::EINVAL)) => Ok(None),
+            result => result.map(|reply| Some(reply.into_endpoint())),
+        }
+    }
+
+    /// Reads all endpoints, 255 at most, of the ports with one number or of all for 0.
+    ///
+    /// # Errors
+    /// Fails as [`Client::call`] does.
+    pub fn endpoints(&mut self, port: u8) -> Result<Vec<EndpointDescription>, ClientError> {
+        let mut endpoints = Vec::new();
+        for index in 1..=u8::MAX {
+            let index = NonZeroU8::new(index).expect("it counts from 1");
+            let Some(endpoint) = self.endpoint(index, port)? else { break };
+            endpoints.push(endpoint);
+        }
+        Ok(endpoints)
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Errors
+    /// Fails when the service refuses, when no answer comes in time, and when the connection ends or has ended.
+    pub fn call(&mut self, request: &Request) -> Result<Reply, ClientError> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
+        let deadline = Instant::now() + self.patience;
+        let (transaction, bytes) = self.pipeline.start(request);
+        let result = self.exchange(transaction, &bytes, deadline);
+        match &result {
+            Ok(_) | Err(ClientError::Refused(_)) => {}
+            Err(ClientError::Timeout { .. }) => self.pipeline.forget(transaction),
+            Err(error) => self.ended = Some(error.clone()),
+        }
+        result
+    }
+
+    fn exchange(
+        &mut self,
+        transaction: TransactionNumber,
+        bytes: &[u8],
+        deadline: Instant,
+    ) -> Result<Reply, ClientError> {
+        // A request of which a part has gone can never be followed by another.
+        self.stream.write(bytes, deadline).map_err(|error| self.broken(error))?;
+        let mut buffer = [0; MOST];
+        loop {
+            let answer = self
+                .pipeline
+                .poll_answer()
+                .map_err(|error| ClientError::Reply { service: self.service.clone(), error })?;
+            if let Some(answer) = answer {
+                debug_assert_eq!(answer.transaction, transaction, "nothing else waits");
+                return answer.result.map_err(ClientError::Refused);
+            }
+            let read = match self.stream.read(&mut buffer, deadline) {
+                Ok(0) => {
+                    let incomplete = self.pipeline.incomplete();
+                    return Err(ClientError::Closed { service: self.service.clone(), incomplete });
+                }
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    let (service, patience) = (self.service.clone(), self.patience);
+                    return Err(ClientError::Timeout { service, patience });
+                }
+                Err(error) => return Err(self.broken(error)),
+            };
+            self.pipeline.handle_bytes(&buffer[..read]);
+        }
+    }
+
+    fn broken(&self, error: io::Error) -> ClientError {
+        ClientError::Broken { service: self.service.clone(), error: Arc::new(error) }
+    }
+}

@@ -1,0 +1,117 @@
+//! A socket whose calls end in time.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use super::ServiceAddress;
+
+/// A connection to a service.
+#[derive(Debug)]
+pub(super) enum Stream {
+    #[cfg(unix)]
+    Unix(std::os::unix::net::UnixStream),
+    Tcp(TcpStream),
+}
+
+/// Does the same with a stream of either sort.
+macro_rules! either {
+    ($stream:expr, $name:ident => $work:expr) => {
+        match $stream {
+            #[cfg(unix)]
+            Stream::Unix($name) => $work,
+            Stream::Tcp($name) => $work,
+        }
+    };
+}
+
+impl Stream {
+    /// Connects, in so much time for every address that a host has.
+    pub(super) fn connect(service: &ServiceAddress, patience: Duration) -> io::Result<Self> {
+        match service {
+            #[cfg(unix)]
+            ServiceAddress::Unix(path) => connect_local(path, patience).map(Self::Unix),
+            ServiceAddress::Tcp { host, port } => {
+                let mut last = None;
+                for address in (host.as_str(), *port).to_socket_addrs()? {
+                    match TcpStream::connect_timeout(&address, patience) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            return Ok(Self::Tcp(stream));
+                        }
+                        Err(error) => last = Some(error),
+                    }
+                }
+                let none = || io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+                Err(last.unwrap_or_else(none))
+            }
+        }
+    }
+
+    /// Writes all bytes: with one call, unless the system takes only some of them.
+    pub(super) fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        while !bytes.is_empty() {
+            either!(self, stream => stream.set_write_timeout(Some(left(deadline)?)))?;
+            match either!(self, stream => stream.write(bytes)) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) => again(error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes and returns how many have come; 0 at the end of the stream.
+    pub(super) fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<usize> {
+        loop {
+            either!(self, stream => stream.set_read_timeout(Some(left(deadline)?)))?;
+            match either!(self, stream => stream.read(buffer)) {
+                Ok(read) => return Ok(read),
+                Err(error) => again(error)?,
+            }
+        }
+    }
+}
+
+/// Returns the time that is left.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// Passes an error on, unless it only says that a call has ended early.
+fn again(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        // Time limits end calls with either of the last two; whether time is over says the clock.
+        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// Connects to a socket of the file system. While its listener has no room, the system waits for as long as a call
+/// to write may take.
+#[cfg(unix)]
+fn connect_local(
+    path: &std::path::Path,
+    patience: Duration,
+) -> io::Result<std::os::unix::net::UnixStream> {
+    use rustix::net::{self, sockopt};
+
+    let socket = net::socket(net::AddressFamily::UNIX, net::SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    // Zero would be for ever.
+    let patience = patience.max(Duration::from_millis(1));
+    sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience))?;
+    let address = net::SocketAddrUnix::new(path)?;
+    let deadline = Instant::now() + patience;
+    loop {
+        match net::connect(&socket, &address) {
+            Ok(()) => return Ok(socket.into()),
+            Err(rustix::io::Errno::INTR) if Instant::now() < deadline => {}
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,213 @@
+use std::io::ErrorKind;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ib_wire::acm::{ClientHeader, ClientStatus, Entry, HEADER};
+
+use super::super::{
+    Client, ClientError, ClientOptions, PerfOf, ResolveOptions, ServiceAddress, Wrong,
+};
+use super::server::{Peer, SOON, Server};
+use super::{answer, counters, endpoint, path, resolved};
+use crate::Address;
+
+const NOW: ResolveOptions = ResolveOptions { no_delay: false, query_sa: false };
+
+fn connect(server: &Server, options: ClientOptions) -> Client {
+    Client::connect(&server.address, options).unwrap()
+}
+
+fn node(name: &str) -> Address {
+    Address::name(name).unwrap()
+}
+
+/// Answers everything with a path, or with an endpoint as long as there are some.
+fn serves(peer: &mut Peer) {
+    while let Some(request) = peer.request() {
+        let header = ClientHeader::parse(request.first_chunk().unwrap());
+        match (header.opcode.0, header.src_out) {
+            (1, _) if request.len() == HEADER + Entry::LENGTH => {
+                peer.answer(&request, ClientStatus::SUCCESS, &resolved(7, Some([10, 0, 0, 1])));
+            }
+            (1, _) => peer.answer(&request, ClientStatus::SUCCESS, &resolved(8, None)),
+            (2, _) => peer.answer(&request, ClientStatus::SUCCESS, &counters(&[0, 5])),
+            (3, index @ 1..=2) => {
+                let name = format!("node{index}");
+                peer.answer(&request, ClientStatus::SUCCESS, &endpoint(index.into(), &[&name]));
+            }
+            _ => peer.answer(&request, ClientStatus::EINVAL, &[]),
+        }
+    }
+}
+
+fn asks_for_everything(server: &Server) {
+    let mut client = connect(server, ClientOptions::default());
+    let found = client.resolve(None, &node("b"), NOW).unwrap();
+    assert_eq!((found.path, found.source), (path(7), Some(Address::V4([10, 0, 0, 1].into()))));
+    let found = client.resolve(Some(&node("a")), &node("b"), NOW).unwrap();
+    assert_eq!((found.path, found.source), (path(8), None));
+    assert_eq!(client.resolve_path(&path(9), NOW).unwrap().path, path(7));
+    let perf = client.perf(&PerfOf::Service).unwrap();
+    assert_eq!((&perf.0[..], perf.known().resolves, perf.known().no_data), (&[0, 5][..], 5, 0));
+    let endpoints = client.endpoints(0).unwrap();
+    let names: Vec<_> = endpoints.iter().map(|it| (it.index, &*it.addresses[0])).collect();
+    assert_eq!(names, [(1, "node1"), (2, "node2")]);
+}
+
+#[test]
+fn a_service_at_a_tcp_port_is_asked_for_everything() {
+    asks_for_everything(&Server::tcp(serves));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_service_at_a_socket_is_asked_for_everything() {
+    asks_for_everything(&Server::unix(serves));
+}
+
+#[test]
+fn slow_answers_in_pieces_are_answers() {
+    let server = Server::tcp(|peer| {
+        let request = peer.request().unwrap();
+        for piece in answer(&request, true, ClientStatus::SUCCESS, &resolved(7, None)).chunks(30) {
+            peer.send(piece);
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    let mut client = connect(&server, ClientOptions::default());
+    assert_eq!(client.resolve(None, &node("b"), NOW).unwrap().path, path(7));
+}
+
+#[test]
+fn every_status_is_an_error_of_the_system() {
+    const EXPECTED: [(u8, ErrorKind); 11] = [
+        (1, ErrorKind::OutOfMemory),
+        (2, ErrorKind::InvalidInput),
+        (3, ErrorKind::NotFound),
+        (4, ErrorKind::InvalidInput),
+        (5, ErrorKind::NotConnected),
+        (6, ErrorKind::TimedOut),
+        (7, ErrorKind::AddrNotAvailable),
+        (8, ErrorKind::InvalidInput),
+        (9, ErrorKind::AddrNotAvailable),
+        (10, ErrorKind::InvalidInput),
+        (200, ErrorKind::InvalidInput),
+    ];
+    let server = Server::tcp(|peer| {
+        for (status, _) in EXPECTED {
+            let request = peer.request().unwrap();
+            peer.answer(&request, ClientStatus(status), &[]);
+        }
+    });
+    let mut client = connect(&server, ClientOptions::default());
+    for (status, kind) in EXPECTED {
+        let error = client.resolve(None, &node("b"), NOW).unwrap_err();
+        assert_eq!((error.status(), error.kind()), (Some(ClientStatus(status)), kind));
+        assert_eq!(std::io::Error::from(error).kind(), kind);
+    }
+    assert_eq!(
+        ClientError::Refused(ClientStatus::ESRCADDR).to_string(),
+        "the service refuses: source address (status 7)"
+    );
+}
+
+#[test]
+fn late_answers_are_not_taken_for_those_to_the_next_request() {
+    let server = Server::tcp(|peer| {
+        let (first, second) = (peer.request().unwrap(), peer.request().unwrap());
+        peer.answer(&first, ClientStatus::SUCCESS, &resolved(1, None));
+        peer.answer(&second, ClientStatus::SUCCESS, &resolved(2, None));
+    });
+    let mut client = connect(&server, SOON);
+    let start = Instant::now();
+    let error = client.resolve(None, &node("b"), NOW).unwrap_err();
+    assert!(start.elapsed() >= SOON.reply);
+    assert!(error.to_string().ends_with("within 0.2 s"), "{error}");
+    client.set_patience(Duration::from_secs(30));
+    assert_eq!(client.resolve(None, &node("c"), NOW).unwrap().path, path(2));
+}
+
+#[test]
+fn trickling_bytes_do_not_extend_the_time_of_an_answer() {
+    let server = Server::tcp(|peer| {
+        let request = peer.request().unwrap();
+        for byte in answer(&request, true, ClientStatus::SUCCESS, &resolved(1, None)) {
+            peer.send(&[byte]);
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+    let mut client = connect(&server, SOON);
+    let error = client.resolve(None, &node("b"), NOW).unwrap_err();
+    assert!(matches!(error, ClientError::Timeout { .. }), "{error}");
+}
+
+#[test]
+fn a_connection_that_ends_fails_all_further_requests() {
+    let server = Server::tcp(|peer| {
+        let request = peer.request().unwrap();
+        peer.send(&answer(&request, true, ClientStatus::SUCCESS, &resolved(1, None))[..50]);
+    });
+    let mut client = connect(&server, ClientOptions::default());
+    for _ in 0..2 {
+        let error = client.resolve(None, &node("b"), NOW).unwrap_err();
+        assert!(matches!(error, ClientError::Closed { incomplete: 50, .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
+}
+
+#[test]
+fn bad_bytes_end_the_connection() {
+    let server = Server::tcp(|peer| {
+        let request = peer.request().unwrap();
+        peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        assert_eq!(peer.request(), None, "after {} bytes", request.len());
+    });
+    let mut client = connect(&server, ClientOptions::default());
+    for _ in 0..2 {
+        let error = client.perf(&PerfOf::Service).unwrap_err();
+        let ClientError::Reply { error: reply, .. } = &error else { panic!("{error}") };
+        assert_eq!(reply.wrong, Wrong::Version(b'H'));
+        assert_eq!(error.kind(), ErrorKind::InvalidData);
+    }
+}
+
+#[test]
+fn a_service_that_is_not_there_says_where_it_was_expected() {
+    let directory = tempfile::tempdir().unwrap();
+    let unused = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = unused.local_addr().unwrap().port();
+    drop(unused);
+    let error = Client::connect(&ServiceAddress::tcp("127.0.0.1", port), SOON).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    assert!(error.to_string().starts_with(&format!("no connection to 127.0.0.1:{port}: ")));
+    #[cfg(unix)]
+    {
+        let path = directory.path().join("none");
+        let error = Client::connect(&ServiceAddress::Unix(path.clone()), SOON).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+        let error = Client::connect(&ServiceAddress::Unix("/x".repeat(200).into()), SOON);
+        assert!(matches!(error, Err(ClientError::Connect { .. })));
+    }
+    drop(directory);
+}
+
+/// The system holds whoever connects while a listener has no room.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_service_without_room_is_given_up_in_time() {
+    use rustix::net;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("full");
+    let socket = net::socket(net::AddressFamily::UNIX, net::SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+    net::listen(&socket, 0).unwrap();
+    let service = ServiceAddress::Unix(path);
+    let options = ClientOptions { connect: Duration::from_millis(100), ..SOON };
+    let _first = Client::connect(&service, options).unwrap();
+    let start = Instant::now();
+    let error = Client::connect(&service, options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    assert!(start.elapsed() < Duration::from_secs(3));
+}

@@ -1,0 +1,107 @@
+//! A service that does what a test says.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use ib_wire::acm::{ClientHeader, ClientStatus, MOST};
+
+use super::super::{ClientOptions, ServiceAddress};
+use super::answer;
+
+/// Options with which tests that wait in vain end soon.
+pub(super) const SOON: ClientOptions = ClientOptions {
+    connect: Duration::from_secs(5),
+    reply: Duration::from_millis(200),
+    in_flight: 1,
+};
+
+/// A service for one connection. It is over with the script, whose failures are those of the test.
+pub(super) struct Server {
+    pub(super) address: ServiceAddress,
+    thread: Option<JoinHandle<()>>,
+    #[cfg(unix)]
+    _directory: Option<tempfile::TempDir>,
+}
+
+/// The connection.
+pub(super) struct Peer {
+    stream: Box<dyn Stream>,
+}
+
+trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
+impl Server {
+    /// Starts a service at a TCP port.
+    pub(super) fn tcp(script: impl FnOnce(&mut Peer) + Send + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let thread = thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            script(&mut Peer { stream: Box::new(stream) });
+        });
+        Self {
+            address: ServiceAddress::tcp("127.0.0.1", port),
+            thread: Some(thread),
+            #[cfg(unix)]
+            _directory: None,
+        }
+    }
+
+    /// Starts a service at a socket of the file system.
+    #[cfg(unix)]
+    pub(super) fn unix(script: impl FnOnce(&mut Peer) + Send + 'static) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("acm.sock");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let thread = thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            script(&mut Peer { stream: Box::new(stream) });
+        });
+        let address = ServiceAddress::Unix(path);
+        Self { address, thread: Some(thread), _directory: Some(directory) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let thread = self.thread.take().expect("it is dropped once");
+        if !thread::panicking() {
+            thread.join().expect("the script holds");
+        }
+    }
+}
+
+impl Peer {
+    /// Takes what one call returns for a request, as ibacm does: it must be all of it, and nothing else. Returns `None`
+    /// at the end of the stream.
+    pub(super) fn request(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 2 * MOST];
+        let read = self.stream.read(&mut buffer).unwrap_or(0);
+        let request = buffer[..read].to_vec();
+        let header = ClientHeader::parse(request.first_chunk()?);
+        assert_eq!(header.length().unwrap().0, read, "one call brings one request");
+        Some(request)
+    }
+
+    /// Sends bytes; the client may be gone.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
+    /// Sends an answer to a request.
+    pub(super) fn answer(&mut self, request: &[u8], status: ClientStatus, data: &[u8]) {
+        self.send(&answer(request, true, status, data));
+    }
+
+    /// Takes bytes until there are so many.
+    #[cfg(feature = "tokio")]
+    pub(super) fn take(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+}

@@ -1,0 +1,63 @@
+//! Any bytes come from a service of ACM, in pieces, while its client asks and forgets. Answers are to requests that
+//! wait, and come once; after an error there is nothing but that error.
+//!
+//! The input is a list of events: a byte that says what happens, and what belongs to it.
+#![no_main]
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU8;
+
+use ib_acm::Address;
+use ib_acm::client::{PerfOf, Pipeline, Reply, Request, ResolveOptions};
+use ib_fuzz::Input;
+use libfuzzer_sys::fuzz_target;
+
+fn request(kind: u8) -> Request {
+    let node = Address::name("node").expect("a name");
+    match kind % 4 {
+        0 => Request::perf(&PerfOf::Service).expect("counters can be asked for"),
+        1 => Request::endpoint(NonZeroU8::MIN, kind),
+        2 => Request::perf(&PerfOf::Address(node)).expect("names have counters"),
+        _ => Request::resolve(None, &node, ResolveOptions::default()).expect("names have paths"),
+    }
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut input = Input(bytes);
+    let mut pipeline = Pipeline::default();
+    let mut waiting = BTreeSet::new();
+    let mut failed = None;
+    while !input.0.is_empty() {
+        match input.byte() {
+            0 => assert!(waiting.insert(pipeline.start(&request(input.byte())).0)),
+            1 => {
+                if let Some(first) = waiting.pop_first() {
+                    pipeline.forget(first);
+                }
+            }
+            length => {
+                let (piece, rest) = input.0.split_at(input.0.len().min(length.into()));
+                pipeline.handle_bytes(piece);
+                input.0 = rest;
+            }
+        }
+        loop {
+            match pipeline.poll_answer() {
+                Ok(None) => break,
+                Ok(Some(answer)) => {
+                    assert!(failed.is_none() && waiting.remove(&answer.transaction));
+                    if let Ok(Reply::Resolved(resolved)) = answer.result {
+                        assert!(resolved.paths.iter().any(|it| it.record == resolved.path));
+                    }
+                }
+                Err(error) => {
+                    assert!(*failed.get_or_insert(error) == error);
+                    assert!(error.to_string().contains(&error.offset.to_string()));
+                    break;
+                }
+            }
+        }
+        assert_eq!(pipeline.outstanding(), waiting.len());
+        assert!(failed.is_some() || pipeline.incomplete() < 592);
+    }
+});

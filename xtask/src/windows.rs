@@ -1,0 +1,29 @@
+//! What programs on Windows can use builds for Windows: the client of ACM's service.
+//!
+//! It is only checked, which takes the target's standard library and no linker; nothing is run.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Chored, root};
+
+const TARGET: &str = "x86_64-pc-windows-gnu";
+
+/// Checks it, its tests too; says so and succeeds when the target is not installed.
+pub(crate) fn run() -> Chored {
+    let output = Command::new("rustc")
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .current_dir(root())
+        .output()?;
+    let libraries = String::from_utf8(output.stdout)?;
+    if !Path::new(libraries.trim()).is_dir() {
+        eprintln!("SKIPPED: the target is not installed: `rustup target add {TARGET}`");
+        return Ok(());
+    }
+    let status = Command::new("cargo")
+        .args(["clippy", "--package", "ib-acm", "--all-targets", "--all-features"])
+        .args(["--target", TARGET, "--", "-D", "warnings"])
+        .current_dir(root())
+        .status()?;
+    if status.success() { Ok(()) } else { Err("ib-acm does not build for Windows".into()) }
+}
