@@ -162,7 +162,18 @@ fn run(seed: u64, tally: &mut Tally) {
     lab.run_for(LIMIT);
     take(&mut lab, &mut open, tally);
     assert!(open.is_empty(), "requests have not ended: {open:?}");
-    lab.run_for(QUIET);
+    // The managers have their time first: until nothing has been mended for so long.
+    loop {
+        let ups = lab.managed.ups;
+        lab.run_for(QUIET);
+        if lab.managed.ups == ups {
+            break;
+        }
+        assert!(
+            lab.managed.sim.now().since(begun) < 20 * QUIET,
+            "the fabric does not come to rest"
+        );
+    }
     for from in 0..count {
         for to in 0..count {
             for address in [name(to), ip(to)] {

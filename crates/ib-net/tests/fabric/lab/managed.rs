@@ -25,6 +25,8 @@ pub(crate) struct Managed {
     pub(crate) sim: Sim,
     pub(crate) devices: SimDevices,
     pub(crate) managers: Vec<Manager>,
+    /// How often a manager has brought the subnet up.
+    pub(crate) ups: u64,
     engines: EngineList,
 }
 
@@ -40,7 +42,8 @@ impl Managed {
     pub(crate) fn new(fabric: &Fabric, options: Options, engine: &str) -> Self {
         let sim = Sim::new(fabric, options);
         let engines = engine.parse().expect("an engine");
-        let mut this = Self { sim, devices: SimDevices::default(), managers: Vec::new(), engines };
+        let mut this =
+            Self { sim, devices: SimDevices::default(), managers: Vec::new(), ups: 0, engines };
         let port = this.sim.first_end_port().expect("a host");
         this.add_manager(port, SmConfig { sweep_interval: None, ..SmConfig::default() });
         this.manage();
@@ -87,7 +90,9 @@ impl Managed {
                 }
             }
             while let Some(event) = manager.engine.poll_event() {
-                manager.is_up |= matches!(event, SmEvent::SubnetUp(_));
+                let is_up = matches!(event, SmEvent::SubnetUp(_));
+                manager.is_up |= is_up;
+                self.ups += u64::from(is_up);
             }
         }
     }

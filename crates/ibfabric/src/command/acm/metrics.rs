@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ib_acm::service::EndpointView;
 use ib_wire::acm::PerfCounters;
 use serde_json::Value;
 
@@ -9,6 +10,9 @@ use super::daemon::Daemon;
 
 /// What the console is asked for the page by.
 pub(super) const PAGE: &str = "page";
+
+/// A gauge of an endpoint: name, meaning, value.
+type Gauge = (&'static str, &'static str, fn(&EndpointView) -> usize);
 
 /// Returns what the service has counted: name, meaning, value.
 pub(super) fn counts(daemon: &Daemon) -> Vec<(&'static str, &'static str, u64)> {
@@ -67,7 +71,7 @@ pub(super) fn page(daemon: &Daemon) -> String {
             let _ = writeln!(text, "ibfabric_acm_{name}_total{{{}}} {value}", labels(index));
         }
     }
-    let gauges: [(&str, &str, fn(&ib_acm::service::EndpointView) -> usize); 3] = [
+    let gauges: [Gauge; 3] = [
         ("up", "Whether the endpoint is in service", |it| it.is_up.into()),
         ("known", "Addresses that are known", |it| it.known),
         ("peers", "Ports that they belong to", |it| it.peers),
