@@ -125,6 +125,8 @@ enum Asked {
         node: NodeIndex,
         block: u16,
     },
+    /// Whether an end port is what it was.
+    State(Place),
     /// Whether the master lives.
     Master(Place),
     /// That another manager takes over.

@@ -9,6 +9,7 @@ use ib_topology::generate::Kind;
 use ib_types::{Guid, LinkSpeed, LinkWidth, Lmc, Mtu};
 
 pub mod acm;
+pub mod acme;
 pub mod capture;
 pub(crate) mod opensm;
 pub mod rdma;
@@ -121,6 +122,17 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             (
                 "On a machine with adapters, in place of ibacm, with metrics:",
                 "ibfabric acm --umad --metrics-port 9684",
+            ),
+        ],
+        "acme" => &[
+            (
+                "Resolve a name, and compare the path with what subnet administration says:",
+                "ibfabric acme -f n -d node-2 -v -S /tmp/acm.sock",
+            ),
+            ("The counters of the machine's own service:", "ibfabric acme -P col"),
+            (
+                "Files for a service at a host of a simulated fabric:",
+                "ibfabric acme -A -O -D . --attach lab --node node-1",
             ),
         ],
         "acm-ctl" => &[
@@ -302,6 +314,9 @@ pub enum Command {
     /// Resolves names, addresses and routes for the programs of a machine, as ibacm does
     #[command(after_long_help = examples_text("acm"))]
     Acm(acm::AcmArgs),
+    /// Asks services of IB ACM for paths, endpoints and counters, and writes their files, as ib_acme does
+    #[command(after_long_help = examples_text("acme"))]
+    Acme(Box<acme::AcmeArgs>),
     /// Captures of queue pairs: started, read and compared.
     #[command(after_long_help = examples_text("capture"))]
     Capture(capture::CaptureArgs),

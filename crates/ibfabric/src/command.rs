@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub(crate) mod acm;
+pub(crate) mod acme;
 pub(crate) mod agent;
 pub(crate) mod capture;
 pub(crate) mod check;

@@ -21,6 +21,8 @@ pub(crate) enum Verdict {
     Good,
     /// Exit status 1: the fabric or its routes have a fault.
     Bad,
+    /// An exit status that another program has for the same.
+    Other(u8),
 }
 
 impl Verdict {
@@ -31,7 +33,11 @@ impl Verdict {
 
 impl From<Verdict> for ExitCode {
     fn from(verdict: Verdict) -> Self {
-        Self::from(verdict as u8)
+        Self::from(match verdict {
+            Verdict::Good => 0,
+            Verdict::Bad => 1,
+            Verdict::Other(status) => status,
+        })
     }
 }
 

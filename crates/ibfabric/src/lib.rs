@@ -40,6 +40,7 @@ pub fn main() -> ExitCode {
         cli::Command::Sm(args) => command::sm::run(*args, &mut output),
         cli::Command::Tracer(args) => command::tracer::run(&args, &mut output),
         cli::Command::Agent(args) => command::agent::run(&args, &mut output),
+        cli::Command::Acme(args) => command::acme::run(&args, &mut output),
         cli::Command::Acm(args) => command::acm::run(args, &mut output),
         cli::Command::Rdma(args) => command::rdma::run(&args, &mut output),
         cli::Command::Capture(args) => command::capture::run(&args, &mut output),

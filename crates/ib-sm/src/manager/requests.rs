@@ -3,7 +3,7 @@
 use ib_link::Remote;
 use ib_mad::{Completion, Failure, Message, OnLoss, Request};
 use ib_types::Instant;
-use ib_wire::mad::sm::{LinearForwardingBlock, SmInfo, SwitchInfo};
+use ib_wire::mad::sm::{LinearForwardingBlock, PortInfo, SmInfo, SwitchInfo};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, Method, TransactionId};
 
@@ -41,14 +41,17 @@ impl SubnetManager {
             Stage::Looking { left, waiting } => {
                 let asked = left.pop()?;
                 *waiting += 1;
-                let (id, modifier, node) = match asked {
-                    Asked::Change(node) => (AttributeId::SWITCH_INFO, 0, node),
+                let (id, modifier, route) = match asked {
+                    Asked::Change(node) => (AttributeId::SWITCH_INFO, 0, &*found.node(node).route),
                     Asked::Audit { node, block } => {
-                        (AttributeId::LINEAR_FORWARDING, u32::from(block), node)
+                        let route = &*found.node(node).route;
+                        (AttributeId::LINEAR_FORWARDING, u32::from(block), route)
+                    }
+                    Asked::State(place) => {
+                        (AttributeId::PORT_INFO, u32::from(place.port), found.route(place))
                     }
                     _ => unreachable!("nothing else is looked at"),
                 };
-                let route = &found.node(node).route;
                 let what = (id, modifier);
                 let mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
                 Some((asked, mad))
@@ -130,6 +133,21 @@ impl SubnetManager {
                     let why = format!("the table of {} was changed", self.names(&[node]));
                     self.spoil(why);
                     self.report(vec![Fault::TableChanged { at, block }]);
+                }
+            }
+            (Stage::Looking { waiting, .. }, Asked::State(place)) => {
+                *waiting -= 1;
+                let read = result.ok().and_then(|answer| answer.mad().attribute::<PortInfo>());
+                let known = context.found.port(place).info.as_deref();
+                let is_same = |read: &PortInfo, known: &PortInfo| {
+                    (read.port_state, read.lid) == (known.port_state, known.lid)
+                };
+                if let (Some(read), Some(known)) = (read, known)
+                    && !is_same(&read, known)
+                {
+                    // Its link was down for so short a time that nobody has told.
+                    let why = format!("a port of {} was reset", self.names(&[place.node]));
+                    self.spoil(why);
                 }
             }
             (Stage::Standby { .. }, Asked::Master(place)) => self.heard(now, place, result),

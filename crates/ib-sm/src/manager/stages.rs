@@ -14,6 +14,7 @@ use crate::configuration::{self, Configuration, Work};
 use crate::discovery::{Discovery, Explored};
 use crate::election::{self, Outcome};
 use crate::fault::Fault;
+use crate::found::Place;
 use crate::plan::{Guard, Plan, PlanJob};
 use crate::sa;
 use crate::sa::subnet::Subnet;
@@ -92,11 +93,17 @@ impl SubnetManager {
                 left.push(audit((self.looks % u32::from(blocks)) as u16));
             }
         }
+        // The own port, and one adapter's after the other.
+        let hosts = |place: &Place| !self.found.node(place.node).kind.is_switch();
+        let ends: Vec<Place> = self.found.end_ports().filter(hosts).collect();
+        let next = ends.get(self.looks as usize % ends.len().max(1)).copied();
+        let own = self.found.own.filter(|own| hosts(own) && next != Some(*own));
+        left.extend(next.into_iter().chain(own).map(Asked::State));
         self.doubtful.clear();
         let doubts = [
             (std::mem::take(&mut self.unsettled), "the last one left something undone"),
             (self.state != SmState::MASTER, "there is no master yet"),
-            (left.is_empty(), "no switch is known"),
+            (!left.iter().any(|asked| matches!(asked, Asked::Change(_))), "no switch is known"),
             (self.sweep.faults > 0, "the last one met faults"),
         ];
         if let Some((_, why)) = doubts.into_iter().find(|&(doubt, _)| doubt) {

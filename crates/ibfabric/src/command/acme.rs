@@ -1,0 +1,55 @@
+//! `ibfabric acme`: asks services of IB ACM as `ib_acme` does, and writes their files.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `names` | lists of addresses, and what an address is |
+//! | `ask` | what services are asked, and what is printed |
+//! | `files` | `ibacm_addr.cfg` and `ibacm_opts.cfg` |
+
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::cli::acme::AcmeArgs;
+use crate::failure::{Failure, Verdict};
+use crate::output::{Format, Output};
+
+mod ask;
+mod files;
+mod names;
+
+/// How the last thing that was done has ended, as `ib_acme` says it: 0, or a number of its own.
+type Status = u32;
+
+/// What `ib_acme` says of whatever went wrong.
+const FAILED: Status = u32::MAX;
+
+/// Runs `ibfabric acme`.
+pub(crate) fn run(args: &AcmeArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let mut status = 0;
+    let mut results: Vec<Value> = Vec::new();
+    if args.addresses.is_some() || args.options.is_some() {
+        files::write(args, out)?;
+    }
+    let asks = args.endpoints.is_some() || args.destination.is_some() || args.perf.is_some();
+    if asks {
+        let services = match &args.service {
+            None => vec![None],
+            Some(text) => names::expand(text).into_iter().map(Some).collect(),
+        };
+        for service in services {
+            let (its_status, result) = ask::service(args, service.as_deref(), out)?;
+            status = its_status;
+            results.push(result);
+        }
+    }
+    match args.format {
+        Format::Json if asks => out.json(&json!({ "services": results, "status": status }))?,
+        Format::Json => {}
+        Format::Text => writeln!(out, "return status 0x{status:x}")?,
+    }
+    Ok(match status {
+        0 => Verdict::Good,
+        status => Verdict::Other(status as u8),
+    })
+}

@@ -1,0 +1,339 @@
+//! What services are asked, and what is printed.
+
+use std::io::Write as _;
+use std::num::NonZeroU8;
+
+use ib_acm::client::{
+    Client, ClientError, ClientOptions, Counters, EndpointDescription, PerfOf, ResolveOptions,
+    Resolved, ServiceAddress,
+};
+use ib_acm::Address;
+use ib_wire::acm::{ClientStatus, PerfCounters};
+use ib_wire::mad::sa::PathRecord;
+use serde_json::{Map, Value, json};
+
+use super::names::{End, expand};
+use super::{FAILED, Status};
+use crate::cli::acme::AcmeArgs;
+use crate::failure::Failure;
+use crate::output::{Format, Output};
+
+/// Who is asked: the connection, its name, and what is asked.
+struct Asker<'a> {
+    args: &'a AcmeArgs,
+    name: String,
+    client: Client,
+}
+
+/// Asks a service for all that is wanted.
+pub(super) fn service(
+    args: &AcmeArgs,
+    service: Option<&str>,
+    out: &mut Output,
+) -> Result<(Status, Value), Failure> {
+    let address = match service {
+        None => ServiceAddress::default_for_machine(),
+        Some(text) => ServiceAddress::from_text(text),
+    };
+    let name = service.map_or_else(|| address.to_string(), str::to_owned);
+    let is_text = args.format == Format::Text;
+    let client = match Client::connect(&address, ClientOptions::default()) {
+        Ok(client) => client,
+        Err(error) => {
+            let why = system_error(&error);
+            if is_text {
+                writeln!(out, "{name},unable to contact service: {why}")?;
+            }
+            let missing = matches!(&error, ClientError::Connect { error, .. }
+                if error.kind() == std::io::ErrorKind::NotFound);
+            let status = if missing { 2 } else { FAILED };
+            return Ok((status, json!({ "service": name, "error": error.to_string() })));
+        }
+    };
+    let mut asker = Asker { args, name, client };
+    let mut result = Map::new();
+    result.insert("service".to_owned(), asker.name.clone().into());
+    let mut status = 0;
+    if let Some(only) = args.endpoints {
+        result.insert("endpoints".to_owned(), asker.endpoints(only, out)?);
+    }
+    if let Some(destinations) = &args.destination {
+        let (its_status, paths) = asker.paths(destinations, out)?;
+        status = its_status;
+        result.insert("paths".to_owned(), paths);
+    }
+    if let Some(what) = &args.perf {
+        result.insert("counters".to_owned(), asker.counters(what.as_deref(), out)?);
+    }
+    Ok((status, Value::Object(result)))
+}
+
+impl Asker<'_> {
+    fn is_text(&self) -> bool {
+        self.args.format == Format::Text
+    }
+
+    /// Shows endpoints.
+    fn endpoints(&mut self, only: Option<u8>, out: &mut Output) -> Result<Value, Failure> {
+        let found: Result<Vec<EndpointDescription>, ClientError> = match only.map(NonZeroU8::new) {
+            None => self.client.endpoints(0),
+            Some(None) => Ok(Vec::new()),
+            Some(Some(number)) => {
+                self.client.endpoint(number, 0).map(|it| it.into_iter().collect())
+            }
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                if self.is_text() {
+                    writeln!(out, "{}: {}", self.name, system_error(&error))?;
+                }
+                return Ok(json!({ "error": error.to_string() }));
+            }
+        };
+        if self.is_text() {
+            if found.is_empty() {
+                writeln!(out, " Endpoint {} is not available", only.unwrap_or(1))?;
+            } else {
+                writeln!(out, "svc,guid,port,pkey,ep_index,prov,addr_0,addresses")?;
+            }
+            for it in &found {
+                let EndpointDescription { index, device_guid, port, p_key, provider, .. } = it;
+                let (name, guid, p_key) = (&self.name, device_guid.0, p_key.0);
+                write!(out, "{name},0x{guid:016x},{port},0x{p_key:04x},{index},{provider}")?;
+                for address in &it.addresses {
+                    write!(out, ",{address}")?;
+                }
+                writeln!(out)?;
+            }
+        }
+        let object = |it: &EndpointDescription| {
+            json!({
+                "index": it.index, "guid": format!("0x{:016x}", it.device_guid.0), "port": it.port,
+                "port_count": it.port_count, "pkey": it.p_key.0, "provider": it.provider,
+                "addresses": it.addresses,
+            })
+        };
+        Ok(found.iter().map(object).collect())
+    }
+
+    /// Resolves all destinations.
+    fn paths(&mut self, destinations: &str, out: &mut Output) -> Result<(Status, Value), Failure> {
+        let mut status = 0;
+        let mut results = Vec::new();
+        if self.is_text() {
+            writeln!(out, "Service: {}", self.name)?;
+        }
+        for text in expand(destinations) {
+            let (its_status, result) = self.path(&text, out)?;
+            status = its_status;
+            results.push(result);
+        }
+        Ok((status, Value::Array(results)))
+    }
+
+    fn path(&mut self, text: &str, out: &mut Output) -> Result<(Status, Value), Failure> {
+        let format = self.args.address_format;
+        let is_text = self.is_text();
+        let parsed = End::parse(format, text).map_err(Failure::Unusable)?;
+        let (destination, shown) = parsed;
+        let source = self.args.source.as_deref().map(|text| End::parse(format, text));
+        let source = source.transpose().map_err(Failure::Unusable)?;
+        if is_text {
+            writeln!(out, "Destination: {shown}")?;
+            if let Some((_, shown)) = &source {
+                writeln!(out, "Source: {shown}")?;
+            }
+        }
+        let mut last = None;
+        for _ in 0..self.args.repetitions {
+            let resolved = self.resolve(source.as_ref().map(|(end, _)| end), &destination);
+            if let (Err(error), true) = (&resolved, is_text) {
+                writeln!(out, "{} failed: {}", destination.call(), system_error(error))?;
+            }
+            last = Some(resolved);
+        }
+        let mut result = Map::new();
+        result.insert("destination".to_owned(), shown.into());
+        let mut status = 0;
+        match last.expect("at least once") {
+            Ok(resolved) => {
+                let chosen = resolved.source.as_ref().map(Address::to_string);
+                if let (Some(chosen), true) = (&chosen, is_text) {
+                    writeln!(out, "Source: {chosen}")?;
+                }
+                let source = chosen.or(source.map(|(_, shown)| shown));
+                result.insert("source".to_owned(), source.into());
+                if is_text {
+                    print(&resolved.path, out)?;
+                }
+                result.insert("path".to_owned(), object(&resolved.path));
+                if self.args.verify {
+                    let verified = self.verify(&resolved.path);
+                    let is_good = verified.is_ok();
+                    if is_text {
+                        match &verified {
+                            Ok(()) => writeln!(out, "SA verification: success")?,
+                            Err(why) => writeln!(out, "SA verification: failed {why}")?,
+                        }
+                    }
+                    status = if is_good { 0 } else { FAILED };
+                    result.insert("verified".to_owned(), is_good.into());
+                }
+            }
+            Err(error) => {
+                status = FAILED;
+                result.insert("error".to_owned(), error.to_string().into());
+                let code = error.status().map(|status| status.0);
+                result.insert("status".to_owned(), code.into());
+            }
+        }
+        if is_text {
+            writeln!(out)?;
+        }
+        Ok((status, Value::Object(result)))
+    }
+
+    fn resolve(&mut self, source: Option<&End>, to: &End) -> Result<Resolved, ClientError> {
+        let options = ResolveOptions { no_delay: self.args.cached, query_sa: false };
+        match to.address() {
+            Some(address) => {
+                self.client.resolve(source.and_then(End::address), address, options)
+            }
+            None => {
+                let path = to.path_to();
+                let path = source.map_or(path, |source| source.path_from(path));
+                self.client.resolve_path(&path, options)
+            }
+        }
+    }
+
+    /// Has subnet administration asked for the path as it is; says why not when it does not have it.
+    fn verify(&mut self, path: &PathRecord) -> Result<(), String> {
+        let options = ResolveOptions { no_delay: false, query_sa: true };
+        let told = self.client.resolve_path(path, options).map_err(|error| system_error(&error))?;
+        let told = told.path;
+        let same = (told.dgid, told.dlid, told.slid) == (path.dgid, path.dlid, path.slid);
+        if same { Ok(()) } else { Err("another path".to_owned()) }
+    }
+
+    /// Shows counters.
+    fn counters(&mut self, what: Option<&str>, out: &mut Output) -> Result<Value, Failure> {
+        let is_column = what == Some("col");
+        let wanted: Vec<PerfOf> = match what {
+            None | Some("col") => vec![PerfOf::Service],
+            Some("all") => {
+                let count = self.client.endpoints(0).map_or(0, |found| found.len());
+                (1..=count.min(255) as u8).filter_map(NonZeroU8::new).map(PerfOf::Endpoint).collect()
+            }
+            Some("s") => {
+                let source = self.args.source.as_deref().ok_or_else(|| {
+                    Failure::Unusable("-P s: expected -s with an address".to_owned())
+                })?;
+                let address = Address::parse(source)
+                    .map_err(|error| Failure::Unusable(format!("-s {source}: {error}")))?;
+                vec![PerfOf::Address(address)]
+            }
+            Some(number) => {
+                let number = number.parse().map_err(|_| {
+                    let what = "expected col, all, s, or an endpoint's number, 1 to 255";
+                    Failure::Unusable(format!("-P {number}: {what}"))
+                })?;
+                vec![PerfOf::Endpoint(number)]
+            }
+        };
+        let mut results = Vec::new();
+        if self.is_text() && !is_column {
+            writeln!(out, "svc,{}", PerfCounters::NAMES.join(","))?;
+        }
+        for of in wanted {
+            match self.client.perf(&of) {
+                Ok(Counters(values)) => {
+                    if self.is_text() {
+                        self.print_counters(&values, is_column, out)?;
+                    }
+                    let names = PerfCounters::NAMES.iter().zip(&values);
+                    let counters: Map<String, Value> =
+                        names.map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+                    results.push(Value::Object(counters));
+                }
+                Err(error) => {
+                    if self.is_text() {
+                        let why = system_error(&error);
+                        writeln!(out, "{}: Failed to query perf data: {why}", self.name)?;
+                    }
+                    results.push(json!({ "error": error.to_string() }));
+                }
+            }
+        }
+        Ok(Value::Array(results))
+    }
+
+    fn print_counters(&self, values: &[u64], is_column: bool, out: &mut Output) -> Result<(), Failure> {
+        if !is_column {
+            write!(out, "{}", self.name)?;
+            for value in values {
+                write!(out, ",{value}")?;
+            }
+            writeln!(out)?;
+            return Ok(());
+        }
+        writeln!(out, "{}", self.name)?;
+        for (name, value) in PerfCounters::NAMES.iter().zip(values) {
+            writeln!(out, "{name} : {value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints a path.
+fn print(path: &PathRecord, out: &mut Output) -> Result<(), Failure> {
+    let gid = |gid: ib_types::Gid| std::net::Ipv6Addr::from(gid.0);
+    writeln!(out, "Path information")?;
+    writeln!(out, "  dgid: {}", gid(path.dgid))?;
+    writeln!(out, "  sgid: {}", gid(path.sgid))?;
+    writeln!(out, "  dlid: {}", path.dlid)?;
+    writeln!(out, "  slid: {}", path.slid)?;
+    writeln!(out, "  flow label: 0x{:x}", path.flow_label)?;
+    writeln!(out, "  hop limit: {}", path.hop_limit)?;
+    writeln!(out, "  tclass: {}", path.traffic_class)?;
+    writeln!(out, "  reversible: {}", u8::from(path.reversible))?;
+    writeln!(out, "  pkey: 0x{:x}", path.p_key.0)?;
+    writeln!(out, "  sl: {}", path.sl)?;
+    writeln!(out, "  mtu: {}", path.mtu.0)?;
+    writeln!(out, "  rate: {}", path.rate.0)?;
+    writeln!(out, "  packet lifetime: {}", path.life_time.0)?;
+    Ok(())
+}
+
+/// Returns a path for scripts.
+fn object(path: &PathRecord) -> Value {
+    json!({
+        "dgid": path.dgid.to_string(), "sgid": path.sgid.to_string(), "dlid": path.dlid,
+        "slid": path.slid, "flow_label": path.flow_label, "hop_limit": path.hop_limit,
+        "tclass": path.traffic_class, "reversible": path.reversible, "pkey": path.p_key.0,
+        "sl": path.sl, "mtu": path.mtu.bytes(), "rate_mbit_per_s": path.rate.megabits_per_second(),
+        "packet_lifetime": path.life_time.0,
+    })
+}
+
+/// Returns what the C library says of an error.
+fn system_error(error: &ClientError) -> String {
+    match error {
+        ClientError::Connect { error, .. } | ClientError::Broken { error, .. } => {
+            // Without the number that Rust writes behind it.
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or_default().to_owned()
+        }
+        ClientError::Refused(status) => match *status {
+            ClientStatus::ENOMEM => "Cannot allocate memory",
+            ClientStatus::ENODATA => "No data available",
+            ClientStatus::ENOTCONN => "Transport endpoint is not connected",
+            ClientStatus::ETIMEDOUT => "Connection timed out",
+            ClientStatus::ESRCADDR | ClientStatus::EDESTADDR => "Cannot assign requested address",
+            _ => "Invalid argument",
+        }
+        .to_owned(),
+        error => error.to_string(),
+    }
+}

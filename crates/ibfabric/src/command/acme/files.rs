@@ -1,0 +1,133 @@
+//! `ibacm_addr.cfg` and `ibacm_opts.cfg`.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use ib_acm::config::addresses::{AddressFile, AddressLine};
+use ib_acm::config::options::Options;
+use ib_acm::Address;
+use ib_link::{MadLink as _, Remote};
+use ib_mad::{Client, Request, RequesterConfig};
+use ib_net::attach::{AttachOptions, AttachedPort};
+use ib_net::umad::{UmadDevice, UmadOptions};
+use ib_types::PKey;
+use ib_wire::mad::sa::{ComponentMask, NodeRecord, SaHeader};
+use ib_wire::mad::sm::NodeType;
+use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
+
+use crate::cli::acme::AcmeArgs;
+use crate::command::station::Station;
+use crate::failure::{Failure, say};
+use crate::output::{Format, Output};
+
+/// Writes the files that are wanted.
+pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
+    if let Some(name) = &args.addresses {
+        let path = place(args, name.as_deref(), "ibacm_addr.cfg");
+        let lines = addresses(args)?;
+        let count = lines.len();
+        replace(&path, &AddressFile { lines }.to_file())?;
+        told(args, out, &format!("{}: {count} addresses", path.display()))?;
+    }
+    if let Some(name) = &args.options {
+        let path = place(args, name.as_deref(), "ibacm_opts.cfg");
+        let options = match cluster_size(args) {
+            Ok(nodes) => {
+                told(args, out, &format!("subnet administration knows {nodes} adapters"))?;
+                Options::fitted(nodes)
+            }
+            Err(why) => {
+                say!("{why}: the options are the usual ones, not fitted to the cluster");
+                Options::default()
+            }
+        };
+        replace(&path, &options.to_file())?;
+        told(args, out, &format!("{}: options", path.display()))?;
+    }
+    Ok(())
+}
+
+fn told(args: &AcmeArgs, out: &mut Output, text: &str) -> Result<(), Failure> {
+    if args.verbose && args.format == Format::Text {
+        writeln!(out, "{text}")?;
+    }
+    Ok(())
+}
+
+fn place(args: &AcmeArgs, name: Option<&Path>, usual: &str) -> PathBuf {
+    args.directory.join(name.unwrap_or(Path::new(usual)))
+}
+
+/// Writes a file that only its owner can write, whatever the mask is.
+fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
+    let next = path.with_extension("new");
+    // What is left of another one that was interrupted goes.
+    let _ = fs::remove_file(&next);
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o644).open(&next).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    fs::rename(&next, path).map_err(failed)
+}
+
+/// Returns the names and addresses of the ports: of this machine, or a simulated one.
+fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
+    let line = |address: Address, device: &str, port: u8| AddressLine {
+        line: 0,
+        address,
+        device: device.into(),
+        port,
+        p_key: PKey::DEFAULT,
+    };
+    if let Some(name) = &args.station.attach {
+        let options = AttachOptions { name: name.clone(), node: args.station.node.clone() };
+        let port = AttachedPort::attach(&options, MgmtClass::ACM).map_err(Failure::unusable)?;
+        let details = port.details();
+        let node = Address::name(&details.node).map_err(Failure::unusable)?;
+        let all = std::iter::once(node).chain(details.addresses.iter().map(|&it| it.into()));
+        return Ok(all.map(|it| line(it, &details.node, details.port.number)).collect());
+    }
+    let devices = UmadDevice::list().map_err(Failure::unusable)?;
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = host.trim().split('.').next().filter(|name| !name.is_empty()).unwrap_or("localhost");
+    let mut lines = Vec::new();
+    let linked: Vec<&UmadDevice> =
+        devices.iter().filter(|device| device.is_linked().unwrap_or(false)).collect();
+    if let Some(first) = linked.first() {
+        let name = Address::name(host).map_err(Failure::unusable)?;
+        lines.push(line(name, &first.name, first.port));
+    }
+    for (number, device) in devices.iter().enumerate() {
+        let name = Address::name(&format!("{host}-{}", number + 1)).map_err(Failure::unusable)?;
+        lines.push(line(name, &device.name, device.port));
+    }
+    if lines.is_empty() {
+        return Err(Failure::Unusable("there is no InfiniBand port in this machine".to_owned()));
+    }
+    Ok(lines)
+}
+
+/// Asks subnet administration how many adapters there are.
+fn cluster_size(args: &AcmeArgs) -> Result<usize, String> {
+    let mut umad = UmadOptions::classes(&[]);
+    umad.agents.clear();
+    let mut link = Station::open(&args.station, &umad, false).map_err(Failure::into_message)?;
+    let port = link.port().map_err(|error| error.to_string())?;
+    if port.sm_lid == 0 {
+        return Err("the port has no subnet manager".to_owned());
+    }
+    let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_TABLE, TransactionId(0));
+    mad.set_attribute(&NodeRecord::zeroed());
+    mad.set_sa(&SaHeader { component_mask: ComponentMask::of(&[]), ..mad.sa() });
+    let remote = Remote { sl: port.sm_sl, ..Remote::gsi(port.sm_lid) };
+    let mut client = Client::new(RequesterConfig::default());
+    let answer = client.call(&mut link, Request::new(remote, mad));
+    let answer = answer.map_err(|error| format!("subnet administration: {error}"))?;
+    if !answer.status().is_ok() {
+        return Err(format!("subnet administration says {}", answer.status()));
+    }
+    let adapters = answer.records::<NodeRecord>();
+    Ok(adapters.filter(|record| record.node_info.node_type == NodeType::CHANNEL_ADAPTER).count())
+}

@@ -1,0 +1,140 @@
+//! Lists of addresses, and what an address is.
+
+use std::net::{IpAddr, Ipv6Addr, ToSocketAddrs};
+
+use ib_acm::Address;
+use ib_types::Gid;
+use ib_wire::mad::sa::PathRecord;
+
+use crate::cli::acme::AddressFormat;
+
+/// The most names of a list.
+const MOST: usize = 1 << 20;
+
+/// Returns the names that a list stands for: `node[1-3,7]`, with zeros in front where the first number has some.
+pub(super) fn expand(text: &str) -> Vec<String> {
+    let parts = text.split_once('[').and_then(|(before, rest)| {
+        let (list, after) = rest.split_once(']')?;
+        Some((before, list, after))
+    });
+    let Some((before, list, after)) = parts else { return vec![text.to_owned()] };
+    let mut names = Vec::new();
+    for range in list.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (Ok(low), Ok(high)) = (first.parse::<u64>(), last.parse::<u64>()) else {
+            // It is no list of numbers.
+            return vec![text.to_owned()];
+        };
+        let width = if first.starts_with('0') { first.len() } else { 0 };
+        for number in low..=high {
+            if names.len() >= MOST {
+                return names;
+            }
+            names.push(format!("{before}{number:0width$}{after}"));
+        }
+    }
+    names
+}
+
+/// An end of a path, as a service is asked for it.
+pub(super) enum End {
+    Ip(Address),
+    Name(Address),
+    /// A GID or a LID: the text it was, too.
+    Port { gid: Gid, lid: u16 },
+}
+
+impl End {
+    /// Reads what a text is by a format; `Err` says what was expected.
+    pub(super) fn parse(format: AddressFormat, text: &str) -> Result<(Self, String), String> {
+        let same = |end| (end, text.to_owned());
+        match format {
+            AddressFormat::Ip => {
+                let address: IpAddr =
+                    text.parse().map_err(|_| format!("`{text}`: expected an IP address"))?;
+                Ok(same(Self::Ip(address.into())))
+            }
+            AddressFormat::Name => {
+                let name = Address::name(text).map_err(|error| format!("`{text}`: {error}"))?;
+                Ok(same(Self::Name(name)))
+            }
+            AddressFormat::Lid => {
+                let lid = crate::input::number(text)
+                    .ok_or_else(|| format!("`{text}`: expected a LID, 0 to 65535"))?;
+                Ok(same(Self::Port { gid: Gid::ZERO, lid }))
+            }
+            AddressFormat::Gid => {
+                let gid: Ipv6Addr = text.parse().map_err(|_| format!("`{text}`: expected a GID"))?;
+                Ok(same(Self::Port { gid: Gid(gid.into()), lid: 0 }))
+            }
+            AddressFormat::Unspecified => {
+                if let Ok(address) = text.parse::<IpAddr>() {
+                    return Ok(same(Self::Ip(address.into())));
+                }
+                let found = (text, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
+                if let Some(found) = found {
+                    // What is shown is the address that was found.
+                    return Ok((Self::Ip(found.ip().into()), found.ip().to_string()));
+                }
+                let lid = crate::input::number(text).unwrap_or(0);
+                Ok(same(Self::Port { gid: Gid::ZERO, lid }))
+            }
+        }
+    }
+
+    /// Returns what libibacm calls the request.
+    pub(super) const fn call(&self) -> &'static str {
+        match self {
+            Self::Ip(_) => "ib_acm_resolve_ip",
+            Self::Name(_) => "ib_acm_resolve_name",
+            Self::Port { .. } => "ib_acm_resolve_path",
+        }
+    }
+
+    /// Returns the address, unless it is a port's.
+    pub(super) const fn address(&self) -> Option<&Address> {
+        match self {
+            Self::Ip(address) | Self::Name(address) => Some(address),
+            Self::Port { .. } => None,
+        }
+    }
+
+    /// Returns a path to it, where only that is known.
+    pub(super) fn path_to(&self) -> PathRecord {
+        match self {
+            Self::Port { gid, lid } => {
+                PathRecord { dgid: *gid, dlid: *lid, ..PathRecord::zeroed() }
+            }
+            Self::Ip(_) | Self::Name(_) => PathRecord::zeroed(),
+        }
+    }
+
+    /// Returns a path with this as its source.
+    pub(super) fn path_from(&self, path: PathRecord) -> PathRecord {
+        match self {
+            Self::Port { gid, lid } => PathRecord { sgid: *gid, slid: *lid, ..path },
+            Self::Ip(_) | Self::Name(_) => path,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_numbers_stand_for_names() {
+        let cases: [(&str, &[&str]); 6] = [
+            ("node", &["node"]),
+            ("node[1-3,7]", &["node1", "node2", "node3", "node7"]),
+            ("n[08-10]-ib0", &["n08-ib0", "n09-ib0", "n10-ib0"]),
+            ("n[3-1]", &[]),
+            ("n[a-b]", &["n[a-b]"]),
+            ("n[1-2", &["n[1-2"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(expand(text), expected, "{text}");
+        }
+        assert_eq!(expand("n[0-99999999999]").len(), MOST);
+    }
+}
