@@ -96,7 +96,6 @@ impl Service {
             _ => Err(ClientStatus::EINVAL),
         };
         let Err(status) = done else { return true };
-        self.lost.errors += 1;
         put_failure(&waiter, status, out);
         true
     }

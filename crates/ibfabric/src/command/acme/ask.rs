@@ -146,8 +146,14 @@ impl Asker<'_> {
             }
         }
         let mut last = None;
+        // What the service has chosen is asked for from the second time on.
+        let mut chosen_before = None;
         for _ in 0..self.args.repetitions {
-            let resolved = self.resolve(source.as_ref().map(|(end, _)| end), &destination);
+            let given = source.as_ref().map(|(end, _)| end).or(chosen_before.as_ref());
+            let resolved = self.resolve(given, &destination);
+            if let Ok(Resolved { source: Some(chosen), .. }) = &resolved {
+                chosen_before = Some(End::Name(chosen.clone()));
+            }
             if let (Err(error), true) = (&resolved, is_text) {
                 writeln!(out, "{} failed: {}", destination.call(), system_error(error))?;
             }
@@ -162,7 +168,8 @@ impl Asker<'_> {
                 if let (Some(chosen), true) = (&chosen, is_text) {
                     writeln!(out, "Source: {chosen}")?;
                 }
-                let source = chosen.or(source.map(|(_, shown)| shown));
+                let before = chosen_before.as_ref().and_then(End::address).map(Address::to_string);
+                let source = chosen.or(source.map(|(_, shown)| shown)).or(before);
                 result.insert("source".to_owned(), source.into());
                 if is_text {
                     print(&resolved.path, out)?;
@@ -243,13 +250,14 @@ impl Asker<'_> {
             }
         };
         let mut results = Vec::new();
-        if self.is_text() && !is_column {
-            writeln!(out, "svc,{}", PerfCounters::NAMES.join(","))?;
-        }
+        let mut has_header = is_column;
         for of in wanted {
             match self.client.perf(&of) {
                 Ok(Counters(values)) => {
                     if self.is_text() {
+                        if !std::mem::replace(&mut has_header, true) {
+                            writeln!(out, "svc,{}", PerfCounters::NAMES.join(","))?;
+                        }
                         self.print_counters(&values, is_column, out)?;
                     }
                     let names = PerfCounters::NAMES.iter().zip(&values);
