@@ -20,6 +20,7 @@
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 //! | `windows.rs` | `windows`: the client of ACM's service, checked for Windows |
 
+mod acm;
 mod bench;
 mod bench_capture;
 mod bench_rdma;
@@ -105,6 +106,8 @@ enum Peer {
     Sm(sm::Args),
     /// Runs our tracer and its agents on ibsim and on `ibfabric sim`, beside `ibtracert` and `ibping`.
     Tracer(tracer::Args),
+    /// Has a real `ib_acme` and ours ask our service of IB ACM at hosts of a simulated fabric.
+    Acm(acm::Args),
     /// Boots a Linux guest with soft RoCE and runs RDMA programs in it and beside it, on links of several MTUs.
     Rxe(rxe::Args),
 }
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Links } => links::run(),
         Chore::Conformance { peer: Peer::Sm(args) } => sm::run(&args),
         Chore::Conformance { peer: Peer::Tracer(args) } => tracer::run(&args),
+        Chore::Conformance { peer: Peer::Acm(args) } => acm::run(&args),
         Chore::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),

@@ -5,6 +5,7 @@
 //! | [`routing`] | fabrics, engines and options whose forwarding tables must be OpenSM's |
 //! | [`opensm`] | running a real OpenSM on a real ibsim, once |
 //! | [`clients`] | the programs that a simulator of ibsim's protocol serves, and what they must say |
+//! | [`acm`] | our service of IB ACM, asked by a real `ib_acme` |
 //! | [`links`] | our own links against a real ibsim, Debian's umad library and OpenSM |
 //! | [`tracer`] | our tracer on real simulators, beside `ibtracert` and `ibping` |
 //! | [`rxe`] | the kernel's soft RoCE in a guest, and real RDMA programs |
@@ -13,6 +14,7 @@
 //! A case is run through both peers by `cargo xtask conformance`, which also writes the check sums
 //! of what the real peer said; the tests compare ibfabric with those sums, so they need no peer.
 
+pub mod acm;
 pub mod clients;
 pub mod links;
 pub mod opensm;

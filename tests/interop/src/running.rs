@@ -65,6 +65,16 @@ impl Running {
         Ok(Self { command: command.to_owned(), job, place })
     }
 
+    /// Starts a program of this machine that has nothing to do with a guest.
+    ///
+    /// # Errors
+    /// Fails when it cannot be started.
+    pub fn start(command: Command) -> Result<Self, RunError> {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let name = words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        Self::beside(command, name)
+    }
+
     /// Starts a program on the host; `name` is what it is called in messages.
     pub(crate) fn beside(mut command: Command, name: String) -> Result<Self, RunError> {
         let failed = |source| RunError::Start { command: name.clone(), source };

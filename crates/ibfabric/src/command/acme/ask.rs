@@ -3,11 +3,11 @@
 use std::io::Write as _;
 use std::num::NonZeroU8;
 
+use ib_acm::Address;
 use ib_acm::client::{
     Client, ClientError, ClientOptions, Counters, EndpointDescription, PerfOf, ResolveOptions,
     Resolved, ServiceAddress,
 };
-use ib_acm::Address;
 use ib_wire::acm::{ClientStatus, PerfCounters};
 use ib_wire::mad::sa::PathRecord;
 use serde_json::{Map, Value, json};
@@ -204,9 +204,7 @@ impl Asker<'_> {
     fn resolve(&mut self, source: Option<&End>, to: &End) -> Result<Resolved, ClientError> {
         let options = ResolveOptions { no_delay: self.args.cached, query_sa: false };
         match to.address() {
-            Some(address) => {
-                self.client.resolve(source.and_then(End::address), address, options)
-            }
+            Some(address) => self.client.resolve(source.and_then(End::address), address, options),
             None => {
                 let path = to.path_to();
                 let path = source.map_or(path, |source| source.path_from(path));
@@ -231,7 +229,10 @@ impl Asker<'_> {
             None | Some("col") => vec![PerfOf::Service],
             Some("all") => {
                 let count = self.client.endpoints(0).map_or(0, |found| found.len());
-                (1..=count.min(255) as u8).filter_map(NonZeroU8::new).map(PerfOf::Endpoint).collect()
+                (1..=count.min(255) as u8)
+                    .filter_map(NonZeroU8::new)
+                    .map(PerfOf::Endpoint)
+                    .collect()
             }
             Some("s") => {
                 let source = self.args.source.as_deref().ok_or_else(|| {
@@ -277,7 +278,12 @@ impl Asker<'_> {
         Ok(Value::Array(results))
     }
 
-    fn print_counters(&self, values: &[u64], is_column: bool, out: &mut Output) -> Result<(), Failure> {
+    fn print_counters(
+        &self,
+        values: &[u64],
+        is_column: bool,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
         if !is_column {
             write!(out, "{}", self.name)?;
             for value in values {

@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use ib_acm::Address;
 use ib_acm::config::addresses::{AddressFile, AddressLine};
 use ib_acm::config::options::Options;
-use ib_acm::Address;
 use ib_link::{MadLink as _, Remote};
 use ib_mad::{Client, Request, RequesterConfig};
 use ib_net::attach::{AttachOptions, AttachedPort};

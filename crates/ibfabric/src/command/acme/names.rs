@@ -41,7 +41,10 @@ pub(super) enum End {
     Ip(Address),
     Name(Address),
     /// A GID or a LID: the text it was, too.
-    Port { gid: Gid, lid: u16 },
+    Port {
+        gid: Gid,
+        lid: u16,
+    },
 }
 
 impl End {
@@ -64,7 +67,8 @@ impl End {
                 Ok(same(Self::Port { gid: Gid::ZERO, lid }))
             }
             AddressFormat::Gid => {
-                let gid: Ipv6Addr = text.parse().map_err(|_| format!("`{text}`: expected a GID"))?;
+                let gid: Ipv6Addr =
+                    text.parse().map_err(|_| format!("`{text}`: expected a GID"))?;
                 Ok(same(Self::Port { gid: Gid(gid.into()), lid: 0 }))
             }
             AddressFormat::Unspecified => {

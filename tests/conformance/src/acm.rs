@@ -1,0 +1,170 @@
+//! Real programs that ask our service of IB ACM, at hosts of a simulated fabric.
+//!
+//! Two services find each other over the fabric. Each command line is given to Debian's `ib_acme` and to `ibfabric acme`
+//! in turn, and both must print the same and end alike; what the first one prints has to hold what a case says.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use interop::{RunError, Running};
+
+use crate::sm::scene::Checked;
+
+/// How long a program may take to be ready, or to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A fabric, and two hosts of it by their nodes' names.
+const FABRIC: [&str; 3] = ["fat-tree", "4", "2"];
+const HOSTS: [&str; 2] = ["H-0002c90000100000", "H-0002c90000100002"];
+
+/// What a host's service calls it.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    name: String,
+    v4: String,
+    v6: String,
+}
+
+/// A fabric with services at two hosts.
+pub struct Scene {
+    ibfabric: PathBuf,
+    sockets: [PathBuf; 2],
+    names: [Names; 2],
+    /// What was found.
+    pub checked: Checked,
+    _running: Vec<Running>,
+}
+
+impl Scene {
+    /// Starts a fabric and its services, with their files in a directory.
+    ///
+    /// # Errors
+    /// Fails when one of them does not come up.
+    pub fn open(ibfabric: &Path, directory: &Path) -> Result<Self, RunError> {
+        let net = directory.join("fabric.net");
+        let simulator = format!("acm-conformance-{}", std::process::id());
+        let program = || Command::new(ibfabric);
+        let mut generate = program();
+        generate.arg("gen").args(FABRIC).arg("-o").arg(&net);
+        Running::start(generate)?.wait(PATIENCE)?;
+        let mut sim = program();
+        sim.arg("sim").arg(&net).args(["--sm", "--socket", &simulator]);
+        let sim = Running::start(sim)?;
+        sim.until("READY", PATIENCE)?;
+        let mut running = vec![sim];
+        let sockets = [1, 2].map(|number| directory.join(format!("{number}.sock")));
+        for (host, socket) in HOSTS.into_iter().zip(&sockets) {
+            let mut service = program();
+            service
+                .args(["acm", "--attach", &simulator, "--node", host])
+                .arg("--socket")
+                .arg(socket);
+            let service = Running::start(service)?;
+            service.until("READY", PATIENCE)?;
+            running.push(service);
+        }
+        let (checked, names) = (Checked::default(), Default::default());
+        let ibfabric = ibfabric.to_owned();
+        let mut this = Self { ibfabric, sockets, names, checked, _running: running };
+        for number in 0..2 {
+            this.names[number] = this.learn(number)?;
+        }
+        Ok(this)
+    }
+
+    /// Asks a service for what its host is called.
+    fn learn(&self, number: usize) -> Result<Names, RunError> {
+        let output = self.ask("ib_acme", &[], &["-e"], number)?.1;
+        let row = output.lines().nth(1).unwrap_or_default();
+        let mut words = row.split(',').skip(6).map(str::to_owned);
+        let mut next = || words.next().unwrap_or_default();
+        Ok(Names { name: next(), v4: next(), v6: next() })
+    }
+
+    /// Runs a program on a service; returns its exit status and what it printed.
+    fn ask(
+        &self,
+        program: &str,
+        before: &[&str],
+        words: &[&str],
+        service: usize,
+    ) -> Result<(u8, String), RunError> {
+        let mut command = Command::new(program);
+        command.args(before).args(words).arg("-S").arg(&self.sockets[service]);
+        let finished = Running::start(command)?.wait(PATIENCE)?;
+        Ok((finished.status, finished.output))
+    }
+
+    /// Gives a command line to both programs.
+    fn both(&mut self, words: &[&str], holds: &[&str]) -> Result<(), RunError> {
+        let (status, theirs) = self.ask("ib_acme", &[], words, 0)?;
+        let ibfabric = self.ibfabric.display().to_string();
+        let (own_status, ours) = self.ask(&ibfabric, &["acme"], words, 0)?;
+        let line = words.join(" ");
+        self.checked
+            .check(theirs == ours, || format!("{line}: ib_acme prints\n{theirs}and acme\n{ours}"));
+        self.checked.check(status == own_status, || {
+            format!("{line}: ib_acme ends with status {status}, acme with {own_status}")
+        });
+        for text in holds {
+            self.checked.check(theirs.contains(text), || {
+                format!("{line}: expected {text:?} in what ib_acme prints:\n{theirs}")
+            });
+        }
+        Ok(())
+    }
+
+    /// Tries all that the programs can ask.
+    ///
+    /// # Errors
+    /// Fails when a program does not end.
+    pub fn run(&mut self) -> Result<(), RunError> {
+        let [one, other] = self.names.clone();
+        let names = [&one.name, &other.name, &other.v4, &other.v6];
+        self.checked.check(names.iter().all(|name| !name.is_empty()), || {
+            format!("the services tell no names and addresses: {names:?}")
+        });
+        let path = ["dgid: fe80::2:c900:10:3", "sgid: fe80::2:c900:10:1", "return status 0x0"];
+        let found: Vec<&str> = path.into_iter().chain(["dlid: ", "pkey: 0xffff"]).collect();
+        // By name, IPv4, IPv6, LID and GID; from an address, and from whichever the service chooses.
+        for (format, from, to) in
+            [("n", &one.name, &other.name), ("i", &one.v4, &other.v4), ("i", &one.v6, &other.v6)]
+        {
+            self.both(&["-f", format, "-s", from, "-d", to], &found)?;
+            self.both(&["-f", format, "-d", to, "-v"], &["SA verification: success"])?;
+        }
+        self.both(&["-d", &other.v4], &found)?;
+        let (sgid, dgid) = ("fe80::2:c900:10:1", "fe80::2:c900:10:3");
+        self.both(&["-f", "g", "-s", sgid, "-d", dgid, "-v"], &["SA verification: success"])?;
+        self.both(&["-f", "l", "-s", "1", "-d", "5"], &["Path information"])?;
+        let upper = other.name.to_uppercase();
+        self.both(&["-f", "n", "-d", &upper], &found)?;
+        self.both(&["-f", "n", "-d", &other.name, "-c", "-C", "3"], &found)?;
+        self.both(&["-f", "n", "-d", &one.name], &["hop limit: 0", "packet lifetime: 0"])?;
+        // What nobody has, and what cannot be.
+        self.both(&["-f", "n", "-d", "nobody", "-c"], &["No data available"])?;
+        self.both(&["-f", "n", "-d", "nobody"], &["Connection timed out"])?;
+        self.both(&["-f", "n", "-s", "nobody", "-d", &other.name], &["Cannot assign"])?;
+        self.both(&["-f", "l", "-s", "1", "-d", "777"], &["ib_acm_resolve_path failed"])?;
+        let several = format!("{}[0-2]", &one.name[..one.name.len() - 1]);
+        self.both(&["-f", "n", "-d", &several, "-c"], &["No data available"])?;
+        // Counters and endpoints.
+        for words in
+            [&["-P"][..], &["-P", "col"], &["-P", "1"], &["-P", "9"], &["-e"], &["-e", "9"]]
+        {
+            self.both(words, &["return status 0x0"])?;
+        }
+        let counted = self.ask("ib_acme", &[], &["-P", "col"], 0)?.1;
+        let count = |name: &str| {
+            let line = counted.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim_start_matches(" : ").parse::<u64>().ok()
+        };
+        self.checked.check(count("Resolve Count").is_some_and(|count| count > 30), || {
+            format!("expected more than 30 resolutions:\n{counted}")
+        });
+        self.checked
+            .check(count("No Data") == Some(4), || format!("expected 4 times no data:\n{counted}"));
+        Ok(())
+    }
+}
