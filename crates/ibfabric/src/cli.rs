@@ -120,8 +120,8 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric acm --attach lab --node node-1 --socket /tmp/acm.sock",
             ),
             (
-                "On a machine with adapters, in place of ibacm, with metrics:",
-                "ibfabric acm --umad --metrics-port 9684",
+                "Where programs look for ibacm, with metrics:",
+                "ibfabric acm --attach lab --node node-1 --metrics-port 9684",
             ),
         ],
         "acme" => &[

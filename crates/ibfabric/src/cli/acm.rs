@@ -70,17 +70,12 @@ pub const DEFAULT_SOCKET: &str = "/run/ibacm-unix.sock";
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// A running `ibfabric sim`, by the name of its sockets, at whose ports the service is.
-    #[arg(long, value_name = "NAME", conflicts_with = "umad")]
+    #[arg(long, value_name = "NAME")]
     pub attach: Option<String>,
     /// A node of the simulated fabric, with `:PORT` behind it where that is not its first port; can be given more than
     /// once. The first host without it.
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
     pub node: Vec<String>,
-    /// A port of an adapter of this machine, such as `mlx5_0:1`; can be given more than once; without a name all that
-    /// have a link. There the service has no queue pairs: it resolves preloaded addresses, GIDs and LIDs, with routes of
-    /// subnet administration.
-    #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "")]
-    pub umad: Vec<String>,
     /// The Unix socket that programs ask over. Without it and --tcp, what `server_mode` says, at the places where programs
     /// look for ibacm: /run/ibacm-unix.sock, or TCP and /run/ibacm.port.
     #[arg(long, value_name = "PATH")]
