@@ -34,6 +34,8 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sm" -d 'Manages a
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as ib_acme does'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
@@ -408,6 +410,58 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at whose ports the service is' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l node -d 'A node of the simulated fabric, with `:PORT` behind it where that is not its first port; can be given more than once. The first host without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l socket -d 'The Unix socket that programs ask over. Without it and --tcp, what `server_mode` says, at the places where programs look for ibacm: /run/ibacm-unix.sock, or TCP and /run/ibacm.port' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l tcp -d 'Listens on this port of the loopback device as well' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l config -d 'The directory of `ibacm_opts.cfg`, `ibacm_addr.cfg` and the other files, or of `acm_opts.cfg` and `acm_addr.cfg`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s O -l options -d 'The file of options' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s A -l addresses -d 'The file of own names and addresses' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l log -d 'The log; stdout and stderr are what they say. What `log_file` says without it, or standard error' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l most-clients -d 'The most programs at a time' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l open -d 'Lets other machines ask over --tcp, too. Whoever reaches the port can ask'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l systemd -d 'Takes the sockets that systemd has opened for it'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -f -a "ctl" -d 'Asks a running service, or tells it to read its files again or to forget'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -l socket -d 'The socket of the service, as it was given to `acm`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -l format -d 'How the answer is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "status" -d 'The endpoints, their groups and counters, and what the service has done'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "known" -d 'What the service knows of others'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "flush" -d 'Forgets what it knows of others, but for what files say'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "reload" -d 'Reads its files again, as SIGHUP has it do'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "metrics" -d 'What --metrics-port serves'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Asks a running service, or tells it to read its files again or to forget'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s e -l endpoints -d 'Shows all endpoints of the service, or one: its number, from 1' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s f -l address-format -d 'What -s and -d are' -r -f -a "i\t'An IP address'
+n\t'A name'
+l\t'A LID'
+g\t'A GID'
+u\t'An IP address, or a name that the system has one for, or else a LID'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s s -l source -d 'The source; the service chooses one without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s d -l destination -d 'The destinations: an address, or several such as `node[1-3,7]`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s P -l perf -d 'Shows counters: of the service, `col` below each other; of endpoint N, of `all` endpoints, or of that with the address of -s (`s`)' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s S -l service -d 'The services: a path, or a host, or several such as `node[1-3]`; the machine\'s own without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s C -l repetitions -d 'How often each path is resolved' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s A -l addresses -d 'Writes names and addresses of the ports of this machine, or of a simulated one, to a file; `ibacm_addr.cfg` without a name' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s O -l options -d 'Writes options to a file, fitted to the size of the cluster that subnet administration tells, where there is a port; `ibacm_opts.cfg` without a name' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s D -l directory -d 'The directory of the files of -A and -O' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l format -d 'How results are printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s I -l device -l umad -d 'The adapter, such as `mthca0` or `mlx5_0`; the first that has a link without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s p -l port -d 'The port of the adapter' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l ibsim -d 'A real ibsim or `ibfabric sim` in another process, by the name of its sockets; without a name the one that the environment names, as Debian\'s libumad2sim does it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l attach -d 'The same, always with a name' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -l node -d 'The node of the simulated fabric to speak through; its first without it, or `SIM_HOST`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s v -l verify -d 'Asks subnet administration, through the service, whether the path is one of its own'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s c -l cached -d 'Only what the service knows already'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s V -l verbose -d 'Says more of what it does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'
@@ -482,16 +536,18 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "read" -d 'Shows the packets of a capture file, whoever wrote it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "gen" -d 'Writes a fabric file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "sm" -d 'Manages a subnet'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "sm" -d 'Manages a subnet'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as ib_acme does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sm" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "devinfo" -d 'Shows what an adapter at an address is and takes'
@@ -501,6 +557,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "pingpong" -d 'Sends messages to and fro; with the real `ibv_rc_pingpong` at either end'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "lat" -d 'Measures latency'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from acm" -f -a "ctl" -d 'Asks a running service, or tells it to read its files again or to forget'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "change" -d 'Changes what a running capture keeps from now on'

@@ -314,7 +314,7 @@ pub enum Command {
     /// Resolves names, addresses and routes for the programs of a machine, as ibacm does
     #[command(after_long_help = examples_text("acm"))]
     Acm(acm::AcmArgs),
-    /// Asks services of IB ACM for paths, endpoints and counters, and writes their files, as ib_acme does
+    /// Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does
     #[command(after_long_help = examples_text("acme"))]
     Acme(Box<acme::AcmeArgs>),
     /// Captures of queue pairs: started, read and compared.
