@@ -8,6 +8,7 @@ use std::time::{Duration, Instant as WallClock, SystemTime, UNIX_EPOCH};
 
 use ib_capture::{Collector, Counted, Link};
 use ib_link::PacketSource;
+use ib_types::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::background::{self, Modesty};
@@ -252,7 +253,7 @@ impl Work {
             }
         }
         // What is still in the rings is counted as not written.
-        self.collector.collect(usize::MAX, u64::MAX);
+        self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
         self.tell(true);
     }
 
@@ -275,7 +276,7 @@ impl Work {
         }
         if self.error.is_some() || self.is_over {
             // Without a section everything counts as not written.
-            self.collector.collect(usize::MAX, u64::MAX);
+            self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
             return;
         }
         if let Some(end) = self.closing {
@@ -315,7 +316,7 @@ impl Work {
             .bytes
             .map_or(u64::MAX, |most| most.saturating_sub(self.output.written().1).max(1));
         let part = bytes.min(left).min(PART as u64) as usize;
-        let collected = self.collector.collect(part, packets.min(most));
+        let collected = self.collector.collect(clock::now(), part, packets.min(most));
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
