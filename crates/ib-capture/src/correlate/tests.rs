@@ -3,9 +3,12 @@ use std::net::Ipv4Addr;
 use ib_pcap::{Interface, LinkType, Packet as Captured, PacketFlags, Section, Writer};
 use ib_types::Psn;
 use ib_wire::packet::roce::{RoceAddresses, RoceHop, RoceNetwork};
-use ib_wire::packet::{Aeth, Bth, Builder, Opcode, Reth, Syndrome, Transport};
+use ib_wire::packet::{Aeth, Bth, Builder, Opcode, Operation, Reth, Syndrome, Transport};
 
+use super::stream::Seen;
 use super::*;
+
+mod holes;
 
 const START: u64 = 1_700_000_000_000_000_000;
 const MTU: usize = 1024;
@@ -27,6 +30,8 @@ struct Written {
     bytes: Vec<u8>,
     end: Host,
     is_sent: bool,
+    /// It is not in the file, which tells only that something is missing.
+    is_missed: bool,
     comments: Vec<String>,
 }
 
@@ -38,6 +43,8 @@ struct Bench {
     offset: i64,
     /// Whether both ends are captured in one file.
     is_one_file: bool,
+    /// Whether files tell how much they have missed.
+    tells_missed: bool,
 }
 
 /// What happens to a packet.
@@ -110,7 +117,8 @@ impl Bench {
     ) {
         let bytes = frame(from, to, operation, psn, payload, reth);
         for (end, is_sent, time) in [(from, true, sent), (to, false, received)] {
-            if fate.is_missed_by == Some(end.file) || fate.is_lost && !is_sent {
+            let is_missed = fate.is_missed_by == Some(end.file);
+            if is_missed && !self.tells_missed || fate.is_lost && !is_sent {
                 continue;
             }
             let mut comments = Vec::new();
@@ -126,7 +134,8 @@ impl Bench {
             let offset = if end.file == 1 && !self.is_one_file { self.offset } else { 0 };
             let time = (START + time).wrapping_add_signed(offset);
             let file = if self.is_one_file { 0 } else { end.file };
-            self.written[file].push(Written { time, bytes: bytes.clone(), end, is_sent, comments });
+            let bytes = bytes.clone();
+            self.written[file].push(Written { time, bytes, end, is_sent, is_missed, comments });
         }
     }
 
@@ -151,7 +160,8 @@ fn write(written: &[Written], is_named: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
     let mut names = Vec::<String>::new();
-    for Written { time, bytes, end, is_sent, comments } in order {
+    let mut missed = [0; 8];
+    for Written { time, bytes, end, is_sent, is_missed, comments } in order {
         let direction = if *is_sent { "send" } else { "receive" };
         let name =
             if is_named { format!("qp {:#08x} {direction}", end.qpn) } else { "eth0".to_owned() };
@@ -161,7 +171,12 @@ fn write(written: &[Written], is_named: bool) -> Vec<u8> {
             names.len() - 1
         });
         let flags = if *is_sent { PacketFlags::OUTBOUND } else { PacketFlags::INBOUND };
-        let captured = Captured::new(interface as u32, *time, bytes);
+        if *is_missed {
+            missed[interface] += 1;
+            continue;
+        }
+        let dropped = Some(std::mem::take(&mut missed[interface])).filter(|&missed| missed > 0);
+        let captured = Captured { dropped, ..Captured::new(interface as u32, *time, bytes) };
         let captured = if is_named { captured.flags(flags) } else { captured };
         let comments =
             if is_named { comments.iter().map(String::as_str).collect() } else { Vec::new() };
@@ -289,7 +304,8 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
     let [requests, _] = correlation.matched(pair);
     assert_eq!((requests.sent_only, requests.received_only, requests.matched), (1, 1, 31));
     let mut messages = Vec::new();
-    assert_eq!(correlation.messages(pair, |message| messages.push(*message)), 1);
+    let unknown = correlation.messages(pair, |message| messages.push(*message));
+    assert_eq!(unknown, Unknown { incomplete: 1, unacknowledged: 0 });
     let known = |message: &Message| Part::ALL.map(|part| message.part(part).is_some());
     assert_eq!(known(&messages[9]), [true; 6]);
     assert_eq!(known(&messages[10]), [false, false, true, true, false, false]);
