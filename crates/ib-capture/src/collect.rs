@@ -40,6 +40,14 @@ pub struct Counted {
     pub has_ended: bool,
 }
 
+/// A packet in the output.
+struct Mark {
+    end: usize,
+    source: u32,
+    /// Which of the interfaces of its queue pair it is on.
+    place: u32,
+}
+
 /// Writes the packets of queue pairs as pcapng, an interface for each queue pair and direction.
 ///
 /// Its owner calls [`Collector::collect`] as often as it likes, and hands on what [`Collector::output`] then has.
@@ -53,6 +61,10 @@ pub struct Collector {
     /// What is added to the times of packets to get nanoseconds since 1970.
     epoch: u64,
     merge: Merge,
+    /// The packets in all output since it was told what became of it: where their blocks end there.
+    marks: Vec<Mark>,
+    /// How much of that output was handed on.
+    handed: usize,
     frame: Vec<u8>,
     remarks: Vec<String>,
 }
@@ -68,6 +80,8 @@ impl Collector {
             link,
             epoch,
             merge: Merge::new(),
+            marks: Vec::new(),
+            handed: 0,
             frame: Vec::new(),
             remarks: Vec::new(),
         }
@@ -193,9 +207,9 @@ impl Collector {
         self.merge.sources.iter().map(part).fold(0.0, f64::max)
     }
 
-    fn write_packet(&mut self, source: usize, taken: &Taken) {
+    fn write_packet(&mut self, number: usize, taken: &Taken) {
         let Taken { record, bytes, missed, .. } = taken;
-        let source = &mut self.merge.sources[source];
+        let source = &mut self.merge.sources[number];
         *source.settled.of(record) += missed;
         let Some(writer) = &mut self.writer else {
             *source.unwritten.of(record) += 1;
@@ -228,6 +242,8 @@ impl Collector {
             Link::Infiniband => writer.infiniband(&packet, 0),
         };
         written.expect(IN_MEMORY);
+        let end = self.handed + writer.get_ref().len();
+        self.marks.push(Mark { end, source: number as u32, place: place as u32 });
     }
 
     /// Returns what was counted of each queue pair. What is in [`Collector::output`] counts as captured only when
@@ -257,6 +273,7 @@ impl Collector {
             Some(writer) => writer.get_mut(),
             None => &mut self.out,
         };
+        self.handed += out.len();
         if to.is_empty() {
             mem::swap(to, out);
         } else {
@@ -268,11 +285,28 @@ impl Collector {
     /// Tells what became of the packets in all output since it was told last: they are in the stream, or it has not
     /// taken them.
     pub fn settle(&mut self, is_written: bool) {
+        self.marks.clear();
+        self.handed = 0;
         for source in &mut self.merge.sources {
             let pending = mem::take(&mut source.pending);
             let sum = if is_written { &mut source.captured } else { &mut source.unwritten };
             *sum = sum.plus(pending);
         }
+    }
+
+    /// Tells that of all output since it was told last so many bytes are in the stream, and nothing behind them.
+    pub fn settle_first(&mut self, bytes: usize) {
+        for Mark { source, place, .. } in self.marks.iter().take_while(|mark| mark.end <= bytes) {
+            let source = &mut self.merge.sources[*source as usize];
+            let one = match place {
+                0 => PacketCounts { sent: 1, ..PacketCounts::default() },
+                1 => PacketCounts { received: 1, ..PacketCounts::default() },
+                _ => PacketCounts { lost: 1, ..PacketCounts::default() },
+            };
+            source.pending = source.pending.since(one);
+            source.captured = source.captured.plus(one);
+        }
+        self.settle(false);
     }
 
     /// Ends the stream where it is: what comes from now on is counted as not written.

@@ -128,7 +128,7 @@ impl Recorder {
         };
         let thread = std::thread::Builder::new().name("capture".to_owned());
         let thread = thread.spawn(move || work.run(&ordered));
-        let thread = thread.map_err(|source| TargetError { name, offset: 0, source })?;
+        let thread = thread.map_err(|source| TargetError { name, offset: None, source })?;
         Ok(Self { orders, told, thread: Some(thread) })
     }
 
@@ -383,7 +383,8 @@ impl Work {
         } else if WallClock::now() >= end {
             let waited = format!("nobody has read for {} seconds", PATIENCE.as_secs());
             let source = io::Error::new(io::ErrorKind::TimedOut, waited);
-            let (name, offset) = (self.output.name().display().to_string(), self.output.offset());
+            let name = self.output.name().display().to_string();
+            let offset = Some(self.output.offset());
             self.fail(TargetError { name, offset, source });
         }
     }
@@ -399,6 +400,8 @@ impl Work {
     fn fail(&mut self, error: TargetError) {
         self.error.get_or_insert(error);
         self.closing = None;
+        // What a reader has got whole it has got.
+        self.collector.settle_first(self.pending.done());
         self.pending.clear();
         self.collector.abandon();
         if let Some(on_end) = self.on_end.take() {
