@@ -267,6 +267,11 @@ fn a_stream_goes_to_a_pipe_until_its_reader_leaves() {
     stream.stderr.take().expect("it is piped").read_to_string(&mut said).expect("text");
     let status = stream.wait().expect("it ends");
     assert!(status.success(), "{said}");
+    // What was read of it counts as captured.
+    let captured =
+        said.split_once(" packets captured").and_then(|(before, _)| before.rsplit(' ').next());
+    let captured: u64 = captured.and_then(|it| it.parse().ok()).expect("a number");
+    assert!(captured > 1000, "{said}");
     assert!(said.contains("Broken pipe") && said.contains("overwritten"), "{said}");
     client.kill().expect("it runs");
     client.wait().expect("it has ended");
@@ -336,12 +341,19 @@ fn what_cannot_be_is_refused_with_the_reason() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(expected), "{words:?}: {said}");
     };
-    refused(&["-w", &inside("no/where")], "byte 0: No such file or directory");
+    let message = format!("ibfabric: cannot create {}: No such file", inside("no/where"));
+    refused(&["-w", &inside("no/where")], &message);
     refused(&["-w", &inside("a"), "--payload", "5000"], "expected a number of 0 to 4096");
     refused(&["-w", &inside("a"), "--ring", "100000"], "expected a power of two");
     refused(&["-w", &inside("a"), "-b", "files:3"], "expected also when another file begins");
     refused(&["-w", &inside("a"), "-b", "sizes:3"], "expected duration:S");
-    refused(&["-w", &inside("a"), "-a", "files:3"], "expected duration, filesize or packets");
+    for limit in ["files:3", "foo:2", "packets", "packets:x"] {
+        let expected = "expected duration:S, filesize:KB or packets:N\n";
+        refused(&["-w", &inside("a"), "-a", limit], expected);
+    }
+    for (option, limit) in [("-a", "packets:0"), ("-b", "duration:0"), ("-b", "files:0")] {
+        refused(&["-w", &inside("a"), option, limit], &format!("`{limit}` is not more than 0"));
+    }
     refused(&["-w", &inside("a"), "--peer", "nobody"], "expected an IP address, a GID or a LID");
     refused(&["-w", &inside("a"), "--opcode", "teleport"], "expected a code of 0 to 255");
     refused(&["-w", &inside("a"), "--trigger", "rain"], "expected error, retransmission or drop");
@@ -353,7 +365,20 @@ fn what_cannot_be_is_refused_with_the_reason() {
     assert!(text(&output.stderr).contains("no program has a queue pair 0xabcdef"));
     let output = ibfabric(&["capture", "list", "--pid", "1"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("process 1"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).starts_with("ibfabric: process 1 has no queue pairs that could be"),
+        "{}",
+        text(&output.stderr)
+    );
+    for words in [&["list"][..], &["start", "-w", "a"], &["stop"], &["change", "1"]] {
+        let words = [&["capture"], words, &["--pid", "999999999"]].concat();
+        let output = ibfabric(&words).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(text(&output.stderr), "ibfabric: there is no process 999999999\n");
+    }
+    let output = server.capture(&["list"], &["--messages", "1"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("has datagrams") && said.contains("start --qpn 1"), "{said}");
     // A full disk ends the capture, and nothing else.
     server.object(&["start"], &["-w", "/dev/full"]);
     let client = server.client(100, &[]).output().expect("it runs");
@@ -431,6 +456,7 @@ fn nothing_is_lost_without_being_counted() {
     let qps = stopped["qps"].as_array().expect("queue pairs");
     assert_eq!(qps.len() as u64, QPS + 1);
     let (found, remarks) = packets(&file);
+    check_losses(&file, &server.udp, &stopped);
     for qp in qps {
         check_counts(qp);
         let name = format!("qp {:#08x}", number(&qp["qpn"]));
@@ -448,6 +474,47 @@ fn nothing_is_lost_without_being_counted() {
         stopped["overwritten"],
         number(&stopped["sent"]) + number(&stopped["received"])
     );
+}
+
+/// What a file tells to be missing is what `stop` has counted, for each queue pair and direction, and is told once;
+/// so it is without what is counted at the end. Its packets are in the order of time.
+fn check_losses(file: &Path, udp: &str, stopped: &Value) {
+    let path = file.to_str().expect("a path");
+    let read = |words: &[&str]| {
+        let fixed = ["capture", "read", path, "--udp-port", udp];
+        ibfabric(&[&fixed[..], words].concat()).output().expect("it runs")
+    };
+    let mut lost = BTreeMap::<String, u64>::new();
+    let mut last = 0;
+    let mut count = 0_u64;
+    for line in text(&read(&["--format", "json"]).stdout).lines() {
+        let frame: Value = serde_json::from_str(line).expect("an object");
+        let name = frame["interface"].as_str().expect("a name").to_owned();
+        *lost.entry(name).or_default() += number(&frame["lost"]);
+        let time = frame["time"].as_str().expect("a time").replace('.', "");
+        let time: u64 = time.parse().expect("a number");
+        assert!(time >= last, "frame {} is before the one before it", frame["number"]);
+        last = time;
+        count += 1;
+    }
+    let mut told = 0;
+    for qp in stopped["qps"].as_array().expect("queue pairs") {
+        let name = format!("qp {:#08x}", number(&qp["qpn"]));
+        for (way, counts) in [("send", "sent_counts"), ("receive", "received_counts")] {
+            let name = format!("{name} {way}");
+            let found = lost.get(&name).copied().unwrap_or(0);
+            let overwritten = number(&qp[counts]["overwritten"]);
+            // What is missing behind the last packet of a direction no packet can tell.
+            assert!(found <= overwritten, "{name}: {found} of {overwritten}");
+            told += found;
+        }
+    }
+    let all = number(&stopped["overwritten"]);
+    assert!(told * 2 >= all, "{told} of {all}");
+    let said = text(&read(&["--count", &count.to_string()]).stderr);
+    assert!(said.contains(&format!(" {told} missing in the capture")), "{said}");
+    let said = text(&read(&[]).stderr);
+    assert!(said.contains(&format!(" {all} missing in the capture")), "{said}");
 }
 
 /// Starts a program that has this argument, and lists it.
@@ -527,6 +594,66 @@ fn files_that_are_too_short_for_their_heads_have_packets_all_the_same() {
     }
 }
 
+/// A capture has the same number in two programs: the number is enough where only one has it.
+#[test]
+fn a_number_that_one_program_alone_has_is_enough() {
+    // Other tests have servers of their own, whose captures have smaller numbers.
+    const NUMBER: u64 = 75;
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let (one, other) = (Server::start(), Server::start());
+    let number = NUMBER.to_string();
+    for number in 1..=NUMBER {
+        let started = other.object(&["start"], &["-w", &path("b"), "--qpn", "77"]);
+        if number < NUMBER {
+            other.object(&["stop"], &[&started["capture"].to_string()]);
+        }
+    }
+    let changed =
+        ibfabric(&["capture", "change", &number, "--payload", "0"]).output().expect("it runs");
+    assert!(changed.status.success(), "{}", text(&changed.stderr));
+    let stopped = ibfabric(&["capture", "stop", &number]).output().expect("it runs");
+    assert!(text(&stopped.stdout).contains(&format!("capture {number}: ")), "{}", text(&stopped.stderr));
+    drop(one);
+}
+
+/// Whoever is ended by a signal ends its connections.
+#[test]
+fn a_client_that_is_ended_leaves_no_queue_pair_behind() {
+    let server = Server::start();
+    let mut client =
+        server.client(1_000_000_000, &[]).stderr(Stdio::piped()).spawn().expect("it runs");
+    let connected = |is_wanted: bool| {
+        let listed = server.object(&["list"], &[]);
+        let qps = listed["programs"][0]["qps"].as_array().cloned().unwrap_or_default();
+        (qps.iter().any(|qp| number(&qp["messages"]) > 100) == is_wanted).then_some(())
+    };
+    wait(|| connected(true));
+    Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
+    assert_eq!(client.wait().expect("it ends").code(), Some(2));
+    wait(|| connected(false));
+    let listed = server.object(&["list"], &[]);
+    assert_eq!(listed["programs"][0]["qps"], Value::Array(Vec::new()), "{listed}");
+}
+
+/// What a program captures of itself is a part of its answer.
+#[test]
+fn a_program_whose_own_capture_is_not_written_says_so() {
+    let server = Server::start();
+    let output = server.client(10, &["--capture", "/dev/full"]).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("/dev/full: byte 0: No space left") && !output.stdout.is_empty(),
+        "{said}"
+    );
+    let words = ["rdma", "bw", "127.0.0.1", "--udp-port", &server.udp, "-p", &server.port];
+    let output = ibfabric(&words).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("would talk to itself; expected --from ADDR"), "{said}");
+}
+
 /// Whoever asks for what is captured already gets it when the other one stops; a file is written once.
 #[test]
 fn captures_do_not_get_in_each_others_way() {
@@ -534,7 +661,18 @@ fn captures_do_not_get_in_each_others_way() {
     let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
     let server = Server::start();
     let first = server.object(&["start"], &["-w", &path("a")]);
-    let second = server.object(&["start"], &["-w", &path("b"), "--qpn", "1"]);
+    assert_eq!(first["waits"], Value::Null, "management datagrams are captured");
+    let output = server.capture(&["start"], &["-w", &path("b"), "--qpn", "1"]);
+    let second: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("capture 2: all queue pairs that fit now, 1, are held by capture 1"),
+        "{said}"
+    );
+    let output = server.capture(&["start"], &["-w", &path("e"), "--qpn", "0x77"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("capture 3: no queue pair fits now"), "{said}");
+    server.object(&["stop"], &["3"]);
     let output = server.capture(&["start"], &["-w", &path("a")]);
     assert!(text(&output.stderr).contains("capture 1 writes it"), "{}", text(&output.stderr));
     server.object(&["stop"], &[&first["capture"].to_string()]);

@@ -81,7 +81,12 @@ fn script(qpn: u32, packets: Vec<(PacketCounts, PacketRecord, Vec<u8>)>) -> Box<
         *noted.of(record) += 1;
     }
     let packets = packets.into();
-    Box::new(Script { qpn: Qpn::truncated(qpn), packets, overwritten: PacketCounts::default(), noted })
+    Box::new(Script {
+        qpn: Qpn::truncated(qpn),
+        packets,
+        overwritten: PacketCounts::default(),
+        noted,
+    })
 }
 
 fn begun(link: Link, epoch: u64) -> Collector {
@@ -256,7 +261,11 @@ fn packets_of_a_queue_pair_with_few_stand_among_those_of_one_with_many() {
 fn what_is_overwritten_is_told_once_on_the_interface_of_its_direction() {
     let both = |sent, received| PacketCounts { sent, received, lost: 0 };
     let at = |at, direction, missed| {
-        (missed, noted(at, direction, packet(Operation::SendOnly, 1)).1, packet(Operation::SendOnly, 1))
+        (
+            missed,
+            noted(at, direction, packet(Operation::SendOnly, 1)).1,
+            packet(Operation::SendOnly, 1),
+        )
     };
     let mut collector = begun(Link::Infiniband, 0);
     let packets = vec![

@@ -46,7 +46,8 @@ impl Gaps {
 
     /// Returns those of a queue pair and a direction, and those that can be anybody's.
     pub(super) fn of(&self, qpn: Qpn, direction: Direction) -> [&[(u64, u64)]; 2] {
-        [Some((qpn, direction)), None].map(|owner| self.by_owner.get(&owner).map_or(&[][..], |it| it))
+        [Some((qpn, direction)), None]
+            .map(|owner| self.by_owner.get(&owner).map_or(&[][..], |it| it))
     }
 }
 

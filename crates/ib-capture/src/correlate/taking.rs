@@ -24,7 +24,11 @@ pub(super) struct Taken {
 
 impl Names {
     /// Returns what the name of an interface tells.
-    pub(super) fn of<R: Read>(&mut self, file: &CaptureFile<R>, interface: u32) -> Option<(Qpn, Direction)> {
+    pub(super) fn of<R: Read>(
+        &mut self,
+        file: &CaptureFile<R>,
+        interface: u32,
+    ) -> Option<(Qpn, Direction)> {
         if self.section != file.sections() {
             *self = Self { section: file.sections(), names: Vec::new() };
         }

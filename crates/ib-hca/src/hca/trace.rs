@@ -12,7 +12,8 @@ use crate::objects::QpId;
 use crate::qp::core::Core;
 use crate::qp::{QpAttributes, QpState, QpType};
 use crate::trace::{
-    MessageRing, Noted, PacketReader, PacketTrace, Packets, Selection, SelectionId, Standing, TraceError,
+    MessageRing, Noted, PacketReader, PacketTrace, Packets, Selection, SelectionId, Standing,
+    TraceError,
 };
 
 /// The selections of an adapter.

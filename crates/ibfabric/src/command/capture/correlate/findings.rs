@@ -291,7 +291,10 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
             notes.push(format!("{name}: {} frames are no RDMA packets", counts.foreign));
         }
     }
-    if findings.sum(|pair| pair.messages) > 0 && findings.matched.matched > 0 && findings.spreads[Part::Queue as usize].is_none() {
+    if findings.sum(|pair| pair.messages) > 0
+        && findings.matched.matched > 0
+        && findings.spreads[Part::Queue as usize].is_none()
+    {
         notes.push(
             "no packet says when its request was posted: queue times and totals are unknown"
                 .to_owned(),
