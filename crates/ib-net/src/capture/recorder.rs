@@ -125,9 +125,11 @@ impl Recorder {
             on_end: Some(Box::new(on_end)),
             told: Arc::clone(&told),
             last_told: None,
+            orders: ordered,
+            is_finishing: false,
         };
         let thread = std::thread::Builder::new().name("capture".to_owned());
-        let thread = thread.spawn(move || work.run(&ordered));
+        let thread = thread.spawn(move || work.run());
         let thread = thread.map_err(|source| TargetError { name, offset: None, source })?;
         Ok(Self { orders, told, thread: Some(thread) })
     }
@@ -207,19 +209,24 @@ struct Work {
     on_end: Option<Box<dyn FnOnce() + Send>>,
     told: Arc<Mutex<Recorded>>,
     last_told: Option<WallClock>,
+    orders: Receiver<Order>,
+    is_finishing: bool,
 }
 
 impl Work {
-    fn run(mut self, orders: &Receiver<Order>) {
+    fn run(mut self) {
         background::only_when_idle();
         self.modesty = Modesty::new();
         self.collector.begin(clock::now());
-        loop {
+        while !self.is_finishing {
             let left = self.rest.map(|until| until.saturating_duration_since(WallClock::now()));
-            match orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
-                Ok(Order::Add(name, packets)) => self.add(&name, packets),
+            match self.orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
+                Ok(order) => self.obey(order),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.is_finishing {
+                break;
             }
             if self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most) {
                 self.stop();
@@ -232,11 +239,7 @@ impl Work {
         }
         self.begun_finishing = WallClock::now();
         // What was added before the end counts.
-        for order in orders.try_iter() {
-            if let Order::Add(name, packets) = order {
-                self.collector.add(&name, packets);
-            }
-        }
+        self.obey_all();
         let end = WallClock::now() + PATIENCE;
         while self.closing.is_none() && WallClock::now() < end {
             self.step(true);
@@ -257,12 +260,22 @@ impl Work {
         self.tell(true);
     }
 
-    fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
+    fn obey(&mut self, order: Order) {
+        let Order::Add(name, packets) = order else {
+            self.is_finishing = true;
+            return;
+        };
         let (_, size) = packets.waiting();
-        if self.collector.ring_bytes() + size <= PREPARED {
+        if !self.is_finishing && self.collector.ring_bytes() + size <= PREPARED {
             packets.prepare();
         }
-        self.collector.add(name, packets);
+        self.collector.add(&name, packets);
+    }
+
+    fn obey_all(&mut self) {
+        while let Ok(order) = self.orders.try_recv() {
+            self.obey(order);
+        }
     }
 
     /// Collects and writes what there is, as far as the target takes it, and in haste all of it: otherwise others may
@@ -316,7 +329,10 @@ impl Work {
             .bytes
             .map_or(u64::MAX, |most| most.saturating_sub(self.output.written().1).max(1));
         let part = bytes.min(left).min(PART as u64) as usize;
-        let collected = self.collector.collect(clock::now(), part, packets.min(most));
+        // Queue pairs that were added before that time are among those that are looked at.
+        let until = clock::now();
+        self.obey_all();
+        let collected = self.collector.collect(until, part, packets.min(most));
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
