@@ -35,7 +35,7 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "tracer" -d 'Valid
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
-complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as ib_acme does'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
@@ -545,7 +545,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_s
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as ib_acme does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'

@@ -76,7 +76,7 @@ fn page(
         verbatim(&mut out, &format!("    {line}"));
     }
     section(&mut out, "EXIT STATUS");
-    for (status, meaning) in statuses(subcommand) {
+    for (status, meaning) in statuses(name)? {
         out.extend(format!(".TP\n\\fB{status}\\fR\n{meaning}\n").bytes());
     }
     section(&mut out, "SEE ALSO");
@@ -86,7 +86,8 @@ fn page(
     others.extend(["opensm", "ibnetdiscover"].map(|other| format!("\\fB{other}\\fR(8)")));
     let more = match subcommand {
         "sim" | "ctl" => "docs/simulator.md",
-        "capture" | "read" => "docs/capture.md",
+        _ if name.starts_with("ibfabric-capture") => "docs/capture.md",
+        _ if name.starts_with("ibfabric-rdma") => "docs/rdma.md",
         "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/sm.md",
         _ => "docs/fabric-files.md for the file formats",
     };
@@ -99,26 +100,86 @@ fn page(
     Ok(out)
 }
 
-/// Returns the exit statuses of a subcommand with their meanings.
-fn statuses(subcommand: &str) -> [(u8, &'static str); 3] {
-    let (good, bad) = match subcommand {
-        "gen" => ("The file was written.", "Never."),
-        "sim" => ("The simulator was asked to end, or the replay is over.", "Never."),
-        "sm" => (
-            "The manager was told to end; or, with --once, the subnet is up, and all of it.",
-            "With --once: the subnet is up, but something does not answer or cannot be reached.",
+/// Returns the exit statuses of the command of a page with their meanings.
+///
+/// # Errors
+/// Fails for a page of which nothing is written here: what another command does is no guess.
+fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
+    const UNUSABLE: &str = "The input or the command line is unusable.";
+    let all = |good, bad, unusable| vec![(0, good), (1, bad), (2, unusable)];
+    let two = |good| vec![(0, good), (2, UNUSABLE)];
+    const UNREACHABLE: &str = "An address, a peer or an option is unusable, or a signal has ended the command before it was done.";
+    const UNWRITTEN: &str = "The file of \\-\\-capture was not written to its end.";
+    Ok(match page {
+        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" => all(
+            "The answer is good.",
+            "The answer is bad: the page of each command says how.",
+            UNUSABLE,
         ),
-        "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => {
-            ("The manager has answered.", "The manager has no answer.")
+        "ibfabric-gen" => two("The file was written."),
+        "ibfabric-sim" => two("The simulator was asked to end, or the replay is over."),
+        "ibfabric-sim-ctl" => all("All commands were done.", "A command was refused.", UNUSABLE),
+        "ibfabric-sm" => all(
+            "The manager was told to end; or, with \\-\\-once, the subnet is up, and all of it.",
+            "With \\-\\-once: the subnet is up, but something does not answer or cannot be reached.",
+            UNUSABLE,
+        ),
+        "ibfabric-sm-ctl"
+        | "ibfabric-sm-ctl-status"
+        | "ibfabric-sm-ctl-sweep"
+        | "ibfabric-sm-ctl-routes"
+        | "ibfabric-sm-ctl-metrics" => {
+            all("The manager has answered.", "The manager has no answer.", UNUSABLE)
         }
-        "ctl" => ("All commands were done.", "A command was refused."),
-        "capture" | "read" => ("The file was read to its end.", "Never."),
-        _ => (
+        "ibfabric-route" | "ibfabric-check" | "ibfabric-tracer" | "ibfabric-agent" => all(
             "The answer is good.",
             "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",
+            UNUSABLE,
         ),
-    };
-    [(0, good), (1, bad), (2, "The input or the command line is unusable.")]
+        "ibfabric-capture-list" => two("The programs were listed, even if there are none."),
+        "ibfabric-capture-start" => all(
+            "The capture was started; or, with \\-w \\-, it has ended as it should, or its reader has left.",
+            "With \\-w \\-: something went wrong with the stream, and what is missing there is counted as not written.",
+            "The command line is unusable, there is no such program, or it refuses: nothing is captured.",
+        ),
+        "ibfabric-capture-change" => vec![
+            (0, "From now on the capture keeps that."),
+            (
+                2,
+                "The command line is unusable, there is no such program or capture, or it refuses.",
+            ),
+        ],
+        "ibfabric-capture-stop" => all(
+            "The captures have ended, and what is said of their files is in them.",
+            "A file was not written to its end: the message tells the byte and the reason.",
+            "The command line is unusable, or there is no such program or capture.",
+        ),
+        "ibfabric-capture-read" => vec![
+            (0, "The file was read to its end, or so far as \\-\\-count says."),
+            (2, "The command line is unusable, or the file: it is no capture, or is cut off."),
+        ],
+        "ibfabric-capture-correlate" => all(
+            "Packets were matched.",
+            "No packet was seen at both ends, both files are the same, there is no such queue pair, or no event of the second kind follows one of the first.",
+            "The command line is unusable, or a file cannot be read, is cut off, or has no RDMA packets.",
+        ),
+        "ibfabric-rdma-devinfo" => two("The adapter is shown."),
+        "ibfabric-rdma-serve" => all(
+            "The clients were served, or a signal has ended the server.",
+            UNWRITTEN,
+            "An address or an option is unusable; or, with \\-\\-clients, a client was not understood.",
+        ),
+        "ibfabric-rdma-ping" => all(
+            "All pings came back unchanged.",
+            "A ping came back changed, or the file of \\-\\-capture was not written to its end.",
+            UNREACHABLE,
+        ),
+        "ibfabric-rdma-cmatose" | "ibfabric-rdma-pingpong" => {
+            all("All messages have come.", UNWRITTEN, UNREACHABLE)
+        }
+        "ibfabric-rdma-bw" | "ibfabric-rdma-lat" => all("It was measured.", UNWRITTEN, UNREACHABLE),
+        _ => return Err(format!("xtask/src/docs.rs: no exit statuses are written for {page}")),
+    })
 }
 
 fn section(out: &mut Vec<u8>, heading: &str) {

@@ -1,4 +1,8 @@
 //! The packets of many queue pairs in one stream.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `merge` | queue pairs, and their packets in the order of their times |
 
 use std::fmt::Write as _;
 use std::mem;
@@ -10,8 +14,9 @@ use ib_wire::packet::{Acknowledgement, Aeth, Bth, Header};
 
 use crate::frame::Link;
 
-/// How many packets are taken before they are put into order and written.
-const ROUND: usize = 1024;
+mod merge;
+
+use merge::{Merge, Source, Taken};
 
 /// What a collector has counted of a queue pair. What was captured, overwritten, not written and skipped is what was
 /// noted.
@@ -35,73 +40,12 @@ pub struct Counted {
     pub has_ended: bool,
 }
 
-/// A queue pair whose packets are collected.
-struct Source {
-    /// What reads them; with its end its ring goes, and only what was counted is left.
-    packets: Box<dyn PacketSource + Send>,
-    is_over: bool,
-    name: String,
-    /// Its interfaces in the section: what was sent, what was received, and what was lost on its way.
-    interfaces: [Option<u32>; 3],
-    /// What was written and taken by the stream, what is on its way there, and what it has not taken.
-    captured: PacketCounts,
-    pending: PacketCounts,
-    unwritten: PacketCounts,
-    /// What was captured and what was overwritten when the section began.
-    before: [PacketCounts; 2],
-    /// How many were known to be overwritten when the last packet was taken.
-    overwritten: u64,
-}
-
-/// What is left of the packets of a queue pair when all of them were read: numbers.
-struct Over {
-    qpn: Qpn,
-    overwritten: PacketCounts,
-    skipped: PacketCounts,
-    noted: PacketCounts,
-}
-
-impl Over {
-    fn of(packets: &dyn PacketSource) -> Self {
-        let (qpn, overwritten) = (packets.qpn(), packets.overwritten());
-        Self { qpn, overwritten, skipped: packets.skipped(), noted: packets.noted() }
-    }
-}
-
-impl PacketSource for Over {
-    fn qpn(&self) -> Qpn {
-        self.qpn
-    }
-
-    fn next_packet(&mut self, _: &mut Vec<u8>) -> Option<PacketRecord> {
-        None
-    }
-
-    fn overwritten(&self) -> PacketCounts {
-        self.overwritten
-    }
-
-    fn skipped(&self) -> PacketCounts {
-        self.skipped
-    }
-
-    fn noted(&self) -> PacketCounts {
-        self.noted
-    }
-
-    fn has_ended(&self) -> bool {
-        true
-    }
-}
-
-/// A packet that waits to be written.
-struct Taken {
-    record: PacketRecord,
-    source: usize,
-    /// Where its bytes are, and behind them what is to be said of it.
-    bytes: std::ops::Range<usize>,
-    remark: usize,
-    missed: u64,
+/// A packet in the output.
+struct Mark {
+    end: usize,
+    source: u32,
+    /// Which of the interfaces of its queue pair it is on.
+    place: u32,
 }
 
 /// Writes the packets of queue pairs as pcapng, an interface for each queue pair and direction.
@@ -116,12 +60,11 @@ pub struct Collector {
     link: Link,
     /// What is added to the times of packets to get nanoseconds since 1970.
     epoch: u64,
-    sources: Vec<Source>,
-    taken: Vec<Taken>,
-    /// How many of them were written.
-    done: usize,
-    bytes: Vec<u8>,
-    packet: Vec<u8>,
+    merge: Merge,
+    /// The packets in all output since it was told what became of it: where their blocks end there.
+    marks: Vec<Mark>,
+    /// How much of that output was handed on.
+    handed: usize,
     frame: Vec<u8>,
     remarks: Vec<String>,
 }
@@ -136,11 +79,9 @@ impl Collector {
             out: Vec::new(),
             link,
             epoch,
-            sources: Vec::new(),
-            taken: Vec::new(),
-            done: 0,
-            bytes: Vec::new(),
-            packet: Vec::new(),
+            merge: Merge::new(),
+            marks: Vec::new(),
+            handed: 0,
             frame: Vec::new(),
             remarks: Vec::new(),
         }
@@ -154,10 +95,10 @@ impl Collector {
             ..Section::default()
         };
         self.writer = Some(Writer::new(mem::take(&mut self.out), &section).expect(IN_MEMORY));
-        for at in 0..self.sources.len() {
-            let source = &mut self.sources[at];
-            source.before = [source.captured.plus(source.pending), source.packets.overwritten()];
-            if !source.is_over {
+        for at in 0..self.merge.sources.len() {
+            let source = &mut self.merge.sources[at];
+            source.before = [source.captured.plus(source.pending), source.settled];
+            if !source.is_over() {
                 self.describe(at);
             }
         }
@@ -168,9 +109,10 @@ impl Collector {
     pub fn end(&mut self, now: Instant) {
         let Some(mut writer) = self.writer.take() else { return };
         let time = self.epoch + now.as_nanos();
-        for source in &self.sources {
+        for source in &mut self.merge.sources {
+            source.settle_overwritten();
             let captured = source.captured.plus(source.pending).since(source.before[0]);
-            let overwritten = source.packets.overwritten().since(source.before[1]);
+            let overwritten = source.settled.since(source.before[1]);
             let counts = [
                 (captured.sent, overwritten.sent),
                 (captured.received, overwritten.received),
@@ -197,33 +139,23 @@ impl Collector {
             }
         }
         self.out = writer.finish().expect(IN_MEMORY);
-        for source in &mut self.sources {
+        for source in &mut self.merge.sources {
             source.interfaces = [None; 3];
         }
     }
 
     /// Adds a queue pair by a name, from which and the direction the names of its interfaces are made.
     pub fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
-        self.sources.push(Source {
-            packets,
-            is_over: false,
-            name: name.to_owned(),
-            interfaces: [None; 3],
-            captured: PacketCounts::default(),
-            pending: PacketCounts::default(),
-            unwritten: PacketCounts::default(),
-            before: Default::default(),
-            overwritten: 0,
-        });
+        self.merge.sources.push(Source::new(name, packets));
         if self.writer.is_some() {
-            self.describe(self.sources.len() - 1);
+            self.describe(self.merge.sources.len() - 1);
         }
     }
 
     /// Writes the interfaces that every queue pair has.
     fn describe(&mut self, source: usize) {
         let Some(writer) = &mut self.writer else { return };
-        let Source { name, interfaces, .. } = &mut self.sources[source];
+        let Source { name, interfaces, .. } = &mut self.merge.sources[source];
         for direction in [Direction::Send, Direction::Receive] {
             let name = format!("{name} {}", direction.name());
             let interface = Interface::new(self.link.link_type()).named(&name);
@@ -231,28 +163,23 @@ impl Collector {
         }
     }
 
-    /// Writes what there is now, the packets of a round in the order of their times, until there are so many bytes of
+    /// Writes what was noted up to a time of the adapters' clock, in the order of time, until there are so many bytes of
     /// output, or so many packets are written; returns how many that were. Without a section they are counted as
     /// not written.
-    pub fn collect(&mut self, most_bytes: usize, most_packets: u64) -> u64 {
+    ///
+    /// When nobody notes a packet with an earlier time than packets that are noted already, and `until` was read before
+    /// the call, the whole stream is in the order of time. Packets that a source keeps back for something that has yet
+    /// to happen come when it gives them.
+    pub fn collect(&mut self, until: Instant, most_bytes: usize, most_packets: u64) -> u64 {
+        self.merge.look();
         let mut written = 0;
-        while written < most_packets && self.output_length() < most_bytes {
-            if self.done == self.taken.len() {
-                self.take();
-                if self.taken.is_empty() {
-                    break;
-                }
-            }
-            let taken = mem::take(&mut self.taken);
-            while self.done < taken.len()
-                && written < most_packets
-                && self.output_length() < most_bytes
-            {
-                self.write_packet(&taken[self.done]);
-                self.done += 1;
-                written += 1;
-            }
-            self.taken = taken;
+        while written < most_packets
+            && self.output_length() < most_bytes
+            && let Some((source, taken)) = self.merge.next(until)
+        {
+            self.write_packet(source, &taken);
+            self.merge.done(source);
+            written += 1;
         }
         written
     }
@@ -266,7 +193,7 @@ impl Collector {
     /// Returns how many bytes the rings have that may still be written.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
-        let live = self.sources.iter().filter(|source| !source.is_over);
+        let live = self.merge.sources.iter().filter(|source| !source.is_over());
         live.map(|source| source.packets.waiting().1).sum()
     }
 
@@ -277,53 +204,13 @@ impl Collector {
             let (waiting, size) = source.packets.waiting();
             waiting as f64 / size.max(1) as f64
         };
-        self.sources.iter().map(part).fold(0.0, f64::max)
+        self.merge.sources.iter().map(part).fold(0.0, f64::max)
     }
 
-    /// Takes up to a round of packets, in turn from all queue pairs.
-    fn take(&mut self) {
-        self.bytes.clear();
-        self.taken.clear();
-        self.done = 0;
-        let mut goes_on = true;
-        while goes_on && self.taken.len() < ROUND {
-            goes_on = false;
-            for (number, source) in self.sources.iter_mut().enumerate() {
-                if source.is_over {
-                    continue;
-                }
-                let has_ended = source.packets.has_ended();
-                let packets = &mut source.packets;
-                // A few at once are in the processor's cache.
-                for _ in 0..16 {
-                    let Some(record) = packets.next_packet(&mut self.packet) else {
-                        if has_ended {
-                            let over = Over::of(&**packets);
-                            (*packets, source.is_over) = (Box::new(over), true);
-                        }
-                        break;
-                    };
-                    goes_on = true;
-                    let overwritten = packets.overwritten().all();
-                    let missed = overwritten - mem::replace(&mut source.overwritten, overwritten);
-                    let start = self.bytes.len();
-                    self.bytes.extend(&self.packet);
-                    let bytes = start..self.bytes.len();
-                    let remark = packets.remark();
-                    self.bytes.extend(remark.as_bytes());
-                    let remark = remark.len();
-                    self.taken.push(Taken { record, source: number, bytes, remark, missed });
-                }
-            }
-        }
-        if self.sources.len() > 1 {
-            self.taken.sort_by_key(|taken| taken.record.at);
-        }
-    }
-
-    fn write_packet(&mut self, taken: &Taken) {
+    fn write_packet(&mut self, number: usize, taken: &Taken) {
         let Taken { record, bytes, missed, .. } = taken;
-        let source = &mut self.sources[taken.source];
+        let source = &mut self.merge.sources[number];
+        *source.settled.of(record) += missed;
         let Some(writer) = &mut self.writer else {
             *source.unwritten.of(record) += 1;
             return;
@@ -336,8 +223,8 @@ impl Collector {
             let interface = Interface::new(self.link.link_type()).named(&name);
             writer.interface(&interface).expect(IN_MEMORY)
         });
-        let remark = &self.bytes[bytes.end..bytes.end + taken.remark];
-        let bytes = &self.bytes[bytes.clone()];
+        let remark = &source.bytes[bytes.end..bytes.end + taken.remark];
+        let bytes = &source.bytes[bytes.clone()];
         let length = self.link.frame(record, bytes, &mut self.frame);
         let flags = match record.direction {
             Direction::Send => PacketFlags::OUTBOUND,
@@ -355,12 +242,14 @@ impl Collector {
             Link::Infiniband => writer.infiniband(&packet, 0),
         };
         written.expect(IN_MEMORY);
+        let end = self.handed + writer.get_ref().len();
+        self.marks.push(Mark { end, source: number as u32, place: place as u32 });
     }
 
     /// Returns what was counted of each queue pair. What is in [`Collector::output`] counts as captured only when
     /// [`Collector::settle`] says so.
     pub fn counted(&self) -> impl Iterator<Item = Counted> {
-        self.sources.iter().map(|source| Counted {
+        self.merge.sources.iter().map(|source| Counted {
             name: source.name.clone(),
             qpn: source.packets.qpn(),
             captured: source.captured,
@@ -384,6 +273,7 @@ impl Collector {
             Some(writer) => writer.get_mut(),
             None => &mut self.out,
         };
+        self.handed += out.len();
         if to.is_empty() {
             mem::swap(to, out);
         } else {
@@ -395,11 +285,28 @@ impl Collector {
     /// Tells what became of the packets in all output since it was told last: they are in the stream, or it has not
     /// taken them.
     pub fn settle(&mut self, is_written: bool) {
-        for source in &mut self.sources {
+        self.marks.clear();
+        self.handed = 0;
+        for source in &mut self.merge.sources {
             let pending = mem::take(&mut source.pending);
             let sum = if is_written { &mut source.captured } else { &mut source.unwritten };
             *sum = sum.plus(pending);
         }
+    }
+
+    /// Tells that of all output since it was told last so many bytes are in the stream, and nothing behind them.
+    pub fn settle_first(&mut self, bytes: usize) {
+        for Mark { source, place, .. } in self.marks.iter().take_while(|mark| mark.end <= bytes) {
+            let source = &mut self.merge.sources[*source as usize];
+            let one = match place {
+                0 => PacketCounts { sent: 1, ..PacketCounts::default() },
+                1 => PacketCounts { received: 1, ..PacketCounts::default() },
+                _ => PacketCounts { lost: 1, ..PacketCounts::default() },
+            };
+            source.pending = source.pending.since(one);
+            source.captured = source.captured.plus(one);
+        }
+        self.settle(false);
     }
 
     /// Ends the stream where it is: what comes from now on is counted as not written.
@@ -430,7 +337,12 @@ fn remarks(
         count += 1;
     };
     if missed > 0 {
-        say(format_args!("{missed} packets of the queue pair before this one were overwritten"));
+        let what = match record.direction {
+            _ if record.is_lost => "losses told",
+            Direction::Send => "packets sent",
+            Direction::Receive => "packets received",
+        };
+        say(format_args!("{missed} {what} before this one were overwritten"));
     }
     if let Some(posted) = record.posted {
         say(format_args!("posted {} ns before", record.at.since(posted).as_nanos()));

@@ -3,7 +3,9 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `taking` | packets taken out of frames |
 //! | `stream` | what is kept of packets, 16 bytes each |
+//! | `gap` | when packets are missing in a file |
 //! | `ends` | both views of the same packets, and both directions of a connection |
 //! | `matching` | packets of both views side by side, by their sequence numbers |
 //! | `clock` | [`Clocks`]: the difference of the clocks, from the fastest packets of both directions |
@@ -33,27 +35,30 @@ use std::io::Read;
 use ib_link::Direction;
 use ib_pcap::{ReadError, Statistics};
 use ib_types::Qpn;
-use ib_wire::packet::{Acknowledgement, Operation};
 
 mod clock;
 mod ends;
 mod event;
+mod gap;
 mod matching;
 mod message;
 mod spread;
 mod stream;
+mod taking;
 
 pub use clock::{ClockPoints, Clocks, Estimate};
 pub use event::{EventError, EventKind, What};
 pub use matching::Matched;
-pub use message::{Kind, Message, Part};
+pub use message::{Kind, Message, Part, Unknown};
 pub use spread::{FRACTIONS, Spread};
 pub use stream::{Address, Side};
 
-use crate::file::{CaptureFile, Content, Frame, Item};
+use crate::file::{CaptureFile, Item};
 use ends::{Flow, RECEIVED, SENT};
+use gap::Gaps;
 use message::Exchange;
-use stream::{Key, REQUESTS, RESPONSES, Seen, Stream, Told};
+use stream::{Key, REQUESTS, RESPONSES, Stream};
+use taking::{Names, Taken, side, take};
 
 /// What was found in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,20 +85,7 @@ pub struct Correlator {
     files: Vec<FileCounts>,
     streams: Vec<Stream>,
     by_key: HashMap<Key, usize>,
-}
-
-/// What interfaces are called: the queue pair and the direction, as far as their names tell.
-#[derive(Default)]
-struct Names {
-    section: u32,
-    names: Vec<Option<Option<(Qpn, Direction)>>>,
-}
-
-/// A packet that was taken out of a frame.
-struct Taken {
-    key: Key,
-    told: Told,
-    interface: u32,
+    gaps: Vec<Gaps>,
 }
 
 impl Correlator {
@@ -109,6 +101,7 @@ impl Correlator {
         assert!(self.files.len() < 2, "packets are matched between two files at most");
         let number = self.files.len() as u8;
         let (mut counts, mut names) = (FileCounts::default(), Names::default());
+        let (mut gaps, mut told) = (Gaps::default(), 0_u64);
         let mut has_unknown = false;
         while let Some(item) = file.next_item()? {
             let frame = match item {
@@ -123,12 +116,17 @@ impl Correlator {
                 counts.lost += 1;
                 continue;
             }
-            let Some(mut taken) = take(&frame, number) else {
+            let (taken, interface) = (take(&frame, number), frame.interface);
+            let (time, lost) = (frame.time, frame.lost);
+            drop(frame);
+            let named = names.of(file, interface);
+            told = told.saturating_add(lost);
+            gaps.frame((file.sections(), interface), named, time, lost);
+            let Some(mut taken) = taken else {
                 counts.foreign += 1;
                 continue;
             };
-            drop(frame);
-            if let Some((qpn, direction)) = names.of(file, taken.interface) {
+            if let Some((qpn, direction)) = named {
                 taken.key.side = side(direction);
                 taken.key.sender = (direction == Direction::Send).then_some(qpn);
             }
@@ -140,7 +138,12 @@ impl Correlator {
             self.add(&taken);
         }
         counts.has_directions = !has_unknown;
+        if told > counts.overwritten.unwrap_or(0) {
+            // The file has ended before it was counted.
+            counts.overwritten = Some(told);
+        }
         self.files.push(counts);
+        self.gaps.push(gaps.sorted());
         Ok(())
     }
 
@@ -156,10 +159,11 @@ impl Correlator {
     /// Finds out what belongs together; with numbers only connections of these queue pairs are reported.
     #[must_use]
     pub fn finish(self, qpns: &[Qpn]) -> Correlation {
-        let Self { files, mut streams, .. } = self;
+        let Self { files, mut streams, gaps, .. } = self;
         for stream in &mut streams {
             stream.sort();
         }
+        let is_twice_the_same = ends::are_same(&streams, &files);
         let (oriented, unknown_sides) = ends::orient(&mut streams, files.len());
         let mut flows = ends::flows(&streams);
         let ambiguous = ends::connect(&mut flows, &streams);
@@ -185,6 +189,8 @@ impl Correlator {
             unknown_sides,
             ambiguous,
             is_passing,
+            is_twice_the_same,
+            gaps,
             pairs: Vec::new(),
         };
         let is_wanted = |qpn: Qpn| qpns.is_empty() || qpns.contains(&qpn);
@@ -216,76 +222,6 @@ impl FileCounts {
             *self.noted.get_or_insert(0) += noted;
         }
     }
-}
-
-impl Names {
-    fn of<R: Read>(&mut self, file: &CaptureFile<R>, interface: u32) -> Option<(Qpn, Direction)> {
-        if self.section != file.sections() {
-            *self = Self { section: file.sections(), names: Vec::new() };
-        }
-        let at = interface as usize;
-        if self.names.len() <= at {
-            self.names.resize(at + 1, None);
-        }
-        *self.names[at].get_or_insert_with(|| {
-            let name = file.interface(interface)?.name.as_deref()?;
-            let (qpn, direction) = name.strip_prefix("qp 0x")?.split_once(' ')?;
-            let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;
-            let all = [Direction::Send, Direction::Receive];
-            Some((qpn, all.into_iter().find(|known| known.name() == direction)?))
-        })
-    }
-}
-
-fn side(direction: Direction) -> Side {
-    match direction {
-        Direction::Send => Side::Sent,
-        Direction::Receive => Side::Received,
-    }
-}
-
-/// Takes the packet out of a frame; `None` when there is none that has a time and a known operation.
-fn take(frame: &Frame<'_>, file: u8) -> Option<Taken> {
-    let Content { network, packet, .. } = frame.content.as_ref().ok()?;
-    let bth = packet.bth();
-    let operation = bth.opcode.operation()?;
-    let (source, destination) = Address::both(network.as_ref(), packet);
-    let mut marks = 0;
-    let mut posted = None;
-    for comment in &frame.comments {
-        if comment == "sent again" {
-            marks |= Seen::AGAIN;
-        } else if comment.starts_with("dropped: ") {
-            marks |= Seen::DROPPED;
-        } else if let Some(rest) = comment.strip_prefix("posted ") {
-            posted = rest.strip_suffix(" ns before").and_then(|number| number.parse().ok());
-        }
-    }
-    let refusal = packet.aeth().map(|aeth| aeth.syndrome.decode());
-    if matches!(refusal, Some(Acknowledgement::Nak(_) | Acknowledgement::RnrNak(_))) {
-        marks |= Seen::REFUSAL;
-    }
-    let key = Key {
-        source,
-        destination,
-        to: bth.destination,
-        datagrams_of: packet.deth().map(|deth| deth.source),
-        sender: None,
-        file,
-        side: frame.direction.map_or(Side::Unknown, side),
-    };
-    let asked = (operation == Operation::ReadRequest).then(|| packet.reth()).flatten();
-    let told = Told {
-        time: frame.time?,
-        psn: bth.psn,
-        opcode: bth.opcode,
-        operation,
-        payload: packet.payload().len().try_into().unwrap_or(u16::MAX),
-        marks,
-        posted,
-        asked: asked.map(|reth| reth.dma_length),
-    };
-    Some(Taken { key, told, interface: frame.interface })
 }
 
 /// Gives equal places to equal sequence numbers in all streams that share them.
@@ -326,6 +262,9 @@ pub struct Correlation {
     unknown_sides: BTreeSet<u8>,
     ambiguous: u64,
     is_passing: bool,
+    is_twice_the_same: bool,
+    /// By file.
+    gaps: Vec<Gaps>,
     pairs: Vec<Pair>,
 }
 
@@ -415,9 +354,21 @@ impl Correlation {
         all
     }
 
-    /// Hands out the messages of a pair in the order of their sequence numbers; returns how many there are besides
-    /// of which not all packets were captured.
-    pub fn messages(&self, pair: Pair, found: impl FnMut(&Message)) -> u64 {
+    /// Returns whether both files hold the same packets, captured at the same place.
+    #[must_use]
+    pub const fn is_twice_the_same(&self) -> bool {
+        self.is_twice_the_same
+    }
+
+    /// Returns how many flows, packets of one direction between two queue pairs, were captured at both ends, whether the
+    /// same of their packets were or others.
+    #[must_use]
+    pub fn common(&self) -> usize {
+        self.flows.iter().filter(|flow| flow.views.iter().all(Option::is_some)).count()
+    }
+
+    /// Hands out the messages of a pair in the order of their sequence numbers; returns what is not known of them.
+    pub fn messages(&self, pair: Pair, found: impl FnMut(&Message)) -> Unknown {
         let flow = &self.flows[pair.0];
         let back = flow.back.map(|back| &self.flows[back]);
         let stream = |number: Option<usize>| number.map(|number| &self.streams[number]);
@@ -429,8 +380,13 @@ impl Correlation {
         let views = flow.views.iter().chain(back.iter().flat_map(|back| &back.views));
         let mtu = views.flatten().map(|&view| self.streams[view].mtu).max().unwrap_or(0);
         let requests = flow.views.map(stream);
-        Exchange { requests, responses: stream(responses), mtu, clocks: &self.clocks }
-            .messages(found)
+        let responses = stream(responses);
+        let gaps = responses.map(|responses| {
+            let Key { file, to, .. } = responses.key;
+            Some(self.gaps.get(usize::from(file))?.of(to, Direction::Receive))
+        });
+        let gaps = gaps.flatten().unwrap_or_default();
+        Exchange { requests, responses, gaps, mtu, clocks: &self.clocks }.messages(found)
     }
 
     /// Measures the times from each event of a kind to the next one of another kind; `None` where the clocks of the

@@ -25,7 +25,9 @@ mod packets;
 
 pub(crate) use messages::Message;
 pub use messages::MessageRing;
-pub use options::{PacketFilter, PacketTrace, Peer, Selection, SelectionId, TraceError, Trigger};
+pub use options::{
+    PacketFilter, PacketTrace, Peer, Selection, SelectionId, Standing, TraceError, Trigger,
+};
 pub use packets::{PacketReader, PacketRing};
 
 use packets::PacketWriter;

@@ -44,6 +44,9 @@ pub enum Order {
     ReopenLog,
 }
 
+/// The signals to end.
+const ENDS: [(i32, Order); 2] = [(SIGTERM, Order::End), (SIGINT, Order::End)];
+
 /// The signals that a daemon obeys; each rings a bell.
 #[derive(Debug)]
 pub struct Orders(Vec<(Order, Arc<AtomicBool>)>);
@@ -54,12 +57,22 @@ impl Orders {
     /// # Errors
     /// Fails when the system does.
     pub fn catch(bell: &Bell) -> io::Result<Self> {
-        let wanted = [
-            (SIGTERM, Order::End),
-            (SIGINT, Order::End),
-            (SIGHUP, Order::Reload),
-            (SIGUSR1, Order::ReopenLog),
-        ];
+        let others = [(SIGHUP, Order::Reload), (SIGUSR1, Order::ReopenLog)];
+        Self::catch_these(bell, ENDS.into_iter().chain(others))
+    }
+
+    /// Catches from now on the signals to end, and no others.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn catch_end(bell: &Bell) -> io::Result<Self> {
+        Self::catch_these(bell, ENDS)
+    }
+
+    fn catch_these(
+        bell: &Bell,
+        wanted: impl IntoIterator<Item = (i32, Order)>,
+    ) -> io::Result<Self> {
         let mut orders = Vec::new();
         for (signal, order) in wanted {
             let given = Arc::new(AtomicBool::new(false));

@@ -161,11 +161,11 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "capture" => &[
             (
                 "What a program sends and receives, live:",
-                "ibfabric capture start -w - | tshark -i -",
+                "ibfabric capture start --pid 4711 -w - | tshark -i -",
             ),
             (
                 "The last 200 packets before a queue pair fails, whichever it is:",
-                "ibfabric capture start --trigger error --keep 200 -w failed.pcapng",
+                "ibfabric capture start --pid 4711 --trigger error --keep 200 -w failed.pcapng",
             ),
         ],
         "list" => &[
@@ -175,7 +175,7 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
         "start" => &[
             (
                 "The headers of all that goes to port 1234 of rdma_cm, in ten files of 100 MB at most:",
-                "ibfabric capture start --service 1234 --payload 0 -w ibtrs.pcapng -b filesize:100000 -b files:10",
+                "ibfabric capture start --pid 4711 --service 1234 --payload 0 -w ibtrs.pcapng -b filesize:100000 -b files:10",
             ),
             (
                 "One queue pair of a process, for ten seconds:",

@@ -136,17 +136,27 @@ fn times_between_events_and_lists_are_printed() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
     let output = captures.correlate(&["--qpn", "3"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
-    assert!(text(&output.stdout).contains("no connection of the queue pairs"));
+    let printed = text(&output.stdout);
+    assert!(printed.contains("no connection of the queue pairs"), "{printed}");
+    assert!(!printed.contains("when its request was posted"), "{printed}");
     // Twice the same end is no other end.
     let one = name(&captures.client);
     let words = ["capture", "correlate", one, one, "--udp-port", &captures.udp];
     let output = ibfabric(&words).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output.stdout).contains("note: no packet is in both files"),
+        text(&output.stdout).contains("note: both files are the same capture"),
         "{}",
         text(&output.stdout)
     );
+    // Nothing can be drawn of what the second end has sent, and the page says so.
+    let page = directory.path().join("page.html");
+    let server = name(&captures.server);
+    let words = ["capture", "correlate", one, server, "--html", name(&page), "--qpn", "3"];
+    ibfabric(&[&words[..], &["--udp-port", &captures.udp]].concat()).output().unwrap();
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("Messages over time") && page.contains("0 messages drawn"), "{page}");
+    assert!(page.contains("there are none of which all packets were captured"));
     // Cut off within a packet; with another UDP port; no capture at all.
     let cut = directory.path().join("cut.pcapng");
     let bytes = std::fs::read(&captures.client).unwrap();
@@ -159,6 +169,10 @@ fn times_between_events_and_lists_are_printed() {
         (&["capture", "correlate", name(&foreign)], "foreign: byte 0"),
         (&["capture", "correlate", "/nowhere"], "cannot read /nowhere: "),
         (&["capture", "correlate", one, "--from", "qp 1 send"], "--to <EVENT>"),
+        (
+            &["capture", "correlate", one, "--from", "qp 1 send", "--to", "file 2 qp 1 send"],
+            "--to 'file 2 qp 0x000001 send': there is one file only, expected FILE2",
+        ),
         (
             &["capture", "correlate", one, "--from", "qp 1", "--to", "qp 1 send"],
             "expected `qp NUMBER send`",

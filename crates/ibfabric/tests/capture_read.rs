@@ -135,7 +135,7 @@ fn a_file_as_lines() {
         "     2 0.000001001 \"eth0\" 192.0.2.2 → 192.0.2.1 UD SEND only qp 0x1 → 0x1 psn 0 len 256 \
          CM REP qp 0x22 psn 0 id 0x6 to 0x5",
         "     3 0.000002002 \"eth0\" 192.0.2.1 → 192.0.2.2 RC RDMA WRITE only qp 0x11 → 0x22 psn 70 \
-         va 0xffff00001000 rkey 0x99 of 5 len 5 [3 lost before] [sent again] [so]",
+         va 0xffff00001000 rkey 0x99 of 5 len 5 [3 missing before] [sent again] [so]",
         "     4 0.000003003 \"eth0\" 192.0.2.2 → 192.0.2.1 RC acknowledge qp 0x22 → 0x11 psn 70 \
          ACK msn 1",
         "     5 0.000004004 \"eth0\" 192.0.2.1 → 192.0.2.2 RC SEND only qp 0x33 psn 1 len 9 wrong ICRC",
@@ -147,9 +147,9 @@ fn a_file_as_lines() {
     assert_eq!(
         said,
         format!(
-            "ibfabric: {file}: 7 frames, 6 packets, 1 foreign, 4 lost\n\
+            "ibfabric: {file}: 7 frames, 6 packets, 1 foreign; 4 missing in the capture\n\
              ibfabric: {file}: 1 packets with a wrong ICRC\n\
-             ibfabric: eth0: 9 received, 4 dropped\n"
+             ibfabric: eth0: 9 seen, 4 missed\n"
         )
     );
     let output = read(&[&file, "--verbose", "--opcode", "rdma-write"]);

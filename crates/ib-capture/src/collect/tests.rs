@@ -10,8 +10,8 @@ use super::*;
 /// Packets that were noted, some of which are known to be missed.
 struct Script {
     qpn: Qpn,
-    packets: VecDeque<(u64, PacketRecord, Vec<u8>)>,
-    overwritten: u64,
+    packets: VecDeque<(PacketCounts, PacketRecord, Vec<u8>)>,
+    overwritten: PacketCounts,
     noted: PacketCounts,
 }
 
@@ -22,13 +22,13 @@ impl PacketSource for Script {
 
     fn next_packet(&mut self, bytes: &mut Vec<u8>) -> Option<PacketRecord> {
         let (missed, record, found) = self.packets.pop_front()?;
-        self.overwritten += missed;
+        self.overwritten = self.overwritten.plus(missed);
         bytes.clone_from(&found);
         Some(record)
     }
 
     fn overwritten(&self) -> PacketCounts {
-        PacketCounts { sent: self.overwritten, ..PacketCounts::default() }
+        self.overwritten
     }
 
     fn noted(&self) -> PacketCounts {
@@ -58,7 +58,7 @@ fn packet(operation: Operation, psn: u32) -> Vec<u8> {
     bytes
 }
 
-fn noted(at: u64, direction: Direction, bytes: Vec<u8>) -> (u64, PacketRecord, Vec<u8>) {
+fn noted(at: u64, direction: Direction, bytes: Vec<u8>) -> (PacketCounts, PacketRecord, Vec<u8>) {
     let route = Route { source: gid(1), destination: gid(2), is_global: true, ..Route::default() };
     let record = PacketRecord {
         number: at,
@@ -71,17 +71,22 @@ fn noted(at: u64, direction: Direction, bytes: Vec<u8>) -> (u64, PacketRecord, V
         posted: None,
         is_lost: false,
     };
-    (0, record, bytes)
+    (PacketCounts::default(), record, bytes)
 }
 
-fn script(qpn: u32, packets: Vec<(u64, PacketRecord, Vec<u8>)>) -> Box<Script> {
-    let missed: u64 = packets.iter().map(|(missed, ..)| missed).sum();
-    let mut noted = PacketCounts { sent: missed, ..PacketCounts::default() };
-    for (_, record, _) in &packets {
+fn script(qpn: u32, packets: Vec<(PacketCounts, PacketRecord, Vec<u8>)>) -> Box<Script> {
+    let mut noted = PacketCounts::default();
+    for (missed, record, _) in &packets {
+        noted = noted.plus(*missed);
         *noted.of(record) += 1;
     }
     let packets = packets.into();
-    Box::new(Script { qpn: Qpn::truncated(qpn), packets, overwritten: 0, noted })
+    Box::new(Script {
+        qpn: Qpn::truncated(qpn),
+        packets,
+        overwritten: PacketCounts::default(),
+        noted,
+    })
 }
 
 fn begun(link: Link, epoch: u64) -> Collector {
@@ -128,7 +133,7 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
     let link = Link::Ethernet { own_port: 4791, peer_port: 4791 };
     let mut collector = begun(link, 1_000_000);
     let mut late = noted(30, Direction::Send, packet(Operation::SendOnly, 3));
-    late.0 = 5;
+    late.0.sent = 5;
     late.1.is_repeated = true;
     let mut dropped = noted(25, Direction::Receive, packet(Operation::SendOnly, 9));
     dropped.1.dropped = Some("psn");
@@ -139,7 +144,7 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
     let other = vec![noted(20, Direction::Receive, nak), dropped];
     collector.add("qp 0x000007", script(7, one));
     collector.add("qp 0x000008", script(8, other));
-    assert_eq!(collector.collect(usize::MAX, u64::MAX), 4);
+    assert_eq!(collector.collect(Instant::NEVER, usize::MAX, u64::MAX), 4);
     let (counted, file) = finished(collector);
     let found: Vec<_> = counted
         .iter()
@@ -159,7 +164,7 @@ fn packets_of_all_queue_pairs_are_in_the_order_of_time_and_what_is_missed_is_tol
             1_000_030,
             length,
             Some(5),
-            &["5 packets of the queue pair before this one were overwritten", "sent again"],
+            &["5 packets sent before this one were overwritten", "sent again"],
         ),
     ];
     for (found, (name, time, length, missed, remarks)) in packets.iter().zip(expected) {
@@ -183,7 +188,7 @@ fn packets_on_infiniband_are_records_of_erf() {
     let mut collector = begun(Link::Infiniband, 0);
     let packets = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1))];
     collector.add("host-1", script(7, packets));
-    collector.collect(usize::MAX, u64::MAX);
+    collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
     let (_, file) = finished(collector);
     let (packets, _) = read(&file);
     assert_eq!(packets.len(), 1);
@@ -197,15 +202,15 @@ fn a_section_follows_another_and_each_tells_its_own() {
     lost.1.is_lost = true;
     let mut second = noted(20, Direction::Send, packet(Operation::SendOnly, 2));
     second.1.posted = Some(Instant::from_nanos(8));
-    second.0 = 3;
+    second.0.sent = 3;
     let packets = vec![noted(10, Direction::Send, packet(Operation::SendOnly, 1)), lost, second];
     collector.add("qp", script(7, packets));
-    assert_eq!(collector.collect(1, 9), 0, "the head of the section fills it");
+    assert_eq!(collector.collect(Instant::NEVER, 1, 9), 0, "the head of the section fills it");
     let mut first = Vec::new();
     collector.output(&mut first);
-    assert_eq!(collector.collect(1, 9), 1);
-    assert_eq!(collector.collect(usize::MAX, 1), 1);
-    assert_eq!(collector.collect(usize::MAX, 9), 1);
+    assert_eq!(collector.collect(Instant::NEVER, 1, 9), 1);
+    assert_eq!(collector.collect(Instant::NEVER, usize::MAX, 1), 1);
+    assert_eq!(collector.collect(Instant::NEVER, usize::MAX, 9), 1);
     collector.begin(Instant::from_nanos(50));
     let (counted, file) = finished(collector);
     let (packets, statistics) = read(&[first, file].concat());
@@ -224,14 +229,62 @@ fn what_a_stream_has_not_taken_is_counted() {
     let mut collector = begun(Link::Infiniband, 0);
     let send = |at| noted(at, Direction::Send, packet(Operation::SendOnly, 1));
     collector.add("qp", script(7, vec![send(1), send(2)]));
-    collector.collect(usize::MAX, u64::MAX);
+    collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
     collector.abandon();
     collector.add("other", script(8, vec![send(3)]));
-    assert_eq!(collector.collect(usize::MAX, u64::MAX), 1);
+    assert_eq!(collector.collect(Instant::NEVER, usize::MAX, u64::MAX), 1);
     assert_eq!(collector.output_length(), 0);
     let counted: Vec<_> = collector
         .counted()
         .map(|it| (it.captured.all(), it.unwritten.all(), it.noted.all()))
         .collect();
     assert_eq!(counted, [(0, 2, 2), (0, 1, 1)]);
+}
+
+#[test]
+fn packets_of_a_queue_pair_with_few_stand_among_those_of_one_with_many() {
+    let send = |at| noted(at, Direction::Send, packet(Operation::SendOnly, 1));
+    let mut collector = begun(Link::Infiniband, 0);
+    collector.add("many", script(7, (1..=5000).map(|number| send(10 * number)).collect()));
+    collector.add("few", script(1, vec![send(5), send(6), send(49_995)]));
+    // What is later has to wait: something earlier may still come.
+    assert_eq!(collector.collect(Instant::from_nanos(1004), usize::MAX, u64::MAX), 102);
+    assert_eq!(collector.collect(Instant::NEVER, usize::MAX, u64::MAX), 4901);
+    let (counted, file) = finished(collector);
+    assert_eq!(counted.iter().map(|it| it.captured.all()).collect::<Vec<_>>(), [5000, 3]);
+    let (packets, _) = read(&file);
+    assert!(packets.is_sorted_by_key(|packet| packet.1), "in the order of time");
+    assert_eq!(packets[5001].0, "few send");
+}
+
+#[test]
+fn what_is_overwritten_is_told_once_on_the_interface_of_its_direction() {
+    let both = |sent, received| PacketCounts { sent, received, lost: 0 };
+    let at = |at, direction, missed| {
+        (
+            missed,
+            noted(at, direction, packet(Operation::SendOnly, 1)).1,
+            packet(Operation::SendOnly, 1),
+        )
+    };
+    let mut collector = begun(Link::Infiniband, 0);
+    let packets = vec![
+        at(10, Direction::Receive, both(7, 2)),
+        at(20, Direction::Send, both(1, 0)),
+        at(30, Direction::Receive, both(4, 5)),
+        at(40, Direction::Receive, both(0, 0)),
+    ];
+    collector.add("qp", script(7, packets));
+    collector.collect(Instant::NEVER, usize::MAX, 3);
+    collector.begin(Instant::from_nanos(35));
+    collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
+    let (counted, file) = finished(collector);
+    assert_eq!(counted[0].overwritten, both(12, 7));
+    let (packets, statistics) = read(&file);
+    let told: Vec<_> = packets.iter().map(|packet| packet.3).collect();
+    assert_eq!(told, [Some(2), Some(8), Some(5), None]);
+    assert_eq!(packets[1].4, ["8 packets sent before this one were overwritten"]);
+    // The last packet was taken with the first section: what it knows comes with the second one.
+    let told: Vec<_> = statistics.iter().map(|it| it.dropped).collect();
+    assert_eq!(told, [Some(8), Some(7), Some(4), Some(0)]);
 }

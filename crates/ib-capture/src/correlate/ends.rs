@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ib_types::Qpn;
 use ib_wire::packet::{Opcode, Transport};
 
+use super::FileCounts;
 use super::stream::{Address, Key, REQUESTS, RESPONSES, Seen, Side, Stream};
 
 /// How many packets of a stream are compared with those of another.
@@ -36,6 +37,19 @@ impl Flow {
         views[usize::from(stream.key.side == Side::Received)] = Some(number);
         Self { source, destination, to, sender: sender.or(datagrams_of), views, back: None }
     }
+}
+
+/// Returns whether two files have the same packets at the same times.
+pub(super) fn are_same(streams: &[Stream], files: &[FileCounts]) -> bool {
+    let [one, other] = files else { return false };
+    if one != other || one.captured == 0 {
+        return false;
+    }
+    let of = |file: u8| {
+        let own = streams.iter().filter(move |stream| stream.key.file == file);
+        own.map(|stream| (Key { file: 0, ..stream.key }, &stream.lanes)).collect::<BTreeMap<_, _>>()
+    };
+    of(0) == of(1)
 }
 
 /// Decides at which end streams were captured whose file does not say it; returns the files that this is of, and

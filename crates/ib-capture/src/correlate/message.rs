@@ -4,6 +4,7 @@ use ib_types::Psn;
 use ib_wire::packet::{Operation, Position};
 
 use super::clock::Clocks;
+use super::gap;
 use super::matching::{Both, SideBySide};
 use super::stream::{REQUESTS, RESPONSES, Seen, Stream};
 
@@ -122,6 +123,16 @@ impl Message {
     }
 }
 
+/// What is not known of messages, because it was not captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// How many messages there are besides, of which not all packets were captured at one end or the other.
+    pub incomplete: u64,
+    /// Of how many messages it is unknown when they were acknowledged: before the acknowledgement that is there,
+    /// packets are missing that can have acknowledged them earlier.
+    pub unacknowledged: u64,
+}
+
 /// A time by the clock of a file.
 type Moment = (u8, u64);
 
@@ -131,6 +142,8 @@ pub(super) struct Exchange<'a> {
     pub(super) requests: [Option<&'a Stream>; 2],
     /// Responses as they came back.
     pub(super) responses: Option<&'a Stream>,
+    /// When responses are missing in their file.
+    pub(super) gaps: [&'a [(u64, u64)]; 2],
     pub(super) mtu: u16,
     pub(super) clocks: &'a Clocks,
 }
@@ -143,6 +156,8 @@ struct Open {
     bytes: u64,
     sent_again: u32,
     sent: Option<Moment>,
+    /// When its last packet was sent, as far as it goes.
+    sent_last: Option<Moment>,
     began: Option<Moment>,
     arrived: Option<Moment>,
     posted: Option<u64>,
@@ -151,16 +166,37 @@ struct Open {
 
 impl Exchange<'_> {
     /// Hands out all messages of which all packets were captured at one end or the other, in the order of their
-    /// sequence numbers; returns of how many not all were.
-    pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> u64 {
-        let steps = self.acknowledged();
-        let mut steps = &steps[..];
+    /// sequence numbers.
+    pub(super) fn messages(&self, mut found: impl FnMut(&Message)) -> Unknown {
+        let mut unacknowledged = 0;
+        let incomplete = self.each_message(&mut unacknowledged, &mut found);
+        Unknown { incomplete, unacknowledged }
+    }
+
+    fn each_message(&self, unacknowledged: &mut u64, found: &mut impl FnMut(&Message)) -> u64 {
+        let (steps, holes) = (self.acknowledged(), self.holes());
+        let (mut steps, mut passed) = (&steps[..], 0);
         let mut end = |open: &Open| {
             let last = open.next.wrapping_sub(1);
-            steps = &steps[steps.iter().take_while(|(through, _)| *through < last).count()..];
+            while let Some((_, time)) = steps.first().filter(|(through, _)| *through < last) {
+                passed = *time;
+                steps = &steps[1..];
+            }
             let acknowledged = match (open.kind, self.responses) {
                 (_, None) => None,
-                (Kind::Send | Kind::Write, Some(_)) => steps.first().map(|(_, time)| *time),
+                (Kind::Send | Kind::Write, Some(responses)) => {
+                    let of_file = |&(file, _): &Moment| file == responses.key.file;
+                    let since = open.sent_last.filter(of_file).map_or(passed, |(_, time)| time);
+                    let is_sure = |&&(through, time): &&(u32, u64)| {
+                        // Acknowledgements are of all that is before them: a later one does for any that is missing.
+                        !self.gaps.iter().any(|gaps| gap::is_between(gaps, since, time))
+                            && (through == last || !gap::is_between(&holes, last, through))
+                    };
+                    let step = steps.first();
+                    let sure = step.filter(is_sure);
+                    *unacknowledged += u64::from(step.is_some() && sure.is_none());
+                    sure.map(|(_, time)| *time)
+                }
                 (Kind::Read | Kind::Atomic, Some(responses)) => {
                     answer(open, responses.at(RESPONSES, last))
                 }
@@ -208,7 +244,7 @@ impl Exchange<'_> {
             match (operation.position(), &mut open) {
                 (Position::Last, _) if in_broken => in_broken = false,
                 (Position::Only, Some(message)) if kind == Kind::Read => {
-                    message.next = message.first.wrapping_add(self.responses_to(message));
+                    message.next = message.first.wrapping_add(self.responses_to(message.bytes));
                     message.is_whole = true;
                 }
                 (Position::Last | Position::Only, Some(message)) => {
@@ -230,6 +266,7 @@ impl Exchange<'_> {
         let [sent, received] = self.requests;
         let asked = || [sent, received].into_iter().flatten().find_map(|it| it.asked(both.place));
         let began = accepted(both, None).and_then(|time| Some((received?.key.file, time)));
+        let sent_first = self.sent_first(both);
         Open {
             kind,
             first: both.place,
@@ -240,10 +277,8 @@ impl Exchange<'_> {
                 Kind::Atomic => 8,
             },
             sent_again: both.sent_again(),
-            sent: both.sent.first().and_then(|seen| {
-                // Of what was sent before, the first time was not captured.
-                (!seen.is(Seen::AGAIN)).then_some((sent?.key.file, seen.time))
-            }),
+            sent: sent_first,
+            sent_last: sent_first,
             began,
             arrived: began,
             posted: sent.and_then(|sent| sent.posted(both.place)),
@@ -251,7 +286,15 @@ impl Exchange<'_> {
         }
     }
 
+    /// Returns when a packet was sent for the first time.
+    fn sent_first(&self, both: &Both<'_>) -> Option<Moment> {
+        let seen = both.sent.first()?;
+        // Of what was sent before, the first time was not captured.
+        (!seen.is(Seen::AGAIN)).then_some((self.requests[0]?.key.file, seen.time))
+    }
+
     fn go_on(&self, open: &mut Open, both: &Both<'_>) {
+        open.sent_last = self.sent_first(both);
         open.next = open.next.wrapping_add(1);
         open.bytes += u64::from(both.any().payload);
         open.sent_again += both.sent_again();
@@ -260,12 +303,31 @@ impl Exchange<'_> {
         open.arrived = accepted(both, after).and_then(|time| Some((received?.key.file, time)));
     }
 
-    /// Returns how many responses a READ has.
-    fn responses_to(&self, read: &Open) -> u32 {
+    /// Returns how many responses a READ of so many bytes has.
+    fn responses_to(&self, bytes: u64) -> u32 {
         match self.mtu {
             0 => 1,
-            mtu => read.bytes.div_ceil(mtu.into()).clamp(1, 1 << 23) as u32,
+            mtu => bytes.div_ceil(mtu.into()).clamp(1, 1 << 23) as u32,
         }
+    }
+
+    /// Returns between which places the capture of the sender has no requests: what was missed there may have been
+    /// missed of the responses, too.
+    fn holes(&self) -> Vec<(u32, u32)> {
+        let Some(sent) = self.requests[0] else { return Vec::new() };
+        let mut holes = Vec::new();
+        let mut next = None;
+        for seen in &sent.lanes[REQUESTS] {
+            let after = match sent.asked(seen.place) {
+                Some(bytes) => seen.place.wrapping_add(self.responses_to(bytes.into())),
+                None => seen.place.wrapping_add(1),
+            };
+            if let Some(next) = next.filter(|&next| next < seen.place) {
+                holes.push((next - 1, seen.place));
+            }
+            next = next.max(Some(after));
+        }
+        holes
     }
 
     /// Returns up to which place everything was acknowledged when: both rise.

@@ -78,7 +78,7 @@ pub(super) struct Key {
 ///
 /// Its place is its sequence number in the lower 24 bits, and in the upper ones how often sequence numbers have
 /// come round, so that places of one stream have an order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     /// In nanoseconds since 1970, by the clock of its file.
     pub(super) time: u64,

@@ -3,9 +3,13 @@ use std::net::Ipv4Addr;
 use ib_pcap::{Interface, LinkType, Packet as Captured, PacketFlags, Section, Writer};
 use ib_types::Psn;
 use ib_wire::packet::roce::{RoceAddresses, RoceHop, RoceNetwork};
-use ib_wire::packet::{Aeth, Bth, Builder, Opcode, Reth, Syndrome, Transport};
+use ib_wire::packet::{Aeth, Bth, Builder, Opcode, Operation, Reth, Syndrome, Transport};
 
+use super::stream::Seen;
 use super::*;
+
+mod files;
+mod holes;
 
 const START: u64 = 1_700_000_000_000_000_000;
 const MTU: usize = 1024;
@@ -27,6 +31,8 @@ struct Written {
     bytes: Vec<u8>,
     end: Host,
     is_sent: bool,
+    /// It is not in the file, which tells only that something is missing.
+    is_missed: bool,
     comments: Vec<String>,
 }
 
@@ -38,6 +44,8 @@ struct Bench {
     offset: i64,
     /// Whether both ends are captured in one file.
     is_one_file: bool,
+    /// Whether files tell how much they have missed.
+    tells_missed: bool,
 }
 
 /// What happens to a packet.
@@ -110,7 +118,8 @@ impl Bench {
     ) {
         let bytes = frame(from, to, operation, psn, payload, reth);
         for (end, is_sent, time) in [(from, true, sent), (to, false, received)] {
-            if fate.is_missed_by == Some(end.file) || fate.is_lost && !is_sent {
+            let is_missed = fate.is_missed_by == Some(end.file);
+            if is_missed && !self.tells_missed || fate.is_lost && !is_sent {
                 continue;
             }
             let mut comments = Vec::new();
@@ -126,7 +135,8 @@ impl Bench {
             let offset = if end.file == 1 && !self.is_one_file { self.offset } else { 0 };
             let time = (START + time).wrapping_add_signed(offset);
             let file = if self.is_one_file { 0 } else { end.file };
-            self.written[file].push(Written { time, bytes: bytes.clone(), end, is_sent, comments });
+            let bytes = bytes.clone();
+            self.written[file].push(Written { time, bytes, end, is_sent, is_missed, comments });
         }
     }
 
@@ -151,7 +161,8 @@ fn write(written: &[Written], is_named: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
     let mut names = Vec::<String>::new();
-    for Written { time, bytes, end, is_sent, comments } in order {
+    let mut missed = [0; 8];
+    for Written { time, bytes, end, is_sent, is_missed, comments } in order {
         let direction = if *is_sent { "send" } else { "receive" };
         let name =
             if is_named { format!("qp {:#08x} {direction}", end.qpn) } else { "eth0".to_owned() };
@@ -161,7 +172,12 @@ fn write(written: &[Written], is_named: bool) -> Vec<u8> {
             names.len() - 1
         });
         let flags = if *is_sent { PacketFlags::OUTBOUND } else { PacketFlags::INBOUND };
-        let captured = Captured::new(interface as u32, *time, bytes);
+        if *is_missed {
+            missed[interface] += 1;
+            continue;
+        }
+        let dropped = Some(std::mem::take(&mut missed[interface])).filter(|&missed| missed > 0);
+        let captured = Captured { dropped, ..Captured::new(interface as u32, *time, bytes) };
         let captured = if is_named { captured.flags(flags) } else { captured };
         let comments =
             if is_named { comments.iter().map(String::as_str).collect() } else { Vec::new() };
@@ -289,7 +305,8 @@ fn packets_that_an_end_has_not_captured_leave_times_unknown() {
     let [requests, _] = correlation.matched(pair);
     assert_eq!((requests.sent_only, requests.received_only, requests.matched), (1, 1, 31));
     let mut messages = Vec::new();
-    assert_eq!(correlation.messages(pair, |message| messages.push(*message)), 1);
+    let unknown = correlation.messages(pair, |message| messages.push(*message));
+    assert_eq!(unknown, Unknown { incomplete: 1, unacknowledged: 0 });
     let known = |message: &Message| Part::ALL.map(|part| message.part(part).is_some());
     assert_eq!(known(&messages[9]), [true; 6]);
     assert_eq!(known(&messages[10]), [false, false, true, true, false, false]);
@@ -417,47 +434,6 @@ fn queue_pairs_whose_numbers_were_used_again_are_told_apart() {
 }
 
 #[test]
-fn the_time_from_event_to_event_is_measured_across_files() {
-    let mut bench = Bench { offset: 3_000_000, ..Bench::default() };
-    sends(&mut bench, 100, 0);
-    let correlation = bench.correlate(true);
-    let event = |text: &str| text.parse::<EventKind>().unwrap();
-    // In one file: from the last packet received to the acknowledgement.
-    let timing =
-        correlation.timing(&event("qp 0x12 receive SEND"), &event("qp 0x12 send ACK")).unwrap();
-    assert_eq!((timing.from, timing.to, timing.times.len()), (100, 100, 100));
-    assert!(timing.times.iter().all(|&time| (time - 300).abs() <= 2), "{:?}", timing.times);
-    // Across both.
-    let timing =
-        correlation.timing(&event("qp 17 send SEND"), &event("qp 0x12 receive SEND last")).unwrap();
-    assert!(timing.times.iter().all(|&time| (time - 5_200).abs() <= 6_020), "{:?}", timing.times);
-    let timing = correlation.timing(&event("qp 17 send SEND"), &event("qp 17 send WRITE")).unwrap();
-    assert_eq!((timing.from, timing.to, timing.times.len()), (100, 0, 0));
-    let of_second = correlation.timing(&event("file 2 qp 17 send"), &event("qp 17 send")).unwrap();
-    assert_eq!(of_second.from, 0);
-}
-
-#[test]
-fn events_are_read_and_written() {
-    for (text, written) in [
-        ("qp 0x11 receive SEND", "qp 0x000011 receive SEND"),
-        ("file 2 qp 17 send write", "file 2 qp 0x000011 send WRITE"),
-        ("qp 1 send", "qp 0x000001 send"),
-        ("qp 1 send rdma read response last", "qp 0x000001 send RDMA READ response last"),
-        ("qp 1 receive nak", "qp 0x000001 receive NAK"),
-    ] {
-        assert_eq!(text.parse::<EventKind>().unwrap().to_string(), written);
-    }
-    for text in
-        ["", "qp", "qp 1", "qp x send", "qp 0x1000000 send", "qp 1 sends", "file 3 qp 1 send"]
-    {
-        assert!(matches!(text.parse::<EventKind>(), Err(EventError::Form(_))), "{text}");
-    }
-    let error = "qp 1 send WRIT".parse::<EventKind>().unwrap_err();
-    assert!(error.to_string().starts_with("`WRIT` is no operation: expected SEND"), "{error}");
-}
-
-#[test]
 fn files_without_common_packets_match_nothing() {
     let mut bench = Bench::default();
     sends(&mut bench, 10, 0);
@@ -474,85 +450,6 @@ fn files_without_common_packets_match_nothing() {
     assert_eq!(message.part(Part::InFlight), Some(12_500));
     assert_eq!(message.part(Part::Wire), None);
     assert!(Correlator::default().finish(&[]).pairs().is_empty());
-}
-
-#[test]
-fn what_a_file_tells_of_itself_is_added_up() {
-    let mut out = Vec::new();
-    let mut writer = Writer::new(&mut out, &Section::default()).unwrap();
-    for name in ["qp 0x000011 send", "qp 0x000011 lost"] {
-        writer.interface(&Interface::new(LinkType::ETHERNET).named(name)).unwrap();
-    }
-    let bytes = frame(A, B, Operation::SendOnly, 5, 8, 0);
-    for (interface, comment) in [(0, "posted 5 ns before"), (1, "lost: at leaf 1")] {
-        let packet = Captured::new(interface, START, &bytes).flags(PacketFlags::OUTBOUND);
-        writer.packet(&packet.comment(comment)).unwrap();
-    }
-    for (interface, received, dropped) in [(0, 8, 7), (1, 1, 0)] {
-        let statistics = Statistics {
-            interface,
-            received: Some(received),
-            dropped: Some(dropped),
-            comments: vec![
-                "9 packets noted in both directions, 2 captured, 7 overwritten".to_owned(),
-            ],
-            ..Statistics::default()
-        };
-        writer.statistics(&statistics).unwrap();
-    }
-    let mut correlator = Correlator::default();
-    correlator.read(&mut CaptureFile::new(&out[..], &[]).unwrap()).unwrap();
-    let correlation = correlator.finish(&[]);
-    let expected = FileCounts {
-        captured: 1,
-        overwritten: Some(7),
-        noted: Some(9),
-        lost: 1,
-        times: Some((START, START)),
-        has_directions: true,
-        ..FileCounts::default()
-    };
-    assert_eq!(correlation.files(), [expected]);
-    let message = found(&correlation, correlation.pairs()[0])[0];
-    assert_eq!(message.parts, [Some(5), None, None, None, None, None]);
-}
-
-#[test]
-fn damaged_captures_are_correlated_as_far_as_they_can_be_read() {
-    let mut bench = Bench { offset: 5, ..Bench::default() };
-    sends(&mut bench, 6, 0xff_fff8);
-    bench.packet((A, B), (Operation::ReadRequest, 10, 0, 5000), (200_000, 205_000), WHOLE);
-    let last = (Operation::ReadResponseLast, 14, 904, 0);
-    bench.packet((B, A), last, (206_000, 207_000), WHOLE);
-    let files = bench.files(true);
-    let mut state = 1_u64;
-    let mut below = |bound: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) as usize % bound
-    };
-    let mut messages = 0;
-    for _ in 0..4000 {
-        let mut damaged = files.clone();
-        for _ in 0..=below(4) {
-            let file = &mut damaged[below(2)];
-            let at = 28 + below(file.len() - 28);
-            file[at] = below(256) as u8;
-        }
-        let mut correlator = Correlator::default();
-        for file in &damaged {
-            // What cannot be read on is kept as far as it goes.
-            let Ok(mut file) = CaptureFile::new(&file[..], &[]) else { continue };
-            correlator.read(&mut file).ok();
-        }
-        let correlation = correlator.finish(&[]);
-        for &pair in correlation.pairs() {
-            correlation.messages(pair, |_| messages += 1);
-        }
-        let event = "qp 0x11 send".parse().unwrap();
-        let timing = correlation.timing(&event, &event);
-        assert!(timing.is_none_or(|timing| timing.from == timing.to));
-    }
-    assert!(messages > 10_000, "{messages}");
 }
 
 #[test]

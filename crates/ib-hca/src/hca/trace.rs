@@ -12,7 +12,8 @@ use crate::objects::QpId;
 use crate::qp::core::Core;
 use crate::qp::{QpAttributes, QpState, QpType};
 use crate::trace::{
-    MessageRing, Noted, PacketReader, PacketTrace, Packets, Selection, SelectionId, TraceError,
+    MessageRing, Noted, PacketReader, PacketTrace, Packets, Selection, SelectionId, Standing,
+    TraceError,
 };
 
 /// The selections of an adapter.
@@ -143,6 +144,26 @@ impl Hca {
         self.selections.all.push((id, selection));
         self.offer_all();
         Ok(id)
+    }
+
+    /// Returns what a selection has; nothing when there is no such selection.
+    #[must_use]
+    pub fn standing(&self, id: SelectionId) -> Standing {
+        let mut standing = Standing::default();
+        let Some((_, selection)) = self.selections.all.iter().find(|(it, _)| *it == id) else {
+            return standing;
+        };
+        if let Some(packets) = self.general.as_ref().filter(|_| selection.takes_general()) {
+            standing.count(id, packets.selection);
+        }
+        standing.has_general = standing.own > 0;
+        let chosen = self.qps.iter().filter(|qp| selection.chooses(&qp.core));
+        for packets in chosen.filter_map(|qp| qp.packets.as_ref()) {
+            standing.count(id, packets.selection);
+        }
+        standing.is_general = selection.qpns.iter().all(|qpn| *qpn == Qpn::GSI)
+            && (selection.peers.is_empty() || !selection.qpns.is_empty());
+        standing
     }
 
     /// Changes what is kept of the packets of a selection, from now on; the length of the rings stays.

@@ -123,6 +123,35 @@ impl Selection {
     }
 }
 
+/// What a selection has of the queue pairs that there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// How many queue pairs are traced for it.
+    pub own: usize,
+    /// Whether one of them is that of management datagrams.
+    pub has_general: bool,
+    /// Whether that one is enough, as it asks for no other in particular.
+    pub is_general: bool,
+    /// How many it would choose, and others trace.
+    pub held: usize,
+    /// The selections that those are traced for.
+    pub holders: Vec<SelectionId>,
+}
+
+impl Standing {
+    /// Counts a queue pair that a selection would choose, and that is traced for one.
+    pub(crate) fn count(&mut self, own: SelectionId, holder: Option<SelectionId>) {
+        if holder == Some(own) {
+            self.own += 1;
+            return;
+        }
+        self.held += 1;
+        if let Some(holder) = holder.filter(|it| !self.holders.contains(it)) {
+            self.holders.push(holder);
+        }
+    }
+}
+
 /// Why packets are not traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -203,6 +203,34 @@ impl Captures {
         Ok(number)
     }
 
+    /// Returns in words why no queue pair is captured now, where that is so.
+    #[must_use]
+    pub fn waits(&self, number: u64) -> Option<String> {
+        let selection = lock(&self.state).running.get(&number)?.selection;
+        let standing =
+            self.device.with(PATIENCE, move |device| device.hca().standing(selection)).ok()?;
+        let others = standing.own - usize::from(standing.has_general);
+        if others > 0 || standing.has_general && standing.is_general {
+            return None;
+        }
+        if standing.held == 0 {
+            let but = if standing.has_general { " but that of management datagrams" } else { "" };
+            return Some(format!("no queue pair{but} fits now; what fits later is captured"));
+        }
+        let state = lock(&self.state);
+        let is_holder = |it: &Running| standing.holders.contains(&it.selection);
+        let holders = state.running.iter().filter(|(_, it)| is_holder(it));
+        let holders: Vec<String> = holders.map(|(number, _)| number.to_string()).collect();
+        let by = match holders[..] {
+            [] => String::new(),
+            _ => format!(" by capture {}", holders.join(" and ")),
+        };
+        let held = standing.held;
+        Some(format!(
+            "all queue pairs that fit now, {held}, are held{by}; they are captured when it ends"
+        ))
+    }
+
     /// Changes what is kept of the packets from now on.
     ///
     /// # Errors

@@ -296,6 +296,9 @@ pub struct CaptureInfo {
     pub error: Option<String>,
     /// Whether that is only that its reader has left.
     pub reader_left: bool,
+    /// Why nothing is captured yet, where that is so and it was just started.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub waits: Option<String>,
     /// All queue pairs together.
     #[serde(flatten)]
     pub all: CountInfo,
@@ -402,6 +405,7 @@ impl CaptureInfo {
             ended: recorded.has_ended,
             error: recorded.error.clone(),
             reader_left: recorded.reader_left,
+            waits: None,
             all: CountInfo::of(&recorded.counted),
             queue_pairs: recorded.counted.len(),
             qps: recorded.counted.iter().take(most).map(each).collect(),

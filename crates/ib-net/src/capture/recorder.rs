@@ -8,6 +8,7 @@ use std::time::{Duration, Instant as WallClock, SystemTime, UNIX_EPOCH};
 
 use ib_capture::{Collector, Counted, Link};
 use ib_link::PacketSource;
+use ib_types::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::background::{self, Modesty};
@@ -124,10 +125,12 @@ impl Recorder {
             on_end: Some(Box::new(on_end)),
             told: Arc::clone(&told),
             last_told: None,
+            orders: ordered,
+            is_finishing: false,
         };
         let thread = std::thread::Builder::new().name("capture".to_owned());
-        let thread = thread.spawn(move || work.run(&ordered));
-        let thread = thread.map_err(|source| TargetError { name, offset: 0, source })?;
+        let thread = thread.spawn(move || work.run());
+        let thread = thread.map_err(|source| TargetError { name, offset: None, source })?;
         Ok(Self { orders, told, thread: Some(thread) })
     }
 
@@ -206,19 +209,24 @@ struct Work {
     on_end: Option<Box<dyn FnOnce() + Send>>,
     told: Arc<Mutex<Recorded>>,
     last_told: Option<WallClock>,
+    orders: Receiver<Order>,
+    is_finishing: bool,
 }
 
 impl Work {
-    fn run(mut self, orders: &Receiver<Order>) {
+    fn run(mut self) {
         background::only_when_idle();
         self.modesty = Modesty::new();
         self.collector.begin(clock::now());
-        loop {
+        while !self.is_finishing {
             let left = self.rest.map(|until| until.saturating_duration_since(WallClock::now()));
-            match orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
-                Ok(Order::Add(name, packets)) => self.add(&name, packets),
+            match self.orders.recv_timeout(left.unwrap_or_default().max(self.pause)) {
+                Ok(order) => self.obey(order),
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.is_finishing {
+                break;
             }
             if self.autostop.duration.is_some_and(|most| self.begun.elapsed() >= most) {
                 self.stop();
@@ -231,11 +239,7 @@ impl Work {
         }
         self.begun_finishing = WallClock::now();
         // What was added before the end counts.
-        for order in orders.try_iter() {
-            if let Order::Add(name, packets) = order {
-                self.collector.add(&name, packets);
-            }
-        }
+        self.obey_all();
         let end = WallClock::now() + PATIENCE;
         while self.closing.is_none() && WallClock::now() < end {
             self.step(true);
@@ -252,16 +256,26 @@ impl Work {
             }
         }
         // What is still in the rings is counted as not written.
-        self.collector.collect(usize::MAX, u64::MAX);
+        self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
         self.tell(true);
     }
 
-    fn add(&mut self, name: &str, packets: Box<dyn PacketSource + Send>) {
+    fn obey(&mut self, order: Order) {
+        let Order::Add(name, packets) = order else {
+            self.is_finishing = true;
+            return;
+        };
         let (_, size) = packets.waiting();
-        if self.collector.ring_bytes() + size <= PREPARED {
+        if !self.is_finishing && self.collector.ring_bytes() + size <= PREPARED {
             packets.prepare();
         }
-        self.collector.add(name, packets);
+        self.collector.add(&name, packets);
+    }
+
+    fn obey_all(&mut self) {
+        while let Ok(order) = self.orders.try_recv() {
+            self.obey(order);
+        }
     }
 
     /// Collects and writes what there is, as far as the target takes it, and in haste all of it: otherwise others may
@@ -275,7 +289,7 @@ impl Work {
         }
         if self.error.is_some() || self.is_over {
             // Without a section everything counts as not written.
-            self.collector.collect(usize::MAX, u64::MAX);
+            self.collector.collect(Instant::NEVER, usize::MAX, u64::MAX);
             return;
         }
         if let Some(end) = self.closing {
@@ -315,7 +329,10 @@ impl Work {
             .bytes
             .map_or(u64::MAX, |most| most.saturating_sub(self.output.written().1).max(1));
         let part = bytes.min(left).min(PART as u64) as usize;
-        let collected = self.collector.collect(part, packets.min(most));
+        // Queue pairs that were added before that time are among those that are looked at.
+        let until = clock::now();
+        self.obey_all();
+        let collected = self.collector.collect(until, part, packets.min(most));
         self.packets += collected;
         self.pending.packets = collected;
         self.collector.output(&mut self.pending.bytes);
@@ -382,7 +399,8 @@ impl Work {
         } else if WallClock::now() >= end {
             let waited = format!("nobody has read for {} seconds", PATIENCE.as_secs());
             let source = io::Error::new(io::ErrorKind::TimedOut, waited);
-            let (name, offset) = (self.output.name().display().to_string(), self.output.offset());
+            let name = self.output.name().display().to_string();
+            let offset = Some(self.output.offset());
             self.fail(TargetError { name, offset, source });
         }
     }
@@ -398,6 +416,8 @@ impl Work {
     fn fail(&mut self, error: TargetError) {
         self.error.get_or_insert(error);
         self.closing = None;
+        // What a reader has got whole it has got.
+        self.collector.settle_first(self.pending.done());
         self.pending.clear();
         self.collector.abandon();
         if let Some(on_end) = self.on_end.take() {

@@ -242,10 +242,12 @@ impl Served {
             autostop: start.autostop,
             keep: start.keep,
         };
-        self.captures
-            .start(options)
-            .map_err(|error| error.to_string())
-            .and_then(|it| self.status(it))
+        let capture = self.captures.start(options).map_err(|error| error.to_string())?;
+        let mut answer = self.status(capture)?;
+        if let Answer::Capture(info) = &mut answer {
+            info.waits = self.captures.waits(capture);
+        }
+        Ok(answer)
     }
 
     fn status(&self, capture: u64) -> Result<Answer, String> {

@@ -56,14 +56,17 @@ impl Target {
     }
 }
 
-/// Why a capture has ended where it is.
+/// Why a capture has ended where it is, or has not begun.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: byte {offset}: {source}")]
+#[error("{}", match .offset {
+    Some(offset) => format!("{name}: byte {offset}: {source}"),
+    None => format!("cannot create {name}: {source}"),
+})]
 pub struct TargetError {
     /// The file.
     pub name: String,
-    /// How many bytes of it are there: whole packets.
-    pub offset: u64,
+    /// How many bytes of it are there: whole packets. Nothing is where it could not be opened.
+    pub offset: Option<u64>,
     /// What the system said.
     pub source: io::Error,
 }
@@ -124,7 +127,11 @@ impl Output {
                 open_stream(stream)
             }
         };
-        let (file, pace) = opened.map_err(|error| self.failed(error))?;
+        let (file, pace) = opened.map_err(|source| TargetError {
+            name: self.name.display().to_string(),
+            offset: None,
+            source,
+        })?;
         (self.is_slow, self.is_paced) = (pace != Pace::Any, pace == Pace::Asked);
         self.file = Some(file);
         if let Target::Files(_, Rotation { files: most, .. }) = self.target {
@@ -192,6 +199,7 @@ impl Output {
                     if is_own && file.set_len(whole).is_ok() {
                         self.offset = whole;
                         self.bytes -= bytes.done as u64;
+                        bytes.done = 0;
                     }
                     return Err(self.failed(error));
                 }
@@ -203,7 +211,7 @@ impl Output {
 
     fn failed(&self, source: io::Error) -> TargetError {
         let name = self.name.display().to_string();
-        TargetError { name, offset: self.offset, source }
+        TargetError { name, offset: Some(self.offset), source }
     }
 
     /// Returns the name of the file that is written.
@@ -271,6 +279,11 @@ impl Pending {
 
     fn rest(&self) -> &[u8] {
         &self.bytes[self.done..]
+    }
+
+    /// Returns how many bytes the target has taken.
+    pub(super) const fn done(&self) -> usize {
+        self.done
     }
 
     /// Forgets what is done.

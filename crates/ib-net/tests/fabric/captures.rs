@@ -25,7 +25,7 @@ fn collect(lab: &mut Lab, collector: &mut Collector, file: &mut Vec<u8>) {
         let name = format!("{}[{number}] qp {qpn:#08x}", lab.sim.node_name(node));
         collector.add(&name, Box::new(reader));
     }
-    collector.collect(usize::MAX, u64::MAX);
+    collector.collect(lab.sim.now(), usize::MAX, u64::MAX);
     collector.output(file);
     collector.settle(true);
 }

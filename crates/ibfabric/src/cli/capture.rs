@@ -147,7 +147,11 @@ fn opcodes(text: &str) -> Result<Opcodes, String> {
         return Ok(Opcodes(vec![Opcode(code)]));
     }
     let lower = text.to_lowercase().replace(['-', '_'], " ");
-    let wanted: Vec<&str> = lower.split_whitespace().collect();
+    // As events of `correlate` have it.
+    let wanted: Vec<&str> = lower
+        .split_whitespace()
+        .map(|word| if word == "ack" { "acknowledge" } else { word })
+        .collect();
     let has = |opcode: &Opcode| {
         let name = opcode.to_string().to_lowercase();
         let words: Vec<&str> = name.split(' ').collect();
@@ -184,5 +188,18 @@ fn class(text: &str) -> Result<Classes, String> {
         None => {
             Err("expected sm, sa, pm, cm, acm, a name such as SubnMgtDR, or a number".to_owned())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_has_a_short_name() {
+        let codes = |text: &str| opcodes(text).expect("it is known").0;
+        assert_eq!(codes("ack"), codes("acknowledge"));
+        assert_eq!(codes("RC ACK"), [Opcode::RC_ACKNOWLEDGE]);
+        assert_eq!(codes("atomic_ack"), codes("atomic acknowledge"));
     }
 }

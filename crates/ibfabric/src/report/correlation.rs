@@ -1,14 +1,21 @@
 //! The page of `capture correlate --html`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `timeline` | the messages over time |
 
 use std::fmt::Write as _;
 
 use ib_capture::correlate::{Clocks, FRACTIONS, Part, Spread};
-use serde::Serialize;
 
 use super::charts::{Bar, Chart};
 use super::html;
-use crate::command::capture::{BINS_PER_DECADE, DRAWN, Histogram};
+use crate::command::capture::{BINS_PER_DECADE, Histogram};
 use crate::command::capture::{Findings, PairFindings, clocks, drift, end, micros};
+
+mod timeline;
+
+use timeline::timeline;
 
 /// What stands on the page, and what its words mean.
 const MAIN: &str = "\
@@ -25,10 +32,6 @@ queue: from the posting of a request until its first packet is sent. wire: until
 packet is received. completion: until the acknowledgement or the response is back. in flight: wire, receive and completion \
 together.";
 const STYLE: &str = concat!(include_str!("page.css"), include_str!("correlation.css"));
-const SCRIPT: &str = include_str!("timeline.js");
-
-/// How many pairs of queue pairs a timeline has.
-const ROWS: usize = 64;
 
 /// Writes the page about captures.
 pub(crate) fn page(findings: &Findings) -> String {
@@ -134,96 +137,6 @@ fn figures(findings: &Findings) -> String {
         );
     }
     cards
-}
-
-#[derive(Serialize)]
-struct Drawn {
-    pairs: Vec<String>,
-    messages: Vec<Row>,
-}
-
-/// A message: its pair, when it was sent, the parts but the total, what it is, its number, bytes, packets sent again.
-#[derive(Serialize)]
-struct Row(
-    usize,
-    f64,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    Option<f64>,
-    &'static str,
-    String,
-    u64,
-    u32,
-);
-
-fn timeline(findings: &Findings) -> (String, String) {
-    let pairs = &findings.pairs[..findings.pairs.len().min(ROWS)];
-    let share = DRAWN / pairs.len().max(1);
-    let sent = || pairs.iter().flat_map(|pair| &pair.listed).filter_map(|message| message.sent);
-    let Some(start) = sent().min() else { return Default::default() };
-    let mut drawn = Drawn { pairs: Vec::new(), messages: Vec::new() };
-    for (number, pair) in pairs.iter().enumerate() {
-        let [from, to] = pair.ends.map(end);
-        drawn.pairs.push(format!("{from} → {to}"));
-        for message in pair.listed.iter().step_by(pair.listed.len().div_ceil(share).max(1)) {
-            let Some(sent) = message.sent else { continue };
-            let [queue, wire, receive, completion, flight, _] =
-                message.parts.map(|part| part.map(|part| part as f64 / 1e3));
-            drawn.messages.push(Row(
-                number,
-                (sent - start) as f64 / 1e3,
-                queue,
-                wire,
-                receive,
-                completion,
-                flight,
-                message.kind.name(),
-                message.first.to_string(),
-                message.bytes,
-                message.sent_again,
-            ));
-        }
-    }
-    let (shown, all) = (drawn.messages.len() as u64, findings.sum(|pair| pair.messages));
-    let mut said = format!("{} drawn", html::counted(shown, "message", "messages"));
-    if shown < all {
-        let _ = write!(
-            said,
-            ", <strong>{} not drawn</strong>: of many messages only every second, fourth … is, at most {} in all, \
-             those of at most {ROWS} pairs of queue pairs, and only those whose first packet was captured where it was sent",
-            html::count(all - shown),
-            html::count(DRAWN as u64)
-        );
-    }
-    let legend: String = [
-        ("queue", "queue"),
-        ("wire", "wire"),
-        ("receive", "receive"),
-        ("completion", "completion"),
-        ("in_flight", "in flight, where its parts are unknown"),
-    ]
-    .iter()
-    .map(|(class, name)| format!("<li><i class=\"{class}\"></i>{name}</li>"))
-    .collect();
-    let figure = format!(
-        "<section aria-labelledby=\"timeline-heading\">\n<h2 id=\"timeline-heading\">Messages over time</h2>\n\
-         <p>{said}. Drag to move, Ctrl or Shift and the wheel or + and - to zoom.</p>\n\
-         <noscript><p>The drawing needs scripts; everything else does not.</p></noscript>\n<figure id=\"timeline\">\n\
-         <div class=\"controls\"><ul class=\"legend\">{legend}</ul><span class=\"zoom\">\
-         <button id=\"closer\" type=\"button\" aria-label=\"Zoom in\">+</button>\
-         <button id=\"wider\" type=\"button\" aria-label=\"Zoom out\">−</button>\
-         <button id=\"whole\" type=\"button\">all</button></span></div>\n\
-         <div id=\"stage\" tabindex=\"0\" role=\"img\" aria-label=\"Messages as bars over time\"><canvas id=\"bars\"></canvas>\
-         <div id=\"tip\" hidden></div></div>\n</figure>\n</section>\n"
-    );
-    // Nothing in it ends the script: names are escaped as JavaScript has it.
-    let json = serde_json::to_string(&drawn).unwrap_or_default().replace('<', "\\u003c");
-    let script = format!(
-        "<script type=\"application/json\" id=\"timeline-data\">{json}</script>\n<script type=\"module\">\n{SCRIPT}</script>\n"
-    );
-    (figure, script)
 }
 
 fn charts(findings: &Findings) -> String {

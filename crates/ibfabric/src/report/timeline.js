@@ -5,7 +5,7 @@ const data = JSON.parse(byId("timeline-data").textContent);
 const stage = byId("stage"), canvas = byId("bars"), tip = byId("tip");
 const context = canvas.getContext("2d");
 const PARTS = ["queue", "wire", "receive", "completion"];
-const ROW = 13, GAP = 22, AXIS = 24, MOST_ROWS = 24;
+const NARROW = 1.5, ROW = 13, GAP = 22, AXIS = 24, MOST_ROWS = 24;
 byId("timeline").classList.add("scripted");
 
 // A message: its pair, when it begins and ends in us, its parts as [name, from, to], and what it is.
@@ -54,6 +54,15 @@ function step(room) { // a round distance of marks that are some 110 pixels apar
   return [1, 2, 5, 10].map((times) => times * unit).find((size) => size >= least);
 }
 const time = (us) => Math.abs(us) >= 1e6 ? `${+(us / 1e6).toPrecision(9)} s` : Math.abs(us) >= 1e3 ? `${+(us / 1e3).toPrecision(9)} ms` : `${+us.toPrecision(9)} µs`;
+// Messages that are too narrow for their parts share a column, in which each part is as tall as its share of the time.
+function add(shares, parts) {
+  for (const [name, start, end] of parts) shares[name] = (shares[name] ?? 0) + end - start;
+}
+function heights(shares, tall) {
+  const all = Object.values(shares).reduce((sum, share) => sum + share, 0);
+  if (!all) return [[Object.keys(shares).at(-1) ?? "faint", tall]];
+  return [...PARTS, "flight"].filter((name) => shares[name]).map((name) => [name, tall * shares[name] / all]);
+}
 function paint() {
   asked = false;
   const ratio = devicePixelRatio || 1;
@@ -70,24 +79,36 @@ function paint() {
     context.fillStyle = colours.rule;
     context.fillRect(at, AXIS, 1, height);
     context.fillStyle = colours.faint;
-    context.fillText(time(mark * size), at + 3, 14);
+    const label = time(mark * size), long = context.measureText(label).width;
+    // What does not fit behind its mark stands before it.
+    context.fillText(label, at + 3 + long > width ? Math.max(at - 3 - long, 0) : at + 3, 14);
   }
   context.save();
   context.beginPath();
   context.rect(0, AXIS, width, height - AXIS);
   context.clip();
+  const columns = new Map();
   for (const message of messages) {
     const from = x(message.begin), to = x(message.end);
     const y = tops[message.pair] + message.row * ROW - scroll;
     if (to < 0 || from > width || y > height || y < AXIS - ROW) continue;
-    if (to - from < 1.5 || !message.parts.length) {
-      context.fillStyle = colours[message.parts.at(-1)?.[0] ?? "queue"];
-      context.fillRect(from, y, 1.5, ROW - 3);
+    if (to - from < NARROW || !message.parts.length) {
+      const key = `${y} ${Math.floor(from)}`;
+      if (!columns.has(key)) columns.set(key, { from: Math.floor(from), y, shares: {} });
+      add(columns.get(key).shares, message.parts);
       continue;
     }
     for (const [name, start, end] of message.parts) {
       context.fillStyle = colours[name];
       context.fillRect(x(start), y, Math.max(x(end) - x(start), 0.5), ROW - 3);
+    }
+  }
+  for (const { from, y, shares } of columns.values()) {
+    let at = y;
+    for (const [name, tall] of heights(shares, ROW - 3)) {
+      context.fillStyle = colours[name];
+      context.fillRect(from, at, NARROW, tall);
+      at += tall;
     }
   }
   context.fillStyle = colours.ink;

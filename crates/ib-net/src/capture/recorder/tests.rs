@@ -171,6 +171,8 @@ fn a_reader_that_stops_loses_what_it_does_not_read_and_nobody_waits_for_it() {
         count += u64::from(matches!(event, Event::Packet(_)));
     }
     assert!(count > 100, "{count}");
+    // What came whole counts, and nothing else.
+    assert_eq!(recorded.counted[0].captured.sent, count);
 }
 
 #[test]

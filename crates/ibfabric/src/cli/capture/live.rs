@@ -90,11 +90,11 @@ pub struct StartArgs {
     #[arg(short, long, value_name = "FILE")]
     pub write: PathBuf,
     /// Ends by itself: `duration:S` seconds, `filesize:KB` kilobytes of 1000 bytes, `packets:N`.
-    #[arg(short = 'a', long, value_name = "LIMIT:N", value_parser = limit)]
+    #[arg(short = 'a', long, value_name = "LIMIT:N", value_parser = end)]
     pub autostop: Vec<Limit>,
     /// Begins another file, with a number and the time in its name: after `duration:S`, `filesize:KB` or
     /// `packets:N`; with `files:N` only the last N are kept.
-    #[arg(short = 'b', long, value_name = "LIMIT:N", value_parser = limit)]
+    #[arg(short = 'b', long, value_name = "LIMIT:N", value_parser = part)]
     pub ring_buffer: Vec<Limit>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
@@ -210,19 +210,41 @@ fn trigger(text: &str) -> Result<(Trigger, u32), String> {
     Ok((trigger, after))
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
-    let expected = "expected duration:S, filesize:KB, packets:N or files:N";
+/// Reads when a capture ends.
+fn end(text: &str) -> Result<Limit, String> {
+    let expected = "expected duration:S, filesize:KB or packets:N";
+    match limit(text, expected)? {
+        Limit::Files(_) => Err(expected.to_owned()),
+        limit => Ok(limit),
+    }
+}
+
+/// Reads when a file ends, or how many there are.
+fn part(text: &str) -> Result<Limit, String> {
+    limit(text, "expected duration:S, filesize:KB, packets:N or files:N")
+}
+
+fn limit(text: &str, expected: &str) -> Result<Limit, String> {
     let (name, value) = text.split_once(':').ok_or(expected)?;
+    if !["duration", "filesize", "packets", "files"].contains(&name) {
+        return Err(expected.to_owned());
+    }
+    let least = || format!("`{name}:{value}` is not more than 0: {expected}");
     if name == "duration" {
-        let seconds = value.parse().ok().filter(|&seconds: &f64| seconds > 0.0);
-        let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        return duration.map(Limit::Duration).ok_or_else(|| expected.to_owned());
+        let seconds: f64 = value.parse().map_err(|_| expected)?;
+        if seconds <= 0.0 {
+            return Err(least());
+        }
+        let duration = Duration::try_from_secs_f64(seconds);
+        return duration.map(Limit::Duration).map_err(|_| expected.to_owned());
     }
-    let value = number::<u64>(value).filter(|&value| value > 0).ok_or(expected)?;
-    match name {
-        "filesize" => Ok(Limit::Bytes(value.saturating_mul(1000))),
-        "packets" => Ok(Limit::Packets(value)),
-        "files" => Ok(Limit::Files(value)),
-        _ => Err(expected.to_owned()),
-    }
+    let value = match number::<u64>(value).ok_or(expected)? {
+        0 => return Err(least()),
+        value => value,
+    };
+    Ok(match name {
+        "filesize" => Limit::Bytes(value.saturating_mul(1000)),
+        "packets" => Limit::Packets(value),
+        _ => Limit::Files(value),
+    })
 }

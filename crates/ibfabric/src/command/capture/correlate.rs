@@ -27,6 +27,14 @@ use findings::Findings;
 
 pub(super) fn run(args: &CorrelateArgs, out: &mut Output) -> Result<Verdict, Failure> {
     input::one_standard_input([Some(&args.file), args.second.as_ref()])?;
+    for (option, event) in [("--from", &args.from), ("--to", &args.to)] {
+        if let Some(event) = event.as_ref().filter(|event| event.file == Some(1))
+            && args.second.is_none()
+        {
+            let message = format!("{option} '{event}': there is one file only, expected FILE2");
+            return Err(Failure::Unusable(message));
+        }
+    }
     let mut correlator = Correlator::default();
     let paths: Vec<&Path> = [Some(&args.file), args.second.as_ref()]
         .into_iter()

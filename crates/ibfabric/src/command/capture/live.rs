@@ -1,7 +1,11 @@
 //! Captures of running programs.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `programs.rs` | the programs that can be asked |
+//! | `text.rs` | what they answer, in words |
 
 use std::io::{self, Write};
-use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -12,84 +16,26 @@ use ib_net::capture::message::{
     AdapterInfo, Answer, Ask, CaptureInfo, MessageInfo, Start, VERSION, WireDirection, WirePeer,
     WireTrace, WireTrigger,
 };
-use ib_net::capture::{Autostop, CaptureClient, ClientError, Rotation, pid_of, programs};
+use ib_net::capture::{Autostop, CaptureClient, ClientError, Rotation};
 use ib_net::device::gid_of;
 use ib_net::signals::{Order, Orders};
 use serde::Serialize;
 
 use crate::cli::capture::DirectionArg;
 use crate::cli::capture::live::{
-    ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, ProgramArgs, StartArgs, StopArgs, WayArg,
+    ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, StartArgs, StopArgs, WayArg,
 };
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
 
+mod programs;
+mod text;
+
+use programs::{Program, find, find_one, find_with, nobody};
+use text::{line, print};
+
 /// How often a capture into a stream is looked at.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// A program and its adapter.
-struct Program {
-    client: CaptureClient,
-    info: AdapterInfo,
-}
-
-/// Returns the programs that are meant, which may be none.
-fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
-    let names = programs().map_err(Failure::unusable)?;
-    let mut found = Vec::new();
-    for name in names {
-        if args.pid.is_some() && args.pid != pid_of(&name) {
-            continue;
-        }
-        let described = CaptureClient::connect(&name)
-            .and_then(|client| client.describe().map(|info| (client, info)));
-        let (client, info) = match described {
-            Ok(found) => found,
-            // One that has gone meanwhile, or is somebody else's, is none.
-            Err(ClientError::Gone(_) | ClientError::Io { .. } | ClientError::Foreign(_)) => {
-                continue;
-            }
-            Err(error) => {
-                say!("{name}: {error}");
-                continue;
-            }
-        };
-        let is_meant = args.pid.is_none_or(|pid| pid == info.pid)
-            && args
-                .device
-                .is_none_or(|device| info.address.parse::<IpAddr>().is_ok_and(|own| own == device));
-        if is_meant {
-            found.push(Program { client, info });
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the one program that is meant.
-fn find_one(args: &ProgramArgs) -> Result<Program, Failure> {
-    let mut found = find(args)?;
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Failure::Unusable(nobody(args))),
-        _ => {
-            let each = |it: &Program| format!("{} at {}", it.info.pid, it.info.address);
-            let all: Vec<_> = found.iter().map(each).collect();
-            let all = all.join(", ");
-            Err(Failure::Unusable(format!("several programs: {all}; choose by --pid or --device")))
-        }
-    }
-}
-
-fn nobody(args: &ProgramArgs) -> String {
-    let mut who = "no program of this user".to_owned();
-    if let Some(pid) = args.pid {
-        who = format!("process {pid}, if there is one,");
-    }
-    if let Some(device) = args.device {
-        who.push_str(&format!(" at {device}"));
-    }
-    format!("{who} has queue pairs that could be captured: expected one such as `ibfabric rdma`")
-}
 
 /// A program as JSON has it.
 #[derive(Serialize)]
@@ -126,7 +72,13 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
     }
     for qpn in &args.messages {
         if !listed.iter().any(|it| it.messages.iter().any(|of| of.qpn == qpn.get())) {
-            let message = format!("no program has a queue pair {:#08x}", qpn.get());
+            let message = match qpn.get() {
+                number @ (0 | 1) => format!(
+                    "queue pair {number} has datagrams, of which no messages are noted: \
+                     `capture start --qpn 1` captures those of queue pair 1"
+                ),
+                number => format!("no program has a queue pair {number:#08x}"),
+            };
             return Err(Failure::Unusable(message));
         }
     }
@@ -145,88 +97,6 @@ pub(super) fn list(args: &ListArgs, out: &mut Output) -> Result<Verdict, Failure
         print(it, out)?;
     }
     Ok(Verdict::Good)
-}
-
-fn print(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> {
-    let info = listed.info;
-    let AdapterInfo { pid, command, address, udp_port, link, .. } = info;
-    writeln!(out, "{pid}: {command}")?;
-    match udp_port {
-        0 => writeln!(out, "  adapter {address}, {link}")?,
-        port => writeln!(out, "  adapter {address}, {link}, UDP port {port}")?,
-    }
-    for qp in &info.qps {
-        let peer = match (&qp.peer, qp.peer_qpn) {
-            (Some(peer), Some(qpn)) => format!(" to {peer} qp {qpn:#08x}"),
-            _ => String::new(),
-        };
-        let service = qp.service_id.map_or(String::new(), |id| format!(", service {id:#x}"));
-        let captured = if qp.captured { ", captured" } else { "" };
-        writeln!(
-            out,
-            "  qp {:#08x} {} {}{peer}{service}, {} messages{captured}",
-            qp.qpn, qp.kind, qp.state, qp.messages
-        )?;
-    }
-    for capture in &info.captures {
-        writeln!(out, "  {}", line(capture))?;
-    }
-    for MessagesOf { qpn, messages } in &listed.messages {
-        writeln!(out, "  messages of qp {qpn:#08x}:")?;
-        writeln!(
-            out,
-            "  {:>8} {:<8} {:<18} {:<16} {:>10} {:>8} {:>7} {:>11} {:>11}",
-            "number",
-            "way",
-            "operation",
-            "status",
-            "bytes",
-            "psn",
-            "packets",
-            "queued ns",
-            "total ns"
-        )?;
-        for it in messages {
-            let queued = it.queued_ns.map_or("-".to_owned(), |queued| queued.to_string());
-            writeln!(
-                out,
-                "  {:>8} {:<8} {:<18} {:<16} {:>10} {:>8} {:>7} {queued:>11} {:>11}",
-                it.number,
-                it.direction,
-                it.operation,
-                it.status,
-                it.bytes,
-                it.psn,
-                it.packets,
-                it.total_ns
-            )?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns a capture in words.
-fn line(info: &CaptureInfo) -> String {
-    let CaptureInfo { capture, file, files, bytes, ended, error, all, queue_pairs, .. } = info;
-    let files = if *files > 1 { format!(", {files} files") } else { String::new() };
-    let mut line = format!(
-        "capture {capture}: {file}: {} packets captured, {} overwritten, {} not written, of {} sent \
-         and {} received",
-        all.captured, all.overwritten, all.unwritten, all.sent, all.received
-    );
-    if all.skipped > 0 {
-        line.push_str(&format!(", {} not wanted", all.skipped));
-    }
-    if all.lost > 0 {
-        line.push_str(&format!(", {} known to be lost", all.lost));
-    }
-    line.push_str(&format!("; {queue_pairs} queue pairs, {bytes} bytes{files}"));
-    if let Some(error) = error {
-        line.push_str(&format!("; ended: {error}"));
-    } else if *ended {
-        line.push_str("; ended");
-    }
-    line
 }
 
 fn ask(client: &CaptureClient, question: &Ask) -> Result<Answer, Failure> {
@@ -286,7 +156,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         version: VERSION,
         path,
         rotation,
-        autostop: autostop(&args.autostop)?,
+        autostop: autostop(&args.autostop),
         qpns: args.qpn.iter().map(|qpn| qpn.get()).collect(),
         peers: args.peer.iter().map(peer).collect(),
         services: args.service.iter().map(|id| id.0).collect(),
@@ -297,6 +167,7 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
     let question = Ask::Start(Box::new(start));
     if !is_stream {
         let started = capture_in(ask(&client, &question)?)?;
+        tell_waits(&started);
         match args.format {
             Format::Json => out.json(&started)?,
             Format::Text => writeln!(
@@ -308,6 +179,13 @@ pub(super) fn start(args: &StartArgs, out: &mut Output) -> Result<Verdict, Failu
         return Ok(Verdict::Good);
     }
     stream(&client, &question, args.format)
+}
+
+/// Says why nothing is captured yet, if nothing is.
+fn tell_waits(started: &CaptureInfo) {
+    if let Some(why) = &started.waits {
+        say!("capture {}: {why}", started.capture);
+    }
 }
 
 /// Captures into standard output, until the reader leaves, a limit, or a signal.
@@ -322,6 +200,7 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
     let mut orders = Orders::catch(&alarm.bell()).map_err(failed)?;
     let file: OwnedFd = io::stdout().as_fd().try_clone_to_owned().map_err(failed)?;
     let started = capture_in(client.ask(question, Some(&file)).map_err(Failure::unusable)?)?;
+    tell_waits(&started);
     let capture = started.capture;
     let stopped = loop {
         let info = match client.ask(&Ask::Status { capture }, None) {
@@ -348,7 +227,7 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
 }
 
 pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let Program { client, .. } = find_one(&args.program)?;
+    let Program { client, .. } = find_with(&args.program, &[args.capture])?;
     let direction = args.direction.map(|way| match way {
         WayArg::Send => Some(WireDirection::Send),
         WayArg::Receive => Some(WireDirection::Receive),
@@ -367,13 +246,13 @@ pub(super) fn change(args: &ChangeArgs, out: &mut Output) -> Result<Verdict, Fai
 }
 
 pub(super) fn stop(args: &StopArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let found = find(&args.program)?;
+    let found = match args.captures.is_empty() {
+        true => find(&args.program)?,
+        // Each program counts its own.
+        false => vec![find_with(&args.program, &args.captures)?],
+    };
     if found.is_empty() {
         return Err(Failure::Unusable(nobody(&args.program)));
-    }
-    if found.len() > 1 && !args.captures.is_empty() {
-        // Each program counts its own.
-        find_one(&args.program)?;
     }
     let (mut stopped, mut failed) = (Vec::new(), Vec::new());
     for Program { client, info } in &found {
@@ -409,20 +288,18 @@ fn tell(captures: &[CaptureInfo], format: Format, out: &mut Output) -> Result<()
     Ok(())
 }
 
-fn autostop(limits: &[Limit]) -> Result<Autostop, Failure> {
+fn autostop(limits: &[Limit]) -> Autostop {
     let mut autostop = Autostop::default();
     for limit in limits {
         match *limit {
             Limit::Duration(duration) => autostop.duration = Some(duration),
             Limit::Bytes(bytes) => autostop.bytes = Some(bytes),
             Limit::Packets(packets) => autostop.packets = Some(packets),
-            Limit::Files(_) => {
-                let message = "--autostop files: expected duration, filesize or packets";
-                return Err(Failure::Unusable(message.to_owned()));
-            }
+            // The command line takes none here.
+            Limit::Files(_) => {}
         }
     }
-    Ok(autostop)
+    autostop
 }
 
 fn rotation(limits: &[Limit]) -> Result<Rotation, Failure> {

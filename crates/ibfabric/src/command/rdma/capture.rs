@@ -1,6 +1,7 @@
 //! `--capture`: the packets of a program's queue pairs, collected beside it into a file.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ib_capture::Counted;
 use ib_hca::trace::{PacketTrace, Selection};
@@ -9,6 +10,14 @@ use ib_net::device::Device;
 
 use crate::cli::rdma::AdapterArgs;
 use crate::failure::{Failure, say};
+
+/// Whether a capture of this process's own has not been written: its adapter ends behind the command's last word.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether the program's own capture was not written to its end.
+pub(super) fn has_failed() -> bool {
+    HAS_FAILED.load(Ordering::Relaxed)
+}
 
 /// The captures of a program: its own, and those that others ask for.
 pub(super) struct Tracing {
@@ -39,6 +48,7 @@ impl Tracing {
     pub(super) fn finish(&mut self, device: &mut Device) {
         let Some(own) = self.own.take() else { return };
         if let Ok(recorded) = self.captures.stop_with(device, own) {
+            HAS_FAILED.fetch_or(recorded.error.is_some(), Ordering::Relaxed);
             tell(&recorded);
         }
     }

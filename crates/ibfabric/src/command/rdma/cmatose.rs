@@ -138,6 +138,7 @@ pub(super) fn run(args: &CmatoseArgs, out: &mut Output) -> Result<Verdict, Failu
         let endpoint = stage.device.connect(qp, peer, &options).map_err(Failure::unusable)?;
         matches.push(Match::new(endpoint, buffer, args.messages));
     }
+    stage.end_in_order(matches.iter().map(|it| it.endpoint.connection).collect())?;
     writeln!(out, "{peer}: {} connections", matches.len())?;
     out.flush()?;
     receive_until(&mut stage, &mut matches, peer, Match::has_received)?;

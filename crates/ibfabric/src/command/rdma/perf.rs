@@ -93,6 +93,7 @@ impl Client {
             let answer = Answer::parse(&endpoint.private_data, peer)?;
             this.connected.push((endpoint, answer.remote));
         }
+        this.end_in_order()?;
         Ok(this)
     }
 
@@ -117,7 +118,9 @@ impl Client {
         let own = RemoteAddress { addr: addr + size as u64, rkey };
         let remotes = control.meet(&mut stage, &endpoints, own)?;
         let connected = endpoints.into_iter().zip(remotes).collect();
-        Ok(Self { stage, buffer, size, peer, connected, control: Some(control) })
+        let mut this = Self { stage, buffer, size, peer, connected, control: Some(control) };
+        this.end_in_order()?;
+        Ok(this)
     }
 
     /// Tells a program of perftest what came of it.
@@ -142,14 +145,12 @@ impl Client {
         Ok(())
     }
 
-    /// Tells the other end that it is over, whatever has failed.
-    fn part_in_haste(&mut self) {
+    /// Has the other end told that it is over, whatever fails.
+    fn end_in_order(&mut self) -> Result<(), Failure> {
         let control = self.control.iter().map(|control| &control.endpoint);
-        for endpoint in self.connected.iter().map(|(endpoint, _)| endpoint).chain(control) {
-            // It may have ended by itself.
-            self.stage.device.cm().disconnect(clock::now(), endpoint.connection, b"").ok();
-        }
-        self.stage.device.flush();
+        let endpoints = self.connected.iter().map(|(endpoint, _)| endpoint).chain(control);
+        let connections = endpoints.map(|endpoint| endpoint.connection).collect();
+        self.stage.end_in_order(connections)
     }
 
     fn op(&self, args: &PerfArgs, to: RemoteAddress) -> SendOp {
@@ -275,12 +276,6 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
     client.disconnect()?;
     print(args, &report, out)?;
     Ok(Verdict::Good)
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.part_in_haste();
-    }
 }
 
 impl Client {

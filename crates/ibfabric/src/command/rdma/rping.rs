@@ -190,6 +190,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
     };
     let peer = SocketAddr::new(peer, args.port);
     let endpoint = stage.device.connect(qp, peer, &options).map_err(Failure::unusable)?;
+    stage.end_in_order(vec![endpoint.connection])?;
     let (start, mut wrong) = (WallClock::now(), 0);
     for number in 0..args.count {
         let text = ping(number, size);

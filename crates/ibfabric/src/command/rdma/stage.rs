@@ -4,13 +4,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ib_hca::cm::ConnectionId;
 use ib_hca::{
     AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
     RemoteAddress, SendFlags, SendOp, SendWr, Sge, Wc, WcStatus,
 };
+use ib_net::alarm::Alarm;
 use ib_net::attach::AttachOptions;
 use ib_net::clock;
 use ib_net::device::{AttachedOptions, Device, DeviceOptions, Endpoint, EndpointOptions, Request};
+use ib_net::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use super::capture::Tracing;
@@ -32,6 +35,14 @@ pub(super) struct Stage {
     pub(super) pd: PdId,
     pub(super) cq: CqId,
     tracing: Tracing,
+    interruption: Option<Interruption>,
+}
+
+/// What a client ends when a signal wants it to end.
+struct Interruption {
+    alarm: Alarm,
+    orders: Orders,
+    connections: Vec<ConnectionId>,
 }
 
 /// Memory that is registered.
@@ -90,7 +101,7 @@ impl Stage {
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
         let cq = device.hca().create_cq(1 << 18).map_err(Failure::unusable)?;
         let tracing = Tracing::start(args, &mut device)?;
-        Ok(Self { device, pd, cq, tracing })
+        Ok(Self { device, pd, cq, tracing, interruption: None })
     }
 
     fn open_roce(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Device, Failure> {
@@ -98,9 +109,20 @@ impl Stage {
             Some(address) => address,
             None => own_address(peer)?,
         };
+        let peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
+        if peer == Some(address) && peer_port == args.udp_port {
+            let other = match address {
+                IpAddr::V4(own) if own.is_loopback() => " such as 127.0.0.2",
+                _ => "",
+            };
+            return Err(Failure::Unusable(format!(
+                "{address} is the own address, too: the adapter would talk to itself; expected --from ADDR, \
+                 another address of this machine{other}"
+            )));
+        }
         let mut options = DeviceOptions::new(address);
         options.socket.port = args.udp_port;
-        options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
+        options.socket.peer_port = peer_port;
         options.mtu = args.mtu;
         options.window = window;
         options.spin = Duration::from_micros(args.spin);
@@ -192,14 +214,30 @@ impl Stage {
         self.device.hca().poll_cq(self.cq)
     }
 
-    /// Moves what can be moved.
+    /// Has connections ended when SIGINT or SIGTERM wants the program to end, or it ends by itself: the other ends keep
+    /// nothing then.
+    pub(super) fn end_in_order(&mut self, connections: Vec<ConnectionId>) -> Result<(), Failure> {
+        let failed = |error| doing("waiting for signals", error);
+        let alarm = Alarm::new().map_err(failed)?;
+        let orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
+        self.interruption = Some(Interruption { alarm, orders, connections });
+        Ok(())
+    }
+
+    /// Moves what can be moved; fails when the program is to end.
     pub(super) fn progress(&mut self) -> Result<bool, Failure> {
+        if let Some(Interruption { orders, .. }) = &mut self.interruption
+            && orders.take() == Some(Order::End)
+        {
+            return Err(Failure::Unusable("a signal has ended it before it was done".to_owned()));
+        }
         self.device.progress().map_err(|error| doing("driving the adapter", error))
     }
 
     /// Waits until something may have happened.
     pub(super) fn wait(&mut self, until: Instant) -> Result<(), Failure> {
-        self.device.wait(until, None).map_err(|error| doing("driving the adapter", error))
+        let alarm = self.interruption.as_ref().map(|it| &it.alarm);
+        self.device.wait(until, alarm).map_err(|error| doing("driving the adapter", error))
     }
 
     /// Waits for a completion, as long as the other end may think.
@@ -252,6 +290,11 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        for id in self.interruption.iter().flat_map(|it| &it.connections) {
+            // It may have ended by itself.
+            self.device.cm().disconnect(clock::now(), *id, b"").ok();
+        }
+        self.device.flush();
         self.tracing.finish(&mut self.device);
     }
 }

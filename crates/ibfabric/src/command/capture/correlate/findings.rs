@@ -49,6 +49,8 @@ pub(crate) struct Findings {
     pub(crate) spreads: [Option<Spread>; 6],
     pub(crate) histograms: [Histogram; 6],
     pub(crate) timing: Option<TimingFindings>,
+    /// Whether both files are the same capture.
+    is_twice_the_same: bool,
     pub(crate) notes: Vec<String>,
 }
 
@@ -60,6 +62,8 @@ pub(crate) struct PairFindings {
     pub(crate) messages: u64,
     /// Messages of which not all packets were captured.
     pub(crate) broken: u64,
+    /// Messages whose acknowledgement is unknown, as packets are missing that can have been it.
+    pub(crate) unacknowledged: u64,
     pub(crate) bytes: u64,
     pub(crate) spreads: [Option<Spread>; 6],
     /// All messages, or some of them for a page.
@@ -100,6 +104,7 @@ impl Findings {
             spreads: [None; 6],
             histograms: [Histogram::EMPTY; 6],
             timing: None,
+            is_twice_the_same: correlation.is_twice_the_same(),
             notes: Vec::new(),
         };
         let keep = match (args.messages, &args.html) {
@@ -113,7 +118,7 @@ impl Findings {
             let [requests, responses] = correlation.matched(pair);
             let ends = correlation.ends(pair);
             let (mut messages, mut bytes, mut listed) = (0, 0, Thinned::new(keep));
-            let broken = correlation.messages(pair, |message| {
+            let unknown = correlation.messages(pair, |message| {
                 messages += 1;
                 bytes += message.bytes;
                 for part in Part::ALL {
@@ -135,7 +140,8 @@ impl Findings {
                 requests,
                 responses,
                 messages,
-                broken,
+                broken: unknown.incomplete,
+                unacknowledged: unknown.unacknowledged,
                 bytes,
                 spreads,
                 listed,
@@ -165,7 +171,7 @@ impl Findings {
     /// were asked for.
     pub(crate) fn is_good(&self) -> bool {
         let timed = self.timing.as_ref().is_none_or(|timing| timing.spread.is_some());
-        self.matched.matched > 0 && !self.pairs.is_empty() && timed
+        self.matched.matched > 0 && !self.is_twice_the_same && !self.pairs.is_empty() && timed
     }
 
     /// Returns the sum of something over all pairs.
@@ -258,14 +264,21 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
         notes.push(
             "no connection of the queue pairs that were asked for is in the files".to_owned(),
         );
-    } else if findings.matched.matched == 0 {
-        notes.push(if findings.files.len() == 2 {
-            "no packet is in both files: they have no queue pairs, addresses or times in common"
-                .to_owned()
-        } else {
-            "no packet was captured at both ends: expected a second file, of the other end"
-                .to_owned()
-        });
+    }
+    if findings.is_twice_the_same {
+        notes.push(
+            "both files are the same capture: expected that of the other end as the second one"
+                .to_owned(),
+        );
+    } else if findings.matched.matched == 0 && !findings.pairs.is_empty() {
+        notes.push(unmatched(correlation, &findings.files));
+    }
+    match findings.sum(|pair| pair.unacknowledged) {
+        0 => {}
+        number => notes.push(format!(
+            "of {number} messages it is unknown when they were acknowledged: packets are missing between them and the next \
+             acknowledgement that was captured, which may have come much later than theirs"
+        )),
     }
     for (name, counts) in &findings.files {
         if let Some(overwritten) = counts.overwritten.filter(|&overwritten| overwritten > 0) {
@@ -278,11 +291,41 @@ fn notes(correlation: &Correlation, findings: &Findings) -> Vec<String> {
             notes.push(format!("{name}: {} frames are no RDMA packets", counts.foreign));
         }
     }
-    if findings.matched.matched > 0 && findings.spreads[Part::Queue as usize].is_none() {
+    if findings.sum(|pair| pair.messages) > 0
+        && findings.matched.matched > 0
+        && findings.spreads[Part::Queue as usize].is_none()
+    {
         notes.push(
             "no packet says when its request was posted: queue times and totals are unknown"
                 .to_owned(),
         );
     }
     notes
+}
+
+/// Says why no packet was seen at both ends.
+fn unmatched(correlation: &Correlation, files: &[(String, FileCounts)]) -> String {
+    if files.len() < 2 {
+        return "no packet was captured at both ends: expected a second file, of the other end"
+            .to_owned();
+    }
+    if correlation.common() == 0 {
+        return "no packet is in both files: they have no queue pairs and addresses in common"
+            .to_owned();
+    }
+    let overwritten: u64 = files.iter().filter_map(|(_, counts)| counts.overwritten).sum();
+    let times = files.iter().filter_map(|(_, counts)| counts.times);
+    let (start, end) =
+        times.fold((0, u64::MAX), |(start, end), (first, last)| (start.max(first), end.min(last)));
+    let common = "no packet is in both files, though packets of the same queue pairs are";
+    if start > end {
+        return format!("{common}: by their clocks the files are of different times");
+    }
+    match overwritten {
+        0 => format!("{common}: no sequence numbers are the same"),
+        _ => format!(
+            "{common}: {overwritten} packets were overwritten before they could be captured, and what is left of one end \
+             is not what is left of the other"
+        ),
+    }
 }

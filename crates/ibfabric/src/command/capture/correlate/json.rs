@@ -17,6 +17,7 @@ pub(super) struct Report {
     packets: Packets,
     messages: u64,
     incomplete: u64,
+    unacknowledged: u64,
     latency_us: BTreeMap<&'static str, Option<BTreeMap<&'static str, f64>>>,
     pairs: Vec<PairReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +74,7 @@ struct PairReport {
     responses: Packets,
     messages: u64,
     incomplete: u64,
+    unacknowledged: u64,
     bytes: u64,
     latency_us: BTreeMap<&'static str, Option<BTreeMap<&'static str, f64>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +135,7 @@ impl Report {
             packets: packets(findings.matched),
             messages: findings.sum(|pair| pair.messages),
             incomplete: findings.sum(|pair| pair.broken),
+            unacknowledged: findings.sum(|pair| pair.unacknowledged),
             latency_us: latency(&findings.spreads),
             pairs: findings.pairs.iter().map(|it| pair(it, lists)).collect(),
             timing: findings.timing.as_ref().map(|timing| TimingReport {
@@ -193,6 +196,7 @@ fn pair(pair: &PairFindings, lists: bool) -> PairReport {
         responses: packets(pair.responses),
         messages: pair.messages,
         incomplete: pair.broken,
+        unacknowledged: pair.unacknowledged,
         bytes: pair.bytes,
         latency_us: latency(&pair.spreads),
         list: lists.then(|| pair.listed.iter().map(message).collect()),

@@ -59,7 +59,7 @@ impl Summary {
         let Self { frames, packets, .. } = self;
         let foreign = frames - packets;
         say!(
-            "{file}: {frames} frames, {packets} packets, {foreign} foreign, {} lost",
+            "{file}: {frames} frames, {packets} packets, {foreign} foreign; {} missing in the capture",
             self.lost_in_all()
         );
         if self.wrong > 0 {
@@ -67,15 +67,21 @@ impl Summary {
         }
         for (place, (name, statistics)) in &self.interfaces {
             let name = name.clone().unwrap_or_else(|| format!("interface {}", place.1));
-            let parts = [
-                ("received", statistics.received),
-                ("accepted", statistics.accepted),
-                ("delivered", statistics.delivered),
-                ("dropped", statistics.dropped),
-                ("dropped by the system", statistics.os_dropped),
+            // What others count as received can be anything that their capture has come to.
+            let words = match is_ours(statistics) {
+                true => ["packets of the queue pair", "accepted", "captured", "overwritten", ""],
+                false => ["seen", "accepted", "captured", "missed", "missed by the system"],
+            };
+            let counts = [
+                statistics.received,
+                statistics.accepted,
+                statistics.delivered,
+                statistics.dropped,
+                statistics.os_dropped,
             ];
-            let parts: Vec<String> = parts
+            let parts: Vec<String> = words
                 .iter()
+                .zip(counts)
                 .filter_map(|(what, count)| count.map(|count| format!("{count} {what}")))
                 .collect();
             say!("{name}: {}", parts.join(", "));
@@ -104,4 +110,9 @@ impl Summary {
         }
         lost.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
+}
+
+/// Returns whether a capture of ours has counted: all packets of a queue pair and a direction.
+fn is_ours(statistics: &Statistics) -> bool {
+    statistics.comments.iter().any(|comment| comment.contains(" packets noted in both directions"))
 }

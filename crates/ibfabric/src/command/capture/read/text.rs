@@ -32,8 +32,9 @@ pub(super) fn line(frame: &Frame<'_>, found: &Found<'_>, first: Option<u64>) -> 
         Ok(packet) => describe(packet, &mut line),
         Err(why) => add(&mut line, format_args!("foreign: {why}")),
     }
-    if frame.lost > 0 {
-        add(&mut line, format_args!("[{} lost before]", frame.lost));
+    let is_told = |comment: &String| comment.ends_with(" before this one were overwritten");
+    if frame.lost > 0 && !frame.comments.iter().any(is_told) {
+        add(&mut line, format_args!("[{} missing before]", frame.lost));
     }
     for comment in &frame.comments {
         add(&mut line, format_args!("[{}]", tidy(comment)));

@@ -1,0 +1,99 @@
+//! Packets taken out of frames, and the ends that the names of interfaces tell.
+
+use std::io::Read;
+
+use ib_link::Direction;
+use ib_types::Qpn;
+use ib_wire::packet::{Acknowledgement, Operation};
+
+use super::stream::{Address, Key, Seen, Side, Told};
+use crate::file::{CaptureFile, Content, Frame};
+
+/// What interfaces are called: the queue pair and the direction, as far as their names tell.
+#[derive(Default)]
+pub(super) struct Names {
+    section: u32,
+    names: Vec<Option<Option<(Qpn, Direction)>>>,
+}
+
+/// A packet that was taken out of a frame.
+pub(super) struct Taken {
+    pub(super) key: Key,
+    pub(super) told: Told,
+}
+
+impl Names {
+    /// Returns what the name of an interface tells.
+    pub(super) fn of<R: Read>(
+        &mut self,
+        file: &CaptureFile<R>,
+        interface: u32,
+    ) -> Option<(Qpn, Direction)> {
+        if self.section != file.sections() {
+            *self = Self { section: file.sections(), names: Vec::new() };
+        }
+        let at = interface as usize;
+        if self.names.len() <= at {
+            self.names.resize(at + 1, None);
+        }
+        *self.names[at].get_or_insert_with(|| {
+            let name = file.interface(interface)?.name.as_deref()?;
+            let (qpn, direction) = name.strip_prefix("qp 0x")?.split_once(' ')?;
+            let qpn = u32::from_str_radix(qpn, 16).ok().and_then(Qpn::new)?;
+            let all = [Direction::Send, Direction::Receive];
+            Some((qpn, all.into_iter().find(|known| known.name() == direction)?))
+        })
+    }
+}
+
+/// Returns at which end what went in a direction was captured.
+pub(super) fn side(direction: Direction) -> Side {
+    match direction {
+        Direction::Send => Side::Sent,
+        Direction::Receive => Side::Received,
+    }
+}
+
+/// Takes the packet out of a frame; `None` when there is none that has a time and a known operation.
+pub(super) fn take(frame: &Frame<'_>, file: u8) -> Option<Taken> {
+    let Content { network, packet, .. } = frame.content.as_ref().ok()?;
+    let bth = packet.bth();
+    let operation = bth.opcode.operation()?;
+    let (source, destination) = Address::both(network.as_ref(), packet);
+    let mut marks = 0;
+    let mut posted = None;
+    for comment in &frame.comments {
+        if comment == "sent again" {
+            marks |= Seen::AGAIN;
+        } else if comment.starts_with("dropped: ") {
+            marks |= Seen::DROPPED;
+        } else if let Some(rest) = comment.strip_prefix("posted ") {
+            posted = rest.strip_suffix(" ns before").and_then(|number| number.parse().ok());
+        }
+    }
+    let refusal = packet.aeth().map(|aeth| aeth.syndrome.decode());
+    if matches!(refusal, Some(Acknowledgement::Nak(_) | Acknowledgement::RnrNak(_))) {
+        marks |= Seen::REFUSAL;
+    }
+    let key = Key {
+        source,
+        destination,
+        to: bth.destination,
+        datagrams_of: packet.deth().map(|deth| deth.source),
+        sender: None,
+        file,
+        side: frame.direction.map_or(Side::Unknown, side),
+    };
+    let asked = (operation == Operation::ReadRequest).then(|| packet.reth()).flatten();
+    let told = Told {
+        time: frame.time?,
+        psn: bth.psn,
+        opcode: bth.opcode,
+        operation,
+        payload: packet.payload().len().try_into().unwrap_or(u16::MAX),
+        marks,
+        posted,
+        asked: asked.map(|reth| reth.dma_length),
+    };
+    Some(Taken { key, told })
+}

@@ -1,0 +1,112 @@
+//! Captures that have holes.
+
+use super::*;
+
+/// SENDs of one packet 20 us apart, each acknowledged after 12.1 us; those of a range are not in a file.
+fn with_hole(bench: &mut Bench, missed: std::ops::Range<u32>, acknowledgements: bool) {
+    for number in 0..100 {
+        let time = 20_000 * u64::from(number);
+        let is_missed_by = missed.contains(&number).then_some(0);
+        let fate = Fate { is_missed_by, posted: Some(100), ..WHOLE };
+        let send = if acknowledgements { WHOLE } else { fate };
+        let psn = 0xff_ffd0_u32.wrapping_add(number);
+        let posted = Some(100);
+        let what = (Operation::SendOnly, psn, 8, 0);
+        bench.packet((A, B), what, (time, time + 5_000), Fate { posted, ..send });
+        let ack = (Operation::Acknowledge, psn, 0, 0);
+        bench.packet((B, A), ack, (time + 5_100, time + 12_100), fate);
+    }
+}
+
+/// Returns what is unknown, and how many messages have each time in flight.
+fn flights(bench: &Bench, is_named: bool) -> (Unknown, Vec<i64>) {
+    let correlation = bench.correlate(is_named);
+    let mut flights = Vec::new();
+    let pair = correlation.pairs()[0];
+    let unknown = correlation.messages(pair, |message| {
+        flights.extend(message.part(Part::InFlight));
+        let known = [Part::Completion, Part::InFlight, Part::Total].map(|part| message.part(part));
+        assert!(message.part(Part::InFlight).is_some() || known == [None; 3], "{message:?}");
+    });
+    (unknown, flights)
+}
+
+#[test]
+fn an_acknowledgement_behind_a_hole_that_is_told_is_nobodys() {
+    for is_one_file in [false, true] {
+        let mut bench = Bench { tells_missed: true, is_one_file, ..Bench::default() };
+        // The requests are all there; the acknowledgement behind the hole is of all that are before it.
+        with_hole(&mut bench, 40..60, true);
+        if is_one_file {
+            // What is missing at one end is nothing that the other one could have told.
+            bench.written[0].retain(|it| !it.is_missed || it.end.file == 0);
+        }
+        let (unknown, flights) = flights(&bench, true);
+        // That of the acknowledgement itself is under way while something is missing.
+        assert_eq!(unknown, Unknown { incomplete: 0, unacknowledged: 21 });
+        assert_eq!(flights, [12_100; 79]);
+    }
+}
+
+#[test]
+fn an_acknowledgement_behind_a_hole_is_nobodys_where_requests_are_missing_with_it() {
+    // A file of others, that does not tell what it has missed.
+    for is_named in [true, false] {
+        let mut bench = Bench::default();
+        with_hole(&mut bench, 40..60, false);
+        // This one was sent before the hole, and its acknowledgement is in it.
+        bench.written[0].retain(|it| it.is_sent || it.time != START + 39 * 20_000 + 12_100);
+        let (unknown, flights) = flights(&bench, is_named);
+        // And those of the hole, of which the other file tells when they came.
+        assert_eq!((unknown.unacknowledged, flights.len()), (21, 79), "{is_named}");
+        assert!(flights.iter().all(|&time| time == 12_100), "{flights:?}");
+    }
+}
+
+#[test]
+fn what_one_acknowledgement_is_for_is_known_without_a_hole() {
+    // Every fourth SEND is acknowledged, and the ones before with it.
+    let mut bench = Bench { tells_missed: true, ..Bench::default() };
+    for number in 0..40 {
+        let time = 1_000 * u64::from(number);
+        bench.packet((A, B), (Operation::SendOnly, number, 8, 0), (time, time + 5_000), WHOLE);
+        if number % 4 == 3 {
+            let ack = (Operation::Acknowledge, number, 0, 0);
+            bench.packet((B, A), ack, (time + 5_100, time + 12_100), WHOLE);
+        }
+    }
+    let (unknown, flights) = flights(&bench, true);
+    assert_eq!((unknown, flights.len()), (Unknown::default(), 40));
+    assert_eq!(flights[..4], [15_100, 14_100, 13_100, 12_100]);
+}
+
+#[test]
+fn the_same_file_twice_is_known_as_such() {
+    let mut bench = Bench::default();
+    sends(&mut bench, 10, 0);
+    for is_named in [true, false] {
+        let files = bench.files(is_named);
+        for (other, expected) in [(0, true), (1, false)] {
+            let mut correlator = Correlator::default();
+            for file in [0, other] {
+                correlator.read(&mut CaptureFile::new(&files[file][..], &[]).unwrap()).unwrap();
+            }
+            assert_eq!(correlator.finish(&[]).is_twice_the_same(), expected, "{is_named}");
+        }
+    }
+}
+
+#[test]
+fn what_both_files_have_of_the_same_queue_pairs_is_known_without_common_packets() {
+    let mut bench = Bench { tells_missed: true, ..Bench::default() };
+    for number in 0..100 {
+        let time = 1_000 * u64::from(number);
+        let fate = Fate { is_missed_by: Some(usize::from(number < 50)), ..WHOLE };
+        bench.packet((A, B), (Operation::SendOnly, number, 8, 0), (time, time + 5_000), fate);
+    }
+    let correlation = bench.correlate(true);
+    assert_eq!((correlation.all_matched().matched, correlation.common()), (0, 1));
+    // No statistics are in the files; what stands before their packets is counted.
+    let overwritten = correlation.files().iter().map(|file| file.overwritten);
+    assert_eq!(overwritten.collect::<Vec<_>>(), [None, Some(50)]);
+}

@@ -1,0 +1,91 @@
+//! The programs that can be asked.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use ib_net::capture::message::AdapterInfo;
+use ib_net::capture::{CaptureClient, ClientError, pid_of, programs};
+
+use crate::cli::capture::live::ProgramArgs;
+use crate::failure::{Failure, say};
+
+/// A program and its adapter.
+pub(super) struct Program {
+    pub(super) client: CaptureClient,
+    pub(super) info: AdapterInfo,
+}
+
+/// Returns the programs that are meant, which may be none.
+pub(super) fn find(args: &ProgramArgs) -> Result<Vec<Program>, Failure> {
+    let names = programs().map_err(Failure::unusable)?;
+    let mut found = Vec::new();
+    for name in names {
+        if args.pid.is_some() && args.pid != pid_of(&name) {
+            continue;
+        }
+        let described = CaptureClient::connect(&name)
+            .and_then(|client| client.describe().map(|info| (client, info)));
+        let (client, info) = match described {
+            Ok(found) => found,
+            // One that has gone meanwhile, or is somebody else's, is none.
+            Err(ClientError::Gone(_) | ClientError::Io { .. } | ClientError::Foreign(_)) => {
+                continue;
+            }
+            Err(error) => {
+                say!("{name}: {error}");
+                continue;
+            }
+        };
+        let is_meant = args.pid.is_none_or(|pid| pid == info.pid)
+            && args
+                .device
+                .is_none_or(|device| info.address.parse::<IpAddr>().is_ok_and(|own| own == device));
+        if is_meant {
+            found.push(Program { client, info });
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the one program that is meant.
+pub(super) fn find_one(args: &ProgramArgs) -> Result<Program, Failure> {
+    one(find(args)?, args)
+}
+
+/// Returns the one program that is meant and, where there are several, has captures of these numbers.
+pub(super) fn find_with(args: &ProgramArgs, captures: &[u64]) -> Result<Program, Failure> {
+    let found = find(args)?;
+    let has = |it: &Program| {
+        captures.iter().all(|number| it.info.captures.iter().any(|own| own.capture == *number))
+    };
+    if found.len() > 1 && found.iter().filter(|it| has(it)).count() == 1 {
+        return one(found.into_iter().filter(has).collect(), args);
+    }
+    one(found, args)
+}
+
+fn one(mut found: Vec<Program>, args: &ProgramArgs) -> Result<Program, Failure> {
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failure::Unusable(nobody(args))),
+        _ => {
+            let each = |it: &Program| format!("{} at {}", it.info.pid, it.info.address);
+            let all: Vec<_> = found.iter().map(each).collect();
+            let all = all.join(", ");
+            Err(Failure::Unusable(format!("several programs: {all}; choose by --pid or --device")))
+        }
+    }
+}
+
+/// Says that there is no such program.
+pub(super) fn nobody(args: &ProgramArgs) -> String {
+    let at = args.device.map_or(String::new(), |device| format!(" at {device}"));
+    let who = match args.pid {
+        Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
+            return format!("there is no process {pid}");
+        }
+        Some(pid) => format!("process {pid} has no queue pairs{at}"),
+        None => format!("no program of this user has queue pairs{at}"),
+    };
+    format!("{who} that could be captured: expected one such as `ibfabric rdma`")
+}

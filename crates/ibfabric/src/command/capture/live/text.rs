@@ -1,0 +1,95 @@
+//! Programs and captures in words.
+
+use std::io::Write as _;
+
+use ib_net::capture::message::{AdapterInfo, CaptureInfo};
+
+use super::{Listed, MessagesOf};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Prints a program with its queue pairs and captures.
+pub(super) fn print(listed: &Listed<'_>, out: &mut Output) -> Result<(), Failure> {
+    let info = listed.info;
+    let AdapterInfo { pid, command, address, udp_port, link, .. } = info;
+    writeln!(out, "{pid}: {command}")?;
+    match udp_port {
+        0 => writeln!(out, "  adapter {address}, {link}")?,
+        port => writeln!(out, "  adapter {address}, {link}, UDP port {port}")?,
+    }
+    for qp in &info.qps {
+        let peer = match (&qp.peer, qp.peer_qpn) {
+            (Some(peer), Some(qpn)) => format!(" to {peer} qp {qpn:#08x}"),
+            _ => String::new(),
+        };
+        let service = qp.service_id.map_or(String::new(), |id| format!(", service {id:#x}"));
+        let captured = if qp.captured { ", captured" } else { "" };
+        writeln!(
+            out,
+            "  qp {:#08x} {} {}{peer}{service}, {} messages{captured}",
+            qp.qpn, qp.kind, qp.state, qp.messages
+        )?;
+    }
+    for capture in &info.captures {
+        writeln!(out, "  {}", line(capture))?;
+    }
+    for MessagesOf { qpn, messages } in &listed.messages {
+        writeln!(out, "  messages of qp {qpn:#08x}:")?;
+        writeln!(
+            out,
+            "  {:>8} {:<8} {:<18} {:<16} {:>10} {:>8} {:>7} {:>11} {:>11}",
+            "number",
+            "way",
+            "operation",
+            "status",
+            "bytes",
+            "psn",
+            "packets",
+            "queued ns",
+            "total ns"
+        )?;
+        for it in messages {
+            let queued = it.queued_ns.map_or("-".to_owned(), |queued| queued.to_string());
+            writeln!(
+                out,
+                "  {:>8} {:<8} {:<18} {:<16} {:>10} {:>8} {:>7} {queued:>11} {:>11}",
+                it.number,
+                it.direction,
+                it.operation,
+                it.status,
+                it.bytes,
+                it.psn,
+                it.packets,
+                it.total_ns
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a capture in words.
+pub(super) fn line(info: &CaptureInfo) -> String {
+    let CaptureInfo { capture, file, files, bytes, ended, error, all, queue_pairs, .. } = info;
+    let files = if *files > 1 { format!(", {files} files") } else { String::new() };
+    // Behind a limit of the capture nothing is wrong with what is left.
+    let is_behind = *ended && error.is_none() && all.unwritten > 0;
+    let unwritten = if is_behind { "left out behind its limit" } else { "not written" };
+    let mut line = format!(
+        "capture {capture}: {file}: {} packets captured, {} overwritten, {} {unwritten}, of {} sent \
+         and {} received",
+        all.captured, all.overwritten, all.unwritten, all.sent, all.received
+    );
+    if all.skipped > 0 {
+        line.push_str(&format!(", {} not wanted", all.skipped));
+    }
+    if all.lost > 0 {
+        line.push_str(&format!(", {} known to be lost", all.lost));
+    }
+    line.push_str(&format!("; {queue_pairs} queue pairs, {bytes} bytes{files}"));
+    if let Some(error) = error {
+        line.push_str(&format!("; ended: {error}"));
+    } else if *ended {
+        line.push_str("; ended");
+    }
+    line
+}

@@ -1,0 +1,312 @@
+//! `ibfabric capture list`, `start`, `change` and `stop`, on programs that run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use ib_capture::{CaptureFile, Item};
+use serde_json::Value;
+
+mod losses;
+mod refused;
+mod several;
+
+fn ibfabric(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
+    command.args(words);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A server at 127.0.0.1, and clients of it.
+struct Server {
+    child: Child,
+    udp: String,
+    port: String,
+}
+
+static NEXT: AtomicU16 = AtomicU16::new(0);
+
+impl Server {
+    fn start() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let udp = (22_000 + (std::process::id() % 18_000) as u16 + number).to_string();
+        let port = (19_600 + number).to_string();
+        let words = ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", &port];
+        let mut child = ibfabric(&words).stdout(Stdio::piped()).spawn().expect("it runs");
+        let mut line = String::new();
+        let output = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert_eq!(line, "READY 127.0.0.1\n");
+        Self { child, udp, port }
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    /// Returns a client that writes so often.
+    fn client(&self, iters: u64, more: &[&str]) -> Command {
+        let iters = iters.to_string();
+        let fixed = ["rdma", "bw", "127.0.0.1", "--from", "127.0.0.2", "--udp-port", &self.udp];
+        let what = ["-p", &self.port, "--op", "write", "-s", "8192", "-n", &iters];
+        ibfabric(&[&fixed[..], &what, more].concat())
+    }
+
+    /// Asks about this server.
+    fn capture(&self, words: &[&str], more: &[&str]) -> Output {
+        let pid = self.pid();
+        let all = [&["capture"], words, &["--pid", &pid, "--format", "json"], more].concat();
+        ibfabric(&all).output().expect("it runs")
+    }
+
+    fn object(&self, words: &[&str], more: &[&str]) -> Value {
+        let output = self.capture(words, more);
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("an object")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.child.kill().ok();
+        self.child.wait().expect("it has ended");
+    }
+}
+
+/// Returns how many packets each interface of a file has, and the remarks in it.
+fn packets(path: &Path) -> (BTreeMap<String, u64>, Vec<String>) {
+    let bytes = fs::read(path).expect("a file");
+    let mut file = CaptureFile::new(&bytes[..], &[]).expect("a capture");
+    let (mut counts, mut remarks) = (BTreeMap::new(), Vec::new());
+    while let Some(item) = file.next_item().expect("whole blocks") {
+        let Item::Frame(frame) = item else { continue };
+        remarks.extend(frame.comments.iter().cloned());
+        let interface = frame.interface;
+        let name = file.interface(interface).and_then(|it| it.name.clone()).expect("a name");
+        *counts.entry(name).or_default() += 1;
+    }
+    (counts, remarks)
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+}
+
+/// What became of packets is known of each queue pair.
+fn check_counts(info: &Value) {
+    let known = ["captured", "overwritten", "unwritten", "skipped"]
+        .map(|key| number(&info[key]))
+        .iter()
+        .sum::<u64>();
+    let all = number(&info["sent"]) + number(&info["received"]) + number(&info["lost"]);
+    assert_eq!(known, all, "{info}");
+    for (way, all) in [("sent_counts", "sent"), ("received_counts", "received")] {
+        let way = &info[way];
+        let known = ["captured", "overwritten", "unwritten", "skipped"]
+            .map(|key| number(&way[key]))
+            .iter()
+            .sum::<u64>();
+        assert_eq!(known, number(&info[all]), "{info}");
+    }
+}
+
+#[test]
+fn a_capture_of_a_running_server_has_all_that_it_counts() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("a.pcapng");
+    let path = file.to_str().expect("a path");
+    let server = Server::start();
+    // Nobody is connected yet; whoever comes is captured.
+    let started = server.object(&["start"], &["-w", path, "--payload", "64", "--ring", "65536"]);
+    assert_eq!((&started["capture"], &started["file"]), (&1.into(), &path.into()));
+    let client = server.client(3000, &["-q", "3"]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    // How far it is is told every now and then.
+    let has_all = |listed: &Value| listed["programs"][0]["captures"][0]["queue_pairs"] == 4;
+    let listed = wait(|| Some(server.object(&["list"], &[])).filter(has_all));
+    let program = &listed["programs"][0];
+    assert_eq!((&program["address"], &program["link"]), (&"127.0.0.1".into(), &"RoCEv2".into()));
+    let stopped = server.object(&["stop"], &[]);
+    check_counts(&stopped);
+    let qps = stopped["qps"].as_array().expect("queue pairs");
+    assert_eq!(qps.len(), 4, "three and that of management: {stopped}");
+    let (found, _) = packets(&file);
+    for qp in qps {
+        check_counts(qp);
+        let name = format!("qp {:#08x}", number(&qp["qpn"]));
+        for (way, counts) in [("send", "sent_counts"), ("receive", "received_counts")] {
+            let written = found.get(&format!("{name} {way}")).copied().unwrap_or(0);
+            assert_eq!(written, number(&qp[counts]["captured"]), "{name} {way}");
+        }
+        if number(&qp["qpn"]) != 1 {
+            // Two packets each, and a few again.
+            let sent = number(&qp["received"]);
+            assert!((6000..9000).contains(&sent), "{qp}");
+        }
+    }
+    // The client knows when its messages were posted, the server only of its own.
+    let again = server.capture(&["stop"], &[]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again.stderr).contains("nothing is captured"), "{}", text(&again.stderr));
+}
+
+#[test]
+fn what_is_captured_can_be_chosen_and_changed() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let server = Server::start();
+    let none = server.object(&["start"], &["-w", &path("none"), "--peer", "127.0.0.77"]);
+    let service = server.object(
+        &["start"],
+        &["-w", &path("service"), "--service", &server.port, "--opcode", "acknowledge"],
+    );
+    let mut client = server.client(1_000_000, &[]).stdout(Stdio::null()).spawn().expect("it runs");
+    let connected = |listed: &Value| {
+        listed["programs"][0]["qps"].as_array().is_some_and(|qps| {
+            qps.iter().any(|qp| qp["state"] == "RTS" && number(&qp["messages"]) > 100)
+        })
+    };
+    let listed = wait(|| Some(server.object(&["list"], &[])).filter(connected));
+    let qp = &listed["programs"][0]["qps"][0];
+    let qpn = number(&qp["qpn"]).to_string();
+    assert_eq!((&qp["peer"], &qp["captured"]), (&"127.0.0.2".into(), &true.into()));
+    assert_eq!(number(&qp["service_id"]) & 0xffff, server.port.parse::<u64>().expect("a port"));
+    // Its messages are noted, traced or not.
+    let listed = server.object(&["list"], &["--messages", &qpn]);
+    let messages = listed["programs"][0]["messages"][0]["messages"].as_array().expect("some");
+    assert!(messages.len() > 10, "{listed}");
+    for message in messages {
+        let of = |key: &str| &message[key];
+        assert_eq!((of("operation"), of("status")), (&"rdma_write".into(), &"success".into()));
+        assert_eq!((of("bytes"), of("packets")), (&8192.into(), &2.into()));
+    }
+    // One that is traced already stays where it is.
+    let stopped = server.object(&["stop"], &[&service["capture"].to_string()]);
+    check_counts(&stopped);
+    assert!(number(&stopped["sent"]) > 0 && number(&stopped["received"]) == 0, "{stopped}");
+    let one = server.object(
+        &["start"],
+        &["-w", &path("one"), "--qpn", &qpn, "--payload", "0", "--direction", "receive"],
+    );
+    wait(|| {
+        let listed = server.object(&["list"], &[]);
+        let captures = listed["programs"][0]["captures"].as_array().expect("captures").clone();
+        captures
+            .into_iter()
+            .find(|it| it["capture"] == one["capture"] && number(&it["bytes"]) > 9000)
+    });
+    let changed = server.object(&["change"], &[&one["capture"].to_string(), "--payload", "32"]);
+    assert_eq!(changed["capture"], one["capture"]);
+    std::thread::sleep(Duration::from_millis(200));
+    let stopped = server.object(&["stop"], &[&one["capture"].to_string()]);
+    assert!(number(&stopped["sent"]) == 0 && number(&stopped["received"]) > 0, "{stopped}");
+    let stopped = server.object(&["stop"], &[&none["capture"].to_string()]);
+    let nothing = (number(&stopped["sent"]), number(&stopped["received"]));
+    assert_eq!(nothing, (0, 0), "{stopped}");
+    client.kill().expect("it runs");
+    client.wait().expect("it has ended");
+    let (found, _) = packets(Path::new(&path("service")));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let bytes = fs::read(path("one")).expect("a file");
+    let mut file = CaptureFile::new(&bytes[..], &[]).expect("a capture");
+    let mut kept = Vec::new();
+    while let Some(Item::Frame(frame)) = file.next_item().expect("whole blocks") {
+        let port = frame.content.as_ref().map(|content| content.kept);
+        // The port is not the usual one.
+        kept.push((frame.captured, port.is_ok()));
+    }
+    let lengths: Vec<_> = kept.iter().map(|(captured, _)| *captured).collect();
+    // The headers of a first packet, without and with 32 bytes.
+    assert!(lengths.contains(&(42 + 28)) && lengths.contains(&(42 + 28 + 32)), "{lengths:?}");
+}
+
+/// Waits until something is found.
+fn wait<T>(mut find: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
+        assert!(Instant::now() < end, "it does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_capture_ends_where_it_is_told_to_and_its_files_have_what_they_may_have() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
+    let server = Server::start();
+    let limits = ["-a", "packets:2500", "-b", "packets:1000", "-b", "files:2", "--payload", "0"];
+    server.object(&["start"], &[&["-w", &path][..], &limits].concat());
+    let client = server.client(5000, &[]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let ended = wait(|| {
+        let listed = server.object(&["list"], &[]);
+        Some(listed["programs"][0]["captures"][0].clone()).filter(|it| it["ended"] == true)
+    });
+    assert_eq!((&ended["captured"], &ended["files"]), (&2500.into(), &3.into()));
+    let stopped = server.object(&["stop"], &[]);
+    check_counts(&stopped);
+    let mut files: Vec<_> = fs::read_dir(place.path())
+        .expect("a directory")
+        .map(|it| it.expect("an entry").path())
+        .collect();
+    files.sort();
+    let counts: Vec<u64> = files.iter().map(|file| packets(file).0.values().sum()).collect();
+    assert_eq!(counts, [1000, 500], "{files:?}");
+}
+
+#[test]
+fn a_trigger_keeps_what_was_before_the_end_of_a_queue_pair() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("a.pcapng");
+    let path = file.to_str().expect("a path");
+    let server = Server::start();
+    let words = ["-w", path, "--trigger", "error", "--keep", "50", "--payload", "0"];
+    server.object(&["start"], &words);
+    let mut client = server.client(1_000_000, &["-m", "256"]);
+    let mut client = client.stdout(Stdio::null()).spawn().expect("it runs");
+    let running = |listed: &Value| {
+        let qps = listed["programs"][0]["qps"].as_array().cloned().unwrap_or_default();
+        qps.iter().any(|qp| number(&qp["messages"]) > 1000)
+    };
+    wait(|| running(&server.object(&["list"], &[])).then_some(()));
+    let so_far = server.object(&["list"], &[]);
+    assert_eq!(so_far["programs"][0]["captures"][0]["captured"], Value::from(0), "{so_far}");
+    // Who disconnects ends the queue pair at the other side as well.
+    Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
+    client.wait().expect("it has ended");
+    // Without an end that anybody tells of there is nothing to write.
+    let stopped = server.object(&["stop"], &[]);
+    check_counts(&stopped);
+    assert_eq!(number(&stopped["captured"]), packets(&file).0.values().sum::<u64>());
+}
+
+/// Whoever is ended by a signal ends its connections.
+#[test]
+fn a_client_that_is_ended_leaves_no_queue_pair_behind() {
+    let server = Server::start();
+    let mut client =
+        server.client(1_000_000_000, &[]).stderr(Stdio::piped()).spawn().expect("it runs");
+    let connected = |is_wanted: bool| {
+        let listed = server.object(&["list"], &[]);
+        let qps = listed["programs"][0]["qps"].as_array().cloned().unwrap_or_default();
+        (qps.iter().any(|qp| number(&qp["messages"]) > 100) == is_wanted).then_some(())
+    };
+    wait(|| connected(true));
+    Command::new("kill").arg(client.id().to_string()).status().expect("kill runs");
+    assert_eq!(client.wait().expect("it ends").code(), Some(2));
+    wait(|| connected(false));
+    let listed = server.object(&["list"], &[]);
+    assert_eq!(listed["programs"][0]["qps"], Value::Array(Vec::new()), "{listed}");
+}

@@ -1,0 +1,141 @@
+//! What is refused, and what harms nobody.
+
+use super::*;
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    let place = tempfile::tempdir().expect("a directory");
+    let inside = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let server = Server::start();
+    let refused = |words: &[&str], expected: &str| {
+        let output = server.capture(&["start"], words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+    };
+    let message = format!("ibfabric: cannot create {}: No such file", inside("no/where"));
+    refused(&["-w", &inside("no/where")], &message);
+    refused(&["-w", &inside("a"), "--payload", "5000"], "expected a number of 0 to 4096");
+    refused(&["-w", &inside("a"), "--ring", "100000"], "expected a power of two");
+    refused(&["-w", &inside("a"), "-b", "files:3"], "expected also when another file begins");
+    refused(&["-w", &inside("a"), "-b", "sizes:3"], "expected duration:S");
+    for limit in ["files:3", "foo:2", "packets", "packets:x"] {
+        let expected = "expected duration:S, filesize:KB or packets:N\n";
+        refused(&["-w", &inside("a"), "-a", limit], expected);
+    }
+    for (option, limit) in [("-a", "packets:0"), ("-b", "duration:0"), ("-b", "files:0")] {
+        refused(&["-w", &inside("a"), option, limit], &format!("`{limit}` is not more than 0"));
+    }
+    refused(&["-w", &inside("a"), "--peer", "nobody"], "expected an IP address, a GID or a LID");
+    refused(&["-w", &inside("a"), "--opcode", "teleport"], "expected a code of 0 to 255");
+    refused(&["-w", &inside("a"), "--trigger", "rain"], "expected error, retransmission or drop");
+    refused(&["-w", &inside("a"), "--keep", "5"], "--trigger");
+    refused(&["-w", "-", "-b", "packets:5"], "standard output is one stream");
+    let output = server.capture(&["stop"], &["77"]);
+    assert!(text(&output.stderr).contains("there is no capture 77"), "{}", text(&output.stderr));
+    let output = server.capture(&["list"], &["--messages", "0xabcdef"]);
+    assert!(text(&output.stderr).contains("no program has a queue pair 0xabcdef"));
+    let output = ibfabric(&["capture", "list", "--pid", "1"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).starts_with("ibfabric: process 1 has no queue pairs that could be"),
+        "{}",
+        text(&output.stderr)
+    );
+    for words in [&["list"][..], &["start", "-w", "a"], &["stop"], &["change", "1"]] {
+        let words = [&["capture"], words, &["--pid", "999999999"]].concat();
+        let output = ibfabric(&words).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(text(&output.stderr), "ibfabric: there is no process 999999999\n");
+    }
+    let output = server.capture(&["list"], &["--messages", "1"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("has datagrams") && said.contains("start --qpn 1"), "{said}");
+    // A full disk ends the capture, and nothing else.
+    server.object(&["start"], &["-w", "/dev/full"]);
+    let client = server.client(100, &[]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let output = server.capture(&["stop"], &[]);
+    let stopped: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    assert_eq!(output.status.code(), Some(1));
+    let error = stopped["error"].as_str().expect("an error");
+    assert!(error.starts_with("/dev/full: byte 0: No space left"), "{error}");
+    check_counts(&stopped);
+    assert_eq!(number(&stopped["captured"]), 0);
+}
+
+/// Nonsense that comes over the socket is answered as such.
+#[test]
+fn nonsense_over_the_socket_harms_nobody() {
+    use rustix::net::{
+        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, connect, recv, send,
+        socket,
+    };
+    let server = Server::start();
+    let name = format!("ibfabric-capture-{}-0", server.pid());
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a name");
+    for nonsense in ["", "{", "{\"start\":{}}", "[1,2]", "\"describe\"", &"x".repeat(60_000)] {
+        let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+        connect(&socket, &address).expect("it listens");
+        send(&socket, nonsense.as_bytes(), SendFlags::NOSIGNAL).expect("it is taken");
+        if nonsense.is_empty() {
+            continue;
+        }
+        let mut answer = [0; 4096];
+        let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).expect("an answer");
+        assert!(text(&answer[..length]).contains("that is no question"), "{nonsense}");
+    }
+    // More than may ask at once; those who leave make room.
+    let many: Vec<_> = (0..40)
+        .map(|_| {
+            let socket =
+                socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).expect("a socket");
+            connect(&socket, &address).expect("it listens");
+            socket
+        })
+        .collect();
+    drop(many);
+    wait(|| server.capture(&["list"], &[]).status.success().then_some(()));
+}
+
+/// Starts a program that has this argument, and lists it.
+#[test]
+fn arguments_of_any_bytes_harm_nobody() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join(std::ffi::OsStr::from_bytes(b"a\xff\x1b[31m.pcapng"));
+    let udp = (44_000 + std::process::id() % 4000).to_string();
+    let words = ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", "19591"];
+    let mut command = ibfabric(&words);
+    let mut child =
+        command.arg("--capture").arg(&file).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("it is piped"))
+        .read_line(&mut line)
+        .expect("a line");
+    let pid = child.id().to_string();
+    let output = ibfabric(&["capture", "list", "--pid", &pid]).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert!(output.status.success() && said.contains("rdma serve"), "{said}");
+    assert!(!said.lines().next().expect("a line").contains('\x1b'), "{said:?}");
+    Command::new("kill").args(["-INT", &pid]).status().expect("kill runs");
+    assert!(child.wait().expect("it ends").success());
+}
+
+/// What a program captures of itself is a part of its answer.
+#[test]
+fn a_program_whose_own_capture_is_not_written_says_so() {
+    let server = Server::start();
+    let output = server.client(10, &["--capture", "/dev/full"]).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("/dev/full: byte 0: No space left") && !output.stdout.is_empty(),
+        "{said}"
+    );
+    let words = ["rdma", "bw", "127.0.0.1", "--udp-port", &server.udp, "-p", &server.port];
+    let output = ibfabric(&words).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("would talk to itself; expected --from ADDR"), "{said}");
+}

@@ -1,0 +1,91 @@
+//! Several captures, and several files of one.
+
+use super::*;
+
+/// Files that are to be shorter than their heads have one packet each at least, and the capture can be stopped.
+#[test]
+fn files_that_are_too_short_for_their_heads_have_packets_all_the_same() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("a.pcapng").to_str().expect("a path").to_owned();
+    let server = Server::start();
+    let started = ["-w", &path, "-b", "filesize:1", "-b", "files:50", "-a", "packets:300"];
+    server.object(&["start"], &started);
+    let client = server.client(500, &["-q", "12"]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let stopped = server.object(&["stop"], &[]);
+    check_counts(&stopped);
+    let files: Vec<_> = fs::read_dir(place.path())
+        .expect("a directory")
+        .map(|it| it.expect("an entry").path())
+        .collect();
+    assert_eq!((files.len(), number(&stopped["captured"])), (50, 300), "{stopped}");
+    for file in files {
+        assert!(packets(&file).0.values().sum::<u64>() > 0);
+    }
+}
+
+/// A capture has the same number in two programs: the number is enough where only one has it.
+#[test]
+fn a_number_that_one_program_alone_has_is_enough() {
+    // Other tests have servers of their own, whose captures have smaller numbers.
+    const NUMBER: u64 = 75;
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let (one, other) = (Server::start(), Server::start());
+    let number = NUMBER.to_string();
+    for number in 1..=NUMBER {
+        let started = other.object(&["start"], &["-w", &path("b"), "--qpn", "77"]);
+        if number < NUMBER {
+            other.object(&["stop"], &[&started["capture"].to_string()]);
+        }
+    }
+    let changed =
+        ibfabric(&["capture", "change", &number, "--payload", "0"]).output().expect("it runs");
+    assert!(changed.status.success(), "{}", text(&changed.stderr));
+    let stopped = ibfabric(&["capture", "stop", &number]).output().expect("it runs");
+    assert!(
+        text(&stopped.stdout).contains(&format!("capture {number}: ")),
+        "{}",
+        text(&stopped.stderr)
+    );
+    drop(one);
+}
+
+/// Whoever asks for what is captured already gets it when the other one stops; a file is written once.
+#[test]
+fn captures_do_not_get_in_each_others_way() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).to_str().expect("a path").to_owned();
+    let server = Server::start();
+    let first = server.object(&["start"], &["-w", &path("a")]);
+    assert_eq!(first["waits"], Value::Null, "management datagrams are captured");
+    let output = server.capture(&["start"], &["-w", &path("b"), "--qpn", "1"]);
+    let second: Value = serde_json::from_slice(&output.stdout).expect("an object");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("capture 2: all queue pairs that fit now, 1, are held by capture 1"),
+        "{said}"
+    );
+    let output = server.capture(&["start"], &["-w", &path("e"), "--qpn", "0x77"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("capture 3: no queue pair fits now"), "{said}");
+    server.object(&["stop"], &["3"]);
+    let output = server.capture(&["start"], &["-w", &path("a")]);
+    assert!(text(&output.stderr).contains("capture 1 writes it"), "{}", text(&output.stderr));
+    server.object(&["stop"], &[&first["capture"].to_string()]);
+    let client = server.client(10, &[]).output().expect("it runs");
+    assert!(client.status.success(), "{}", text(&client.stderr));
+    let stopped = server.object(&["stop"], &[&second["capture"].to_string()]);
+    assert!(number(&stopped["captured"]) > 4, "the connection's datagrams: {stopped}");
+    // Many that have ended are told in parts, and there is an end to how many there may be.
+    for number in 0..64 {
+        let file = path(&format!("c{number}"));
+        server.object(&["start"], &["-w", &file, "-a", "packets:1", "--qpn", "77"]);
+    }
+    let output = server.capture(&["start"], &["-w", &path("d")]);
+    assert!(text(&output.stderr).contains("64 captures are there"), "{}", text(&output.stderr));
+    let listed = server.object(&["list"], &[]);
+    assert_eq!(listed["programs"][0]["captures"].as_array().map(Vec::len), Some(64));
+    let output = server.capture(&["stop"], &[]);
+    assert_eq!(text(&output.stdout).lines().count(), 64);
+}
