@@ -42,6 +42,12 @@ fn page(
 ) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let subcommand = match name {
         "ibfabric-sm-ctl" => "sm-ctl",
+        "ibfabric-acm-ctl" => "acm-ctl",
+        "ibfabric-acm-ctl-status" => "acm-status",
+        "ibfabric-acm-ctl-known" => "acm-known",
+        "ibfabric-acm-ctl-flush" => "acm-flush",
+        "ibfabric-acm-ctl-reload" => "acm-reload",
+        "ibfabric-acm-ctl-metrics" => "acm-metrics",
         _ => command.get_name(),
     };
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
@@ -87,6 +93,7 @@ fn page(
     let more = match subcommand {
         "sim" | "ctl" => "docs/simulator.md",
         _ if name.starts_with("ibfabric-capture") => "docs/capture.md",
+        _ if name.starts_with("ibfabric-acm") => "docs/acm.md",
         _ if name.starts_with("ibfabric-rdma") => "docs/rdma.md",
         "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/sm.md",
         _ => "docs/fabric-files.md for the file formats",
@@ -131,6 +138,23 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
         | "ibfabric-sm-ctl-metrics" => {
             all("The manager has answered.", "The manager has no answer.", UNUSABLE)
         }
+        "ibfabric-acm" => two("The service was told to end."),
+        "ibfabric-acm-ctl"
+        | "ibfabric-acm-ctl-status"
+        | "ibfabric-acm-ctl-known"
+        | "ibfabric-acm-ctl-flush"
+        | "ibfabric-acm-ctl-reload"
+        | "ibfabric-acm-ctl-metrics" => {
+            all("The service has answered.", "The service has no answer.", UNUSABLE)
+        }
+        "ibfabric-acme" => vec![
+            (
+                0,
+                "The last path was resolved, counters and endpoints are shown, or files were written.",
+            ),
+            (2, "There is no service, or the command line is unusable."),
+            (255, "The last path was not resolved, or subnet administration has another one."),
+        ],
         "ibfabric-route" | "ibfabric-check" | "ibfabric-tracer" | "ibfabric-agent" => all(
             "The answer is good.",
             "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",
