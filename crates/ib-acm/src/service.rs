@@ -260,3 +260,6 @@ impl Service {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

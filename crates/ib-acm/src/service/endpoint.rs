@@ -104,6 +104,8 @@ pub(super) struct Endpoint {
     announcements: u32,
     /// When its groups are joined again.
     rejoin: Option<Instant>,
+    /// Whether others are to be told of it once its groups are joined.
+    is_news: bool,
     /// Those who wait for the comparison of service levels.
     pub(super) unchecked: Vec<u64>,
 }
@@ -131,6 +133,7 @@ impl Endpoint {
             counters: PerfCounters::default(),
             announcements: 0,
             rejoin: None,
+            is_news: false,
             unchecked: Vec::new(),
         }
     }
@@ -406,6 +409,7 @@ impl Service {
             endpoint.groups.push(Group { spec, failures: 0, ..kept.unwrap_or_else(fresh) });
         }
         endpoint.routes = routes;
+        endpoint.is_news = true;
         endpoint.is_unchecked = routes == RouteProtocol::Acm && check;
         let count = endpoint.groups.len();
         if !endpoint.groups.iter().map(|group| group.mgid).eq(places) {
@@ -543,8 +547,8 @@ impl Service {
                 if endpoint.groups.iter().all(|group| group.record().is_some()) {
                     self.rejoin_later(now, key);
                 }
-                if old == Some(mlid) {
-                    // It had been joined before.
+                let is_news = std::mem::take(&mut self.endpoint(key).is_news);
+                if old == Some(mlid) && !is_news {
                     return;
                 }
                 let groups = Endpoint::joined(self.endpoint(key)).count();

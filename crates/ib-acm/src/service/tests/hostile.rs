@@ -1,0 +1,236 @@
+//! Peers that lie, flood, or send nonsense.
+
+use super::*;
+use crate::cache::MOST_ADDRESSES;
+
+/// A question as a peer would send it, of a host for an address.
+fn question(from: &Address, to: &Address) -> AcmMessage {
+    let (source_type, source) = from.to_field();
+    let (destination_type, destination) = to.to_field();
+    let mut gids = [Gid::ZERO; 6];
+    gids[0] = ib_wire::mad::acm::group_gid(PKey::DEFAULT, 0, RateCode::GBPS_10, MtuCode::MTU_2048);
+    AcmMessage {
+        base_version: 1,
+        class: MgmtClass::ACM,
+        class_version: 1,
+        method: Method::GET,
+        control: AcmMessage::RESOLVE,
+        transaction_id: TransactionId(77),
+        destination_type,
+        destination_length: 64,
+        source_type,
+        source_length: 64,
+        gid_count: 1,
+        destination,
+        source,
+        gids,
+        ..AcmMessage::zeroed()
+    }
+}
+
+/// Returns a fabric of three, of which host 0 knows host 1, and host 2 will lie.
+fn three() -> Net {
+    let mut net = Net::new(3, &by_group());
+    net.run_for(Duration::from_secs(1));
+    net.find(0, &name(1)).expect("it is there");
+    net.events(0);
+    net
+}
+
+#[test]
+fn who_claims_the_address_of_another_is_not_believed_as_long_as_that_one_answers() {
+    let mut net = three();
+    let lie = question(&name(1), &name(0)).to_bytes();
+    net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
+    net.settle();
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dgid), Ok(gid(1)));
+    assert_eq!(net.counters(0).conflicts, 1);
+    let conflict = Event::Conflict {
+        endpoint: net.hosts[0].service.name(EndpointKey::new(PORT, PKey::DEFAULT)),
+        address: name(1),
+        owner: gid(1),
+        other: gid(2),
+    };
+    assert!(net.events(0).contains(&conflict));
+    // Once the owner is silent, the address may be another's.
+    net.off.push(1);
+    net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
+    net.settle();
+    net.run_for(Duration::from_secs(5));
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dgid), Ok(gid(2)));
+}
+
+#[test]
+fn who_claims_the_gid_of_another_does_not_move_it() {
+    let mut net = three();
+    let lie = question(&name(1), &name(0)).to_bytes();
+    net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &lie);
+    net.settle();
+    net.run_for(Duration::from_secs(5));
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
+    // A GID of another subnet, a group's, the own one, and none at all.
+    let before = net.counters(0);
+    for gid in [Gid(7), Gid(0xff << 120 | 1), Gid::new(PREFIX, Guid(0)), gid(0)] {
+        net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &lie);
+    }
+    assert_eq!(net.counters(0).heard, before.heard);
+    for (lid, qpn) in [(0, 0x102), (0xc001, 0x102), (3, 0), (3, 1), (3, 0xff_ffff)] {
+        net.deliver(0, gid(2), lid, Qpn::truncated(qpn), &lie);
+    }
+    assert_eq!(net.counters(0).heard, before.heard);
+}
+
+#[test]
+fn answers_that_nobody_has_asked_for_change_nothing() {
+    let mut net = three();
+    let before = net.hosts[0].service.known(net.now, None);
+    let mut answer = question(&name(2), &name(2));
+    answer.method = Method::GET_RESP;
+    for tid in 0..1000 {
+        answer.transaction_id = TransactionId(tid);
+        net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &answer.to_bytes());
+    }
+    assert_eq!(net.counters(0).unasked, 1000);
+    assert_eq!(net.hosts[0].service.known(net.now, None), before);
+}
+
+#[test]
+fn an_answer_of_subnet_administration_that_nobody_has_asked_for_changes_nothing() {
+    let mut net = three();
+    for (id, tid) in [(AttributeId::MC_MEMBER_RECORD, 5), (AttributeId::PATH_RECORD, 6)] {
+        for tid in [tid, 0x2c_0000_0000 | tid] {
+            let mut mad = Mad::new(MgmtClass::SUBN_ADM, Method::GET_RESP, TransactionId(tid));
+            mad.set_attribute_id(id);
+            let datagram = Datagram::new(ib_link::Remote::gsi(100), mad);
+            let arrived = Arrived::Mad(Box::new(Incoming::Received(datagram)));
+            net.hosts[0].service.handle(net.now, PORT, arrived);
+        }
+    }
+    net.settle();
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
+}
+
+#[test]
+fn a_join_that_is_answered_with_another_group_is_none() {
+    for lie in [
+        |record: &mut MCMemberRecord| record.mgid = Gid(0xff15 << 112),
+        |record: &mut MCMemberRecord| record.mlid = 5,
+        |record: &mut MCMemberRecord| record.mlid = 0xffff,
+    ] {
+        let mut service = Service::new(by_group(), [3; 32]);
+        let now = Instant::ZERO;
+        service.set_port(now, PORT, &state(0));
+        let mut asked = None;
+        while let Some(action) = service.poll_action(now, PORT) {
+            if let Action::Mad(datagram) = action {
+                asked = asked.or(Some(*datagram));
+            }
+        }
+        let asked = asked.expect("a join");
+        let mut mad = asked.mad;
+        let mut record: MCMemberRecord = mad.attribute().expect("a record");
+        record.mlid = MLID;
+        lie(&mut record);
+        mad.set_attribute(&record);
+        mad.answer(MadStatus::OK);
+        let answer = Incoming::Received(asked.reply(mad));
+        service.handle(now, PORT, Arrived::Mad(Box::new(answer)));
+        let refused = std::iter::from_fn(|| service.poll_event());
+        assert!(refused.into_iter().any(|event| matches!(event, Event::NotJoined { .. })));
+        assert!(!service.endpoints()[0].is_up);
+    }
+}
+
+#[test]
+fn messages_of_other_versions_lengths_and_kinds_are_dropped_and_counted() {
+    let mut net = three();
+    let good = question(&name(2), &name(0));
+    let bad: [(&str, fn(&mut AcmMessage)); 12] = [
+        ("base version", |it| it.base_version = 2),
+        ("class", |it| it.class = MgmtClass(0x2d)),
+        ("class version", |it| it.class_version = 2),
+        ("method", |it| it.method = Method::SET),
+        ("control", |it| it.control = 9),
+        ("seven groups", |it| it.gid_count = 7),
+        ("all groups", |it| it.gid_count = 255),
+        ("a short source", |it| it.source_length = 4),
+        ("a long destination", |it| it.destination_length = 255),
+        ("a source without end", |it| (it.source_type, it.source) = (1.into_type(), [b'x'; 64])),
+        ("a source of no type", |it| it.source_type = 0.into_type()),
+        ("a destination of no type", |it| it.destination_type = 99.into_type()),
+    ];
+    for (what, spoil) in bad {
+        let (mut message, before) = (good, net.counters(0));
+        spoil(&mut message);
+        net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &message.to_bytes());
+        assert_eq!(net.counters(0).malformed, before.malformed + 1, "{what}");
+        assert_eq!(net.counters(0).heard, before.heard, "{what}");
+    }
+    for length in [0, 1, 23, 24, 152, 255, 257, 4096] {
+        let before = net.counters(0).malformed;
+        net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &vec![1; length]);
+        assert_eq!(net.counters(0).malformed, before + 1);
+    }
+    // What old services leave undone: no further addresses, zeros everywhere else.
+    net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &good.to_bytes());
+    assert_eq!(net.find(0, &name(2)).map(|path| path.dgid), Ok(gid(2)));
+}
+
+trait IntoType {
+    fn into_type(self) -> ib_wire::mad::acm::AddressType;
+}
+
+impl IntoType for u8 {
+    fn into_type(self) -> ib_wire::mad::acm::AddressType {
+        ib_wire::mad::acm::AddressType(self)
+    }
+}
+
+#[test]
+fn a_port_has_so_many_addresses_and_no_more() {
+    let mut net = three();
+    for number in 0..1000 {
+        let name = Address::name(&format!("alias{number}")).expect("a name");
+        let message = question(&name, &self::name(9));
+        net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &message.to_bytes());
+    }
+    let known = net.hosts[0].service.known(net.now, None);
+    let of_it = known.iter().filter(|it| it.gid == gid(2)).count();
+    assert_eq!(of_it, usize::from(MOST_ADDRESSES));
+    assert_eq!(net.counters(0).refused, 1000 - u64::from(MOST_ADDRESSES));
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dgid), Ok(gid(1)));
+}
+
+#[test]
+fn a_flood_is_dropped_and_told_once_and_others_are_heard() {
+    let mut net = three();
+    let message = question(&name(2), &name(9)).to_bytes();
+    for _ in 0..100_000 {
+        net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &message);
+    }
+    let floods = net.events(0).into_iter().filter(|it| matches!(it, Event::Flood { .. })).count();
+    assert_eq!(floods, 1);
+    assert!(net.counters(0).flooded > 90_000);
+    let message = question(&name(1), &name(0)).to_bytes();
+    let before = net.counters(0).answers;
+    net.deliver(0, gid(1), lid(1), Qpn::truncated(0x101), &message);
+    assert_eq!(net.counters(0).answers, before + 1);
+}
+
+#[test]
+fn a_cache_that_is_full_keeps_what_was_used() {
+    let config = ServiceConfig { most_destinations: 50, ..by_group() };
+    let mut net = Net::new(2, &config);
+    net.run_for(Duration::from_secs(1));
+    net.find(0, &name(1)).expect("it is there");
+    for number in 0..500_u16 {
+        net.run_for(Duration::from_millis(200));
+        let name = Address::name(&format!("other{number}")).expect("a name");
+        let message = question(&name, &self::name(9));
+        let gid = Gid::new(PREFIX, Guid(0x9000 + u64::from(number)));
+        net.deliver(0, gid, 100 + number, Qpn::truncated(0x200), &message.to_bytes());
+        net.find(0, &self::name(1)).expect("it is there");
+        assert!(net.hosts[0].service.endpoints()[0].known <= 50);
+    }
+    assert!(net.counters(0).multicasts <= 2, "what is in use was never forgotten");
+}

@@ -1,0 +1,230 @@
+//! What programs ask, and how it is answered.
+
+use super::*;
+
+fn destination(address: &Address) -> Entry {
+    address.to_entry(EntryFlags::DESTINATION).expect("a name or an address")
+}
+
+fn source(address: &Address) -> Entry {
+    address.to_entry(EntryFlags::SOURCE).expect("a name or an address")
+}
+
+/// Returns the header of an answer, and what follows.
+fn parts(answer: &[u8]) -> (ClientHeader, &[u8]) {
+    (ClientHeader::parse(answer.first_chunk().expect("a header")), &answer[HEADER..])
+}
+
+#[test]
+fn requests_that_cannot_be_answered_say_why() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(Duration::from_secs(1));
+    let (one, other) = (name(0), name(1));
+    let odd = |flags: u32, kind: u16, info: [u8; 64]| Entry {
+        flags: EntryFlags(flags),
+        kind: EntryType(kind),
+        info,
+    };
+    let path = |path: PathRecord, flags| Entry::path(EntryFlags(flags), &path);
+    let zero = PathRecord::zeroed();
+    let cases: [(&str, Vec<Entry>, ClientStatus); 15] = [
+        ("nothing", vec![], ClientStatus::EINVAL),
+        ("a source only", vec![source(&one)], ClientStatus::EINVAL),
+        ("two destinations", vec![destination(&one), destination(&other)], ClientStatus::EINVAL),
+        (
+            "two sources",
+            vec![source(&one), source(&one), destination(&other)],
+            ClientStatus::EINVAL,
+        ),
+        ("both at once", vec![odd(3, 1, [b'a'; 64])], ClientStatus::EINVAL),
+        ("neither", vec![odd(0, 1, [b'a'; 64])], ClientStatus::EINVAL),
+        ("a foreign source", vec![source(&other), destination(&other)], ClientStatus::ESRCADDR),
+        (
+            "a source of no type",
+            vec![odd(1, 9, [1; 64]), destination(&one)],
+            ClientStatus::ESRCTYPE,
+        ),
+        ("a destination of no type", vec![odd(2, 9, [1; 64])], ClientStatus::EDESTTYPE),
+        ("a name without end", vec![odd(2, 1, [b'a'; 64])], ClientStatus::EDESTADDR),
+        ("a name that is no text", vec![odd(2, 1, [0xff; 64])], ClientStatus::EDESTADDR),
+        ("an empty name", vec![odd(2, 1, [0; 64])], ClientStatus::EDESTADDR),
+        ("a path to nowhere", vec![path(zero, 0)], ClientStatus::EDESTADDR),
+        (
+            "a query from nowhere",
+            vec![path(PathRecord { dlid: 2, ..zero }, 1 << 31)],
+            ClientStatus::ESRCADDR,
+        ),
+        ("a query by name", vec![odd(2 | 1 << 31, 1, [0; 64])], ClientStatus::EINVAL),
+    ];
+    for (what, entries, expected) in cases {
+        assert_eq!(net.resolve(0, entries), Err(expected), "{what}");
+    }
+    let errors = net.hosts[0].service.perf_counters().errors;
+    assert_eq!(errors, 15);
+}
+
+#[test]
+fn an_answer_is_what_programs_of_today_expect() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(Duration::from_secs(1));
+    net.find(0, &name(1)).expect("it is there");
+    // With a source that was chosen there is a second entry, in either byte order.
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        for (entries, length) in [
+            (vec![destination(&name(1))], 160),
+            (vec![source(&name(0)), destination(&name(1))], 88),
+        ] {
+            let mut bytes = Vec::new();
+            Resolve::request(*b"whatever", entries).put(order, &mut bytes);
+            let answer = net.say(0, &bytes).expect("it is known");
+            let (header, rest) = parts(&answer);
+            assert_eq!(header.length(), Ok((length, order)));
+            assert_eq!((header.version, header.status), (1, ClientStatus::SUCCESS));
+            assert_eq!(header.opcode.request(), ClientOpcode::RESOLVE);
+            assert_eq!(&header.transaction, b"whatever");
+            let answer = Resolve::parse(header, rest, order);
+            let path = answer.entries[0];
+            assert_eq!((path.flags, path.kind), (EntryFlags::PATH, EntryType::PATH));
+            if let Some(chosen) = answer.entries.get(1) {
+                assert_eq!(
+                    (chosen.flags, chosen.name_bytes()),
+                    (EntryFlags::SOURCE, &b"node0"[..])
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn counters_and_endpoints_are_told() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(Duration::from_secs(1));
+    net.find(0, &name(1)).expect("it is there");
+    net.find(0, &name(1)).expect("it is there");
+    let ask = |net: &mut Net, opcode, src_out, src_index, entry: Option<Entry>| {
+        let mut header = ClientHeader { src_out, src_index, ..ClientHeader::new(opcode, [9; 8]) };
+        let data =
+            entry.map(|entry| entry.to_bytes(ByteOrder::NATIVE).to_vec()).unwrap_or_default();
+        header.set_length(HEADER + data.len(), ByteOrder::Big);
+        let bytes = [header.to_bytes().to_vec(), data].concat();
+        net.say(0, &bytes).expect("it is there at once")
+    };
+    let expected = PerfCounters {
+        resolves: 2,
+        address_queries: 1,
+        address_cached: 1,
+        route_queries: 1,
+        route_cached: 1,
+        ..PerfCounters::default()
+    };
+    let own = source(&name(0));
+    for (index, entry) in [(0, None), (1, None), (0, Some(own))] {
+        let answer = ask(&mut net, ClientOpcode::PERF_QUERY, 0, index, entry);
+        let (header, rest) = parts(&answer);
+        assert_eq!((header.status, header.src_out), (ClientStatus::SUCCESS, 7));
+        assert_eq!(header.length(), Ok((72, ByteOrder::Big)));
+        let values: Vec<u64> =
+            rest.as_chunks::<8>().0.iter().map(|&value| u64::from_be_bytes(value)).collect();
+        assert_eq!(values, expected.values());
+    }
+    let other = source(&name(1));
+    for (index, entry, status) in [
+        (2, None, ClientStatus::EINVAL),
+        (0, Some(other), ClientStatus::ESRCADDR),
+        (0, Some(destination(&name(0))), ClientStatus::EINVAL),
+    ] {
+        let answer = ask(&mut net, ClientOpcode::PERF_QUERY, 0, index, entry);
+        assert_eq!(parts(&answer).0.status, status);
+    }
+    let answer = ask(&mut net, ClientOpcode::EP_QUERY, 1, 0, None);
+    let (header, rest) = parts(&answer);
+    assert_eq!(header.length(), Ok((16 + 80 + 2 * 64, ByteOrder::Big)));
+    assert_eq!(rest[..16], [0, 0, 0, 0, 0, 0, 0x10, 0, 1, 1, 0, 0, 0xff, 0xff, 0, 2]);
+    assert_eq!(&rest[16..22], b"ibacmp");
+    assert_eq!(&rest[80..86], b"node0\0");
+    assert_eq!(&rest[144..153], b"10.0.0.1\0");
+    for (number, port) in [(0, 0), (2, 0), (1, 2)] {
+        let answer = ask(&mut net, ClientOpcode::EP_QUERY, number, port, None);
+        assert_eq!(parts(&answer).0.status, ClientStatus::EINVAL);
+    }
+}
+
+#[test]
+fn what_is_no_request_of_a_known_kind_or_version_is_refused() {
+    let mut net = Net::new(1, &quiet());
+    for (version, opcode) in [(1, 0), (1, 4), (1, 77), (2, 1), (0, 1)] {
+        let mut header = ClientHeader::new(ClientOpcode(opcode), [5; 8]);
+        header.version = version;
+        header.set_length(HEADER, ByteOrder::NATIVE);
+        let answer = net.say(0, &header.to_bytes()).expect("it is there at once");
+        let (header, rest) = parts(&answer);
+        assert_eq!((header.status, rest), (ClientStatus::EINVAL, &[][..]));
+        assert_eq!(header.transaction, [5; 8]);
+    }
+    // Half an address behind a whole one.
+    let mut header = ClientHeader::new(ClientOpcode::RESOLVE, [5; 8]);
+    header.set_length(HEADER + 100, ByteOrder::NATIVE);
+    let mut bytes = header.to_bytes().to_vec();
+    bytes.extend(destination(&name(0)).to_bytes(ByteOrder::NATIVE));
+    bytes.resize(HEADER + 100, 1);
+    let answer = net.say(0, &bytes).expect("it is there at once");
+    assert_eq!(parts(&answer).0.status, ClientStatus::EINVAL);
+}
+
+#[test]
+fn subnet_administration_is_asked_where_a_program_wants_it() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(Duration::from_secs(1));
+    let from = PathRecord { sgid: gid(0), ..PathRecord::zeroed() };
+    let query = |path: PathRecord| vec![Entry::path(EntryFlags::QUERY_SA, &path)];
+    let found = net.resolve(0, query(PathRecord { dgid: gid(1), ..from }));
+    assert_eq!(found.map(|path| path.dlid), Ok(lid(1)));
+    // The status of its class comes as it is.
+    let found = net.resolve(0, query(PathRecord { dgid: gid(9), ..from }));
+    assert_eq!(found, Err(ClientStatus(3)));
+    net.is_mute = true;
+    let found = net.resolve(0, query(PathRecord { dgid: gid(1), ..from }));
+    assert_eq!(found, Err(ClientStatus::ETIMEDOUT));
+    let foreign = PathRecord { sgid: gid(1), dgid: gid(1), ..PathRecord::zeroed() };
+    assert_eq!(net.resolve(0, query(foreign)), Err(ClientStatus::ESRCADDR));
+}
+
+#[test]
+fn gids_and_lids_are_resolved_by_subnet_administration_once() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(Duration::from_secs(1));
+    let to = |path: PathRecord| vec![Entry::path(EntryFlags(0), &path)];
+    let zero = PathRecord::zeroed();
+    for _ in 0..3 {
+        let found = net.resolve(0, to(PathRecord { sgid: gid(0), dgid: gid(1), ..zero }));
+        assert_eq!(found.map(|path| path.dlid), Ok(lid(1)));
+    }
+    for _ in 0..3 {
+        let found = net.resolve(0, to(PathRecord { slid: lid(0), dlid: lid(1), ..zero }));
+        assert_eq!(found.map(|path| path.dgid), Ok(gid(1)));
+    }
+    assert_eq!(net.counters(0).sa_queries, 2);
+    let nobody = net.resolve(0, to(PathRecord { slid: lid(0), dlid: 99, ..zero }));
+    assert_eq!(nobody, Err(ClientStatus::ENODATA));
+}
+
+#[test]
+fn too_many_requests_are_refused_instead_of_kept() {
+    let config = ServiceConfig { most_waiting: 10, ..quiet() };
+    let mut net = Net::new(1, &config);
+    net.run_for(Duration::from_secs(1));
+    let mut kept = 0;
+    for number in 0..20 {
+        let to = Address::name(&format!("nobody{number}")).expect("a name");
+        let mut bytes = Vec::new();
+        Resolve::request([0; 8], vec![destination(&to)]).put(ByteOrder::NATIVE, &mut bytes);
+        match net.say(0, &bytes) {
+            None => kept += 1,
+            Some(answer) => assert_eq!(parts(&answer).0.status, ClientStatus::ENOMEM),
+        }
+    }
+    assert_eq!(kept, 10);
+    net.run_for(Duration::from_secs(20));
+    let replies = std::iter::from_fn(|| net.hosts[0].service.poll_reply()).count();
+    assert_eq!((replies, net.hosts[0].service.waiting()), (10, 0));
+}
