@@ -120,7 +120,12 @@ fn what_cannot_be_done_is_said() {
         (&["lat", "127.0.0.1", "-q", "2"], 2, "latency is that of one queue pair"),
         (&["lat", "127.0.0.1", "-s", "0"], 2, "expected 1 or more"),
         (&["devinfo", "--listen", "192.0.2.1"], 2, "no network interface has the address"),
-        (&["pingpong", "127.0.0.1", "-p", "1", "--udp-port", "44999"], 2, "calling 127.0.0.1"),
+        (
+            &["pingpong", "127.0.0.1", "--from", "127.0.0.2", "-p", "1", "--udp-port", "44999"],
+            2,
+            "calling 127.0.0.1",
+        ),
+        (&["ping", "127.0.0.1"], 2, "would talk to itself; expected --from ADDR"),
     ] {
         let output = run(words);
         let said = text(&output.stderr);
