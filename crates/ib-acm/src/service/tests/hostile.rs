@@ -145,7 +145,8 @@ fn a_join_that_is_answered_with_another_group_is_none() {
 fn messages_of_other_versions_lengths_and_kinds_are_dropped_and_counted() {
     let mut net = three();
     let good = question(&name(2), &name(0));
-    let bad: [(&str, fn(&mut AcmMessage)); 12] = [
+    type Spoil = fn(&mut AcmMessage);
+    let bad: [(&str, Spoil); 12] = [
         ("base version", |it| it.base_version = 2),
         ("class", |it| it.class = MgmtClass(0x2d)),
         ("class version", |it| it.class_version = 2),
