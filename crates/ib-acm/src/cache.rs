@@ -12,6 +12,10 @@ use ib_wire::mad::sa::PathRecord;
 
 use crate::Address;
 
+mod slots;
+
+use slots::{Slot, Slots};
+
 /// A moment in tenths of seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp(u32);
@@ -132,69 +136,6 @@ struct Known {
     used: Stamp,
     /// It was read from a file: it stays.
     is_preloaded: bool,
-}
-
-/// An entry of an array, or a link of the chain of free ones.
-#[derive(Debug)]
-enum Slot<T> {
-    Free(u32),
-    Taken(T),
-}
-
-/// An array whose entries keep their numbers.
-#[derive(Debug)]
-struct Slots<T> {
-    slots: Vec<Slot<T>>,
-    free: u32,
-    count: usize,
-}
-
-impl<T> Slots<T> {
-    const fn new() -> Self {
-        Self { slots: Vec::new(), free: NONE, count: 0 }
-    }
-
-    fn insert(&mut self, value: T) -> u32 {
-        self.count += 1;
-        if self.free == NONE {
-            self.slots.push(Slot::Taken(value));
-            return (self.slots.len() - 1) as u32;
-        }
-        let number = self.free;
-        let slot = &mut self.slots[number as usize];
-        if let Slot::Free(next) = *slot {
-            self.free = next;
-        }
-        *slot = Slot::Taken(value);
-        number
-    }
-
-    fn remove(&mut self, number: u32) -> Option<T> {
-        let slot = self.slots.get_mut(number as usize)?;
-        if matches!(slot, Slot::Free(_)) {
-            return None;
-        }
-        let Slot::Taken(value) = std::mem::replace(slot, Slot::Free(self.free)) else {
-            return None;
-        };
-        self.free = number;
-        self.count -= 1;
-        Some(value)
-    }
-
-    fn get(&self, number: u32) -> Option<&T> {
-        match self.slots.get(number as usize)? {
-            Slot::Taken(value) => Some(value),
-            Slot::Free(_) => None,
-        }
-    }
-
-    fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        match self.slots.get_mut(number as usize)? {
-            Slot::Taken(value) => Some(value),
-            Slot::Free(_) => None,
-        }
-    }
 }
 
 /// The most addresses of a peer: what says that it has more is not believed.

@@ -3,7 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `config` | [`ServiceConfig`], [`ServiceCounters`], [`Event`] |
-//! | `endpoint` | ports and their endpoints: how they come into service and go, groups, announcements |
+//! | `endpoint` | ports and their endpoints: how they come into service and go |
+//! | `groups` | groups joined and left, questions and announcements to their members |
 //! | `request` | what programs ask, and the answers |
 //! | `resolve` | an address on its way to an answer: questions to groups, attempts |
 //! | `peers` | what services of others say, what is believed of it; checks |
@@ -25,6 +26,7 @@ use rand::{Rng, SeedableRng};
 
 mod config;
 mod endpoint;
+mod groups;
 mod peers;
 mod request;
 mod resolve;
