@@ -169,17 +169,21 @@ impl Sim {
     fn update_is_sm(&mut self, port: PortId) {
         let clients = self.clients_of.get(&port).into_iter().flatten();
         let is_sm = clients.filter_map(|&id| self.client(id)).any(|client| client.options.is_sm);
-        self.set_capability(port, CapabilityMask::SM, is_sm);
-    }
-
-    /// Sets or clears a capability of a port, and tells the manager of a change.
-    pub(crate) fn set_capability(&mut self, port: PortId, capability: CapabilityMask, set: bool) {
-        let mask = self.port(port).info.capability_mask;
-        let changed = mask.with(capability, set);
-        if changed != mask {
-            self.port_mut(port).info.capability_mask = changed;
+        if self.set_capability(port, CapabilityMask::SM, is_sm) {
             self.trap_capabilities(port);
         }
+    }
+
+    /// Sets or clears a capability of a port; returns whether that is a change.
+    pub(crate) fn set_capability(
+        &mut self,
+        port: PortId,
+        capability: CapabilityMask,
+        set: bool,
+    ) -> bool {
+        let mask = &mut self.port_mut(port).info.capability_mask;
+        let changed = mask.with(capability, set);
+        std::mem::replace(mask, changed) != changed
     }
 
     pub(crate) fn client(&self, id: ClientId) -> Option<&Client> {

@@ -73,8 +73,8 @@ impl Receiver {
 }
 
 impl Sim {
-    /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`]. The port says from now on that
-    /// it hears of it when clients shall register again ([`Sim::registrations`]), as those of adapters do.
+    /// Has packets for queue pairs above 1 kept at an end port, for [`Sim::receive_packet`]. The port says from now on, when
+    /// it is asked, that it hears of it when clients shall register again ([`Sim::registrations`]), as those of adapters do.
     pub fn open(&mut self, port: PortId) {
         self.receivers.entry(port).or_default();
         self.set_capability(port, CapabilityMask::CLIENT_REREGISTRATION, true);

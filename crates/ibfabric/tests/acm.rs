@@ -1,0 +1,393 @@
+//! The service of IB ACM and the programs that ask it, as processes on a simulated fabric.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use ib_acm::Address;
+use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
+use ib_wire::acm::{
+    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, HEADER, Resolve,
+};
+use serde_json::Value;
+
+/// The hosts of the fabric, by their nodes' names.
+const HOSTS: [&str; 2] = ["host-0", "host-1"];
+
+fn ibfabric(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
+    command.args(words);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(words: &[&str]) -> Self {
+        let mut command = ibfabric(words);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
+        let mut line = String::new();
+        let output = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("READY"), "{words:?}: {line}");
+        Self(child)
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().expect("it has ended");
+    }
+}
+
+/// A fabric with a service at its first host, and one at its second.
+struct Lab {
+    directory: tempfile::TempDir,
+    simulator: String,
+    services: Vec<Running>,
+    _sim: Running,
+}
+
+impl Lab {
+    fn new(name: &str, more: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let net = directory.path().join("tree.net");
+        let text = "Switch 4 \"leaf\"\n[1] \"host-0\"[1]\n[2] \"host-1\"[1]\n\n\
+                    Ca 1 \"host-0\"\n[1] \"leaf\"[1]\n\nCa 1 \"host-1\"\n[1] \"leaf\"[2]\n";
+        fs::write(&net, text).expect("a file");
+        let simulator = format!("acm-test-{name}-{}", std::process::id());
+        let net = net.to_str().expect("a path");
+        let sim = Running::start(&["sim", net, "--sm", "--socket", &simulator]);
+        let mut this = Self { directory, simulator, services: Vec::new(), _sim: sim };
+        for number in 0..2 {
+            let service = this.serve(number, more);
+            this.services.push(service);
+        }
+        this
+    }
+
+    /// Starts the service of a host.
+    fn serve(&self, number: usize, more: &[&str]) -> Running {
+        let (socket, config) = (self.path(number), self.directory.path().join("config"));
+        let words = ["acm", "--attach", &self.simulator, "--node", HOSTS[number], "--socket"];
+        let socket =
+            [socket.to_str().expect("a path"), "--config", config.to_str().expect("a path")];
+        Running::start(&[&words[..], &socket[..], more].concat())
+    }
+
+    fn path(&self, number: usize) -> PathBuf {
+        self.directory.path().join(format!("{number}.sock"))
+    }
+
+    fn client(&self) -> Client {
+        let service = ServiceAddress::Unix(self.path(0));
+        Client::connect(&service, ClientOptions::default()).expect("it listens")
+    }
+
+    /// Asks the first service for the second host.
+    fn resolves(&self, client: &mut Client) {
+        let to = Address::name(HOSTS[1]).expect("a name");
+        let found = client.resolve(None, &to, ResolveOptions::default()).expect("it is there");
+        assert_ne!(found.path.dlid, found.path.slid);
+    }
+
+    fn acme(&self, words: &[&str]) -> Output {
+        let socket = self.path(0);
+        ibfabric(&["acme", "-S", socket.to_str().expect("a path")])
+            .args(words)
+            .output()
+            .expect("it runs")
+    }
+
+    fn ctl(&self, words: &[&str]) -> Value {
+        let socket = self.path(0);
+        let socket = ["--socket", socket.to_str().expect("a path"), "--format", "json"];
+        let output = ibfabric(&["acm", "ctl"]).args(words).args(socket).output().expect("it runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+fn destination(name: &str) -> Vec<u8> {
+    let entry = Entry::name(EntryFlags::DESTINATION, name).expect("a name");
+    let mut bytes = Vec::new();
+    Resolve::request([1; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
+    bytes
+}
+
+/// Reads one answer.
+fn answer(stream: &mut impl std::io::Read) -> Option<(ClientHeader, Vec<u8>)> {
+    let mut header = [0; HEADER];
+    stream.read_exact(&mut header).ok()?;
+    let header = ClientHeader::parse(&header);
+    let (length, _) = header.length().expect("a length");
+    let mut rest = vec![0; length - HEADER];
+    stream.read_exact(&mut rest).ok()?;
+    Some((header, rest))
+}
+
+#[test]
+fn a_name_is_resolved_shown_and_forgotten() {
+    let lab = Lab::new("resolve", &[]);
+    let output = lab.acme(&["-f", "n", "-d", HOSTS[1], "-v"]);
+    let shown = text(&output.stdout);
+    assert!(output.status.success(), "{shown}{}", text(&output.stderr));
+    for line in ["Destination: host-1", "Source: host-0", "SA verification: success"] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let known = lab.ctl(&["known", HOSTS[1]]);
+    assert_eq!(known[0]["address"], HOSTS[1]);
+    let status = lab.ctl(&["status"]);
+    assert_eq!(status["endpoints"][0]["up"], true);
+    assert!(lab.ctl(&["flush"])["forgotten"].as_u64().is_some_and(|count| count > 0));
+    assert_eq!(lab.ctl(&["known"]), Value::Array(Vec::new()));
+    let output = lab.acme(&["-f", "n", "-d", "nobody", "-c", "--format", "json"]);
+    assert_eq!(output.status.code(), Some(255));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(result["services"][0]["paths"][0]["status"], 3);
+}
+
+#[test]
+fn many_requests_follow_each_other_without_a_wait() {
+    let lab = Lab::new("pipeline", &[]);
+    lab.resolves(&mut lab.client());
+    let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
+    let mut writer = stream.try_clone().expect("a file");
+    let writing = std::thread::spawn(move || {
+        // In pieces that end anywhere.
+        let all = destination(HOSTS[1]).repeat(20_000);
+        for piece in all.chunks(7_777) {
+            writer.write_all(piece).expect("it is taken");
+        }
+    });
+    for _ in 0..20_000 {
+        let (header, _) = answer(&mut stream).expect("an answer");
+        assert_eq!(header.status, ClientStatus::SUCCESS);
+    }
+    writing.join().expect("all was written");
+}
+
+#[test]
+fn nonsense_of_one_program_makes_no_difference_to_others() {
+    let lab = Lab::new("nonsense", &[]);
+    let mut client = lab.client();
+    lab.resolves(&mut client);
+    let call = || {
+        let stream = UnixStream::connect(lab.path(0)).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+        stream
+    };
+    // Lengths that none can have: the connection ends.
+    for length in [[0, 0], [15, 0], [0xff, 0xff], [0x51, 0x03]] {
+        let mut stream = call();
+        let header = ClientHeader { length, ..ClientHeader::new(ClientOpcode::RESOLVE, [0; 8]) };
+        stream.write_all(&header.to_bytes()).expect("it is taken");
+        assert!(answer(&mut stream).is_none());
+    }
+    // Half a request, and none: they wait for nothing, and nobody for them.
+    let mut half = call();
+    half.write_all(&destination(HOSTS[1])[..50]).expect("it is taken");
+    let _silent = call();
+    // A program that takes no answers is read from no further.
+    let mut greedy = call();
+    greedy.set_nonblocking(true).expect("a socket");
+    let requests = destination(HOSTS[1]).repeat(1000);
+    let mut taken = 0;
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        // Where the last piece ended the next one begins.
+        match greedy.write(&requests[taken % requests.len()..]) {
+            Ok(length) => taken += length,
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+    assert!(taken < 64 << 20, "{taken} bytes of requests were taken whose answers nobody takes");
+    // An operation that there is not is refused.
+    let mut odd = call();
+    let mut header = ClientHeader::new(ClientOpcode(99), [3; 8]);
+    header.set_length(HEADER, ByteOrder::NATIVE);
+    odd.write_all(&header.to_bytes()).expect("it is taken");
+    assert_eq!(answer(&mut odd).expect("an answer").0.status, ClientStatus::EINVAL);
+    lab.resolves(&mut client);
+    half.write_all(&destination(HOSTS[1])[50..]).expect("it is taken");
+    assert_eq!(answer(&mut half).expect("an answer").0.status, ClientStatus::SUCCESS);
+    let counts = &lab.ctl(&["status"])["counts"];
+    assert_eq!(counts["malformed_programs"], 4);
+}
+
+#[test]
+fn a_program_that_leaves_while_it_waits_leaves_nothing_behind() {
+    let lab = Lab::new("leaves", &[]);
+    for _ in 0..50 {
+        let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
+        stream.write_all(&destination("nobody")).expect("it is taken");
+    }
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let status = lab.ctl(&["status"]);
+        if (&status["programs"], &status["waiting"]) == (&0.into(), &0.into()) {
+            break;
+        }
+        assert!(Instant::now() < end, "{status}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    lab.resolves(&mut lab.client());
+}
+
+#[test]
+fn the_socket_is_for_owner_and_group_and_tcp_for_this_machine() {
+    let lab = Lab::new("access", &["--tcp", "0"]);
+    let mode = fs::metadata(lab.path(0)).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o660);
+    // Linux tells by /proc which sockets listen, and where.
+    let id = lab.services[0].0.id();
+    let table = fs::read_to_string(format!("/proc/{id}/net/tcp")).expect("a table");
+    let own: Vec<String> = fs::read_dir(format!("/proc/{id}/fd"))
+        .expect("files")
+        .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
+        .filter_map(|link| {
+            let link = link.to_str()?.to_owned();
+            Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+        })
+        .collect();
+    let listening: Vec<&str> = table
+        .lines()
+        .filter(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.get(3) == Some(&"0A")
+                && words.get(9).is_some_and(|it| own.iter().any(|own| own == it))
+        })
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    let [place] = listening[..] else { panic!("{listening:?}") };
+    let (address, port) = place.split_once(':').expect("an address and a port");
+    assert_eq!(address, "0100007F");
+    let port = u16::from_str_radix(port, 16).expect("a port");
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.write_all(&destination(HOSTS[0])).expect("it is taken");
+    assert_eq!(answer(&mut stream).expect("an answer").0.status, ClientStatus::SUCCESS);
+}
+
+#[test]
+fn files_are_read_again_and_what_cannot_be_used_changes_nothing() {
+    let lab = Lab::new("reload", &[]);
+    let config = lab.directory.path().join("config");
+    fs::create_dir(&config).expect("a directory");
+    let addresses = config.join("ibacm_addr.cfg");
+    fs::write(&addresses, "storage-7 host-0 1 default\n").expect("a file");
+    lab.ctl(&["reload"]);
+    let has = |name: &str| {
+        let status = lab.ctl(&["status"]);
+        let addresses = status["endpoints"][0]["addresses"].clone();
+        addresses.as_array().expect("a list").contains(&name.into())
+    };
+    assert!(has("storage-7") && has("host-0"));
+    fs::write(&addresses, "storage-8 host-0 1 default\n").expect("a file");
+    fs::set_permissions(&addresses, Permissions::from_mode(0o666)).expect("a mode");
+    lab.ctl(&["reload"]);
+    assert!(has("storage-7"), "a file that everybody can write is not used");
+    fs::set_permissions(&addresses, Permissions::from_mode(0o644)).expect("a mode");
+    lab.services[0].signal("HUP");
+    let end = Instant::now() + Duration::from_secs(10);
+    while !has("storage-8") {
+        assert!(Instant::now() < end, "SIGHUP has the files read again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!has("storage-7"));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    let lab = Lab::new("refuse", &[]);
+    let config = lab.directory.path().join("bad");
+    fs::create_dir(&config).expect("a directory");
+    let (own, other) = (lab.path(0), lab.path(7));
+    let (own, other) = (own.to_str().expect("a path"), other.to_str().expect("a path"));
+    let options = config.join("ibacm_opts.cfg");
+    fs::write(&options, "log_file stderr\nretries many\n").expect("a file");
+    let config = config.to_str().expect("a path");
+    let attach = ["--attach", &lab.simulator];
+    let cases: [(Vec<&str>, &str); 5] = [
+        (vec!["--socket", other], "expected --attach"),
+        ([&attach[..], &["--node", "nowhere", "--socket", other]].concat(), "no port \"nowhere\""),
+        ([&attach[..], &["--node", "host-0", "--socket", own]].concat(), "answers there already"),
+        (
+            [&attach[..], &["--config", config, "--socket", other]].concat(),
+            "ibacm_opts.cfg:2: retries",
+        ),
+        (vec!["--attach", "nobody", "--socket", other], "no simulator listens"),
+    ];
+    for (words, why) in cases {
+        let output = ibfabric(&["acm"]).args(&words).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(why), "{words:?}: {said}");
+    }
+    // The one that runs is still there.
+    lab.resolves(&mut lab.client());
+}
+
+#[test]
+fn a_service_that_is_told_to_end_takes_its_socket_with_it() {
+    let mut lab = Lab::new("end", &[]);
+    let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
+    let first = lab.services.remove(0);
+    first.signal("TERM");
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).ok();
+    let mut first = first;
+    assert!(first.0.wait().expect("it ends").success());
+    assert!(!lab.path(0).exists());
+    // A socket that a killed one has left is taken over.
+    let again = lab.serve(0, &[]);
+    again.signal("KILL");
+    let mut again = again;
+    again.0.wait().expect("it ends");
+    assert!(lab.path(0).exists());
+    let last = lab.serve(0, &[]);
+    lab.services.insert(0, last);
+    lab.resolves(&mut lab.client());
+}
+
+#[test]
+fn files_for_a_service_are_written_and_read() {
+    let lab = Lab::new("files", &[]);
+    let directory = lab.directory.path().join("written");
+    fs::create_dir(&directory).expect("a directory");
+    let place = directory.to_str().expect("a path");
+    let attach = ["--attach", &lab.simulator];
+    // The port of the second host is taken by its service, and names are told by a port that is free.
+    drop(lab.services.into_iter());
+    let output = ibfabric(&["acme", "-A", "-O", "-V", "-D", place])
+        .args(attach)
+        .args(["--node", "host-1"])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let addresses = fs::read_to_string(directory.join("ibacm_addr.cfg")).expect("a file");
+    assert!(addresses.contains("host-1 host-1 1 default"), "{addresses}");
+    let options = fs::read(directory.join("ibacm_opts.cfg")).expect("a file");
+    let read = ib_acm::config::options::Options::read("ibacm_opts.cfg", &options);
+    assert_eq!(read.expect("it is good").warnings, []);
+    for name in ["ibacm_addr.cfg", "ibacm_opts.cfg"] {
+        let mode = fs::metadata(directory.join(name)).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o022, 0, "only its owner can write it");
+    }
+}
