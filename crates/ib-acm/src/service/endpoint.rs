@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use ib_mad::{Requester, RequesterConfig};
 use ib_types::{Gid, Instant, PKey};
-use ib_wire::acm::PerfCounters;
+use ib_wire::acm::{ClientStatus, PerfCounters};
 use ib_wire::mad::sa::{MCMemberRecord, PathRecord};
 use rand::Rng;
 
@@ -13,7 +13,7 @@ use super::groups::{Group, GroupState};
 use super::peers::{Check, Meter};
 use super::request::Waiter;
 use super::resolve::Resolution;
-use super::route::RouteQuery;
+use super::route::{Purpose, RouteQuery};
 use super::{Due, PortEntry, Service};
 use crate::Address;
 use crate::cache::{Cache, SaRoute};
@@ -190,7 +190,12 @@ impl Service {
         for key in self.keys_of(id) {
             self.close(now, key, "its port is gone");
         }
-        self.ports.remove(&id);
+        let asked = self.ports.remove(&id).map(|port| port.asked).unwrap_or_default();
+        for purpose in asked.into_values() {
+            if let Purpose::Query { key, waiter } = purpose {
+                self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
+            }
+        }
     }
 
     /// Leaves the groups of all endpoints, as it is polite before the end.
@@ -382,7 +387,7 @@ impl Service {
         endpoint.asking = 0;
         endpoint.route_queries.clear();
         for waiter in waiters {
-            self.fail(now, key, &waiter, ib_wire::acm::ClientStatus::ENOTCONN);
+            self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
         }
     }
 }

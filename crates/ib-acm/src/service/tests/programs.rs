@@ -185,8 +185,17 @@ fn subnet_administration_is_asked_where_a_program_wants_it() {
     net.is_mute = true;
     let found = net.resolve(0, query(PathRecord { dgid: gid(1), ..from }));
     assert_eq!(found, Err(ClientStatus::ETIMEDOUT));
+    let mut bytes = Vec::new();
+    let entries = query(PathRecord { dgid: gid(1), ..from });
+    Resolve::request([0; 8], entries).put(ByteOrder::NATIVE, &mut bytes);
+    assert_eq!(net.say(0, &bytes), None);
     let foreign = PathRecord { sgid: gid(1), dgid: gid(1), ..PathRecord::zeroed() };
     assert_eq!(net.resolve(0, query(foreign)), Err(ClientStatus::ESRCADDR));
+    // A port that is taken away leaves nobody waiting.
+    net.hosts[0].service.remove_port(net.now, PORT);
+    let (_, answer) = net.hosts[0].service.poll_reply().expect("it is over");
+    assert_eq!(parts(&answer).0.status, ClientStatus::ENOTCONN);
+    assert_eq!(net.hosts[0].service.waiting(), 0);
 }
 
 #[test]
