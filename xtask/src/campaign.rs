@@ -18,20 +18,27 @@ pub(crate) struct Args {
     /// Runs fabrics that break while they are managed with so many seeds, and no fuzz target.
     #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs"])]
     managed: Option<u64>,
+    /// Runs services of IB ACM on fabrics that break with so many seeds, and no fuzz target.
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs", "managed"])]
+    acm: Option<u64>,
     /// The first of the seeds.
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seconds", "only"], default_value_t = 0)]
     first: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Chored {
-    match (args.runs, args.managed) {
-        (Some(runs), _) => {
+    match (args.runs, args.managed, args.acm) {
+        (_, _, Some(runs)) => {
+            let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
+            seeds("ib-net", "acm", test, ("ACM", args.first, runs))
+        }
+        (Some(runs), ..) => {
             seeds("ib-sim", "campaign", "a_discovery_among_faults", ("SIM", args.first, runs))
         }
-        (_, Some(runs)) => {
+        (_, Some(runs), _) => {
             seeds("ib-sm", "subnet", "a_managed_fabric_among_faults", ("SM", args.first, runs))
         }
-        (None, None) => fuzz(args),
+        (None, None, None) => fuzz(args),
     }
 }
 

@@ -22,6 +22,7 @@
 
 mod acm;
 mod bench;
+mod bench_acm;
 mod bench_capture;
 mod bench_rdma;
 mod bench_sim;
@@ -124,6 +125,8 @@ enum Bench {
     Rdma(bench_rdma::Args),
     /// A program that is captured and the same that is not, in turn.
     Capture(bench_capture::Args),
+    /// How often subnet administration is asked where everyone resolves everyone, and how fast a service answers.
+    Acm(bench_acm::Args),
 }
 
 fn main() -> ExitCode {
@@ -144,6 +147,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
         Chore::Bench { what: Bench::Rdma(args) } => bench_rdma::run(&args),
         Chore::Bench { what: Bench::Capture(args) } => bench_capture::run(&args),
+        Chore::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
         Chore::Miri => miri::run(),
         Chore::Windows => windows::run(),

@@ -9,14 +9,16 @@ use ibfabric::cli::{self, Cli};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Returns the names of all commands below one. There are two of the name `ctl`.
-fn names(command: &clap::Command) -> Vec<String> {
+/// Returns the names of all commands below one, as their examples are known by: of those that have the same name two belong
+/// to managers and services.
+fn names(command: &clap::Command, of: &str) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
-    let name = |below: &clap::Command| match (command.get_name(), below.get_name()) {
+    let name = |below: &clap::Command| match (of, below.get_name()) {
         ("sm", "ctl") => "sm-ctl".to_owned(),
+        ("acm" | "acm-ctl", name) => format!("acm-{name}"),
         (_, name) => name.to_owned(),
     };
-    below.flat_map(|below| [vec![name(below)], names(below)].concat()).collect()
+    below.flat_map(|below| [vec![name(below)], names(below, &name(below))].concat()).collect()
 }
 
 /// Splits a line of a shell into commands and those into words, as far as examples need it.
@@ -46,7 +48,7 @@ fn commands(line: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_example_is_a_command_line() {
-    let names = names(&cli::command());
+    let names = names(&cli::command(), "");
     assert!(names.contains(&"ctl".to_owned()) && names.contains(&"sm-ctl".to_owned()));
     for name in names {
         let examples = cli::examples(&name);

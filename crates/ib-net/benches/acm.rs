@@ -1,0 +1,36 @@
+//! Every host of a fabric resolves every other one: what subnet administration is asked for, and how often everybody is
+//! asked, with routes of groups and with those of subnet administration. Prints an object for each.
+//!
+//! The optional arguments are the kind of fabric, `fat-tree 16 3` without them: 1024 hosts.
+
+#[expect(dead_code, reason = "the tests use more of it")]
+#[path = "../tests/acm/lab.rs"]
+mod lab;
+
+#[path = "../tests/acm/everyone.rs"]
+mod everyone;
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use ib_acm::service::RouteProtocol;
+use serde_json::json;
+
+fn main() {
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let kind = if words.is_empty() { "fat-tree 16 3".to_owned() } else { words.join(" ") };
+    for (name, routes) in [("acm", RouteProtocol::Acm), ("sa", RouteProtocol::Sa)] {
+        let begun = Instant::now();
+        let figures = everyone::everyone(&kind, "minhop", routes);
+        let everyone::Figures { hosts, resolutions, wrong, .. } = figures;
+        let object = json!({
+            "routes": name, "kind": kind, "hosts": hosts, "resolutions": resolutions, "wrong": wrong,
+            "announcements": figures.announcements, "multicasts": figures.multicasts,
+            "sa_queries": figures.sa_queries, "joins": figures.joins,
+            "sent": figures.sent, "arrived": figures.arrived,
+            "seconds": begun.elapsed().as_secs_f64(),
+        });
+        writeln!(std::io::stdout().lock(), "{object}").expect("standard output is open");
+    }
+}

@@ -1,0 +1,294 @@
+//! What resolving costs: how often subnet administration is asked on a large fabric, and how fast programs are answered
+//! with what is known.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::bench::{machine, median, version, write_section};
+use crate::{Chored, release_binary, root};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How often the programs are measured.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// The fabric on which everyone resolves everyone.
+    #[arg(long, value_name = "KIND", default_value = "fat-tree 16 3")]
+    fabric: String,
+    /// Does not write the table.
+    #[arg(long)]
+    dry: bool,
+}
+
+const HEADING: &str = "## Names";
+
+const HEAD: &str = "\
+Written by `cargo xtask bench acm`. First every host of a simulated fabric resolves every other one by name, with a service of IB ACM at
+each; the services have started within half a second of each other and 20 s before, so that they have heard of each other. *Packets* went over some of the paths
+that were resolved.
+
+";
+
+type Failed = Box<dyn std::error::Error>;
+
+/// A program that ends with this one.
+struct Running(Child);
+
+impl Running {
+    /// Starts a program and waits until it is ready.
+    fn start(command: &mut Command) -> Result<Self, Failed> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        let output = child.stdout.as_mut().ok_or("its output is piped")?;
+        BufReader::new(output).read_line(&mut line)?;
+        if !line.starts_with("READY") {
+            return Err(format!("{command:?} is not ready: {line}").into());
+        }
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let mut table = String::from(HEAD);
+    everyone(args, &mut table)?;
+    programs(args, &mut table)?;
+    writeln!(
+        table,
+        "\nMedians of {} runs on {}; {}.",
+        args.runs,
+        machine(),
+        version("rustc", "--version")
+    )?;
+    eprintln!("{table}");
+    if !args.dry {
+        write_section(Some(HEADING), &format!("{HEADING}\n{table}"))?;
+    }
+    Ok(())
+}
+
+/// Has everyone resolve everyone.
+fn everyone(args: &Args, table: &mut String) -> Chored {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["bench", "--quiet", "--package", "ib-net", "--bench", "acm", "--"])
+        .args(args.fabric.split(' '))
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err("the bench of names failed".into());
+    }
+    writeln!(
+        table,
+        "| fabric | routes by | hosts | resolved | wrong | requests to SA | joins | questions to all | packets, arrived |"
+    )?;
+    writeln!(table, "|---|---|---|---|---|---|---|---|---|")?;
+    for line in String::from_utf8(output.stdout)?.lines() {
+        let Ok(it) = serde_json::from_str::<Value>(line) else { continue };
+        let of = |name: &str| it[name].as_u64().unwrap_or(0);
+        writeln!(
+            table,
+            "| {} | `route_prot {}` | {} | {} | {} | {} | {} | {} | {}, {} |",
+            it["kind"].as_str().unwrap_or_default(),
+            it["routes"].as_str().unwrap_or_default(),
+            of("hosts"),
+            of("resolutions"),
+            of("wrong"),
+            of("sa_queries"),
+            of("joins"),
+            of("multicasts"),
+            of("sent"),
+            of("arrived"),
+        )?;
+    }
+    Ok(())
+}
+
+/// Asks a service for what it knows.
+fn programs(args: &Args, table: &mut String) -> Chored {
+    let binary = release_binary()?;
+    let scratch = tempfile::tempdir()?;
+    let net = scratch.path().join("tree.net");
+    let made =
+        Command::new(&binary).args(["gen", "fat-tree", "4", "2", "-o"]).arg(&net).status()?;
+    if !made.success() {
+        return Err("the fabric cannot be made".into());
+    }
+    let name = format!("acm-bench-{}", std::process::id());
+    let mut sim = Command::new(&binary);
+    let _sim = Running::start(sim.arg("sim").arg(&net).args(["--sm", "--socket", &name]))?;
+    let hosts = ["H-0002c90000100000", "H-0002c90000100002"];
+    let mut services = Vec::new();
+    let sockets = [1, 2].map(|number| scratch.path().join(format!("{number}.sock")));
+    for (host, socket) in hosts.iter().zip(&sockets) {
+        let mut service = Command::new(&binary);
+        service.args(["acm", "--attach", &name, "--node", host, "--socket"]).arg(socket);
+        services.push(Running::start(&mut service)?);
+    }
+    let socket = &sockets[0];
+    let request = request("h-0002c90000100002");
+    let mut stream = UnixStream::connect(socket)?;
+    ask(&mut stream, &request)?;
+    let (mut rates, mut middles, mut lates) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..args.runs {
+        rates.push(pipelined(socket, &request, 400_000)?);
+        let [middle, late] = open_loop(socket, &request, 64, 20_000, Duration::from_secs(3))?;
+        middles.push(middle);
+        lates.push(late);
+    }
+    let crowd = crowd(socket, &request, 10_000)?;
+    writeln!(
+        table,
+        "\nThen programs ask one service for an address that it knows, over its Unix socket; program and service share the"
+    )?;
+    writeln!(
+        table,
+        "machine's processors. In the open loop requests leave when their time has come, whatever was answered.\n"
+    )?;
+    writeln!(table, "| what | figure |\n|---|---|")?;
+    writeln!(
+        table,
+        "| answers/s on one connection, requests without a wait | {:.0} |",
+        median(rates)
+    )?;
+    writeln!(
+        table,
+        "| 64 programs, 20,000 requests/s, open loop: p50 in µs | {:.1} |",
+        median(middles)
+    )?;
+    writeln!(
+        table,
+        "| 64 programs, 20,000 requests/s, open loop: p99 in µs | {:.1} |",
+        median(lates)
+    )?;
+    writeln!(table, "| programs connected at once, each answered | {crowd} |")?;
+    Ok(())
+}
+
+/// Returns the bytes of a request for a name.
+fn request(name: &str) -> Vec<u8> {
+    use ib_wire::acm::{ByteOrder, Entry, EntryFlags, Resolve};
+    let entry = Entry::name(EntryFlags::DESTINATION, name).expect("a name");
+    let mut bytes = Vec::new();
+    Resolve::request([1; 8], vec![entry]).put(ByteOrder::NATIVE, &mut bytes);
+    bytes
+}
+
+/// The length of an answer with the source that was chosen.
+const ANSWER: usize = 160;
+
+fn ask(stream: &mut UnixStream, request: &[u8]) -> Result<(), Failed> {
+    stream.write_all(request)?;
+    let mut answer = [0; ANSWER];
+    stream.read_exact(&mut answer)?;
+    if answer[2] != 0 { Err(format!("status {}", answer[2]).into()) } else { Ok(()) }
+}
+
+/// Returns the answers in a second to requests that follow each other.
+fn pipelined(socket: &Path, request: &[u8], count: usize) -> Result<f64, Failed> {
+    let mut stream = UnixStream::connect(socket)?;
+    let mut writer = stream.try_clone()?;
+    let all = request.repeat(200);
+    let begun = Instant::now();
+    let writing = std::thread::spawn(move || -> std::io::Result<()> {
+        for _ in 0..count / 200 {
+            writer.write_all(&all)?;
+        }
+        Ok(())
+    });
+    let mut left = count / 200 * 200 * ANSWER;
+    let mut buffer = vec![0; 1 << 16];
+    while left > 0 {
+        match stream.read(&mut buffer)? {
+            0 => return Err("the service has gone".into()),
+            length => left -= length,
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    writing.join().map_err(|_| "the writer failed")??;
+    Ok((count / 200 * 200) as f64 / seconds)
+}
+
+/// A program of the open loop: its stream, and when its request was due, while that waits.
+struct Asker {
+    stream: UnixStream,
+    due: Vec<Instant>,
+    got: usize,
+}
+
+/// Returns the median and the 99th percentile of the times from when a request was due to its answer, in µs.
+fn open_loop(
+    socket: &Path,
+    request: &[u8],
+    programs: usize,
+    rate: u32,
+    time: Duration,
+) -> Result<[f64; 2], Failed> {
+    let mut askers = Vec::new();
+    for _ in 0..programs {
+        let stream = UnixStream::connect(socket)?;
+        stream.set_nonblocking(true)?;
+        askers.push(Asker { stream, due: Vec::new(), got: 0 });
+    }
+    let (mut times, mut waiting) = (Vec::new(), 0_usize);
+    let step = Duration::from_secs(1) / rate;
+    let begun = Instant::now();
+    let mut next = begun;
+    let mut turn = 0;
+    let mut buffer = [0; 4096];
+    while begun.elapsed() < time || waiting > 0 {
+        let now = Instant::now();
+        if now >= next && now.duration_since(begun) < time {
+            let asker = &mut askers[turn % programs];
+            turn += 1;
+            asker.stream.write_all(request)?;
+            asker.due.push(next);
+            waiting += 1;
+            next += step;
+        }
+        for asker in askers.iter_mut().filter(|asker| !asker.due.is_empty()) {
+            let length = match asker.stream.read(&mut buffer) {
+                Ok(0) => return Err("the service has gone".into()),
+                Ok(length) => length,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error.into()),
+            };
+            asker.got += length;
+            while asker.got >= ANSWER {
+                asker.got -= ANSWER;
+                times.push(asker.due.remove(0).elapsed().as_secs_f64() * 1e6);
+                waiting -= 1;
+            }
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    Ok([at(0.5), at(0.99)])
+}
+
+/// Connects many programs, and has each answered; returns how many were.
+fn crowd(socket: &PathBuf, request: &[u8], count: usize) -> Result<usize, Failed> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        streams.push(UnixStream::connect(socket)?);
+    }
+    let mut answered = 0;
+    for stream in &mut streams {
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        answered += usize::from(ask(stream, request).is_ok());
+    }
+    Ok(answered)
+}
