@@ -115,9 +115,9 @@ fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Good,
-    /// All is well but that the guest has repeated a packet. Soft RoCE in an emulated guest does so now and then (seen
-    /// once in about a hundred runs) when all that it has asked an acknowledgement for has been acknowledged: it stops
-    /// in the middle of a message until its timer wakes it. What we lose is lost in the next run as well.
+    /// All is well but that the guest has repeated one packet; the case is run once more, and that run counts. Soft RoCE
+    /// did so once, in the middle of a message, when all that it had asked an acknowledgement for was acknowledged. A
+    /// rare loss of ours would look the same here: the packets that are kept tell them apart.
     Stalled,
     Bad,
 }
