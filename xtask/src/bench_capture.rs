@@ -19,6 +19,20 @@ pub(crate) struct Args {
     /// Does not write the table.
     #[arg(long)]
     dry: bool,
+    /// Measures only one thing, and writes no table.
+    #[arg(long)]
+    only: Option<What>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    /// Messages of a queue pair that is captured.
+    Throughput,
+    /// Messages of a queue pair beside one that is captured.
+    Other,
+    /// How long a message takes.
+    Latency,
 }
 
 const HEADING: &str = "## Captures";
@@ -26,12 +40,13 @@ const HEADING: &str = "## Captures";
 const HEAD: &str = "\
 Written by `cargo xtask bench capture`: `ibfabric rdma bw --op write` and `lat --op send` between two addresses of loopback, while the
 client is captured by `ibfabric capture start` into a file in memory (/dev/shm) and while it is not, in turn within one run, who is first
-alternates. Client and server take all of both processors.
+alternates. Client and server take all of both processors, but for the server of the last two rows, which sleeps between messages: what the
+capture writes, it writes then.
 
 * *off*, *on*: medians without and with the capture.
 * *ratio*: the median of the ratios of neighbours, on over off.
 * *captured*: how much of what was sent and received meanwhile the file has; the rest was overwritten and counted.
-* *another queue pair*: two queue pairs of one program, of which only the other one is captured.
+* *another queue pair*: two queue pairs of one program, of which only the other one is captured; that one pays for it with its turns.
 
 | what | payload kept | off | on | ratio | captured |
 |---|---|---|---|---|---|
@@ -62,23 +77,31 @@ impl Drop for Running {
 
 pub(crate) fn run(args: &Args) -> Chored {
     let binary = release_binary()?;
-    let mut server = Command::new(&binary);
-    server.args(["rdma", "serve"]).args(SERVER).stdout(Stdio::null());
-    let _server = Running(server.spawn()?);
-    std::thread::sleep(Duration::from_millis(500));
+    let serving = serve(&binary, false)?;
     let mut table = String::from(HEAD);
+    let wants = |what| args.only.is_none_or(|only| only == what);
     let sizes = [(1 << 20, 64), (4096, 64), (1 << 20, 4096), (4096, 4096)];
-    for (size, payload) in sizes {
+    for (size, payload) in sizes.into_iter().filter(|_| wants(What::Throughput)) {
         let found = throughput(&binary, args, size, payload, false)?;
         let name = if size == 4096 { "4 KiB" } else { "1 MiB" };
         let what = format!("WRITE of {name}, messages/s");
         row(&mut table, &what, payload, &found, 0);
     }
-    let found = throughput(&binary, args, 4096, 4096, true)?;
-    row(&mut table, "WRITE of 4 KiB, messages/s of another queue pair", 4096, &found, 0);
-    let [middle, late] = latency(&binary, args)?;
-    row(&mut table, "SEND of 64 bytes, latency p50 in µs", 64, &middle, 2);
-    row(&mut table, "SEND of 64 bytes, latency p99 in µs", 64, &late, 2);
+    for payload in [64, 4096].into_iter().filter(|_| wants(What::Other)) {
+        let found = throughput(&binary, args, 4096, payload, true)?;
+        row(&mut table, "WRITE of 4 KiB, messages/s of another queue pair", payload, &found, 0);
+    }
+    if wants(What::Latency) {
+        drop(serving);
+        for (spins, how) in [(true, "both look all the time"), (false, "the server sleeps")] {
+            let _serving = serve(&binary, spins)?;
+            let [middle, late] = latency(&binary, args)?;
+            for (found, which) in [(&middle, "p50"), (&late, "p99")] {
+                let what = format!("SEND of 64 bytes, {how}, latency {which} in µs");
+                row(&mut table, &what, 64, found, 2);
+            }
+        }
+    }
     // Nobody else has it.
     std::fs::remove_file(FILE).ok();
     writeln!(
@@ -88,7 +111,11 @@ pub(crate) fn run(args: &Args) -> Chored {
         machine(),
         version("rustc", "--version")
     )?;
-    if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
+    if args.dry || args.only.is_some() {
+        Ok(())
+    } else {
+        write_section(Some(HEADING), &format!("{HEADING}\n{table}"))
+    }
 }
 
 /// What was measured: without and with a capture in pairs, and the parts that were captured.
@@ -112,6 +139,16 @@ fn row(table: &mut String, what: &str, payload: u16, found: &Found, places: usiz
     );
     eprint!("{line}");
     table.push_str(&line);
+}
+
+/// Starts a server, which looks for packets all the time or sleeps where there are none.
+fn serve(binary: &Path, spins: bool) -> std::io::Result<Running> {
+    let mut server = Command::new(binary);
+    let spins = if spins { &["--spin", "1000"][..] } else { &[] };
+    server.args(["rdma", "serve"]).args(SERVER).args(spins).stdout(Stdio::null());
+    let running = Running(server.spawn()?);
+    std::thread::sleep(Duration::from_millis(500));
+    Ok(running)
 }
 
 fn client(binary: &Path, words: &[&str]) -> std::io::Result<Running> {

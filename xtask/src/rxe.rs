@@ -2,6 +2,8 @@
 //! capture read` and by tshark, where it is installed.
 
 use std::fs;
+use std::io::Write as _;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -22,6 +24,9 @@ pub(crate) struct Args {
     /// Fails where no guest can run, instead of skipping all cases.
     #[arg(long)]
     require: bool,
+    /// Runs every case this often in one guest, for what goes wrong rarely.
+    #[arg(long, value_name = "N", default_value = "1")]
+    times: u32,
 }
 
 /// The file of all packets of a guest.
@@ -30,10 +35,13 @@ const PACKETS: &str = "packets.pcap";
 /// How the fault of a guest begins that has repeated one packet.
 const STALL: &str = "completer_retry_err has grown by 1,";
 
+/// How many of the last lines of a fault are shown.
+const SHOWN: usize = 8;
+
 /// How many differences between two readers of it are shown.
 const MOST: usize = 20;
 
-pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
+pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> Chored {
     let mut list = cases(*self_test);
     list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
     if list.is_empty() {
@@ -64,7 +72,7 @@ pub(crate) fn run(Args { selection, self_test, require }: &Args) -> Chored {
             ibfabric = Some(selection.ibfabric()?);
         }
         let gear = Gear { guest: &guest, link, ibfabric: ibfabric.as_deref() };
-        for case in list {
+        for case in list.iter().flat_map(|case| iter::repeat_n(*case, *times as usize)) {
             let verdict = match run_case(case, &gear, &directory)? {
                 Verdict::Stalled => run_case(case, &gear, &directory)?,
                 verdict => verdict,
@@ -133,7 +141,8 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict, s
         Err(error) => (String::new(), vec![error.to_string()], 0),
     };
     let file = case.name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
-    fs::write(directory.join(file), transcript)?;
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(directory.join(file))?;
+    file.write_all(transcript.as_bytes())?;
     let good = case.accepts(&faults);
     let stalled =
         case.wrong.is_none() && matches!(&faults[..], [fault] if fault.starts_with(STALL));
@@ -148,8 +157,24 @@ fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict, s
     if let Some(expected) = case.wrong.filter(|_| !good) {
         eprintln!("         expected one fault, with {expected:?}");
     }
-    for line in faults.iter().filter(|_| !good).flat_map(|fault| fault.lines()) {
-        eprintln!("         {line}");
+    for fault in faults.iter().filter(|_| !good) {
+        say(fault);
+    }
+    if verdict == Verdict::Bad {
+        let log = gear.guest.kernel_log().unwrap_or_else(|error| error.to_string());
+        say(&format!("the guest's kernel said:\n{log}"));
     }
     Ok(verdict)
+}
+
+/// Says a fault: of a long one its first line and how it ends. The transcript has it whole.
+fn say(fault: &str) {
+    let lines: Vec<&str> = fault.lines().collect();
+    let skipped = lines.len().saturating_sub(1 + SHOWN);
+    for (at, line) in lines.iter().enumerate().filter(|(at, _)| *at == 0 || *at > skipped) {
+        eprintln!("         {line}");
+        if at == 0 && skipped > 0 {
+            eprintln!("         [{skipped} lines are in the transcript]");
+        }
+    }
 }

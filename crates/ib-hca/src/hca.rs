@@ -481,12 +481,16 @@ impl Hca {
             };
             writer.keep_start(qp.packets.as_ref().map(|packets| packets.payload()));
             let sent = qp.transmit(&mut cx!(self, now), writer);
-            if qp.packets.is_some()
-                && let Some(route) = &sent
+            self.burst += 1;
+            if let Some(route) = &sent
+                && qp.packets.is_some()
             {
                 qp.note_sent(now, route, writer);
+                // The turns of others do not wait for what a trace costs.
+                if let Some(packets) = &mut qp.packets {
+                    self.burst += packets.settle(writer.len(), BURST.saturating_sub(self.burst));
+                }
             }
-            self.burst += 1;
             let goes_on = qp.is_ready(now);
             if !goes_on {
                 qp.listed = false;

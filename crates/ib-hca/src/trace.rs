@@ -64,7 +64,21 @@ pub(crate) struct Packets {
     left: Option<u32>,
     /// The selection that has chosen the queue pair, if one has.
     pub(crate) selection: Option<SelectionId>,
+    /// What keeping packets has cost and was not taken off the queue pair's turns yet, as bytes that could have been
+    /// sent instead.
+    debt: usize,
 }
+
+/// What it costs to keep a packet, and every so many bytes of it, as bytes that could be sent instead; what those
+/// cost who read and write the packets is a part of it.
+const COST: usize = 256;
+const KEPT_FOR_ONE: usize = 2;
+
+/// How much a queue pair can owe: what comes in costs, too, and it may send nothing.
+const MOST_DEBT: usize = 1 << 20;
+
+/// What a packet costs beside its bytes when it is sent.
+const BARE: usize = 512;
 
 /// The messages of a queue pair; there is no ring before the first one.
 #[derive(Debug, Default)]
@@ -97,12 +111,21 @@ impl Packets {
         let ring = PacketRing::new(options.ring_bytes)?;
         let reader = PacketReader::new(Arc::clone(&ring), qpn);
         let writer = PacketWriter::new(ring);
-        Ok((Self { options, writer, kept: [[0; 2]; 2], left: None, selection: None }, reader))
+        let kept = [[0; 2]; 2];
+        Ok((Self { options, writer, kept, left: None, selection: None, debt: 0 }, reader))
     }
 
     /// Returns how much of the payload of a message is kept.
     pub(crate) fn payload(&self) -> usize {
         self.options.payload.into()
+    }
+
+    /// Returns how many packets of a length could have been sent instead of what was kept, up to a number of them,
+    /// which are settled by that.
+    pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
+        let packets = (self.debt / (BARE + length)).min(most as usize);
+        self.debt -= packets * (BARE + length);
+        packets as u32
     }
 
     /// Changes what is kept from now on; the ring stays as it is.
@@ -176,6 +199,7 @@ impl Packets {
     #[inline]
     fn write(&mut self, noted: &Noted<'_>, (length, bytes): (usize, &[u8])) {
         self.writer.write(noted, length as u32, bytes);
+        self.debt = (self.debt + COST + bytes.len() / KEPT_FOR_ONE).min(MOST_DEBT);
         if let Some(left) = &mut self.left {
             *left -= 1;
             if *left == 0 {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ib_hca::trace::{
     PacketFilter, PacketReader, PacketTrace, Peer, Selection, TraceError, Trigger,
 };
-use ib_hca::{Data, Drop, QpId, SendOp};
+use ib_hca::{Data, Drop, QpCap, QpId, QpType, SendOp};
 use ib_link::{Direction, MessageBlock, PacketRecord, PacketSource};
 use ib_types::{Mtu, Qpn};
 use ib_wire::packet::{Bth, Opcode, Operation, Position, Transport};
@@ -381,4 +381,46 @@ fn what_was_lost_on_its_way_is_kept_with_its_queue_pair() {
     assert!(record.is_lost && record.direction == Direction::Send);
     assert_eq!((remark.as_str(), &bytes[..]), ("s1:4: a cable was pulled", &lost[..12]));
     assert_eq!(record.length as usize, lost.len());
+}
+
+/// How many packets a queue pair has sent when another one, which began with it, has sent 2,000.
+fn beside_another(trace: Option<PacketTrace>) -> u32 {
+    let mut pair = Pair::new(13);
+    let cap = QpCap { max_send_wr: 2500, ..QpCap::default() };
+    let wiring = Wiring { qp_type: QpType::Uc, mtu: Mtu::B4096, cap, ..Wiring::default() };
+    let qps = [pair.connect(&wiring), pair.connect(&wiring)];
+    let _reader = trace.map(|options| {
+        pair.sides[0].hca.trace_packets(qps[0][0], options).expect("nobody traces it")
+    });
+    let (near, far) = (pair.region(0, 4096, ALL), pair.region(1, 4096, ALL));
+    let watched = pair.number_of(1, qps[0][1]);
+    let counts = Rc::new(RefCell::new([0, 0]));
+    let seen = Rc::clone(&counts);
+    pair.tap = Box::new(move |_, bytes| {
+        let [own, other] = &mut *seen.borrow_mut();
+        let bth = bytes.first_chunk().map(Bth::parse).expect("all have one");
+        if *other < 2000 {
+            *(if bth.destination == watched { own } else { other }) += 1;
+        }
+        true
+    });
+    for (number, [from, _]) in (0..2500).flat_map(|number| qps.map(|qps| (number, qps))) {
+        let op = SendOp::Write { to: far.remote(0), imm: None };
+        pair.send(0, from, number, op, near.data(0, 4096));
+    }
+    pair.run();
+    let [own, other] = *counts.borrow();
+    assert_eq!(other, 2000);
+    own
+}
+
+/// A queue pair pays for its trace with its own turns, and by as much as is kept.
+#[test]
+fn a_trace_costs_the_queue_pair_that_is_traced() {
+    let keeping = |payload| Some(PacketTrace { payload, ..PacketTrace::default() });
+    let alone = beside_another(None);
+    assert!((1984..=2016).contains(&alone), "{alone}");
+    let (headers, all) = (beside_another(keeping(64)), beside_another(keeping(4096)));
+    assert!((1800..1984).contains(&headers), "{headers}");
+    assert!((1000..1800).contains(&all), "{all}");
 }
