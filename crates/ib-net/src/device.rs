@@ -6,6 +6,7 @@
 //! | `driver` | [`Driver`]: a thread that drives an adapter for others |
 //! | `options` | [`DeviceOptions`], [`AttachedOptions`]: how adapters are opened |
 //! | `path` | [`Device::path_to`]: the ways to others |
+//! | `names` | [`Device::resolve_through`]: the ways that a service of IB ACM knows |
 //! | `endpoint` | [`Device::connect`], [`Device::accept`]: queue pairs that the connection manager joins |
 //! | `inbox` | what other threads want done with an adapter, by its [`DeviceHandle`] |
 //! | `attached` | the link to a port of a fabric that another process simulates |
@@ -35,6 +36,7 @@ mod attached;
 mod driver;
 mod endpoint;
 mod inbox;
+mod names;
 mod options;
 mod path;
 pub mod sim;
@@ -94,6 +96,8 @@ pub struct Device {
     inbox: Option<Box<Inbox>>,
     /// Who gets what reads the packets of queue pairs that are chosen for a trace.
     traced: Option<Traced>,
+    /// Who is asked for paths before subnet administration.
+    names: Option<Box<names::Names>>,
 }
 
 /// Takes what reads the packets of a queue pair.
@@ -147,6 +151,7 @@ impl Device {
             checked: LinkCounters::default(),
             inbox: None,
             traced: None,
+            names: None,
         })
     }
 
@@ -188,6 +193,7 @@ impl Device {
             checked: LinkCounters::default(),
             inbox: None,
             traced: None,
+            names: None,
         })
     }
 

@@ -40,12 +40,17 @@ pub enum PathError {
 }
 
 impl Device {
-    /// Returns the path to an address. In a simulated fabric
-    /// subnet administration is asked, once for each address until the port changes.
+    /// Returns the path to an address. In a simulated fabric a service of IB ACM is asked
+    /// ([`Device::resolve_through`]), where there is none subnet administration, once for each address until the port
+    /// changes.
     ///
     /// # Errors
     /// Fails when subnet administration does not tell, or nobody has the address.
     pub fn path_to(&mut self, address: IpAddr) -> Result<Path, PathError> {
+        let most = self.connection_mtu;
+        if let Some(path) = self.path_by_name(address)? {
+            return Ok(Path { mtu: path.mtu.min(most), ..path });
+        }
         let found = match &mut self.wire {
             Wire::Roce(_) => {
                 let (source, destination) = (gid_of(self.address), gid_of(address));
@@ -55,7 +60,6 @@ impl Device {
             Wire::Attached(attached) => attached.gid_of(address)?,
         };
         let gid = found.ok_or(PathError::Unknown(address))?;
-        let most = self.connection_mtu;
         if let Wire::Attached(attached) = &mut self.wire {
             if let Some(path) = attached.path(gid) {
                 return Ok(Path { mtu: path.mtu.min(most), ..path });

@@ -58,6 +58,10 @@ pub struct AdapterArgs {
     /// address, a GID or a LID will do, too. The first host without it.
     #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
     pub node: Option<String>,
+    /// Asks a service of IB ACM for paths, at a socket or a host's TCP port, as `RDMA_CM_USE_IB_ACM=1` in the environment
+    /// does for the one of this machine; where it fails, subnet administration.
+    #[arg(long, value_name = "SERVICE", requires = "attach")]
+    pub acm: Option<String>,
     /// The UDP port of RoCEv2, here and there: another one than 4791 only makes sense between tests.
     #[arg(long, value_name = "PORT", default_value_t = 4791, conflicts_with = "attach")]
     pub udp_port: u16,

@@ -1,9 +1,11 @@
 //! What the programs share: the adapter, buffers, completions.
 
+use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ib_acm::client::ServiceAddress;
 use ib_hca::cm::ConnectionId;
 use ib_hca::{
     AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
@@ -18,7 +20,7 @@ use ib_types::{Instant, Qpn};
 
 use super::capture::Tracing;
 use crate::cli::rdma::AdapterArgs;
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 
 /// How many packets of a connection may be under way, and of all together, which the buffers of two sockets
 /// hold; but each connection goes on with a few.
@@ -73,6 +75,10 @@ impl Stage {
             return Ok((Self::open_with(args, Some(address), window)?, address));
         }
         let mut this = Self::open_with(args, None, window)?;
+        if let (Some(_), Ok(address)) = (name_service(args), peer.parse()) {
+            // The service may know it where the simulator does not.
+            return Ok((this, address));
+        }
         let found = this.device.find(peer).map_err(|error| doing("asking the simulator", error))?;
         let address = found.ok_or_else(|| {
             unknown("NODE, NODE:PORT, an address, a GID or a LID of the simulated fabric")
@@ -94,7 +100,13 @@ impl Stage {
                     spin: Duration::from_micros(args.spin),
                     ..AttachedOptions::new(attach_options(args).expect("it is given"))
                 };
-                Device::attach(&options).map_err(Failure::unusable)?
+                let mut device = Device::attach(&options).map_err(Failure::unusable)?;
+                if let Some(service) = name_service(args) {
+                    device.resolve_through(service, |address, why| {
+                        say!("{address}: no path by IB ACM: {why}; subnet administration is asked");
+                    });
+                }
+                device
             }
             None => Self::open_roce(args, peer, window)?,
         };
@@ -331,6 +343,15 @@ pub(super) fn attach_options(args: &AdapterArgs) -> Option<AttachOptions> {
 /// Says what failed.
 pub(super) fn doing(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Unusable(format!("{what}: {error}"))
+}
+
+/// Returns the service of IB ACM that is asked for paths, if one is.
+fn name_service(args: &AdapterArgs) -> Option<ServiceAddress> {
+    let is_wanted = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");
+    match &args.acm {
+        Some(service) => Some(ServiceAddress::from_text(service)),
+        None => is_wanted().then(ServiceAddress::find),
+    }
 }
 
 /// Returns the address from which a peer is reached; without a peer that of the way to anywhere.
