@@ -23,6 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
     let ibfabric = selection.ibfabric()?;
     let mut outputs = selection.outputs("acm-")?;
+    fs::create_dir_all(outputs.path())?;
     let mut good = true;
     if selection.wants("ib_acme") {
         let mut scene = Scene::open(&ibfabric, outputs.path())?;
@@ -59,8 +60,9 @@ fn in_guest(
     let ended = scene.run();
     fs::write(directory.join("librdmacm"), &scene.transcript)?;
     fs::write(directory.join("kernel-log"), guest.kernel_log().unwrap_or_default())?;
+    let good = say("librdmacm", &scene.checked);
     ended?;
-    Ok(say("librdmacm", &scene.checked))
+    Ok(good)
 }
 
 /// Tells what was checked; returns whether all was right.

@@ -205,7 +205,7 @@ impl<'a> Scene<'a> {
             })?;
         }
         // Where nobody knows the address, all is as without a service: it is asked for addresses, and for a route.
-        self.counting([2, 2, 0], |scene| scene.connects())
+        self.counting([2, 2, 0], Self::connects)
     }
 
     /// Has the service vanish, come back elsewhere, and vanish while it is asked.
