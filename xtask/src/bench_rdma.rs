@@ -1,16 +1,16 @@
 //! The kernel's soft RoCE and our adapter, in turn, in one guest.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use interop::guest::{BESIDE_V4, GUEST_V4};
+use interop::guest::{BESIDE_V4, FROM_DISK, GUEST_V4};
 use interop::{Guest, GuestOptions};
 use serde_json::Value;
 
 use crate::bench::{machine, median, version, write_section};
+use crate::cases::program_on_disk;
 use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
@@ -96,19 +96,10 @@ pub(crate) fn run(args: &Args) -> Chored {
     let binary = release_binary()?;
     let scratch = tempfile::tempdir()?;
     let disk = scratch.path().join("disk");
-    // Symbols would only take the guest's memory.
-    let stripped = Command::new("strip").arg("-o").arg(&disk).arg(&binary).status()?;
-    if !stripped.success() {
-        return Err("strip has failed".into());
-    }
-    let length = fs::metadata(&disk)?.len();
-    fs::OpenOptions::new().write(true).open(&disk)?.set_len(length.next_multiple_of(4096))?;
+    program_on_disk(&binary, &disk)?;
     let guest =
         Guest::boot(&GuestOptions { mtu: 9000, disk: Some(disk), ..GuestOptions::default() })?;
-    succeeds(
-        &guest,
-        "dd if=/dev/vda of=/bin/ibfabric bs=65536 2>/dev/null && chmod +x /bin/ibfabric",
-    )?;
+    succeeds(&guest, FROM_DISK)?;
     let mut table = String::from(HEAD);
     for row in ROWS {
         for is_within in [true, false] {

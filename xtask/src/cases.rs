@@ -1,6 +1,8 @@
 //! What the chores that run cases have in common: which cases, with which program, and where their outputs are.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use conformance::clients::normal::{Allowed, Mask};
 use tempfile::TempDir;
@@ -47,12 +49,23 @@ impl Selection {
         let scratch = tempfile::Builder::new().prefix(prefix).tempdir()?;
         let directory = self.keep.as_deref().unwrap_or(scratch.path()).to_owned();
         // The log of an earlier run would be taken for this one's.
-        if std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
+        if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
             let directory = directory.display();
             return Err(format!("{directory}: expected a new or empty directory").into());
         }
         Ok(Outputs { scratch, directory })
     }
+}
+
+/// Makes a guest's disk of a program.
+pub(crate) fn program_on_disk(program: &Path, disk: &Path) -> Result<()> {
+    // Symbols would only take the guest's memory.
+    if !Command::new("strip").arg("-o").arg(disk).arg(program).status()?.success() {
+        return Err("strip has failed".into());
+    }
+    let length = fs::metadata(disk)?.len();
+    fs::OpenOptions::new().write(true).open(disk)?.set_len(length.next_multiple_of(4096))?;
+    Ok(())
 }
 
 /// Where the outputs of the programs are.

@@ -107,7 +107,7 @@ enum Peer {
     Sm(sm::Args),
     /// Runs our tracer and its agents on ibsim and on `ibfabric sim`, beside `ibtracert` and `ibping`.
     Tracer(tracer::Args),
-    /// Has a real `ib_acme` and ours ask our service of IB ACM at hosts of a simulated fabric.
+    /// Has a real `ib_acme` and ours ask our service of IB ACM at hosts of a simulated fabric, and librdmacm in a guest.
     Acm(acm::Args),
     /// Boots a Linux guest with soft RoCE and runs RDMA programs in it and beside it, on links of several MTUs.
     Rxe(rxe::Args),

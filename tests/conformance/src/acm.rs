@@ -2,6 +2,8 @@
 //!
 //! Two services find each other over the fabric. Each command line is given to Debian's `ib_acme` and to `ibfabric acme`
 //! in turn, and both must print the same and end alike; what the first one prints has to hold what a case says.
+//!
+//! In [`guest`], librdmacm asks, which needs a kernel with RDMA.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +12,8 @@ use std::time::Duration;
 use interop::{RunError, Running};
 
 use crate::sm::scene::Checked;
+
+pub mod guest;
 
 /// How long a program may take to be ready, or to answer.
 const PATIENCE: Duration = Duration::from_secs(30);

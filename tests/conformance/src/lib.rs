@@ -5,7 +5,7 @@
 //! | [`routing`] | fabrics, engines and options whose forwarding tables must be OpenSM's |
 //! | [`opensm`] | running a real OpenSM on a real ibsim, once |
 //! | [`clients`] | the programs that a simulator of ibsim's protocol serves, and what they must say |
-//! | [`acm`] | our service of IB ACM, asked by a real `ib_acme` |
+//! | [`acm`] | our service of IB ACM, asked by a real `ib_acme`, and by librdmacm in a guest |
 //! | [`links`] | our own links against a real ibsim, Debian's umad library and OpenSM |
 //! | [`tracer`] | our tracer on real simulators, beside `ibtracert` and `ibping` |
 //! | [`rxe`] | the kernel's soft RoCE in a guest, and real RDMA programs |

@@ -28,6 +28,10 @@ pub const BESIDE_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 77, 2);
 /// The IPv6 address of the programs beside it.
 pub const BESIDE_V6: Ipv6Addr = Ipv6Addr::new(0xFD00, 0x77, 0, 0, 0, 0, 0, 2);
 
+/// Takes our program, which [`GuestOptions::disk`] is then, into the guest as `ibfabric`.
+pub const FROM_DISK: &str =
+    "dd if=/dev/vda of=/bin/ibfabric bs=65536 2>/dev/null && chmod +x /bin/ibfabric";
+
 /// What a guest is to be like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestOptions {

@@ -12,6 +12,7 @@ use crate::error::BootError;
 /// What the image is made from.
 const RECIPE: &str = include_str!("../guest/build");
 const INIT: &str = include_str!("../guest/init");
+const ASK: &str = include_str!("../guest/getaddrinfo.c");
 
 /// What a guest boots from.
 #[derive(Debug)]
@@ -36,7 +37,8 @@ impl Image {
         let lock = File::create(&path).map_err(BootError::file(&path))?;
         lock.lock().map_err(BootError::file(&path))?;
         let stamp = cache.join("stamp");
-        let recipe = format!("{:08x}\n", crc32fast::hash(format!("{RECIPE}\0{INIT}").as_bytes()));
+        let whole = [RECIPE, INIT, ASK].join("\0");
+        let recipe = format!("{:08x}\n", crc32fast::hash(whole.as_bytes()));
         let image = Self { kernel: cache.join("vmlinuz"), ram_disk: cache.join("initrd.gz") };
         let made = fs::read_to_string(&stamp).is_ok_and(|made| made == recipe);
         if !(made && image.kernel.exists() && image.ram_disk.exists()) {
@@ -58,14 +60,15 @@ impl Image {
             fs::remove_dir_all(&place).map_err(BootError::file(&place))?;
         }
         fs::create_dir_all(&place).map_err(BootError::file(&place))?;
-        let (recipe, init) = (place.join("build"), place.join("init"));
-        fs::write(&recipe, RECIPE).map_err(BootError::file(&recipe))?;
-        fs::write(&init, INIT).map_err(BootError::file(&init))?;
+        let [recipe, init, ask] = ["build", "init", "ask.c"].map(|name| place.join(name));
+        for (path, text) in [(&recipe, RECIPE), (&init, INIT), (&ask, ASK)] {
+            fs::write(path, text).map_err(BootError::file(path))?;
+        }
         let log = cache.join("build.log");
         let file = File::create(&log).map_err(BootError::file(&log))?;
         let mut child = Command::new("bash")
             .arg(&recipe)
-            .args([&place, &init])
+            .args([&place, &init, &ask])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(file)

@@ -202,7 +202,7 @@ pub struct SidrAnswer {
 /// Returns the path of a REQ that leads over a route.
 fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<ConnectPath, CmError> {
     in_range("the flow label", route.flow_label, 0, 0xf_ffff)?;
-    let is_ethernet = route.slid == 0 && route.dlid == 0;
+    let is_ethernet = is_ethernet(route);
     let lid = |lid| if is_ethernet { NO_LID } else { lid };
     Ok(ConnectPath {
         local_lid: lid(route.slid),
@@ -221,22 +221,29 @@ fn to_path(route: &Route, rate: RateCode, local_ack_timeout: u8) -> Result<Conne
 
 /// Returns the way of the packets that a REQ proposes, seen from its receiver.
 ///
-/// `arrived` is how the REQ came; the way keeps what the REQ cannot say: the UDP port.
+/// `arrived` is how the REQ came; the way keeps what the REQ cannot say: the UDP port. On Ethernet all packets have a
+/// global header and no LIDs, whatever a path of InfiniBand, which Linux takes from IB ACM, made the REQ say.
 pub(super) fn to_route(path: &ConnectPath, arrived: &Route) -> Route {
-    let lid = |lid| if lid == NO_LID { 0 } else { lid };
+    let is_ethernet = is_ethernet(arrived);
+    let lid = |lid| if lid == NO_LID || is_ethernet { 0 } else { lid };
     Route {
         source: path.remote_gid,
         destination: path.local_gid,
         slid: lid(path.remote_lid),
         dlid: lid(path.local_lid),
         sl: ib_types::ServiceLevel::new(path.sl).unwrap_or_default(),
-        is_global: !path.subnet_local,
+        is_global: is_ethernet || !path.subnet_local,
         traffic_class: path.traffic_class,
         flow_label: path.flow_label,
         // Some write nothing there; a packet must live, though.
         hop_limit: if path.hop_limit == 0 { arrived.hop_limit } else { path.hop_limit },
         source_port: arrived.source_port,
     }
+}
+
+/// Says whether a route is one on Ethernet, which knows no LIDs.
+fn is_ethernet(route: &Route) -> bool {
+    route.slid == 0 && route.dlid == 0
 }
 
 /// What stands for a LID on Ethernet.

@@ -205,3 +205,17 @@ fn lids_and_local_routes_of_infiniband() {
     assert_eq!((asked.path, asked.route), (back, back));
     assert!(asked.req.primary_path.subnet_local);
 }
+
+/// Linux takes a path from IB ACM on Ethernet, too, and then asks with the LIDs and the locality that this one has.
+#[test]
+fn a_path_of_infiniband_on_ethernet() {
+    let mut pair = Pair::new();
+    let (over, back) = (way(2, 1), way(1, 2));
+    let with_lids = Route { slid: 3, dlid: 4, is_global: false, ..over };
+    pair.here.connect(NOW, &ConnectParams { route: with_lids, ..request(0x10) }).unwrap();
+    let req = sent(&mut pair.here)[0];
+    pair.there.handle(NOW, &back, &req);
+    let asked = requested(&mut pair.there);
+    assert!(asked.req.primary_path.subnet_local);
+    assert_eq!((asked.path, asked.route), (back, back));
+}

@@ -1,0 +1,351 @@
+//! librdmacm's own questions to our service, in a guest.
+//!
+//! Fabric and services run in the guest, at the places where librdmacm looks. The two hosts have the guest's addresses, and
+//! those of the programs beside it, and their GIDs are those that soft RoCE has for the IPv6 addresses. So what is resolved
+//! can be used: programs that have librdmacm look for a route only, as rping does, connect over the path that the service
+//! has told. Those that take addresses from it, too, get ones of `AF_IB`, and Linux has no adapter for them on Ethernet.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use interop::guest::FROM_DISK;
+use interop::{Finished, Guest, RunError, Running};
+
+use crate::sm::scene::Checked;
+
+/// How long a program may take to be ready, or to answer. An address that nobody has takes 7 s.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// The fabric, in the form of ibnetdiscover, in which ports have GUIDs of their own.
+const FABRIC: &str = r#"switchguid=0x100(100)
+Switch 4 "S-0000000000000100" # "switch" enhanced port 0 lid 0 lmc 0
+[1] "H-0000000000000011"[1](1) # "guest" lid 0 4xEDR
+[2] "H-0000000000000012"[1](2) # "beside" lid 0 4xEDR
+[3] "H-0000000000000013"[1](3) # "manager" lid 0 4xEDR
+caguid=0x11
+Ca 1 "H-0000000000000011" # "guest"
+[1](1) "S-0000000000000100"[1] # lid 0 lmc 0 "switch" lid 0 4xEDR
+caguid=0x12
+Ca 1 "H-0000000000000012" # "beside"
+[1](2) "S-0000000000000100"[2] # lid 0 lmc 0 "switch" lid 0 4xEDR
+caguid=0x13
+Ca 1 "H-0000000000000013" # "manager"
+[1](3) "S-0000000000000100"[3] # lid 0 lmc 0 "switch" lid 0 4xEDR
+"#;
+
+/// The addresses of its hosts.
+const ADDRESSES: &str = "0x1 192.168.77.1 fd00:77::1\n0x2 192.168.77.2 fd00:77::2\n";
+
+const SIMULATOR: &str =
+    "ibfabric sim /tmp/pair.net --addresses /tmp/addresses --socket lab --mtu 4096";
+const MANAGER: &str =
+    "SIM_HOST=H-0000000000000013 ibfabric sm --ibsim=lab --subnet-prefix 0xfd00007700000000";
+const SERVICE: &str = "ibfabric acm --attach lab --node H-0000000000000011";
+const OTHER: &str = "ibfabric acm --attach lab --node H-0000000000000012 --socket /run/2.sock";
+
+/// An address of the guest that no service knows.
+const UNKNOWN: &str = "192.168.77.3";
+
+/// What the service has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counted {
+    resolved: u64,
+    failed: u64,
+    no_data: u64,
+}
+
+/// A guest with a fabric and services.
+pub struct Scene<'a> {
+    /// What was found.
+    pub checked: Checked,
+    /// What was run, with what came of it.
+    pub transcript: String,
+    guest: &'a Guest,
+    ibfabric: &'a Path,
+    service: Running,
+    _running: Vec<Running>,
+}
+
+impl<'a> Scene<'a> {
+    /// Starts fabric and services in a guest that has `ibfabric` as its disk.
+    ///
+    /// # Errors
+    /// Fails when one of them does not come up.
+    pub fn open(guest: &'a Guest, ibfabric: &'a Path) -> Result<Self, RunError> {
+        let write =
+            |path: &str, text: &str| format!("printf '{}' >{path}", text.replace('\n', "\\n"));
+        for command in [
+            FROM_DISK,
+            &write("/tmp/pair.net", FABRIC),
+            &write("/tmp/addresses", ADDRESSES),
+            &format!("mkdir -p /etc/rdma && ip addr add {UNKNOWN}/24 dev eth0"),
+        ] {
+            let finished = guest.run(command, PATIENCE)?;
+            if !finished.success() {
+                let Finished { command, status, output, .. } = finished;
+                return Err(RunError::Failed { command, status, output });
+            }
+        }
+        let mut running = Vec::new();
+        for (command, ready) in [(SIMULATOR, "READY"), (MANAGER, "SUBNET UP"), (OTHER, "READY")] {
+            let started = guest.start(command)?;
+            started.until(ready, PATIENCE)?;
+            running.push(started);
+        }
+        let service = serve(guest, SERVICE)?;
+        let (checked, transcript) = (Checked::default(), String::new());
+        Ok(Self { checked, transcript, guest, ibfabric, service, _running: running })
+    }
+
+    /// Tries all that librdmacm asks.
+    ///
+    /// # Errors
+    /// Fails when a program does not end.
+    pub fn run(&mut self) -> Result<(), RunError> {
+        let path = self.path()?;
+        self.answered(&path)?;
+        self.unanswered()?;
+        self.connections()?;
+        self.gone(&path)
+    }
+
+    /// Returns the path between the hosts as `ibfabric acme` prints it, which subnet administration confirms.
+    fn path(&mut self) -> Result<String, RunError> {
+        let command = "ibfabric acme -f i -s fd00:77::1 -d fd00:77::2 -v";
+        let told = self.guest_runs(command, 0, &["SA verification: success"])?.output;
+        let lines = told.lines().skip_while(|line| *line != "Path information");
+        let path: Vec<&str> =
+            lines.take_while(|line| !line.starts_with("SA") && !line.is_empty()).collect();
+        for line in ["  dgid: fd00:77::2", "  sgid: fd00:77::1", "  mtu: 5", "  rate: 16"] {
+            self.checked.check(path.contains(&line), || format!("no {line:?} in {told}"));
+        }
+        self.checked.check(path.len() == 14, || format!("no whole path in {told}"));
+        Ok(path.join("\n"))
+    }
+
+    /// Asks for what there is, by all kinds of addresses.
+    fn answered(&mut self, path: &str) -> Result<(), RunError> {
+        let route = format!("flags: 0x2b\n{path}\n");
+        let result = |family: &str, connect, source: Option<&str>, destination: &str| {
+            let source = source.map_or_else(String::new, |it| format!("source: {it}\n"));
+            format!(
+                "result: family {family}, route of 72 bytes, connect of {connect} bytes\n\
+                 {source}destination: {destination}\n{route}"
+            )
+        };
+        let ib = ["1 pkey 0xffff service 0x1060000", "2 pkey 0xffff service 0x1061c06"]
+            .map(|end| format!("ib fd00:77::{end}"));
+        // First what librdmacm has made of the path, then what it was asked for, with the source that the service has told.
+        let from_ip = |family: &str, network: &str| {
+            let own = |end: &str| format!("{family} {network}{end}");
+            result("ib", 36, Some(&ib[0]), &ib[1])
+                + &result(family, 0, Some(&own("1 port 0")), &own("2 port 7174"))
+        };
+        let (v4, v6) = (from_ip("ipv4", "192.168.77."), from_ip("ipv6", "fd00:77::"));
+        let gid = |source| result("ib", 0, Some(&ib[0]), &ib[1]) + &result("ib", 0, source, &ib[1]);
+        for (words, expected) in [
+            ("192.168.77.2", &v4),
+            ("-s 192.168.77.1 192.168.77.2", &v4),
+            ("-n 192.168.77.2", &v4),
+            ("fd00:77::2", &v6),
+            ("-s fd00:77::1 fd00:77::2", &v6),
+            ("-b fd00:77::2", &gid(None)),
+            ("-b -s fd00:77::1 fd00:77::2", &gid(Some(&ib[0]))),
+        ] {
+            self.asks(words, expected, [1, 0, 0])?;
+        }
+        Ok(())
+    }
+
+    /// Asks for what there is not.
+    fn unanswered(&mut self) -> Result<(), RunError> {
+        let nobody = without_route("ipv4", "", "192.168.77.9");
+        self.asks("-n 192.168.77.9", &nobody, [1, 0, 1])?;
+        self.asks("192.168.77.9", &nobody, [1, 1, 0])?;
+        let source = format!("source: ipv4 {UNKNOWN} port 0\n");
+        let foreign = without_route("ipv4", &source, "192.168.77.2");
+        self.asks(&format!("-s {UNKNOWN} 192.168.77.2"), &foreign, [1, 1, 0])?;
+        let gid = "result: family ib, route of 0 bytes, connect of 0 bytes\n\
+             destination: ib fd00:77::9 pkey 0xffff service 0x1061c06\n";
+        self.asks("-b -n fd00:77::9", gid, [1, 1, 0])
+    }
+
+    /// Has programs connect.
+    fn connections(&mut self) -> Result<(), RunError> {
+        // What asks for a route only gets over it to where it leads: to the guest itself, and to our program beside it.
+        let server = self.guest.start("rping -s -a :: -C 3 -v")?;
+        self.guest.await_listener(7174, PATIENCE)?;
+        self.counting([1, 0, 0], |scene| {
+            scene.guest_runs("rping -c -a fd00:77::1 -C 3 -v", 0, &["rdma-ping-2"])?;
+            Ok(())
+        })?;
+        server.wait(PATIENCE)?;
+        let mut ours = Command::new(self.ibfabric);
+        ours.args(["rdma", "serve", "--listen", "fd00:77::2", "--rping"]);
+        let ours = self.guest.start_beside(&ours)?;
+        ours.until("READY", PATIENCE)?;
+        self.counting([1, 0, 0], |scene| {
+            scene.guest_runs("rping -c -a fd00:77::2 -C 3 -v", 0, &["rdma-ping-2"])?;
+            Ok(())
+        })?;
+        drop(ours);
+        // What takes the addresses, too, comes as far as Linux, which has no adapter for AF_IB here.
+        for (command, status) in [
+            ("rdma_client -s fd00:77::2 -p 7000", 255),
+            ("rdma_xclient -s 192.168.77.2 -p 7000", 255),
+            ("ucmatose -s 192.168.77.2", 255),
+            ("ucmatose -f gid -b fd00:77::1 -s fd00:77::2", 255),
+            ("udaddy -s fd00:77::2", 255),
+        ] {
+            self.counting([1, 0, 0], |scene| {
+                scene.guest_runs(command, status, &["No such device"])?;
+                Ok(())
+            })?;
+        }
+        // Where nobody knows the address, all is as without a service: it is asked for addresses, and for a route.
+        self.counting([2, 2, 0], Self::connects)
+    }
+
+    /// Has the service vanish, come back elsewhere, and vanish while it is asked.
+    fn gone(&mut self, path: &str) -> Result<(), RunError> {
+        let (nobody, known) = ("192.168.77.9", "192.168.77.2");
+        let asked = self.guest.start(&format!("rdma-getaddrinfo {nobody} 7174"))?;
+        std::thread::sleep(Duration::from_secs(1));
+        self.stop(SERVICE)?;
+        let finished = asked.wait(PATIENCE)?;
+        let lost = without_route("ipv4", "", nobody);
+        self.judge(&finished, 0, &[]);
+        self.checked.check(finished.output == lost, || {
+            format!("while the service ends: expected\n{lost}found\n{}", finished.output)
+        });
+        self.prints(known, &without_route("ipv4", "", known))?;
+        self.connects()?;
+        // What was killed has left its socket.
+        let mode = "echo server_mode loop >/etc/rdma/ibacm_opts.cfg";
+        self.guest_runs(mode, 0, &[])?;
+        self.service = serve(self.guest, SERVICE)?;
+        self.guest_runs("cat /run/ibacm.port", 0, &["6125"])?;
+        let told = self.guest_runs(&format!("rdma-getaddrinfo {known} 7174"), 0, &["family ib"])?;
+        self.checked.check(told.output.matches(path).count() == 2, || {
+            format!("over TCP: expected twice\n{path}\nfound\n{}", told.output)
+        });
+        self.stop(SERVICE)?;
+        self.prints(known, &without_route("ipv4", "", known))?;
+        self.guest_runs("rm /etc/rdma/ibacm_opts.cfg /run/ibacm.port", 0, &[])?;
+        self.service = serve(self.guest, SERVICE)?;
+        self.guest_runs(&format!("rdma-getaddrinfo {known} 7174"), 0, &["family ib", path])?;
+        Ok(())
+    }
+
+    /// Kills the service.
+    fn stop(&mut self, command: &str) -> Result<(), RunError> {
+        let placeholder = self.guest.start("true")?;
+        let finished = std::mem::replace(&mut self.service, placeholder).kill()?;
+        let _ = writeln!(self.transcript, "{command} was killed; it said:\n{}", finished.output);
+        Ok(())
+    }
+
+    /// Has `rdma_client` and `rdma_server` meet at the address that no service knows.
+    fn connects(&mut self) -> Result<(), RunError> {
+        let server = self.guest.start("rdma_server -p 7000")?;
+        self.guest.await_listener(7000, PATIENCE)?;
+        let client = format!("rdma_client -s {UNKNOWN} -p 7000");
+        self.guest_runs(&client, 0, &["rdma_client: end 0"])?;
+        let server = server.wait(PATIENCE)?;
+        self.judge(&server, 0, &["rdma_server: end 0"]);
+        Ok(())
+    }
+
+    /// Has librdmacm ask, and checks what it returns and what the service has counted.
+    fn asks(&mut self, words: &str, expected: &str, gained: [u64; 3]) -> Result<(), RunError> {
+        self.counting(gained, |scene| scene.prints(words, expected))
+    }
+
+    /// Checks what librdmacm returns.
+    fn prints(&mut self, words: &str, expected: &str) -> Result<(), RunError> {
+        let command = format!("rdma-getaddrinfo {words} 7174");
+        let found = self.guest_runs(&command, 0, &[])?.output;
+        self.checked
+            .check(found == expected, || format!("{command}: expected\n{expected}found\n{found}"));
+        Ok(())
+    }
+
+    /// Checks by how much the service's counters grow meanwhile: requests, those that failed, those without data.
+    fn counting(
+        &mut self,
+        [resolved, failed, no_data]: [u64; 3],
+        run: impl FnOnce(&mut Self) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let before = self.counted()?;
+        run(self)?;
+        let now = self.counted()?;
+        let Counted { resolved: were, failed: had_failed, no_data: had_none } = before;
+        let expected = Counted {
+            resolved: were + resolved,
+            failed: had_failed + failed,
+            no_data: had_none + no_data,
+        };
+        let last = self.transcript.lines().rfind(|line| line.starts_with('`')).unwrap_or_default();
+        self.checked
+            .check(now == expected, || format!("{last}: expected {expected:?}, found {now:?}"));
+        Ok(())
+    }
+
+    fn counted(&self) -> Result<Counted, RunError> {
+        let command = "ibfabric acme -P col";
+        let output = self.guest.run(command, PATIENCE)?.output;
+        let count = |name: &str| {
+            let line = output.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim_start_matches(" : ").parse().ok()
+        };
+        let [resolved, failed, no_data] = ["Resolve Count", "Error Count", "No Data"].map(count);
+        match (resolved, failed, no_data) {
+            (Some(resolved), Some(failed), Some(no_data)) => {
+                Ok(Counted { resolved, failed, no_data })
+            }
+            _ => Err(RunError::Failed { command: command.into(), status: 0, output }),
+        }
+    }
+
+    /// Runs a command of the guest to its end, which has to be with this status and these texts.
+    fn guest_runs(
+        &mut self,
+        command: &str,
+        status: u8,
+        holds: &[&str],
+    ) -> Result<Finished, RunError> {
+        let finished = self.guest.run(command, PATIENCE)?;
+        self.judge(&finished, status, holds);
+        Ok(finished)
+    }
+
+    fn judge(&mut self, finished: &Finished, expected: u8, holds: &[&str]) {
+        let Finished { command, status, output, elapsed } = finished;
+        let seconds = elapsed.as_secs_f64();
+        let said = format!("`{command}`: status {status} after {seconds:.1} s\n{output}");
+        let _ = writeln!(self.transcript, "{said}");
+        self.checked.check(*status == expected, || format!("expected status {expected}: {said}"));
+        for text in holds {
+            self.checked.check(output.contains(text), || format!("expected {text:?}: {said}"));
+        }
+    }
+}
+
+/// Starts the service at the guest's host, and waits until it has joined its group.
+fn serve(guest: &Guest, command: &str) -> Result<Running, RunError> {
+    let service = guest.start(command)?;
+    service.until("READY", PATIENCE)?;
+    let joined = "until ibfabric acm ctl status | grep -q 'in service'; do sleep 0.1; done";
+    guest.run(joined, PATIENCE)?;
+    Ok(service)
+}
+
+/// Returns what is printed where there is no route.
+fn without_route(family: &str, source: &str, destination: &str) -> String {
+    format!(
+        "result: family {family}, route of 0 bytes, connect of 0 bytes\n\
+         {source}destination: {family} {destination} port 7174\n"
+    )
+}
