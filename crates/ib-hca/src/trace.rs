@@ -72,7 +72,7 @@ pub(crate) struct Packets {
 /// What it costs to keep a packet, and every so many bytes of it, as bytes that could be sent instead; what those
 /// cost who read and write the packets is a part of it.
 const COST: usize = 256;
-const KEPT_FOR_ONE: usize = 2;
+const KEPT_FOR_ONE: usize = 4;
 
 /// How much a queue pair can owe: what comes in costs, too, and it may send nothing.
 const MOST_DEBT: usize = 1 << 20;
