@@ -1,9 +1,12 @@
 //! Our service of IB ACM, asked by a real `ib_acme` and by ours.
 
 use conformance::acm::Scene;
+use conformance::acm::umad::{self, ManagedBy, Place};
+use conformance::clients::server::Kind;
+use conformance::opensm::umad2sim;
 
-use crate::Chored;
 use crate::cases::Selection;
+use crate::{Chored, release_artifact};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -14,10 +17,39 @@ pub(crate) struct Args {
 pub(crate) fn run(Args { selection }: &Args) -> Chored {
     let ibfabric = selection.ibfabric()?;
     let mut outputs = selection.outputs("acm-")?;
-    let mut scene = Scene::open(&ibfabric, outputs.path())?;
-    scene.run()?;
-    let (checks, faults) = (scene.checked.checks, &scene.checked.faults);
-    for fault in faults {
+    let (mut checks, mut faults) = (0, Vec::new());
+    if selection.wants("services") {
+        let directory = outputs.path().join("services");
+        std::fs::create_dir(&directory)?;
+        let mut scene = Scene::open(&ibfabric, &directory)?;
+        scene.run()?;
+        checks += scene.checked.checks;
+        faults.append(&mut scene.checked.faults);
+    }
+    // Under umad: real and own libraries, simulators and managers.
+    let debian = umad2sim()?;
+    let own = release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?;
+    let ours = Kind::Ibfabric(ibfabric.clone());
+    for (name, simulator, preload, manager) in [
+        ("umad-ibsim-opensm", &Kind::Ibsim, &debian, ManagedBy::OpenSm),
+        ("umad-ibsim-ours", &Kind::Ibsim, &debian, ManagedBy::Ours),
+        ("umad-ours-opensm", &ours, &own, ManagedBy::OpenSm),
+        ("umad-ours-ours", &ours, &debian, ManagedBy::Ours),
+    ] {
+        if !selection.wants(name) {
+            continue;
+        }
+        let directory = outputs.path().join(name);
+        std::fs::create_dir(&directory)?;
+        let (ibfabric, directory) = (&ibfabric, &directory);
+        let place = Place { ibfabric, simulator, preload, manager, directory };
+        let mut scene = umad::Scene::open(&place)?;
+        scene.run()?;
+        eprintln!("{name}: {} checks", scene.checked.checks);
+        checks += scene.checked.checks;
+        faults.extend(scene.checked.faults.iter().map(|fault| format!("{name}: {fault}")));
+    }
+    for fault in &faults {
         eprintln!("         {fault}");
     }
     if !faults.is_empty() {

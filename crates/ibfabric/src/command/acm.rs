@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `settings` | what options and files say |
 //! | `daemon` | the loop that joins programs, service and ports |
+//! | `station` | the ports: of simulators, of this machine |
 //! | `console`, `ctl`, `metrics` | what is shown to those who ask |
 
 use crate::cli::acm::{AcmAction, AcmArgs};
@@ -15,6 +16,7 @@ mod ctl;
 mod daemon;
 mod metrics;
 mod settings;
+mod station;
 
 /// Runs `ibfabric acm`.
 pub(crate) fn run(args: AcmArgs, out: &mut Output) -> Result<Verdict, Failure> {

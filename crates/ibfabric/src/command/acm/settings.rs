@@ -16,6 +16,7 @@ use ib_wire::mad::sa::{PathRecord, Selector};
 use ib_wire::mad::sm::MtuCode;
 
 use crate::cli::acm::ServeArgs;
+use crate::command::log::STDERR;
 use crate::failure::Failure;
 
 /// What a service is told before it starts, or starts again.
@@ -75,7 +76,7 @@ impl Settings {
     pub(super) fn log_file(&self) -> Option<PathBuf> {
         match &self.options.log_file {
             LogFile::Stdout => Some("stdout".into()),
-            LogFile::Stderr => None,
+            LogFile::Stderr => Some(STDERR.into()),
             LogFile::File(path) => Some(path.as_str().into()),
         }
     }
