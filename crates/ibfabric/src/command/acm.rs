@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `settings` | what options and files say |
 //! | `daemon` | the loop that joins programs, service and ports |
+//! | `lock` | the file that keeps a second service from starting |
 //! | `station` | the ports: of simulators, of this machine |
 //! | `console`, `ctl`, `metrics` | what is shown to those who ask |
 
@@ -14,6 +15,7 @@ use crate::output::Output;
 mod console;
 mod ctl;
 mod daemon;
+mod lock;
 mod metrics;
 mod settings;
 mod station;

@@ -19,6 +19,7 @@ use ib_net::signals::{Order, Orders};
 use ib_net::{clock, daemon};
 use ib_types::Instant;
 
+use super::lock::Lock;
 use super::settings::Settings;
 use super::station::Station;
 use super::{console, metrics};
@@ -67,6 +68,7 @@ pub(super) struct Daemon {
     orders: Orders,
     questions: Receiver<Question>,
     _published: Published,
+    _lock: Option<Lock>,
 }
 
 /// Serves as it is asked to.
@@ -87,7 +89,7 @@ fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
     let file = match &args.log {
         Some(path) => Some(path.clone()),
         // ibacm's usual log is for its usual places only.
-        None if args.socket.is_some() && !is_named => None,
+        None if args.socket.is_some() && !is_named && settings.has_usual_log() => None,
         None => settings.log_file(),
     };
     let flags = match settings.options.log_level {
@@ -106,6 +108,9 @@ fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
     for warning in &settings.warnings {
         log.line(ERROR, warning);
     }
+    if let Some(note) = settings.without_effect() {
+        log.line(INFO, &note);
+    }
     Ok(log)
 }
 
@@ -115,12 +120,17 @@ impl Daemon {
             let message = "no port: expected --attach NAME of a running `ibfabric sim`, or --umad";
             return Err(Failure::Unusable(message.to_owned()));
         }
+        let lock = settings.lock_file(&args).map(|path| Lock::take(&path)).transpose()?;
         let seed = ib_net::random()
             .map_err(|error| Failure::Unusable(format!("no random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
         let (options, published) = place(&args, &settings)?;
         let mut server = Server::bind(&options).map_err(Failure::unusable)?;
+        if !server.is_listening() {
+            let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";
+            return Err(Failure::Unusable(message.to_owned()));
+        }
         let failed = |error| Failure::Unusable(format!("cannot wait for signals: {error}"));
         let alarm = Alarm::new().map_err(failed)?;
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
@@ -128,7 +138,7 @@ impl Daemon {
         let stations = Station::open_all(&args.places.0, &settings, &mut server)?;
         let (sender, questions) = channel();
         let desk = || Desk { questions: Mutex::new(sender.clone()), bell: alarm.bell() };
-        serve_console(&options, desk(), &log);
+        serve_console(server.unix(), desk(), &log);
         if let Some(port) = args.metrics_port {
             let failed = |error| {
                 let place = format!("port {port} of localhost");
@@ -151,6 +161,7 @@ impl Daemon {
             orders,
             questions,
             _published: published,
+            _lock: lock,
         };
         this.preload()?;
         Ok(this)
@@ -316,8 +327,8 @@ impl Daemon {
 }
 
 /// Opens what others ask the service by.
-fn serve_console(options: &ServerOptions, desk: Desk, log: &Log) {
-    let name = console::name(options.unix.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET)));
+fn serve_console(socket: Option<PathBuf>, desk: Desk, log: &Log) {
+    let name = console::name(socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET)));
     let served = ConsoleServer::bind(&name).and_then(|server| {
         server.serve(move |line| desk.ask(line).unwrap_or_else(console::no_answer))
     });
