@@ -208,5 +208,5 @@ fn hosts(fabric: &Fabric) -> Vec<NodeId> {
 }
 
 fn name(fabric: &Fabric, node: &NodeId) -> String {
-    fabric.node(*node).name.to_string()
+    fabric.node(*node).name.clone()
 }

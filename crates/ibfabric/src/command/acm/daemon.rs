@@ -138,7 +138,7 @@ impl Daemon {
         let stations = Station::open_all(&args.places.0, &settings, &mut server)?;
         let (sender, questions) = channel();
         let desk = || Desk { questions: Mutex::new(sender.clone()), bell: alarm.bell() };
-        serve_console(server.unix(), desk(), &log);
+        serve_console(server.unix().as_deref(), desk(), &log);
         if let Some(port) = args.metrics_port {
             let failed = |error| {
                 let place = format!("port {port} of localhost");
@@ -327,8 +327,8 @@ impl Daemon {
 }
 
 /// Opens what others ask the service by.
-fn serve_console(socket: Option<PathBuf>, desk: Desk, log: &Log) {
-    let name = console::name(socket.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET)));
+fn serve_console(socket: Option<&Path>, desk: Desk, log: &Log) {
+    let name = console::name(socket.unwrap_or(Path::new(DEFAULT_SOCKET)));
     let served = ConsoleServer::bind(&name).and_then(|server| {
         server.serve(move |line| desk.ask(line).unwrap_or_else(console::no_answer))
     });

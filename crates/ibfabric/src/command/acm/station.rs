@@ -161,7 +161,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, Failure> {
             (device, Some(port))
         }
     };
-    let all = UmadDevice::list().map_err(without_ports)?;
+    let all = UmadDevice::list().map_err(|error| without_ports(&error))?;
     let fits = |it: &UmadDevice| {
         let is_it = device.is_empty() && it.is_infiniband() || it.name == device;
         is_it && port.is_none_or(|port| port == it.port)
@@ -174,7 +174,7 @@ fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, Failure> {
     Ok(found)
 }
 
-fn without_ports(error: UmadError) -> Failure {
+fn without_ports(error: &UmadError) -> Failure {
     Failure::Unusable(format!("{error}; a port of a simulated fabric is had with --attach"))
 }
 
