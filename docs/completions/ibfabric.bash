@@ -403,7 +403,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm)
-            opts="-O -A -h --attach --node --socket --tcp --open --config --options --addresses --log --metrics-port --most-clients --systemd --help ctl help"
+            opts="-O -A -h --attach --node --umad --socket --tcp --open --config --options --addresses --log --metrics-port --most-clients --systemd --help ctl help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -414,6 +414,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --umad)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

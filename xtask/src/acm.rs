@@ -5,11 +5,14 @@ use std::path::Path;
 
 use conformance::acm::Scene;
 use conformance::acm::guest::Scene as InGuest;
+use conformance::acm::umad::{self, ManagedBy, Place};
+use conformance::clients::server::Kind;
+use conformance::opensm::umad2sim;
 use conformance::sm::scene::Checked;
 use interop::{BootError, Guest, GuestOptions};
 
-use crate::Chored;
 use crate::cases::{Selection, program_on_disk};
+use crate::{Chored, release_artifact};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -20,16 +23,20 @@ pub(crate) struct Args {
     require: bool,
 }
 
+type Failed = Box<dyn std::error::Error>;
+
 pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
     let ibfabric = selection.ibfabric()?;
     let mut outputs = selection.outputs("acm-")?;
-    fs::create_dir_all(outputs.path())?;
     let mut good = true;
-    if selection.wants("ib_acme") {
-        let mut scene = Scene::open(&ibfabric, outputs.path())?;
+    if selection.wants("services") {
+        let directory = outputs.path().join("services");
+        fs::create_dir_all(&directory)?;
+        let mut scene = Scene::open(&ibfabric, &directory)?;
         scene.run()?;
         good &= say("ib_acme", &scene.checked);
     }
+    good &= over_umad(selection, &ibfabric, outputs.path())?;
     if selection.wants("librdmacm") {
         good &= in_guest(&ibfabric, outputs.path(), *require)?;
     }
@@ -40,12 +47,36 @@ pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
     Err("programs are not answered as by ibacm".into())
 }
 
+/// Has `ib_acme` ask services over umad, under real and own libraries, simulators and managers; returns whether all
+/// was right.
+fn over_umad(selection: &Selection, ibfabric: &Path, outputs: &Path) -> Result<bool, Failed> {
+    let debian = umad2sim()?;
+    let own = release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?;
+    let ours = Kind::Ibfabric(ibfabric.to_owned());
+    let mut good = true;
+    for (name, simulator, preload, manager) in [
+        ("umad-ibsim-opensm", &Kind::Ibsim, &debian, ManagedBy::OpenSm),
+        ("umad-ibsim-ours", &Kind::Ibsim, &debian, ManagedBy::Ours),
+        ("umad-ours-opensm", &ours, &own, ManagedBy::OpenSm),
+        ("umad-ours-ours", &ours, &debian, ManagedBy::Ours),
+    ] {
+        if !selection.wants(name) {
+            continue;
+        }
+        let directory = &outputs.join(name);
+        fs::create_dir_all(directory)?;
+        let place = Place { ibfabric, simulator, preload, manager, directory };
+        let mut scene = umad::Scene::open(&place)?;
+        scene.run()?;
+        good &= say(name, &scene.checked);
+    }
+    Ok(good)
+}
+
 /// Has librdmacm ask in a guest; returns whether all was right.
-fn in_guest(
-    ibfabric: &Path,
-    directory: &Path,
-    require: bool,
-) -> Result<bool, Box<dyn std::error::Error>> {
+fn in_guest(ibfabric: &Path, outputs: &Path, require: bool) -> Result<bool, Failed> {
+    let directory = outputs.join("librdmacm");
+    fs::create_dir_all(&directory)?;
     let disk = directory.join("disk");
     program_on_disk(ibfabric, &disk)?;
     let options = GuestOptions { mtu: 9000, disk: Some(disk), ..GuestOptions::default() };
@@ -58,7 +89,7 @@ fn in_guest(
     };
     let mut scene = InGuest::open(&guest, ibfabric)?;
     let ended = scene.run();
-    fs::write(directory.join("librdmacm"), &scene.transcript)?;
+    fs::write(directory.join("transcript"), &scene.transcript)?;
     fs::write(directory.join("kernel-log"), guest.kernel_log().unwrap_or_default())?;
     let good = say("librdmacm", &scene.checked);
     ended?;

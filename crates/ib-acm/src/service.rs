@@ -6,6 +6,7 @@
 //! | `endpoint` | ports and their endpoints: how they come into service and go |
 //! | `groups` | groups joined and left, questions and announcements to their members |
 //! | `request` | what programs ask, and the answers |
+//! | `source` | the endpoints that questions start from |
 //! | `resolve` | an address on its way to an answer: questions to groups, attempts |
 //! | `peers` | what services of others say, what is believed of it; checks |
 //! | `route` | subnet administration: paths, and whether groups have their service levels |
@@ -31,9 +32,11 @@ mod peers;
 mod request;
 mod resolve;
 mod route;
+mod source;
 
 pub use config::{
-    Assignment, EndpointName, Event, GroupSpec, RouteProtocol, ServiceConfig, ServiceCounters,
+    Assignment, EndpointName, Event, GroupSpec, NO_DATAGRAMS, RouteProtocol, ServiceConfig,
+    ServiceCounters,
 };
 pub use request::{ClientId, EndpointView, KnownView};
 
@@ -79,8 +82,8 @@ pub struct Service {
     rng: ChaCha12Rng,
     ports: BTreeMap<PortId, PortEntry>,
     endpoints: BTreeMap<EndpointKey, Endpoint>,
-    /// Whose own addresses are.
-    own: HashMap<Address, EndpointKey>,
+    /// Whose own addresses are: several ports of a machine may have its name.
+    own: HashMap<Address, Vec<EndpointKey>>,
     due: BTreeSet<(Instant, Due)>,
     replies: VecDeque<(ClientId, Vec<u8>)>,
     events: VecDeque<Event>,
@@ -89,6 +92,8 @@ pub struct Service {
     lost: PerfCounters,
     /// How many requests wait.
     waiting: usize,
+    /// Requests that several endpoints are at, and how many of them still are.
+    races: BTreeMap<u64, usize>,
     source_of: SourceOf,
 }
 
@@ -109,6 +114,7 @@ impl Service {
             counters: ServiceCounters::default(),
             lost: PerfCounters::default(),
             waiting: 0,
+            races: BTreeMap::new(),
             source_of: Box::new(|_| None),
         }
     }

@@ -6,12 +6,16 @@
 //! | `device` | [`DevicePort`]: a port of a fabric that another process simulates |
 //! | `server` | [`Server`]: the sockets that programs of the machine ask over |
 //! | `sim` | [`SimPorts`]: ports of a simulated fabric, in its process and its time |
+//! | `umad` | [`UmadPort`]: a port of a real adapter, without queue pairs; `ipoib`: its IP addresses |
 
 mod datagrams;
 mod device;
+mod ipoib;
 mod server;
 mod sim;
+mod umad;
 
 pub use device::DevicePort;
 pub use server::{ListenError, Rejected, Server, ServerOptions};
 pub use sim::SimPorts;
+pub use umad::{UmadPort, UmadPortError};

@@ -123,6 +123,14 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "Where programs look for ibacm, with metrics:",
                 "ibfabric acm --attach lab --node node-1 --metrics-port 9684",
             ),
+            (
+                "At hosts of two fabrics, from whichever reaches what is asked for:",
+                "ibfabric acm --attach lab --node node-1 --attach other --node node-7 --socket /tmp/acm.sock",
+            ),
+            (
+                "At a port of this machine's adapter, with the addresses of files:",
+                "ibfabric acm --umad mlx5_0:1",
+            ),
         ],
         "acme" => &[
             (

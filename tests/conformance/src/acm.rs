@@ -14,6 +14,7 @@ use interop::{RunError, Running};
 use crate::sm::scene::Checked;
 
 pub mod guest;
+pub mod umad;
 
 /// How long a program may take to be ready, or to answer.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -244,10 +244,12 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// A port of another partition or with no queue pairs of datagrams resolves by other means only.
+    /// A port without queue pairs of datagrams resolves by other means only.
     NoDatagrams {
         /// The endpoint.
         endpoint: EndpointName,
+        /// Who shall tell routes; it is subnet administration whatever this says.
+        routes: RouteProtocol,
     },
     /// Two ports claim an address.
     Conflict {
@@ -268,6 +270,10 @@ pub enum Event {
         lid: u16,
     },
 }
+
+/// What an endpoint without queue pairs of datagrams cannot do, and what it does instead.
+pub const NO_DATAGRAMS: &str = "no queue pairs of datagrams here, which addr_prot acm needs: nobody is asked for \
+    addresses; own and preloaded ones, GIDs and LIDs are resolved, with routes of subnet administration or of files";
 
 /// An endpoint by the names that people know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -305,11 +311,13 @@ impl fmt::Display for Event {
                 f,
                 "{endpoint}: route_prot acm is used unchecked: subnet administration does not tell its paths: {why}"
             ),
-            Self::NoDatagrams { endpoint } => write!(
-                f,
-                "{endpoint}: no queue pair of datagrams here: only preloaded addresses, GIDs and LIDs are resolved, \
-                 and their routes by subnet administration"
-            ),
+            Self::NoDatagrams { endpoint, routes } => {
+                write!(f, "{endpoint}: {NO_DATAGRAMS}")?;
+                match routes {
+                    RouteProtocol::Sa => Ok(()),
+                    RouteProtocol::Acm => f.write_str("; route_prot acm is refused, sa is used"),
+                }
+            }
             Self::Conflict { endpoint, address, owner, other } => write!(
                 f,
                 "{endpoint}: {other} claims {address}, which {owner} has; it stays with {owner}"

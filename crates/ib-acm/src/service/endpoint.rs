@@ -31,6 +31,11 @@ impl EndpointKey {
     pub(super) const fn new(port: PortId, p_key: PKey) -> Self {
         Self { port, partition: p_key.0 & 0x7fff }
     }
+
+    /// Returns whether it is in the partition that everybody is in.
+    pub(super) const fn is_default(self) -> bool {
+        self.partition == 0x7fff
+    }
 }
 
 /// A port in a partition, with names.
@@ -139,10 +144,15 @@ impl Service {
             }
         };
         let wanted = self.wanted(id, state);
-        let gone: Vec<EndpointKey> =
-            self.keys_of(id).into_iter().filter(|key| !wanted.contains_key(key)).collect();
-        for key in gone {
-            self.close(now, key, "its partition or its names are gone");
+        for key in self.keys_of(id) {
+            match wanted.get(&key) {
+                None => self.close(now, key, "its partition or its names are gone"),
+                // What others know of it, and what it knows, was made with the other key.
+                Some((p_key, _)) if *p_key != self.endpoints[&key].p_key => {
+                    self.close(now, key, "its membership of the partition has changed");
+                }
+                Some(_) => {}
+            }
         }
         let is_new = |key: &EndpointKey| !self.endpoints.contains_key(key);
         let fresh: Vec<EndpointKey> = wanted.keys().copied().filter(is_new).collect();
@@ -278,15 +288,18 @@ impl Service {
         endpoint.p_key = p_key;
         let old = std::mem::replace(&mut endpoint.addresses, addresses.clone());
         let changed = old != addresses;
-        for address in old {
-            if !addresses.contains(&address) && self.own.get(&address) == Some(&key) {
-                self.own.remove(&address);
+        for address in old.iter().filter(|address| !addresses.contains(address)) {
+            if let Some(owners) = self.own.get_mut(address) {
+                owners.retain(|owner| *owner != key);
             }
         }
         for address in addresses {
-            // Whoever has it first keeps it.
-            self.own.entry(address).or_insert(key);
+            let owners = self.own.entry(address).or_default();
+            if !owners.contains(&key) {
+                owners.push(key);
+            }
         }
+        self.own.retain(|_, owners| !owners.is_empty());
         if is_new && state.has_datagrams {
             self.endpoint(key).is_open = true;
             self.act(key.port, Action::Open { p_key });
@@ -294,8 +307,8 @@ impl Service {
         if is_new {
             self.preload(now, key);
             if !state.has_datagrams {
-                let endpoint = self.name(key);
-                self.events.push_back(Event::NoDatagrams { endpoint });
+                let (endpoint, routes) = (self.name(key), self.config.route_protocol);
+                self.events.push_back(Event::NoDatagrams { endpoint, routes });
             }
         } else if changed {
             self.announce_soon(now, key);
@@ -356,7 +369,10 @@ impl Service {
         if let Some(endpoint) = self.endpoints.remove(&key) {
             self.lost = added(&self.lost, &endpoint.counters);
         }
-        self.own.retain(|_, owner| *owner != key);
+        self.own.retain(|_, owners| {
+            owners.retain(|owner| *owner != key);
+            !owners.is_empty()
+        });
     }
 
     /// Ends what an endpoint has begun: its port is out of service.

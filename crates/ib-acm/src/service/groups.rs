@@ -63,7 +63,12 @@ impl Service {
     /// Begins, or begins again, with the groups of an endpoint.
     pub(super) fn begin(&mut self, now: Instant, key: EndpointKey) {
         let Some(port) = self.ports.get(&key.port) else { return };
-        if !port.state.is_active || !port.state.has_datagrams {
+        if !port.state.is_active {
+            return;
+        }
+        if !port.state.has_datagrams {
+            let endpoint = self.name(key);
+            self.events.push_back(Event::Up { endpoint, groups: 0 });
             return;
         }
         let specs = self.specs(&port.state);

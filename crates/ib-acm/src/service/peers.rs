@@ -243,7 +243,7 @@ impl Service {
         let is_own = match &wanted {
             Address::Gid(gid) => *gid == own.gid(),
             Address::Lid(lid) => *lid == own.lid,
-            address => self.own.get(address) == Some(&key),
+            address => self.is_own(key, address),
         };
         let endpoint = self.endpoint(key);
         let group = endpoint.groups.get(usize::from(sender.group)).map(|group| group.mgid);

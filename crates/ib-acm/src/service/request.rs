@@ -7,8 +7,8 @@ use ib_wire::acm::{
 };
 use ib_wire::mad::sa::PathRecord;
 
+use super::Service;
 use super::endpoint::{Endpoint, EndpointKey, added};
-use super::{PortEntry, Service};
 use crate::Address;
 
 /// The number that the owner of a service gives a program; it gives none twice.
@@ -23,6 +23,8 @@ pub(super) struct Waiter {
     order: ByteOrder,
     /// The source that was chosen for it, which the answer tells.
     chosen: Option<Entry>,
+    /// Where several endpoints are at it, what they are known by.
+    pub(super) race: Option<u64>,
 }
 
 /// An endpoint as it is told to people and programs.
@@ -48,6 +50,8 @@ pub struct EndpointView {
     pub known: usize,
     /// How many ports they belong to.
     pub peers: usize,
+    /// Whether it has a queue pair of datagrams; without one, [`NO_DATAGRAMS`](super::NO_DATAGRAMS) holds.
+    pub has_datagrams: bool,
 }
 
 /// What is known of an address of another port.
@@ -84,7 +88,7 @@ impl Service {
         out: &mut Vec<u8>,
     ) -> bool {
         let (&header, data, order) = message;
-        let waiter = Waiter { client, header, order, chosen: None };
+        let waiter = Waiter { client, header, order, chosen: None, race: None };
         let opcode = match header.version {
             ib_wire::acm::VERSION => header.opcode.request(),
             _ => ClientOpcode::default(),
@@ -107,10 +111,10 @@ impl Service {
         let parsed =
             if is_whole { Question::of(&asked.entries) } else { Err(ClientStatus::EINVAL) };
         let found = parsed.and_then(|question| {
-            let (key, chosen) = self.source_of_question(&question)?;
-            Ok((question, key, chosen))
+            let sources = self.sources(&question)?;
+            Ok((question, sources))
         });
-        let (question, key, chosen) = match found {
+        let (question, sources) = match found {
             Ok(found) => found,
             Err(status) => {
                 self.lost.resolves += 1;
@@ -119,78 +123,47 @@ impl Service {
                 return true;
             }
         };
-        let chosen = chosen.and_then(|address| address.to_entry(EntryFlags::SOURCE));
-        let waiter = Waiter { chosen, ..waiter.clone() };
-        self.endpoint(key).counters.resolves += 1;
-        match self.start(now, key, question, &waiter) {
-            Started::Waits => false,
-            Started::Path(path) => {
-                put_path(&waiter, &path, out);
-                true
-            }
-            Started::Failed(status) => {
-                let counters = &mut self.endpoint(key).counters;
-                match status {
-                    ClientStatus::ENODATA => counters.no_data += 1,
-                    _ => counters.errors += 1,
+        self.endpoint(sources[0].0).counters.resolves += 1;
+        let race = (sources.len() > 1).then(|| self.number());
+        self.races.extend(race.map(|race| (race, sources.len())));
+        self.waiting += 1;
+        for (key, chosen) in sources {
+            let chosen = chosen.and_then(|address| address.to_entry(EntryFlags::SOURCE));
+            let waiter = Waiter { chosen, race, ..waiter.clone() };
+            match self.start(now, key, question.clone(), &waiter) {
+                Started::Waits => {}
+                Started::Path(path) => {
+                    if self.wins(&waiter) {
+                        self.waiting -= 1;
+                        put_path(&waiter, &path, out);
+                        return true;
+                    }
                 }
-                put_failure(&waiter, status, out);
-                true
+                Started::Failed(status) => {
+                    if self.loses(&waiter) {
+                        self.waiting -= 1;
+                        let counters = &mut self.endpoint(key).counters;
+                        match status {
+                            ClientStatus::ENODATA => counters.no_data += 1,
+                            _ => counters.errors += 1,
+                        }
+                        put_failure(&waiter, status, out);
+                        return true;
+                    }
+                }
             }
         }
-    }
-
-    /// Returns the endpoint that a question starts from, and its address where that had to be chosen.
-    fn source_of_question(
-        &mut self,
-        question: &Question,
-    ) -> Result<(EndpointKey, Option<Address>), ClientStatus> {
-        match &question.source {
-            Source::Address(address) => {
-                let key = self.own.get(address).copied();
-                key.map(|key| (key, None)).ok_or(ClientStatus::ESRCADDR)
-            }
-            Source::Port { gid, lid, p_key } => {
-                let fits = |port: &PortEntry| {
-                    let own = &port.state.link;
-                    (*gid == Gid::ZERO || *gid == own.gid())
-                        && (*lid == 0 || lid >> own.lmc == own.lid >> own.lmc)
-                };
-                let key = self.endpoints.iter().find(|(key, endpoint)| {
-                    let is_in = p_key.0 == 0 || p_key.0 & 0x7fff == endpoint.p_key.0 & 0x7fff;
-                    is_in && self.ports.get(&key.port).is_some_and(fits)
-                });
-                key.map(|(&key, _)| (key, None)).ok_or(ClientStatus::ESRCADDR)
-            }
-            Source::Open => {
-                let to = question.address().and_then(Address::ip);
-                let routed = to.and_then(|to| (self.source_of)(to)).map(Address::from);
-                let routed = routed.and_then(|own| Some((*self.own.get(&own)?, own)));
-                if let Some((key, own)) = routed {
-                    return Ok((key, Some(own)));
-                }
-                // Where the system knows of no way, the first endpoint in service is the one.
-                let is_up = |endpoint: &Endpoint| endpoint.least().is_some();
-                let all = || self.endpoints.iter();
-                let found = all()
-                    .find(|(_, endpoint)| is_up(endpoint) && !endpoint.addresses.is_empty())
-                    .or_else(|| all().next());
-                let (&key, endpoint) = found.ok_or(ClientStatus::ENOTCONN)?;
-                let alike = |own: &&Address| {
-                    let to = question.address();
-                    to.is_some_and(|to| std::mem::discriminant(to) == std::mem::discriminant(*own))
-                };
-                let own = &endpoint.addresses;
-                Ok((key, own.iter().find(alike).or_else(|| own.first()).cloned()))
-            }
-        }
+        false
     }
 
     /// Answers a request that has waited.
     pub(super) fn succeed(&mut self, waiter: &Waiter, path: &PathRecord) {
+        if !self.wins(waiter) {
+            return;
+        }
+        self.waiting -= 1;
         let mut out = Vec::new();
         put_path(waiter, path, &mut out);
-        self.waiting -= 1;
         self.replies.push_back((waiter.client, out));
     }
 
@@ -202,9 +175,12 @@ impl Service {
         waiter: &Waiter,
         status: ClientStatus,
     ) {
+        if !self.loses(waiter) {
+            return;
+        }
+        self.waiting -= 1;
         let mut out = Vec::new();
         put_failure(waiter, status, &mut out);
-        self.waiting -= 1;
         let counters = self.endpoints.get_mut(&key).map(|endpoint| &mut endpoint.counters);
         counters.unwrap_or(&mut self.lost).errors += 1;
         self.replies.push_back((waiter.client, out));
@@ -227,11 +203,12 @@ impl Service {
                 port: state.link.number,
                 p_key: endpoint.p_key,
                 addresses: endpoint.addresses.clone(),
-                is_up: state.is_active && (!state.has_datagrams || endpoint.least().is_some()),
+                is_up: self.is_in_service(*key),
                 counters: endpoint.counters,
                 groups: endpoint.joined().collect(),
                 known: endpoint.cache.len(),
                 peers: endpoint.cache.peers(),
+                has_datagrams: state.has_datagrams,
             })
         };
         self.endpoints.iter().filter_map(view).collect()
@@ -295,8 +272,8 @@ impl Service {
                     return Err(ClientStatus::EINVAL);
                 }
                 let address = Address::of_entry(&entry).map_err(|_| ClientStatus::ESRCTYPE)?;
-                let key = self.own.get(&address).ok_or(ClientStatus::ESRCADDR)?;
-                self.endpoints.get(key).ok_or(ClientStatus::ESRCADDR)?.counters
+                let key = self.owner(&address).ok_or(ClientStatus::ESRCADDR)?;
+                self.endpoints.get(&key).ok_or(ClientStatus::ESRCADDR)?.counters
             }
         };
         let values = counters.values();
@@ -383,14 +360,14 @@ pub(super) enum Wanted {
 /// What a program asks.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
-    source: Source,
+    pub(super) source: Source,
     pub(super) wanted: Wanted,
     /// Only what is known already is wanted.
     pub(super) no_delay: bool,
 }
 
 impl Question {
-    fn address(&self) -> Option<&Address> {
+    pub(super) const fn address(&self) -> Option<&Address> {
         match &self.wanted {
             Wanted::Address(address) => Some(address),
             Wanted::OfSa(_) => None,

@@ -52,7 +52,7 @@ pub(super) enum Way {
 }
 
 impl Service {
-    /// Begins to answer a question.
+    /// Begins to answer a question, which is counted among those that wait.
     pub(super) fn start(
         &mut self,
         now: Instant,
@@ -64,12 +64,11 @@ impl Service {
         if !is_active {
             return Started::Failed(ClientStatus::ENOTCONN);
         }
-        if self.waiting >= self.config.most_waiting {
+        if self.waiting > self.config.most_waiting {
             return Started::Failed(ClientStatus::ENOMEM);
         }
         let address = match question.wanted {
             Wanted::OfSa(wanted) => {
-                self.waiting += 1;
                 self.query(key, &wanted, waiter.clone());
                 return Started::Waits;
             }
@@ -98,7 +97,6 @@ impl Service {
                 }
             }
         }
-        self.waiting += 1;
         self.begin_resolution(now, key, &address, Some(waiter.clone()));
         Started::Waits
     }
@@ -115,7 +113,7 @@ impl Service {
         let is_own = match address {
             Address::Gid(gid) => *gid == own.link.gid(),
             Address::Lid(lid) => lid >> own.link.lmc == own.link.lid >> own.link.lmc,
-            address => self.own.get(address) == Some(&key),
+            address => self.is_own(key, address),
         };
         (is_own && self.config.loopback).then(|| PathRecord {
             dgid: own.link.gid(),

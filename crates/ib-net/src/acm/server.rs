@@ -254,6 +254,23 @@ impl Server {
         tcp.collect()
     }
 
+    /// Returns whether there is a socket that programs can call at.
+    #[must_use]
+    pub fn is_listening(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// Returns the path of the first Unix socket that is listened on.
+    #[must_use]
+    pub fn unix(&self) -> Option<PathBuf> {
+        self.listeners.iter().find_map(|listener| match listener {
+            Listener::Unix(listener) => {
+                listener.local_addr().ok()?.as_pathname().map(Path::to_owned)
+            }
+            Listener::Tcp(_) => None,
+        })
+    }
+
     /// Returns how many programs are connected.
     #[must_use]
     pub const fn clients(&self) -> usize {

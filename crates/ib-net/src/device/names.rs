@@ -20,10 +20,13 @@ use crate::alarm::Alarm;
 const PATIENCE: ClientOptions =
     ClientOptions { connect: Duration::from_secs(1), reply: Duration::from_secs(5), in_flight: 1 };
 
+/// Is told of an address that the service has no path to, and why.
+type OnFailure = Box<dyn FnMut(IpAddr, &str) + Send>;
+
 /// Who is asked first, and what it has said.
 pub(super) struct Names {
     service: ServiceAddress,
-    on_failure: Box<dyn FnMut(IpAddr, &str) + Send>,
+    on_failure: OnFailure,
     known: HashMap<IpAddr, Path>,
     /// How often the port had changed when that was said.
     changes: u64,

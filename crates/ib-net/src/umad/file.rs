@@ -2,7 +2,7 @@
 //! with it but `read`, `write`, `ioctl`, `poll` and `close`.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use super::sysfs::c_path;
@@ -29,6 +29,12 @@ impl File {
     pub(super) fn is_invented(&self) -> bool {
         // SAFETY: the call takes numbers only.
         self.0 >= INVENTED && unsafe { libc::fcntl(self.0, libc::F_GETFD) } < 0
+    }
+
+    /// Returns the file as the system knows it, unless a library has invented it.
+    pub(super) fn known(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: the file is open as long as this is borrowed.
+        (!self.is_invented()).then(|| unsafe { BorrowedFd::borrow_raw(self.0) })
     }
 
     pub(super) fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -159,6 +160,13 @@ impl UmadLink {
             waiting: BTreeMap::new(),
             buffer: vec![0; HEADER + MAD_LENGTH],
         })
+    }
+
+    /// Returns the file that can be read when something comes; `None` when a preloaded library has invented it, and the
+    /// system knows nothing of it.
+    #[must_use]
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.file.known()
     }
 
     /// Sends a message of any length; one that is longer than a datagram needs

@@ -79,6 +79,13 @@ impl UmadDevice {
         number.map(|state| state > 1).ok_or_else(|| unexpected(&path, &text, "a state"))
     }
 
+    /// Returns true for a port of InfiniBand: others, such as those of RoCE, have no subnet. Where nobody says it is one.
+    #[must_use]
+    pub fn is_infiniband(&self) -> bool {
+        let path = format!("{CLASS}/{}/ports/{}/link_layer", self.name, self.port);
+        read(&path).map_or(true, |layer| layer == "InfiniBand")
+    }
+
     /// Returns the path of the device by which the duty of a subnet manager is taken.
     pub(super) fn duty_path(&self) -> Result<String, UmadError> {
         let failed =

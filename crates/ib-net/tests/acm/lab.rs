@@ -21,14 +21,16 @@ pub(crate) mod managed;
 
 use managed::Managed;
 
-/// The only port of each service.
+/// The first port of each service; the others follow.
 const PORT: AcmPort = AcmPort(1);
 
 /// A host with a service.
 pub(crate) struct Host {
+    /// The first of its ports.
     pub(crate) port: PortId,
     pub(crate) service: Service,
-    seen: Option<u64>,
+    /// All of them, and how often each had changed when the service was told last.
+    ports: Vec<(PortId, Option<u64>)>,
     /// Answers to requests that have waited, by what they are known by.
     pub(crate) answers: BTreeMap<u64, Answer>,
     pub(crate) events: Vec<(Instant, Event)>,
@@ -67,6 +69,17 @@ impl Lab {
     pub(crate) fn new(kind: &str, options: Options, engine: &str, config: ServiceConfig) -> Self {
         let seed = options.seed;
         let managed = Managed::new(&managed::fabric(kind), options, engine);
+        let hosts = managed.end_ports().into_iter().map(|port| vec![port]).collect();
+        Self::with(managed, seed, config, hosts)
+    }
+
+    /// Returns a fabric with services of hosts, each at some ports.
+    pub(crate) fn with(
+        managed: Managed,
+        seed: u64,
+        config: ServiceConfig,
+        hosts: Vec<Vec<PortId>>,
+    ) -> Self {
         let mut this = Self {
             managed,
             ports: SimPorts::default(),
@@ -80,12 +93,14 @@ impl Lab {
             seed,
             boots: 0,
         };
-        for (host, port) in this.managed.end_ports().into_iter().enumerate() {
-            this.by_port.insert(port, host);
+        for (host, ports) in hosts.into_iter().enumerate() {
+            this.by_port.extend(ports.iter().map(|&port| (port, host)));
             this.due_of.push(None);
-            let service = this.boot(host, port);
+            let service = this.boot(host, &ports);
             let (answers, events) = (BTreeMap::new(), Vec::new());
-            this.hosts.push(Host { port, service, seen: None, answers, events });
+            let port = ports[0];
+            let ports = ports.into_iter().map(|port| (port, None)).collect();
+            this.hosts.push(Host { port, service, ports, answers, events });
         }
         for host in 0..this.hosts.len() {
             this.drive(host);
@@ -93,28 +108,32 @@ impl Lab {
         this
     }
 
-    /// Puts an adapter and a service to a port.
-    fn boot(&mut self, host: usize, port: PortId) -> Service {
-        self.boots += 1;
+    /// Puts adapters to ports, and a service.
+    fn boot(&mut self, host: usize, ports: &[PortId]) -> Service {
         let mut options = SimDeviceOptions::default();
-        options.seed[8..16].copy_from_slice(&self.seed.to_le_bytes());
-        options.seed[16..24].copy_from_slice(&self.boots.to_le_bytes());
-        let Managed { sim, devices, .. } = &mut self.managed;
-        devices.attach(sim, port, &options).expect("there is room");
-        let names = vec![name(host), ip(host)];
-        assert!(self.ports.add(sim, devices, port, names, 256), "there is room");
+        for &port in ports {
+            self.boots += 1;
+            options.seed[8..16].copy_from_slice(&self.seed.to_le_bytes());
+            options.seed[16..24].copy_from_slice(&self.boots.to_le_bytes());
+            let Managed { sim, devices, .. } = &mut self.managed;
+            devices.attach(sim, port, &options).expect("there is room");
+            let names = vec![name(host), ip(host)];
+            assert!(self.ports.add(sim, devices, port, names, 256), "there is room");
+        }
         Service::new(self.config.clone(), options.seed)
     }
 
     /// Takes host and adapter out of service and back again: all that they knew is gone.
     pub(crate) fn reboot(&mut self, host: usize) {
-        let port = self.hosts[host].port;
+        let ports: Vec<PortId> = self.hosts[host].ports.iter().map(|&(port, _)| port).collect();
         let Managed { sim, devices, .. } = &mut self.managed;
-        self.ports.remove(port);
-        devices.detach(sim, port);
-        let service = self.boot(host, port);
+        for &port in &ports {
+            self.ports.remove(port);
+            devices.detach(sim, port);
+        }
+        let service = self.boot(host, &ports);
         self.hosts[host].service = service;
-        self.hosts[host].seen = None;
+        self.hosts[host].ports = ports.into_iter().map(|port| (port, None)).collect();
         self.drive(host);
     }
 
@@ -125,9 +144,12 @@ impl Lab {
         let it = &mut self.hosts[host];
         self.driven.push(host);
         it.service.handle_timeout(now);
-        while let Some(mut port) = self.ports.port(sim, devices, it.port)
-            && it.service.drive(now, PORT, &mut port, &mut it.seen)
-        {}
+        for (number, (port, seen)) in it.ports.iter_mut().enumerate() {
+            let id = AcmPort(PORT.0 + number as u32);
+            while let Some(mut port) = self.ports.port(sim, devices, *port)
+                && it.service.drive(now, id, &mut port, seen)
+            {}
+        }
         while let Some((ClientId(client), bytes)) = it.service.poll_reply() {
             it.answers.insert(client, answer(&bytes));
         }

@@ -3,6 +3,7 @@
 mod campaign;
 mod everyone;
 mod lab;
+mod ports;
 
 use std::time::Duration;
 

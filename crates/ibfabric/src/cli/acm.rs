@@ -6,6 +6,10 @@ use clap::{Args, Subcommand};
 
 use crate::output::Format;
 
+mod places;
+
+pub use places::{Place, Places};
+
 /// Arguments of `acm`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -69,13 +73,9 @@ pub const DEFAULT_SOCKET: &str = "/run/ibacm-unix.sock";
 /// Arguments of `acm` itself.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// A running `ibfabric sim`, by the name of its sockets, at whose ports the service is.
-    #[arg(long, value_name = "NAME")]
-    pub attach: Option<String>,
-    /// A node of the simulated fabric, with `:PORT` behind it where that is not its first port; can be given more than
-    /// once. The first host without it.
-    #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
-    pub node: Vec<String>,
+    /// The ports that the service is at.
+    #[command(flatten)]
+    pub places: Places,
     /// The Unix socket that programs ask over. Without it and --tcp, what `server_mode` says, at the places where programs
     /// look for ibacm: /run/ibacm-unix.sock, or TCP and /run/ibacm.port.
     #[arg(long, value_name = "PATH")]

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `settings` | what options and files say |
 //! | `daemon` | the loop that joins programs, service and ports |
+//! | `lock` | the file that keeps a second service from starting |
+//! | `station` | the ports: of simulators, of this machine |
 //! | `console`, `ctl`, `metrics` | what is shown to those who ask |
 
 use crate::cli::acm::{AcmAction, AcmArgs};
@@ -13,8 +15,10 @@ use crate::output::Output;
 mod console;
 mod ctl;
 mod daemon;
+mod lock;
 mod metrics;
 mod settings;
+mod station;
 
 /// Runs `ibfabric acm`.
 pub(crate) fn run(args: AcmArgs, out: &mut Output) -> Result<Verdict, Failure> {

@@ -30,6 +30,9 @@ const MONTHS: [&str; 12] =
 /// The word for standard output in place of a file.
 const STDOUT: &str = "stdout";
 
+/// The one for standard error, which OpenSM does not have.
+pub(crate) const STDERR: &str = "stderr";
+
 /// A log; clones write to the same one, from any thread.
 #[derive(Clone)]
 pub(crate) struct Log {
@@ -79,6 +82,7 @@ impl Log {
         let target = match options.file {
             None => Target::Messages,
             Some(path) if path == Path::new(STDOUT) => Target::Stdout,
+            Some(path) if path == Path::new(STDERR) => Target::Stderr,
             Some(path) => match open(path, options.erases) {
                 Ok((file, size)) => Target::File { path: path.to_owned(), file, size },
                 Err(error) if options.is_default => {

@@ -51,6 +51,13 @@ impl Station {
     }
 }
 
+/// Returns the name of this machine, without its domain.
+pub(super) fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let short = name.trim().split('.').next().filter(|name| !name.is_empty());
+    short.unwrap_or("localhost").to_owned()
+}
+
 /// Finds the port of an adapter that is asked for.
 fn device(args: &StationArgs) -> Result<UmadDevice, Failure> {
     let no_ports = |error: ib_net::umad::UmadError| {

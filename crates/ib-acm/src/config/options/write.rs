@@ -41,7 +41,7 @@ impl Options {
         file.key(
             "umad_debug_level",
             self.umad_debug_level,
-            "How much is logged of management datagrams: 0 nothing, up to 255.",
+            "How much ibacm logs of management datagrams: 0 nothing, up to 255. ibfabric has one log level.",
         );
         file.key(
             "lock_file",

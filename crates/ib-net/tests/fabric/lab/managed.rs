@@ -40,12 +40,17 @@ pub(crate) fn fabric(kind: &str) -> Fabric {
 impl Managed {
     /// Returns a fabric that a manager at its first host has brought up with an engine.
     pub(crate) fn new(fabric: &Fabric, options: Options, engine: &str) -> Self {
+        Self::with(fabric, options, engine, SmConfig::default())
+    }
+
+    /// The same, with a manager that works in some way.
+    pub(crate) fn with(fabric: &Fabric, options: Options, engine: &str, config: SmConfig) -> Self {
         let sim = Sim::new(fabric, options);
         let engines = engine.parse().expect("an engine");
         let mut this =
             Self { sim, devices: SimDevices::default(), managers: Vec::new(), ups: 0, engines };
         let port = this.sim.first_end_port().expect("a host");
-        this.add_manager(port, SmConfig { sweep_interval: None, ..SmConfig::default() });
+        this.add_manager(port, SmConfig { sweep_interval: None, ..config });
         this.manage();
         while !this.managers[0].is_up {
             assert!(this.step(Instant::NEVER), "the subnet does not come up");
@@ -127,9 +132,14 @@ impl Managed {
 
     /// Has the first manager give out other LIDs.
     pub(crate) fn reassign(&mut self, lids: LidOptions) {
+        self.change(|manager| manager.set_lids(lids));
+    }
+
+    /// Has the first manager work otherwise, and sweep.
+    pub(crate) fn change(&mut self, change: impl FnOnce(&mut SubnetManager)) {
         let now = self.sim.now();
         if let Some(manager) = self.managers.first_mut() {
-            manager.engine.set_lids(lids);
+            change(&mut manager.engine);
             manager.engine.sweep(now);
         }
         self.manage();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use ib_acm::Address;
-use ib_acm::service::{EndpointView, KnownView};
+use ib_acm::service::{EndpointView, KnownView, NO_DATAGRAMS};
 use ib_net::clock;
 use ib_wire::acm::PerfCounters;
 use serde::Serialize;
@@ -77,6 +77,9 @@ fn status(daemon: &Daemon) -> (String, Value) {
         for address in &endpoint.addresses {
             let _ = writeln!(text, "  address {address}");
         }
+        if !endpoint.has_datagrams {
+            let _ = writeln!(text, "  {NO_DATAGRAMS}");
+        }
         for group in &endpoint.groups {
             let _ = writeln!(text, "  group   {group}");
         }
@@ -100,7 +103,7 @@ fn status(daemon: &Daemon) -> (String, Value) {
         json!({
             "device": it.device, "port": it.port, "pkey": it.p_key.0, "up": it.is_up,
             "addresses": addresses, "groups": groups, "known": it.known, "peers": it.peers,
-            "counters": counters,
+            "counters": counters, "datagrams": it.has_datagrams,
         })
     };
     let counts: serde_json::Map<String, Value> = metrics::counts(daemon)

@@ -10,19 +10,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ib_acm::config::options::ServerMode;
-use ib_acm::port::PortId;
-use ib_acm::{Port as _, Service};
-use ib_net::acm::{DevicePort, Server, ServerOptions};
+use ib_acm::{Event, Port as _, Service};
+use ib_net::acm::{Server, ServerOptions};
 use ib_net::alarm::{Alarm, Bell};
-use ib_net::attach::AttachOptions;
 use ib_net::console::ConsoleServer;
-use ib_net::device::{AttachedOptions, Device};
 use ib_net::page::PageServer;
 use ib_net::signals::{Order, Orders};
 use ib_net::{clock, daemon};
 use ib_types::Instant;
 
+use super::lock::Lock;
 use super::settings::Settings;
+use super::station::Station;
 use super::{console, metrics};
 use crate::cli::acm::{DEFAULT_SOCKET, ServeArgs};
 use crate::command::log::{ERROR, INFO, Log, LogOptions, SYSTEM, VERBOSE};
@@ -36,14 +35,6 @@ const PORT_LINK: &str = "/run/ibacm.port";
 
 /// How long is waited when nothing has to be done.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-
-/// A port of a fabric, and what is watched of it.
-struct Station {
-    id: PortId,
-    port: DevicePort,
-    seen: Option<u64>,
-    watched: [usize; 2],
-}
 
 /// What somebody wants to know, and where the answer goes.
 type Question = (String, Sender<String>);
@@ -77,6 +68,7 @@ pub(super) struct Daemon {
     orders: Orders,
     questions: Receiver<Question>,
     _published: Published,
+    _lock: Option<Lock>,
 }
 
 /// Serves as it is asked to.
@@ -95,10 +87,9 @@ pub(super) fn run(args: ServeArgs, out: &mut Output) -> Result<Verdict, Failure>
 fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
     let is_named = args.log.is_some() || args.options.is_some();
     let file = match &args.log {
-        Some(path) if path == Path::new("stderr") => None,
         Some(path) => Some(path.clone()),
         // ibacm's usual log is for its usual places only.
-        None if args.socket.is_some() && !is_named => None,
+        None if args.socket.is_some() && !is_named && settings.has_usual_log() => None,
         None => settings.log_file(),
     };
     let flags = match settings.options.log_level {
@@ -117,46 +108,37 @@ fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
     for warning in &settings.warnings {
         log.line(ERROR, warning);
     }
+    if let Some(note) = settings.without_effect() {
+        log.line(INFO, &note);
+    }
     Ok(log)
 }
 
 impl Daemon {
     fn new(args: ServeArgs, settings: Settings, log: Log) -> Result<Self, Failure> {
-        let Some(attach) = args.attach.clone() else {
-            return Err(Failure::Unusable(
-                "no port: expected --attach NAME of a running `ibfabric sim`".to_owned(),
-            ));
-        };
+        if args.places.0.is_empty() {
+            let message = "no port: expected --attach NAME of a running `ibfabric sim`, or --umad";
+            return Err(Failure::Unusable(message.to_owned()));
+        }
+        let lock = settings.lock_file(&args).map(|path| Lock::take(&path)).transpose()?;
         let seed = ib_net::random()
             .map_err(|error| Failure::Unusable(format!("no random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
         let (options, published) = place(&args, &settings)?;
         let mut server = Server::bind(&options).map_err(Failure::unusable)?;
+        if !server.is_listening() {
+            let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";
+            return Err(Failure::Unusable(message.to_owned()));
+        }
         let failed = |error| Failure::Unusable(format!("cannot wait for signals: {error}"));
         let alarm = Alarm::new().map_err(failed)?;
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
         let number = server.watch(&alarm).map_err(failed)?;
-        let nodes: Vec<Option<String>> = match &args.node[..] {
-            [] => vec![None],
-            nodes => nodes.iter().cloned().map(Some).collect(),
-        };
-        let mut stations = Vec::new();
-        for (id, node) in nodes.into_iter().enumerate() {
-            let port = AttachOptions { name: attach.clone(), node };
-            let device = Device::attach(&AttachedOptions::new(port)).map_err(Failure::unusable)?;
-            let depth = u32::from(settings.options.recv_depth).max(1);
-            let port = DevicePort::new(device, depth);
-            let port =
-                port.ok_or_else(|| Failure::Unusable("no memory for messages".to_owned()))?;
-            let [one, other] = port.files();
-            let watched =
-                [server.watch(&one).map_err(failed)?, server.watch(&other).map_err(failed)?];
-            stations.push(Station { id: PortId(id as u32), port, seen: None, watched });
-        }
+        let stations = Station::open_all(&args.places.0, &settings, &mut server)?;
         let (sender, questions) = channel();
         let desk = || Desk { questions: Mutex::new(sender.clone()), bell: alarm.bell() };
-        serve_console(&options, desk(), &log);
+        serve_console(server.unix().as_deref(), desk(), &log);
         if let Some(port) = args.metrics_port {
             let failed = |error| {
                 let place = format!("port {port} of localhost");
@@ -179,21 +161,26 @@ impl Daemon {
             orders,
             questions,
             _published: published,
+            _lock: lock,
         };
         this.preload()?;
         Ok(this)
     }
 
-    /// Has the service know what files say of routes.
+    /// Has the service know what files say of routes. They begin at the LID of a port: one that has none yet waits.
     fn preload(&mut self) -> Result<(), Failure> {
         for station in &mut self.stations {
             let now = clock::now();
             let state = station.port.state();
+            self.service.drive(now, station.id, &mut station.port, &mut station.seen);
+            if state.link.lid == 0 {
+                continue;
+            }
+            station.is_preloaded = true;
             let (paths, said) = self.settings.paths(&state)?;
             for line in said {
                 self.log.line(ERROR, &line);
             }
-            self.service.drive(now, station.id, &mut station.port, &mut station.seen);
             self.service.preload_paths(now, station.id, &paths);
         }
         Ok(())
@@ -228,23 +215,39 @@ impl Daemon {
     /// Does what there is to do; returns whether there was anything.
     fn round(&mut self) -> Result<bool, Failure> {
         let now = clock::now();
-        let Self { service, server, stations, .. } = self;
+        let Self { service, server, .. } = self;
         let mut moved =
             server.serve(|client, message, out| service.request(now, client, message, out));
         if service.poll_timeout().is_some_and(|at| at <= now) {
             service.handle_timeout(now);
             moved = true;
         }
-        for station in stations {
-            moved |= station.port.progress().map_err(Failure::unusable)?;
+        let mut gone = Vec::new();
+        let mut has_lid = false;
+        for (place, station) in self.stations.iter_mut().enumerate() {
+            match station.progress() {
+                Ok(has_moved) => moved |= has_moved,
+                Err(why) => gone.push((place, why)),
+            }
             moved |= service.drive(now, station.id, &mut station.port, &mut station.seen);
+            has_lid |= !station.is_preloaded && station.port.state().link.lid != 0;
         }
+        for (place, why) in gone.into_iter().rev() {
+            self.lose(place, why)?;
+        }
+        if has_lid && let Err(error) = self.preload() {
+            self.log.line(ERROR, &error.into_message());
+        }
+        let Self { service, server, .. } = self;
         while let Some((client, bytes)) = service.poll_reply() {
             server.reply(client, &bytes);
             moved = true;
         }
         while let Some(event) = service.poll_event() {
-            self.log.line(INFO, &event.to_string());
+            match event {
+                Event::NoDatagrams { .. } => self.log.note(SYSTEM, &event.to_string()),
+                event => self.log.line(INFO, &event.to_string()),
+            }
         }
         Ok(moved)
     }
@@ -252,21 +255,37 @@ impl Daemon {
     fn wait(&mut self) -> Result<(), Failure> {
         let mut until = self.service.poll_timeout().unwrap_or(Instant::NEVER);
         for station in &mut self.stations {
-            match station.port.begin_wait() {
+            match station.begin_wait() {
                 Some(due) => until = until.min(due),
                 None => return Ok(()),
             }
         }
         let limit = until.since(clock::now()).min(LONGEST_WAIT);
         self.server.wait(limit).map_err(Failure::unusable)?;
-        for station in &mut self.stations {
-            let rang = station.watched.map(|number| self.server.rang(number));
-            station.port.end_wait(rang).map_err(Failure::unusable)?;
+        let mut gone = Vec::new();
+        for (place, station) in self.stations.iter_mut().enumerate() {
+            if let Err(why) = station.end_wait(&mut self.server) {
+                gone.push((place, why));
+            }
+        }
+        for (place, why) in gone.into_iter().rev() {
+            self.lose(place, why)?;
         }
         let (alarm, number) = &self.alarm;
         if self.server.rang(*number) {
             alarm.silence();
         }
+        Ok(())
+    }
+
+    /// Goes on without a port that is gone; without any the service ends.
+    fn lose(&mut self, place: usize, why: String) -> Result<(), Failure> {
+        if self.stations.len() == 1 {
+            return Err(Failure::Unusable(why));
+        }
+        let station = self.stations.remove(place);
+        self.log.line(ERROR, &format!("{why}; the service goes on without this port"));
+        self.service.remove_port(clock::now(), station.id);
         Ok(())
     }
 
@@ -279,6 +298,9 @@ impl Daemon {
                 }
                 self.service.configure(clock::now(), settings.config.clone());
                 self.settings = settings;
+                for station in &mut self.stations {
+                    station.configure(&self.settings);
+                }
                 let preloaded = self.preload();
                 if let Err(error) = preloaded {
                     self.log.line(ERROR, &error.into_message());
@@ -305,8 +327,8 @@ impl Daemon {
 }
 
 /// Opens what others ask the service by.
-fn serve_console(options: &ServerOptions, desk: Desk, log: &Log) {
-    let name = console::name(options.unix.as_deref().unwrap_or(Path::new(DEFAULT_SOCKET)));
+fn serve_console(socket: Option<&Path>, desk: Desk, log: &Log) {
+    let name = console::name(socket.unwrap_or(Path::new(DEFAULT_SOCKET)));
     let served = ConsoleServer::bind(&name).and_then(|server| {
         server.serve(move |line| desk.ask(line).unwrap_or_else(console::no_answer))
     });

@@ -16,6 +16,7 @@ use ib_wire::mad::sa::{PathRecord, Selector};
 use ib_wire::mad::sm::MtuCode;
 
 use crate::cli::acm::ServeArgs;
+use crate::command::log::STDERR;
 use crate::failure::Failure;
 
 /// What a service is told before it starts, or starts again.
@@ -75,9 +76,35 @@ impl Settings {
     pub(super) fn log_file(&self) -> Option<PathBuf> {
         match &self.options.log_file {
             LogFile::Stdout => Some("stdout".into()),
-            LogFile::Stderr => None,
+            LogFile::Stderr => Some(STDERR.into()),
             LogFile::File(path) => Some(path.as_str().into()),
         }
+    }
+
+    /// Returns whether nobody has named another log.
+    pub(super) fn has_usual_log(&self) -> bool {
+        self.options.log_file == Options::default().log_file
+    }
+
+    /// Returns the file that keeps a second service from starting. The usual one is that of the usual places.
+    pub(super) fn lock_file(&self, args: &ServeArgs) -> Option<PathBuf> {
+        let is_elsewhere = args.socket.is_some() || args.tcp.is_some();
+        let is_usual = self.options.lock_file == Options::default().lock_file;
+        (!is_elsewhere || !is_usual).then(|| self.options.lock_file.as_str().into())
+    }
+
+    /// Returns what is to be said of options that are there for ibacm alone.
+    pub(super) fn without_effect(&self) -> Option<String> {
+        let options = &self.options;
+        let given = [
+            ("umad_debug_level", options.umad_debug_level != 0),
+            ("provider_lib_path", options.provider_lib_path.is_some()),
+            ("provider", !options.provider.is_empty()),
+        ];
+        let given = given.into_iter().filter(|&(_, is_given)| is_given).map(|(key, _)| key);
+        let given: Vec<&str> = given.collect();
+        let why = "no library of libumad or of providers is loaded here, the protocol is built in";
+        (!given.is_empty()).then(|| format!("without effect: {}: {why}", given.join(", ")))
     }
 
     /// Returns the paths from a port that are known from the beginning, and what is to be said of the file.

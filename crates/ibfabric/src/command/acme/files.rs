@@ -18,7 +18,7 @@ use ib_wire::mad::sm::NodeType;
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 
 use crate::cli::acme::AcmeArgs;
-use crate::command::station::Station;
+use crate::command::station::{Station, host_name};
 use crate::failure::{Failure, say};
 use crate::output::{Format, Output};
 
@@ -90,13 +90,12 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
         return Ok(all.map(|it| line(it, &details.node, details.port.number)).collect());
     }
     let devices = UmadDevice::list().map_err(Failure::unusable)?;
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = host.trim().split('.').next().filter(|name| !name.is_empty()).unwrap_or("localhost");
+    let host = host_name();
     let mut lines = Vec::new();
     let linked: Vec<&UmadDevice> =
         devices.iter().filter(|device| device.is_linked().unwrap_or(false)).collect();
     if let Some(first) = linked.first() {
-        let name = Address::name(host).map_err(Failure::unusable)?;
+        let name = Address::name(&host).map_err(Failure::unusable)?;
         lines.push(line(name, &first.name, first.port));
     }
     for (number, device) in devices.iter().enumerate() {

@@ -1,5 +1,7 @@
 //! The service of IB ACM and the programs that ask it, as processes on a simulated fabric.
 
+mod start;
+
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -34,12 +36,16 @@ struct Running(Child);
 
 impl Running {
     fn start(words: &[&str]) -> Self {
-        let mut command = ibfabric(words);
+        Self::wait_for(ibfabric(words))
+    }
+
+    /// Starts a program and waits until it is ready.
+    fn wait_for(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
         let mut line = String::new();
         let output = child.stdout.as_mut().expect("it is piped");
         BufReader::new(output).read_line(&mut line).expect("a line");
-        assert!(line.starts_with("READY"), "{words:?}: {line}");
+        assert!(line.starts_with("READY"), "{command:?}: {line}");
         Self(child)
     }
 
@@ -69,8 +75,9 @@ impl Lab {
     fn new(name: &str, more: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let net = directory.path().join("tree.net");
-        let text = "Switch 4 \"leaf\"\n[1] \"host-0\"[1]\n[2] \"host-1\"[1]\n\n\
-                    Ca 1 \"host-0\"\n[1] \"leaf\"[1]\n\nCa 1 \"host-1\"\n[1] \"leaf\"[2]\n";
+        let text = "Switch 4 \"leaf\"\n[1] \"host-0\"[1]\n[2] \"host-1\"[1]\n[3] \"host-2\"[1]\n\n\
+                    Ca 1 \"host-0\"\n[1] \"leaf\"[1]\n\nCa 1 \"host-1\"\n[1] \"leaf\"[2]\n\n\
+                    Ca 1 \"host-2\"\n[1] \"leaf\"[3]\n";
         fs::write(&net, text).expect("a file");
         let simulator = format!("acm-test-{name}-{}", std::process::id());
         let net = net.to_str().expect("a path");

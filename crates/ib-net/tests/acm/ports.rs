@@ -1,0 +1,234 @@
+//! Services at several ports, in several partitions, and where paths have different service levels.
+
+use std::time::Duration;
+
+use ib_acm::service::{Assignment, RouteProtocol};
+use ib_acm::{Address, Event, ServiceConfig};
+use ib_sim::Options;
+use ib_sm::SmConfig;
+use ib_sm::partition::Partitions;
+use ib_topology::PortId;
+use ib_topology::read;
+use ib_types::{Gid, PKey};
+use ib_wire::acm::{ClientStatus, Entry, EntryFlags};
+use ib_wire::mad::sa::PathRecord;
+
+use crate::lab::managed::Managed;
+use crate::lab::{Answer, Lab, ip, name};
+
+/// The prefix of the second subnet.
+const OTHER: u64 = 0xfec0_0000_0000_0001;
+
+fn options() -> Options {
+    Options { seed: 5, ..Options::default() }
+}
+
+/// Returns the port of a node with a number.
+fn port(managed: &Managed, node: &str, number: u8) -> PortId {
+    let node = managed.sim.find_node(node).expect("a node");
+    managed.sim.find_port(node, number).expect("a port")
+}
+
+impl Lab {
+    fn gid(&self, port: PortId) -> Gid {
+        self.managed.sim.link_port(port).gid()
+    }
+
+    /// Has a program of a host ask with a source.
+    fn resolve_from(&mut self, host: usize, from: &Address, to: &Address) -> Answer {
+        let source = from.to_entry(EntryFlags::SOURCE).expect("a name or an IP address");
+        let to = to.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address");
+        let (number, found) = self.ask(host, vec![source, to]);
+        found.unwrap_or_else(|| self.answer(host, number))
+    }
+
+    /// Has a program of a host ask for a GID.
+    fn resolve_gid(&mut self, host: usize, dgid: Gid) -> Answer {
+        let path = PathRecord { dgid, ..PathRecord::zeroed() };
+        let (number, found) = self.ask(host, vec![Entry::path(EntryFlags::PATH, &path)]);
+        found.unwrap_or_else(|| self.answer(host, number))
+    }
+}
+
+/// An adapter with a port in each of two subnets, and a host in either.
+fn two_subnets(config: ServiceConfig) -> (Lab, [PortId; 2]) {
+    let text = "Switch 4 \"left\"\n[1] \"gate\"[1]\n[2] \"west\"[1]\n\n\
+                Switch 4 \"right\"\n[1] \"gate\"[2]\n[2] \"east\"[1]\n\n\
+                Ca 2 \"gate\"\n[1] \"left\"[1]\n[2] \"right\"[1]\n\n\
+                Ca 1 \"west\"\n[1] \"left\"[2]\n\nCa 1 \"east\"\n[1] \"right\"[2]\n";
+    let fabric = read::ibsim("two.net", text.as_bytes()).expect("a fabric");
+    let mut managed = Managed::new(&fabric, options(), "minhop");
+    let other = SmConfig { subnet_prefix: OTHER, sweep_interval: None, ..SmConfig::default() };
+    let east = port(&managed, "east", 1);
+    managed.add_manager(east, other);
+    managed.manage();
+    managed.run_for(Duration::from_secs(2));
+    let gates = [1, 2].map(|number| port(&managed, "gate", number));
+    let hosts = vec![gates.to_vec(), vec![port(&managed, "west", 1)], vec![east]];
+    (Lab::with(managed, 5, config, hosts), gates)
+}
+
+#[test]
+fn a_question_starts_at_the_port_whose_subnet_has_the_destination() {
+    // What is heard of before it is asked for, and what is not.
+    for announcements in [2, 0] {
+        let config = ServiceConfig { announcements, ..ServiceConfig::default() };
+        let (mut lab, gates) = two_subnets(config);
+        assert_eq!(lab.gid(gates[1]).prefix(), OTHER);
+        lab.run_for(Duration::from_secs(20));
+        for (to, gate) in [(1, gates[0]), (2, gates[1]), (1, gates[0])] {
+            let there = lab.gid(lab.hosts[to].port);
+            for path in [
+                lab.resolve(0, &name(to)),
+                lab.resolve(0, &ip(to)),
+                lab.resolve_from(0, &name(0), &name(to)),
+                lab.resolve_gid(0, there),
+            ] {
+                let path = path.unwrap_or_else(|status| panic!("{to}: {status}"));
+                assert_eq!((path.sgid, path.dgid), (lab.gid(gate), there), "{announcements}");
+            }
+        }
+        assert_eq!(lab.resolve(0, &name(7)), Err(ClientStatus::ETIMEDOUT));
+        assert_eq!(lab.hosts[0].service.waiting(), 0);
+        // Nobody is between the subnets.
+        assert_eq!(lab.resolve(1, &name(2)), Err(ClientStatus::ETIMEDOUT));
+    }
+}
+
+#[test]
+fn a_port_that_is_down_leaves_the_other_one_what_it_can_do() {
+    let (mut lab, gates) = two_subnets(ServiceConfig::default());
+    lab.run_for(Duration::from_secs(20));
+    lab.managed.command("Unlink \"gate\"[1]");
+    lab.run_for(Duration::from_secs(1));
+    let path = lab.resolve(0, &name(2)).expect("its subnet is up");
+    assert_eq!(path.sgid, lab.gid(gates[1]));
+    let own = lab.resolve(0, &name(0)).expect("a port of that name is in service");
+    assert_eq!(own.sgid, lab.gid(gates[1]));
+    assert!(lab.resolve(0, &name(1)).is_err());
+    lab.managed.command("Relink \"gate\"[1]");
+    lab.run_for(Duration::from_secs(20));
+    let path = lab.resolve(0, &name(1)).expect("it is back");
+    assert_eq!(path.sgid, lab.gid(gates[0]));
+}
+
+/// The partitions of three hosts on a switch: two of them have one of their own.
+fn partitions(members: &[u64]) -> Partitions {
+    let members: Vec<String> = members.iter().map(|guid| format!("{guid:#x}=full")).collect();
+    let blue = match &members[..] {
+        [] => String::new(),
+        members => format!("blue=0x1 : {};\n", members.join(", ")),
+    };
+    let text = format!("Default=0x7fff : ALL=full;\n{blue}");
+    Partitions::read("partitions.conf", text.as_bytes()).expect("partitions")
+}
+
+fn blue(host: usize) -> Address {
+    Address::name(&format!("blue-{host}")).expect("a name")
+}
+
+#[test]
+fn an_address_in_a_partition_is_found_in_that_partition_only_and_goes_with_it() {
+    for route_protocol in [RouteProtocol::Sa, RouteProtocol::Acm] {
+        let mut text = String::from("Switch 4 \"leaf\"\n");
+        for host in 1..=3 {
+            text += &format!("[{host}] \"host-{host}\"[1]\n");
+        }
+        for host in 1..=3 {
+            text += &format!("\ncaguid=0x{host}00\nCa 1 \"host-{host}\"\n[1] \"leaf\"[{host}]\n");
+        }
+        let fabric = read::ibsim("leaf.net", text.as_bytes()).expect("a fabric");
+        let config = SmConfig { partitions: partitions(&[0x101, 0x201]), ..SmConfig::default() };
+        let managed = Managed::with(&fabric, options(), "minhop", config);
+        let assignments = (0..3).map(|host| Assignment {
+            address: blue(host),
+            device: format!("host-{}", host + 1).into(),
+            port: 1,
+            p_key: PKey(0x8001),
+        });
+        let config = ServiceConfig {
+            route_protocol,
+            assignments: assignments.collect(),
+            ..ServiceConfig::default()
+        };
+        let hosts = managed.end_ports().into_iter().map(|port| vec![port]).collect();
+        let mut lab = Lab::with(managed, 5, config, hosts);
+        lab.run_for(Duration::from_secs(20));
+        for path in [lab.resolve(0, &blue(1)), lab.resolve_from(0, &blue(0), &blue(1))] {
+            let path = path.unwrap_or_else(|status| panic!("{route_protocol:?}: {status}"));
+            assert_eq!((path.p_key, lab.leads(0, 1, &path)), (PKey(0x8001), true));
+        }
+        let path = lab.resolve_from(0, &name(0), &name(1)).expect("it is in the default one");
+        assert_eq!(path.p_key, PKey(0xffff));
+        // From another partition, and from who is not a member, nobody has it; nor has a host that is not in it.
+        assert_eq!(lab.resolve_from(0, &name(0), &blue(1)), Err(ClientStatus::ETIMEDOUT));
+        assert_eq!(lab.resolve(2, &blue(1)), Err(ClientStatus::ETIMEDOUT));
+        assert_eq!(lab.resolve_from(0, &blue(0), &blue(2)), Err(ClientStatus::ETIMEDOUT));
+        assert_eq!(lab.resolve_from(2, &blue(2), &blue(0)), Err(ClientStatus::ESRCADDR));
+
+        // The partition is taken from one of them.
+        lab.managed.change(|manager| manager.set_partitions(partitions(&[0x101])));
+        lab.run_for(Duration::from_secs(10));
+        let keys = |lab: &Lab, host: usize| {
+            let endpoints = lab.hosts[host].service.endpoints();
+            endpoints.iter().map(|it| it.p_key.0).collect::<Vec<_>>()
+        };
+        assert_eq!((keys(&lab, 0), keys(&lab, 1)), (vec![0x8001, 0xffff], vec![0xffff]));
+        let is_down = |(_, event): &(_, Event)| matches!(event, Event::Down { endpoint, .. } if endpoint.p_key.0 == 0x8001);
+        assert!(lab.hosts[1].events.iter().any(is_down));
+        assert_eq!(lab.resolve_from(1, &blue(1), &blue(0)), Err(ClientStatus::ESRCADDR));
+        assert_eq!(lab.resolve(1, &blue(0)), Err(ClientStatus::ETIMEDOUT));
+        assert!(lab.resolve(1, &name(0)).is_ok());
+
+        // Given back, it has to be found anew.
+        lab.managed.change(|manager| manager.set_partitions(partitions(&[0x101, 0x201])));
+        lab.run_for(Duration::from_secs(20));
+        let path = lab.resolve(1, &blue(0)).expect("both are in it again");
+        assert_eq!((path.p_key, lab.leads(1, 0, &path)), (PKey(0x8001), true));
+    }
+}
+
+#[test]
+fn groups_make_no_routes_where_lash_gives_other_service_levels() {
+    // Without the comparison some paths have the wrong level: what is found here is due to it.
+    for check_routes in [true, false] {
+        let config = ServiceConfig {
+            route_protocol: RouteProtocol::Acm,
+            check_routes,
+            ..ServiceConfig::default()
+        };
+        let mut lab = Lab::new("torus 5x5", options(), "lash", config);
+        lab.run_for(Duration::from_secs(20));
+        let count = lab.hosts.len();
+        let (mut wrong, mut other_levels, mut told) = (0, 0, 0);
+        for from in 0..count {
+            let differs = |(_, it): &&(_, Event)| matches!(it, Event::RoutesDiffer { .. });
+            let event = lab.hosts[from].events.iter().find(differs);
+            let text = event.map(|(_, event)| event.to_string()).unwrap_or_default();
+            told += usize::from(text.contains("route_prot acm is refused, sa is used"));
+            for to in (0..count).filter(|to| *to != from) {
+                let path = lab.resolve(from, &name(to)).expect("it is there");
+                assert!(lab.leads(from, to, &path), "{from} {to} {path:?}");
+                // What subnet administration says when it is asked.
+                let flags = EntryFlags(EntryFlags::PATH.0 | EntryFlags::QUERY_SA.0);
+                let wanted = PathRecord {
+                    sgid: path.sgid,
+                    dgid: path.dgid,
+                    reversible: true,
+                    numb_path: 1,
+                    ..PathRecord::zeroed()
+                };
+                let (number, found) = lab.ask(from, vec![Entry::path(flags, &wanted)]);
+                let said = found.unwrap_or_else(|| lab.answer(from, number)).expect("a path");
+                wrong += usize::from(said.sl != path.sl);
+                other_levels += usize::from(said.sl != 0);
+            }
+        }
+        assert!(other_levels > 0, "lash uses one level only: the fabric is too small");
+        match check_routes {
+            true => assert_eq!(wrong, 0, "of {other_levels} paths"),
+            false => assert_eq!(wrong, other_levels),
+        }
+        assert_eq!(told > 0, check_routes);
+    }
+}

@@ -1,0 +1,130 @@
+//! Where a service is: `--attach`, `--node` and `--umad`, each as often as it is wanted.
+
+use std::collections::BTreeMap;
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
+
+/// A port that a service is at, or several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Of a fabric that `ibfabric sim` simulates.
+    Simulated {
+        /// The name of its sockets.
+        simulator: String,
+        /// The node and its port, as `NODE` or `NODE:PORT`; the first host without it.
+        node: Option<String>,
+    },
+    /// Of this machine's adapters, as `DEV` or `DEV:PORT`; all of them where it is empty.
+    Umad(String),
+}
+
+/// The places that a command line names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places(pub Vec<Place>);
+
+/// The options as they stand there.
+#[derive(Debug, Args)]
+struct Options {
+    /// A running `ibfabric sim`, by the name of its sockets, at whose ports the service is. Can be given more than once.
+    #[arg(long, value_name = "NAME")]
+    attach: Vec<String>,
+    /// A node of the simulated fabric of the --attach before it, or of the only one, with `:PORT` behind it where that
+    /// is not its first port; can be given more than once. The first host without it.
+    #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
+    node: Vec<String>,
+    /// A port of an adapter of this machine, such as `mlx5_0:1`, by its management datagrams; without a port all of the
+    /// adapter, without a name all InfiniBand ports of the machine, as ibacm has it. Can be given more than once. There
+    /// are no queue pairs behind it: addresses are known from files only, routes from subnet administration.
+    #[arg(long, value_name = "DEV[:PORT]", num_args = 0..=1, default_missing_value = "")]
+    umad: Vec<String>,
+}
+
+impl Args for Places {
+    fn augment_args(command: Command) -> Command {
+        Options::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Options::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for Places {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let options = Options::from_arg_matches(matches)?;
+        let at = |id| matches.indices_of(id).into_iter().flatten();
+        let simulators: BTreeMap<usize, &String> = at("attach").zip(&options.attach).collect();
+        let mut places: BTreeMap<usize, Place> = BTreeMap::new();
+        let mut with_nodes = Vec::new();
+        for (index, node) in at("node").zip(&options.node) {
+            let before = simulators.range(..index).next_back();
+            let found =
+                before.or_else(|| simulators.first_key_value().filter(|_| simulators.len() == 1));
+            let Some((&of, simulator)) = found else {
+                let why = format!("--node {node}: expected the --attach that it is of before it\n");
+                return Err(Error::raw(ErrorKind::ArgumentConflict, why));
+            };
+            with_nodes.push(of);
+            let (simulator, node) = ((*simulator).clone(), Some(node.clone()));
+            places.insert(index, Place::Simulated { simulator, node });
+        }
+        for (index, simulator) in simulators {
+            if !with_nodes.contains(&index) {
+                let simulator = simulator.clone();
+                places.insert(index, Place::Simulated { simulator, node: None });
+            }
+        }
+        places.extend(at("umad").zip(options.umad).map(|(index, name)| (index, Place::Umad(name))));
+        Ok(Self(places.into_values().collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        places: Places,
+    }
+
+    fn places(line: &str) -> Result<Vec<Place>, String> {
+        let words = std::iter::once("acm").chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.places.0).map_err(|error| error.to_string())
+    }
+
+    fn simulated(simulator: &str, node: Option<&str>) -> Place {
+        Place::Simulated { simulator: simulator.to_owned(), node: node.map(str::to_owned) }
+    }
+
+    #[test]
+    fn nodes_are_of_the_simulator_before_them() {
+        assert_eq!(places(""), Ok(Vec::new()));
+        assert_eq!(places("--attach a"), Ok(vec![simulated("a", None)]));
+        assert_eq!(places("--node x --attach a"), Ok(vec![simulated("a", Some("x"))]));
+        let both = vec![simulated("a", Some("x")), simulated("a", Some("y:2"))];
+        assert_eq!(places("--attach a --node x --node y:2"), Ok(both));
+        let umad = |name: &str| Place::Umad(name.to_owned());
+        let mixed = vec![
+            umad("mlx5_0:1"),
+            simulated("a", Some("x")),
+            simulated("b", None),
+            umad(""),
+            simulated("c", Some("y")),
+        ];
+        let line = "--umad mlx5_0:1 --attach a --node x --attach b --umad --attach c --node y";
+        assert_eq!(places(line), Ok(mixed));
+        let error = places("--node x --attach a --attach b").expect_err("nobody knows of which");
+        assert!(error.contains("--node x: expected the --attach"), "{error}");
+        assert!(places("--node x").is_err());
+    }
+}

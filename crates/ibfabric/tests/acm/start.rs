@@ -1,0 +1,182 @@
+//! How a service starts: where it is, whose sockets it takes, what keeps a second one out, what it says.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ib_acm::Address;
+use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
+use ib_wire::acm::ClientStatus;
+
+use super::{HOSTS, Lab, Running, answer, destination, ibfabric, text};
+
+/// Writes the file of options of a service; returns its directory.
+fn options(lab: &Lab, name: &str, options: &str) -> PathBuf {
+    let directory = lab.directory.path().join(name);
+    fs::create_dir(&directory).expect("a directory");
+    fs::write(directory.join("ibacm_opts.cfg"), options).expect("a file");
+    directory
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a path")
+}
+
+#[test]
+fn a_second_service_with_the_same_lock_is_refused() {
+    let lab = Lab::new("lock", &[]);
+    let lock = lab.directory.path().join("acm.pid");
+    let config = options(&lab, "locked", &format!("lock_file {}\n", lock.display()));
+    let (one, other) = (lab.path(5), lab.path(6));
+    let place = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--config", path(&config)];
+    let first = Running::start(&[&place[..], &["--socket", path(&one)]].concat());
+    let owner = fs::read_to_string(&lock).expect("a file");
+    assert_eq!(owner.trim(), first.0.id().to_string());
+    let second = || ibfabric(&[&place[..], &["--socket", path(&other)]].concat()).output();
+    let refused = second().expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = text(&refused.stderr);
+    let whose = format!("another service of IB ACM runs, process {}", first.0.id());
+    assert!(said.contains(&whose) && said.contains(path(&lock)), "{said}");
+    assert_eq!(fs::read_to_string(&lock).expect("a file"), owner);
+    // A lock that nobody holds any more is free, whatever is in its file.
+    first.signal("KILL");
+    drop(first);
+    let next = Running::start(&[&place[..], &["--socket", path(&other)]].concat());
+    assert_eq!(fs::read_to_string(&lock).expect("a file").trim(), next.0.id().to_string());
+}
+
+#[test]
+fn sockets_of_a_service_manager_are_served_and_stay() {
+    let lab = Lab::new("inherited", &[]);
+    let place = lab.directory.path().join("handed.sock");
+    let listener = UnixListener::bind(&place).expect("a socket");
+    let lock = lab.directory.path().join("handed.pid");
+    let config = options(&lab, "handed", &format!("lock_file {}\n", lock.display()));
+    // The third file is the first that is handed over; the number of the process is that of the shell.
+    let words = "exec \"$0\" acm --attach \"$1\" --node host-2 --config \"$2\" --systemd";
+    let start = |stdin: Stdio, before: &str| {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("{before} {words}"));
+        command.arg(env!("CARGO_BIN_EXE_ibfabric")).args([&lab.simulator, path(&config)]);
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    // Somebody calls before anybody listens.
+    let mut early = UnixStream::connect(&place).expect("the socket is there");
+    early.write_all(&destination("host-2")).expect("it is taken");
+    let handed = OwnedFd::from(listener.try_clone().expect("a file"));
+    let before = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1;";
+    let service = Running::wait_for(start(handed.into(), before));
+    let (header, _) = answer(&mut early).expect("an answer");
+    assert_eq!(header.status, ClientStatus::SUCCESS);
+    let status = ibfabric(&["acm", "ctl", "status", "--socket", path(&place)]).output();
+    assert!(text(&status.expect("it runs").stdout).contains("address host-2"));
+    service.signal("TERM");
+    let mut service = service;
+    assert!(service.0.wait().expect("it ends").success());
+    assert!(place.exists(), "the socket is the service manager's");
+    drop(listener);
+    // Those that are for another process are none.
+    for before in ["", "export LISTEN_PID=1 LISTEN_FDS=1;"] {
+        let output = start(Stdio::null(), before).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        let said = text(&output.stderr);
+        assert!(said.contains("LISTEN_FDS names none"), "{said}");
+    }
+}
+
+#[test]
+fn one_service_is_at_ports_of_two_simulators_and_outlives_one() {
+    let lab = Lab::new("places", &[]);
+    let net = lab.directory.path().join("other.net");
+    let guids = ["switchguid=0x7000\nSwitch 4 \"rack\"\n[1] \"far-0\"[1]\n[2] \"far-1\"[1]\n"];
+    let hosts = (0..2).map(|host| {
+        format!("\ncaguid=0x71{host}0\nCa 1 \"far-{host}\"\n[1] \"rack\"[{}]\n", host + 1)
+    });
+    let whole: String = guids.into_iter().map(str::to_owned).chain(hosts).collect();
+    fs::write(&net, whole).expect("a file");
+    let simulator = format!("{}-far", lab.simulator);
+    let sim = Running::start(&["sim", path(&net), "--sm", "--socket", &simulator]);
+    let far = lab.path(8);
+    let far_place = ["acm", "--attach", &simulator, "--node", "far-1", "--socket", path(&far)];
+    let _far =
+        Running::start(&[&far_place[..], &["--config", path(lab.directory.path())]].concat());
+    let socket = lab.path(9);
+    let both = ["--attach", &lab.simulator, "--node", "host-2", "--attach", &simulator];
+    let rest = ["--node", "far-0", "--socket", path(&socket), "--log", "stderr"];
+    let words = [&["acm"][..], &both, &rest, &["--config", path(lab.directory.path())]].concat();
+    let service = Running::start(&words);
+    let address = ServiceAddress::Unix(socket.clone());
+    let mut client = Client::connect(&address, ClientOptions::default()).expect("it listens");
+    let mut resolve = |from: Option<&str>, to: &str| {
+        let name = |name| Address::name(name).expect("a name");
+        let from = from.map(name);
+        client.resolve(from.as_ref(), &name(to), ResolveOptions::default())
+    };
+    // The port is chosen by who answers; a source that was named is the one.
+    let near = resolve(None, HOSTS[1]).expect("the first fabric has it").path;
+    let other = resolve(None, "far-1").expect("the second fabric has it").path;
+    assert_ne!(near.sgid, other.sgid);
+    assert_eq!(resolve(Some("host-2"), HOSTS[1]).expect("it is there").path.sgid, near.sgid);
+    assert_eq!(resolve(Some("far-0"), "far-1").expect("it is there").path.sgid, other.sgid);
+    assert!(resolve(Some("host-2"), "far-1").is_err(), "no way leads there");
+    // One fabric goes: the other one is still served.
+    drop(sim);
+    let end = Instant::now() + Duration::from_secs(20);
+    let count = || {
+        let output = ibfabric(&["acm", "ctl", "status", "--socket", path(&socket)]).output();
+        text(&output.expect("it runs").stdout).matches(" port 1 pkey").count()
+    };
+    while count() > 1 {
+        assert!(Instant::now() < end, "the port is gone");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(resolve(None, HOSTS[1]).expect("it is still there").path.sgid, near.sgid);
+    assert!(resolve(Some("far-0"), "far-1").is_err());
+    drop(service);
+}
+
+#[test]
+fn the_log_on_standard_error_tells_events_and_what_has_no_effect_once() {
+    let lab = Lab::new("stderr", &[]);
+    let keys = "log_file stderr\numad_debug_level 3\nprovider_lib_path /opt/lib\n\
+                provider ibacmp default\n";
+    let config = options(&lab, "keys", keys);
+    let socket = lab.path(4);
+    let mut command = ibfabric(&["acm", "--attach", &lab.simulator, "--node", "host-2"]);
+    command.args(["--socket", path(&socket), "--config", path(&config)]);
+    command.stderr(fs::File::create(config.join("said")).expect("a file")).stdout(Stdio::piped());
+    let service = Running::wait_for(command);
+    service.signal("HUP");
+    let said = || fs::read_to_string(config.join("said")).expect("a file");
+    let end = Instant::now() + Duration::from_secs(20);
+    while !said().contains("the files were read again") || !said().contains("in service, in 1") {
+        assert!(Instant::now() < end, "{}", said());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let note = "without effect: umad_debug_level, provider_lib_path, provider: ";
+    assert_eq!(said().matches(note).count(), 1, "{}", said());
+}
+
+#[test]
+fn a_port_of_this_machine_that_is_not_there_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("acm.sock");
+    for place in ["--umad=none_9:1", "--umad=none_9"] {
+        let words = ["acm", place, "--socket", path(&socket), "--config", "/nowhere"];
+        let output = ibfabric(&words).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        // Machines without InfiniBand have no list of its devices.
+        let said = text(&output.stderr);
+        let why = ["no device none_9", "/sys/class/infiniband_mad"];
+        assert!(why.iter().any(|why| said.contains(why)), "{said}");
+    }
+    let words = ["acm", "--umad=mlx5_0:x", "--socket", path(&socket), "--config", "/nowhere"];
+    let output = ibfabric(&words).output().expect("it runs");
+    assert!(text(&output.stderr).contains("--umad mlx5_0:x: expected DEV or DEV:PORT"));
+}
