@@ -1,5 +1,6 @@
 //! The service of IB ACM and the programs that ask it, as processes on a simulated fabric.
 
+mod rdma;
 mod start;
 
 use std::fs::{self, Permissions};

@@ -1,0 +1,122 @@
+//! Our own connection manager asks a service for paths, and goes on without one.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ib_acm::Address;
+use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
+use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
+
+use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::sm::MtuCode;
+use serde_json::Value;
+
+use super::{HOSTS, Lab, Running, ibfabric, text};
+
+/// A service that has one path for whoever asks, and counts the questions.
+struct OnePath {
+    socket: PathBuf,
+    asked: Arc<AtomicUsize>,
+}
+
+impl OnePath {
+    fn start(socket: PathBuf, path: PathRecord) -> Self {
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a program");
+                while let Some(header) = request(&mut stream) {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    stream.write_all(&answer_to(header, &path)).expect("it is taken");
+                }
+            }
+        });
+        Self { socket, asked }
+    }
+}
+
+/// Reads a request; returns its header.
+fn request(stream: &mut UnixStream) -> Option<ClientHeader> {
+    let mut bytes = [0; HEADER];
+    stream.read_exact(&mut bytes).ok()?;
+    let header = ClientHeader::parse(&bytes);
+    let (length, _) = header.length().expect("a length");
+    stream.read_exact(&mut vec![0; length - HEADER]).ok()?;
+    Some(header)
+}
+
+fn answer_to(header: ClientHeader, path: &PathRecord) -> Vec<u8> {
+    let header =
+        ClientHeader { opcode: header.opcode.answer(), status: ClientStatus::SUCCESS, ..header };
+    let mut bytes = Vec::new();
+    Resolve { header, entries: vec![Entry::path(EntryFlags::PATH, path)] }
+        .put(ByteOrder::NATIVE, &mut bytes);
+    bytes
+}
+
+/// Returns the path from the third host to the second one, as a real service tells it.
+fn real_path(lab: &Lab) -> PathRecord {
+    let (socket, config) = (lab.path(8), lab.directory.path().join("config"));
+    let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
+    let more = [socket.to_str().expect("a path"), "--config", config.to_str().expect("a path")];
+    let _service = Running::start(&[&words[..], &more[..]].concat());
+    let service = ServiceAddress::Unix(socket);
+    let mut client = Client::connect(&service, ClientOptions::default()).expect("it listens");
+    let to = Address::name(HOSTS[1]).expect("a name");
+    client.resolve(None, &to, ResolveOptions::default()).expect("it is there").path
+}
+
+/// Writes a little to the second host; returns the result, and what was said beside it.
+fn write(lab: &Lab, service: Option<&Path>) -> (Value, String) {
+    let mut command = ibfabric(&["rdma", "bw", "--attach", &lab.simulator, "--node", "host-2"]);
+    command.args([HOSTS[1], "-n", "10", "-s", "3000", "--format", "json"]);
+    match service {
+        Some(service) => command.arg("--acm").arg(service),
+        None => command.env("RDMA_CM_USE_IB_ACM", "1"),
+    };
+    let output = command.output().expect("it runs");
+    let said = text(&output.stderr);
+    (serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}")), said)
+}
+
+#[test]
+fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
+    let mut lab = Lab::new("rdma", &[]);
+    let path = real_path(&lab);
+    // Its port is the server's now.
+    drop(lab.services.pop());
+    let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
+    let _server = Running::start(&serve);
+    let [good, other, odd] = [11, 12, 13].map(|number| lab.path(number));
+    // The MTU shows whose path it is.
+    let small = PathRecord { mtu: MtuCode(2), ..path };
+    let good = OnePath::start(good, small);
+    let (found, said) = write(&lab, Some(&good.socket));
+    assert_eq!((&found["mtu"], said.as_str()), (&512.into(), ""));
+    assert_eq!(good.asked.load(Ordering::Relaxed), 1);
+    // One that begins at another port, one without an MTU, and nobody: subnet administration tells.
+    let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
+    let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
+    let gone = lab.directory.path().join("gone.sock");
+    for (socket, why) in [
+        (&other.socket, "expected fe80:"),
+        (&odd.socket, "the code 60 of an MTU"),
+        (&gone, "gone.sock: "),
+    ] {
+        let (found, said) = write(&lab, Some(socket));
+        assert!(found["mtu"].as_u64() > Some(512), "{found}");
+        assert!(said.contains("no path by IB ACM: ") && said.contains(why), "{said}");
+    }
+    // As librdmacm is told to ask, where this machine has no service.
+    if !fs::exists("/run/ibacm.sock").expect("it can be looked for") {
+        let (_, said) = write(&lab, None);
+        assert!(said.contains("/run/ibacm.sock: "), "{said}");
+    }
+}
