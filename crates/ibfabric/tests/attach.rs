@@ -3,52 +3,27 @@
 use std::io::{BufRead, BufReader};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType};
 use serde_json::{Value, json};
 
-fn ibfabric(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
-    command.args(words);
-    command
-}
+mod program;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A process that ends with the test.
-struct Running(Child);
+use program::{Running, ibfabric, text};
 
 impl Running {
-    /// Starts one and waits until it is ready.
     fn start(words: &[&str]) -> Self {
-        let mut command = ibfabric(words);
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-        let mut line = String::new();
-        let output = child.stdout.as_mut().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert!(line.starts_with("READY"), "{words:?}: {line}");
-        Self(child)
+        Self::ready(ibfabric(words))
     }
 
     /// Ends it and waits until it has.
     fn signal(&mut self, name: &str) {
         let id = self.0.id().to_string();
-        assert!(
-            Command::new("kill").args(["-s", name, &id]).status().expect("kill runs").success()
-        );
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.expect("kill runs").success());
         self.0.wait().expect("it ends");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().expect("it has ended");
     }
 }
 

@@ -1,21 +1,14 @@
 //! `ibfabric capture correlate` on what `ibfabric rdma --capture` writes at both ends.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::Value;
 
-fn ibfabric(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
-    command.args(words);
-    command
-}
+mod program;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use program::{Running, ibfabric, text};
 
 fn name(path: &Path) -> &str {
     path.to_str().expect("names of temporary files are text")
@@ -39,18 +32,14 @@ impl Captures {
         let (client, server) = (path("client"), path("server"));
         let common = ["--udp-port", &udp, "-p", &port, "--capture-ring", "16777216", "--capture"];
         let fixed = ["rdma", "serve", "--listen", "127.0.0.1", "--clients", connections];
-        let mut command = ibfabric(&[&fixed[..], &common, &[name(&server)]].concat());
-        let mut serving: Child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-        let mut line = String::new();
-        let output = serving.stdout.as_mut().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert_eq!(line, "READY 127.0.0.1\n");
+        let command = ibfabric(&[&fixed[..], &common, &[name(&server)]].concat());
+        let mut serving = Running::ready(command);
         let (command, rest) = words.split_first().expect("a command");
         let fixed = ["rdma", command, "127.0.0.1", "--from", "127.0.0.2"];
         let all = [&fixed[..], rest, &common, &[name(&client)]].concat();
         let output = ibfabric(&all).output().expect("the program runs");
         assert!(output.status.success(), "{}", text(&output.stderr));
-        assert!(serving.wait().expect("it ends").success());
+        assert!(serving.0.wait().expect("it ends").success());
         Self { client, server, udp }
     }
 

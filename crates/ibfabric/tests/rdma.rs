@@ -1,28 +1,28 @@
 //! `ibfabric rdma` between two addresses of the loopback device.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::Value;
 
-fn ibfabric(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
-    command.arg("rdma").args(words);
+mod program;
+
+use program::{Running, ibfabric, text};
+
+fn rdma(words: &[&str]) -> Command {
+    let mut command = ibfabric(&["rdma"]);
+    command.args(words);
     command
 }
 
 fn run(words: &[&str]) -> Output {
-    ibfabric(words).output().expect("the program runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    rdma(words).output().expect("the program runs")
 }
 
 /// A server at 127.0.0.1, on UDP and service ports that no other test of this process has.
 struct Server {
-    child: Child,
+    _process: Running,
     udp: String,
     port: String,
 }
@@ -35,13 +35,8 @@ impl Server {
         let udp = (20_000 + (std::process::id() % 20_000) as u16 + number).to_string();
         let port = (18_600 + number).to_string();
         let fixed = ["serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", &port];
-        let mut command = ibfabric(&[&fixed, more].concat());
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-        let mut line = String::new();
-        let output = child.stdout.as_mut().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert_eq!(line, "READY 127.0.0.1\n");
-        Self { child, udp, port }
+        let command = rdma(&[&fixed, more].concat());
+        Self { _process: Running::ready(command), udp, port }
     }
 
     /// Runs a client; returns its exit status and its object.
@@ -50,14 +45,6 @@ impl Server {
         let output = run(&[words, &fixed].concat());
         let object = serde_json::from_slice(&output.stdout);
         (output.status.code(), object.unwrap_or_else(|_| panic!("{}", text(&output.stderr))))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.child.kill().ok();
-        self.child.wait().expect("it has ended");
     }
 }
 
@@ -100,7 +87,7 @@ fn pings_come_back_unchanged() {
 fn messages_go_to_and_fro() {
     let udp = (45_000 + std::process::id() % 5_000).to_string();
     let common = ["pingpong", "--udp-port", &udp, "-p", "18599", "-n", "300", "-s", "9000", "-c"];
-    let mut server = ibfabric(&[&common[..], &["--listen", "127.0.0.1"]].concat());
+    let mut server = rdma(&[&common[..], &["--listen", "127.0.0.1"]].concat());
     let mut server = server.stdout(Stdio::piped()).spawn().expect("the program runs");
     let mut line = String::new();
     let output = server.stdout.as_mut().expect("it is piped");

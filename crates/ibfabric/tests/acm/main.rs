@@ -1,15 +1,17 @@
 //! The service of IB ACM and the programs that ask it, as processes on a simulated fabric.
 
+#[path = "../program/mod.rs"]
+mod program;
 mod rdma;
 mod start;
 
 use std::fs::{self, Permissions};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use ib_acm::Address;
@@ -19,48 +21,20 @@ use ib_wire::acm::{
 };
 use serde_json::Value;
 
+use program::{Running, ibfabric, text};
+
 /// The hosts of the fabric, by their nodes' names.
 const HOSTS: [&str; 2] = ["host-0", "host-1"];
 
-fn ibfabric(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
-    command.args(words);
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A process that ends with the test.
-struct Running(Child);
-
 impl Running {
     fn start(words: &[&str]) -> Self {
-        Self::wait_for(ibfabric(words))
-    }
-
-    /// Starts a program and waits until it is ready.
-    fn wait_for(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program runs");
-        let mut line = String::new();
-        let output = child.stdout.as_mut().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert!(line.starts_with("READY"), "{command:?}: {line}");
-        Self(child)
+        Self::ready(ibfabric(words))
     }
 
     fn signal(&self, name: &str) {
         let id = self.0.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.expect("kill runs").success());
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().expect("it has ended");
     }
 }
 

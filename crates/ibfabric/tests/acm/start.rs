@@ -71,7 +71,7 @@ fn sockets_of_a_service_manager_are_served_and_stay() {
     early.write_all(&destination("host-2")).expect("it is taken");
     let handed = OwnedFd::from(listener.try_clone().expect("a file"));
     let before = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1;";
-    let service = Running::wait_for(start(handed.into(), before));
+    let service = Running::ready(start(handed.into(), before));
     let (header, _) = answer(&mut early).expect("an answer");
     assert_eq!(header.status, ClientStatus::SUCCESS);
     let status = ibfabric(&["acm", "ctl", "status", "--socket", path(&place)]).output();
@@ -151,7 +151,7 @@ fn the_log_on_standard_error_tells_events_and_what_has_no_effect_once() {
     let mut command = ibfabric(&["acm", "--attach", &lab.simulator, "--node", "host-2"]);
     command.args(["--socket", path(&socket), "--config", path(&config)]);
     command.stderr(fs::File::create(config.join("said")).expect("a file")).stdout(Stdio::piped());
-    let service = Running::wait_for(command);
+    let service = Running::ready(command);
     service.signal("HUP");
     let said = || fs::read_to_string(config.join("said")).expect("a file");
     let end = Instant::now() + Duration::from_secs(20);

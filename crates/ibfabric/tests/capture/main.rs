@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,22 +12,16 @@ use ib_capture::{CaptureFile, Item};
 use serde_json::Value;
 
 mod losses;
+#[path = "../program/mod.rs"]
+mod program;
 mod refused;
 mod several;
 
-fn ibfabric(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ibfabric"));
-    command.args(words);
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use program::{Running, ibfabric, text};
 
 /// A server at 127.0.0.1, and clients of it.
 struct Server {
-    child: Child,
+    process: Running,
     udp: String,
     port: String,
 }
@@ -40,16 +34,11 @@ impl Server {
         let udp = (22_000 + (std::process::id() % 18_000) as u16 + number).to_string();
         let port = (19_600 + number).to_string();
         let words = ["rdma", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "-p", &port];
-        let mut child = ibfabric(&words).stdout(Stdio::piped()).spawn().expect("it runs");
-        let mut line = String::new();
-        let output = child.stdout.as_mut().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        assert_eq!(line, "READY 127.0.0.1\n");
-        Self { child, udp, port }
+        Self { process: Running::ready(ibfabric(&words)), udp, port }
     }
 
     fn pid(&self) -> String {
-        self.child.id().to_string()
+        self.process.0.id().to_string()
     }
 
     /// Returns a client that writes so often.
@@ -71,14 +60,6 @@ impl Server {
         let output = self.capture(words, more);
         assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).expect("an object")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.child.kill().ok();
-        self.child.wait().expect("it has ended");
     }
 }
 
