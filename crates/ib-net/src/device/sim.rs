@@ -172,9 +172,11 @@ impl SimDevice {
             }
         }
         if self.hca.poll_timeout().is_some_and(|at| at <= now) {
+            moved = true;
             self.hca.handle_timeout(now);
         }
         if self.cm.poll_timeout().is_some_and(|at| at <= now) {
+            moved = true;
             self.cm.handle_timeout(now);
         }
         while let Some((route, mad)) = self.cm.poll_transmit() {
@@ -395,11 +397,14 @@ impl SimDevices {
         loop {
             let now = sim.now();
             let due = self.timers.first().filter(|(at, _)| *at <= now).map(|&(_, port)| port);
-            let next = self.touched.pop().or_else(|| sim.next_open()).or(due);
+            let touched = self.touched.pop();
+            let next = touched.or_else(|| sim.next_open()).or(due);
             let Some(port) = next else { return moved };
             let Some(device) = self.devices.get_mut(&port) else { continue };
-            moved |= device.progress(sim);
-            if !std::mem::replace(&mut device.has_moved, true) {
+            let has_moved = device.progress(sim);
+            moved |= has_moved;
+            // Whoever was only looked at has nothing new.
+            if (has_moved || touched.is_none()) && !std::mem::replace(&mut device.has_moved, true) {
                 self.moved.push_back(port);
             }
             let due = device.poll_timeout();
