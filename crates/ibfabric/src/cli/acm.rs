@@ -83,6 +83,11 @@ pub struct ServeArgs {
     /// Listens on this port of the loopback device as well.
     #[arg(long, value_name = "PORT")]
     pub tcp: Option<u16>,
+    /// How long another request is looked for after one until the service sleeps, in microseconds: as long as programs
+    /// ask so often, none waits for it to wake.
+    #[arg(long, value_name = "US", default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub spin: u64,
     /// Lets other machines ask over --tcp, too. Whoever reaches the port can ask.
     #[arg(long, requires = "tcp")]
     pub open: bool,

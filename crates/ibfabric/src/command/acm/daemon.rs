@@ -67,6 +67,8 @@ pub(super) struct Daemon {
     alarm: (Alarm, usize),
     orders: Orders,
     questions: Receiver<Question>,
+    /// Until when it looks for more without a sleep.
+    awake_until: Instant,
     _published: Published,
     _lock: Option<Lock>,
 }
@@ -160,6 +162,7 @@ impl Daemon {
             alarm,
             orders,
             questions,
+            awake_until: clock::now(),
             _published: published,
             _lock: lock,
         };
@@ -206,7 +209,9 @@ impl Daemon {
                 // Whoever has asked may have gone.
                 let _ = sender.send(answer);
             }
-            if !self.round()? {
+            if self.round()? {
+                self.awake_until = clock::now() + Duration::from_micros(self.args.spin);
+            } else {
                 self.wait()?;
             }
         }
@@ -260,7 +265,11 @@ impl Daemon {
                 None => return Ok(()),
             }
         }
-        let limit = until.since(clock::now()).min(LONGEST_WAIT);
+        let now = clock::now();
+        let limit = match now < self.awake_until {
+            true => Duration::ZERO,
+            false => until.since(now).min(LONGEST_WAIT),
+        };
         self.server.wait(limit).map_err(Failure::unusable)?;
         let mut gone = Vec::new();
         for (place, station) in self.stations.iter_mut().enumerate() {
