@@ -48,3 +48,22 @@ pub(crate) fn watched(file: BorrowedFd<'_>, writable: bool) -> libc::pollfd {
     let events = libc::POLLIN | if writable { libc::POLLOUT } else { 0 };
     libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 }
 }
+
+/// Has the system let the process open as many files as it may, and returns how many that is.
+pub(crate) fn allow_files() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes the live structure that it is given.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
+        return usize::MAX;
+    }
+    // Files beyond this many are of no use: nothing here has more clients.
+    let most = limit.rlim_max.min(1 << 16);
+    if limit.rlim_cur < most {
+        let raised = libc::rlimit { rlim_cur: most, ..limit };
+        // SAFETY: the call reads the live structure that it is given.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
+            limit = raised;
+        }
+    }
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX).min(1 << 16)
+}

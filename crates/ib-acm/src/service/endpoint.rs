@@ -59,6 +59,8 @@ pub(super) struct Endpoint {
     pub(super) queue: VecDeque<u64>,
     /// How many have their turn.
     pub(super) asking: usize,
+    /// Whether turns are given just now.
+    pub(super) is_turning: bool,
     /// Routes that subnet administration is asked for, by the peer's GID.
     pub(super) route_queries: BTreeMap<Gid, RouteQuery>,
     pub(super) checks: BTreeMap<u64, Check>,
@@ -92,6 +94,7 @@ impl Endpoint {
             by_address: BTreeMap::new(),
             queue: VecDeque::new(),
             asking: 0,
+            is_turning: false,
             route_queries: BTreeMap::new(),
             checks: BTreeMap::new(),
             checked: BTreeSet::new(),
@@ -341,7 +344,9 @@ impl Service {
                 continue;
             }
             for &key in &keys {
-                let cache = &mut self.endpoint(key).cache;
+                let endpoint = self.endpoint(key);
+                let path = &PathRecord { p_key: endpoint.p_key, ..*path };
+                let cache = &mut endpoint.cache;
                 let peer = cache.peer_of(path.dgid, now);
                 cache.bind(&Address::Gid(path.dgid), peer, now, true);
                 if let Some(peer) = cache.peer_mut(peer) {

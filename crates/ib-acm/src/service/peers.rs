@@ -235,9 +235,20 @@ impl Service {
             self.counters.malformed += 1;
             return;
         };
+        // GIDs and LIDs are the fabric's to give: nobody is believed to have another's.
+        let may_have = |address: &Address| match address {
+            Address::Gid(gid) => *gid == sender.gid,
+            Address::Lid(lid) => *lid == sender.lid,
+            _ => true,
+        };
+        if !may_have(&source) {
+            self.counters.malformed += 1;
+            return;
+        }
         self.counters.heard += 1;
         let mut addresses = vec![source];
         addresses.extend(more(bytes));
+        addresses.retain(|address| !matches!(address, Address::Gid(_) | Address::Lid(_)));
         self.learn(now, key, sender, &addresses);
         let own = self.ports[&key.port].state.link;
         let is_own = match &wanted {

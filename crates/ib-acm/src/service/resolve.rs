@@ -33,6 +33,8 @@ pub(super) struct Resolution {
     pub(super) waiters: Vec<Waiter>,
     /// Until when, at most.
     end: Instant,
+    /// Whether it is one of those that have their turn.
+    has_turn: bool,
 }
 
 /// What is known of the way to a peer.
@@ -135,6 +137,18 @@ impl Service {
 
     /// Returns what is known of the way to an address, which is asked for.
     pub(super) fn way(&mut self, now: Instant, key: EndpointKey, address: &Address) -> Way {
+        match (self.way_of_owner(now, key, address), address) {
+            // Whoever had this LID has another one now.
+            (Way::Path(path) | Way::Aging(path), Address::Lid(lid)) if path.dlid != *lid => {
+                self.endpoint(key).cache.unbind(address);
+                Way::Nothing
+            }
+            (way, _) => way,
+        }
+    }
+
+    /// Returns what is known of the way to whoever has an address, as far as is known.
+    fn way_of_owner(&mut self, now: Instant, key: EndpointKey, address: &Address) -> Way {
         let Some(port) = self.ports.get(&key.port) else { return Way::Nothing };
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return Way::Nothing };
         let peer_key = match address {
@@ -213,6 +227,7 @@ impl Service {
             phase: Phase::Queued,
             waiters: waiter.into_iter().collect(),
             end,
+            has_turn: false,
         };
         let endpoint = self.endpoint(key);
         endpoint.by_address.insert(address.clone(), tid);
@@ -224,14 +239,21 @@ impl Service {
 
     /// Gives those their turn that wait for it.
     pub(super) fn next_turns(&mut self, now: Instant, key: EndpointKey) {
-        loop {
-            let depth = self.config.resolve_depth.max(1);
-            let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-            if endpoint.asking >= depth {
+        let depth = self.config.resolve_depth.max(1);
+        // Those that end at once have others get their turn: here, not one within the other.
+        match self.endpoints.get_mut(&key) {
+            Some(endpoint) if !endpoint.is_turning => endpoint.is_turning = true,
+            _ => return,
+        }
+        while let Some(endpoint) = self.endpoints.get_mut(&key) {
+            let next = if endpoint.asking < depth { endpoint.queue.pop_front() } else { None };
+            let Some(tid) = next else {
+                endpoint.is_turning = false;
                 return;
-            }
-            let Some(tid) = endpoint.queue.pop_front() else { return };
-            if endpoint.resolutions.contains_key(&tid) {
+            };
+            // Those that have ended while they waited are still in the queue.
+            if let Some(resolution) = endpoint.resolutions.get_mut(&tid) {
+                resolution.has_turn = true;
                 endpoint.asking += 1;
                 self.go_on(now, key, tid);
             }
@@ -372,10 +394,10 @@ impl Service {
         let endpoint = self.endpoint(key);
         let Some(resolution) = endpoint.resolutions.remove(&tid) else { return };
         endpoint.by_address.remove(&resolution.address);
-        if resolution.phase != Phase::Queued || result.is_ok() {
+        if resolution.has_turn {
             endpoint.asking = endpoint.asking.saturating_sub(1);
-        } else {
-            endpoint.queue.retain(|&queued| queued != tid);
+        } else if endpoint.queue.len() > 64 + 2 * endpoint.resolutions.len() {
+            endpoint.queue.retain(|queued| endpoint.resolutions.contains_key(queued));
         }
         self.due.remove(&(resolution.end, Due::Resolution(key, tid)));
         for waiter in &resolution.waiters {

@@ -278,7 +278,13 @@ impl Net {
     }
 
     fn find(&mut self, host: usize, to: &Address) -> Result<PathRecord, ClientStatus> {
-        self.resolve(host, vec![to.to_entry(EntryFlags::DESTINATION).expect("a name")])
+        let by_path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
+        let entry = match to {
+            Address::Gid(gid) => by_path(PathRecord { dgid: *gid, ..PathRecord::zeroed() }),
+            Address::Lid(lid) => by_path(PathRecord { dlid: *lid, ..PathRecord::zeroed() }),
+            _ => to.to_entry(EntryFlags::DESTINATION).expect("a name"),
+        };
+        self.resolve(host, vec![entry])
     }
 
     fn counters(&self, host: usize) -> ServiceCounters {
@@ -407,8 +413,30 @@ fn a_port_without_queue_pairs_serves_what_files_and_administration_say() {
     net.settle();
     let stored = Address::name("stored").expect("a name");
     assert_eq!(net.find(0, &stored).map(|path| path.dlid), Ok(lid(1)));
-    assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENODATA));
+    // Those that are not known end at once, however many there are.
+    for _ in 0..100 {
+        assert_eq!(net.find(0, &name(1)), Err(ClientStatus::ENODATA));
+    }
+    let by_gid = net.hosts[1].state.link.gid();
+    assert_eq!(net.find(0, &Address::Gid(by_gid)).map(|path| path.dlid), Ok(lid(1)));
     assert!(net.events(0).iter().any(|event| matches!(event, Event::NoDatagrams { .. })));
+}
+
+#[test]
+fn a_lid_is_its_present_owners() {
+    let mut net = Net::new(3, &quiet());
+    net.run_for(Duration::from_secs(1));
+    let old = lid(1);
+    assert_eq!(net.find(0, &Address::Lid(old)).map(|path| path.dlid), Ok(old));
+    net.hosts[1].state.link.lid = 30;
+    net.update(1);
+    // By its name its new LID is learned, and the old one is nobody's.
+    net.settle();
+    net.run_for(Duration::from_secs(700));
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
+    if let Ok(path) = net.find(0, &Address::Lid(old)) {
+        panic!("{path:?}");
+    }
 }
 
 #[test]

@@ -107,6 +107,14 @@ struct Client {
 }
 
 impl Client {
+    /// Whether what has come holds something that can be taken.
+    fn has_request(&self) -> bool {
+        let Some(header) = self.input.first_chunk::<HEADER>() else { return false };
+        // One without a sound length is taken, too: as nonsense.
+        let length = ClientHeader::parse(header).length().map_or(0, |(length, _)| length);
+        self.input.len() >= length
+    }
+
     fn is_held(&self) -> bool {
         self.waiting >= MOST_WAITING || self.output.len() - self.sent >= MOST_UNSENT
     }
@@ -121,6 +129,11 @@ impl Client {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
+        }
+        if self.sent >= PIECE {
+            // Whoever is always behind keeps no more than that.
+            self.output.drain(..self.sent);
+            self.sent = 0;
         }
         if self.sent == self.output.len() {
             self.output.clear();
@@ -176,6 +189,7 @@ impl Server {
             let place = place.to_owned();
             move |source| ListenError { place, source, hint }
         };
+        crate::poll::allow_files();
         let poll = Poll::new().map_err(failed("sockets", ""))?;
         let mut listeners = Vec::new();
         if options.inherited {
@@ -392,7 +406,12 @@ impl Server {
         let Some(Some(client)) = self.clients.get_mut(slot) else { return false };
         let mut moved = false;
         let mut is_sound = true;
-        if client.readable && !client.is_held() && !client.ended {
+        if !client.is_held() && client.has_request() {
+            // It was held in the middle of what had come.
+            moved = true;
+            is_sound = take_requests(client, &[], take);
+        }
+        if is_sound && client.readable && !client.is_held() && !client.ended {
             match client.stream.read(&mut self.buffer) {
                 Ok(0) => client.ended = true,
                 Ok(length) => {
@@ -403,18 +422,16 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => is_sound = false,
             }
-        } else if !client.is_held() && client.input.len() >= HEADER {
-            // It was held in the middle of what had come.
-            is_sound = take_requests(client, &[], take);
         }
         if !is_sound {
             self.rejected.malformed += u64::from(moved);
         }
         let is_there = client.flush() && is_sound;
         let has_answers = client.waiting > 0 || client.sent < client.output.len();
-        if !is_there || client.ended && !has_answers {
+        let has_request = client.has_request();
+        if !is_there || client.ended && !has_answers && !has_request {
             self.close(slot);
-        } else if client.readable && !client.ended && !client.is_held() {
+        } else if !client.is_held() && (client.readable && !client.ended || has_request) {
             self.ready.insert(slot);
         }
         moved

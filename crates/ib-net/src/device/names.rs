@@ -1,6 +1,5 @@
 //! Paths that a service of IB ACM tells, for adapters at ports of a simulated fabric.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -23,13 +22,10 @@ const PATIENCE: ClientOptions =
 /// Is told of an address that the service has no path to, and why.
 type OnFailure = Box<dyn FnMut(IpAddr, &str) + Send>;
 
-/// Who is asked first, and what it has said.
+/// Who is asked first.
 pub(super) struct Names {
     service: ServiceAddress,
     on_failure: OnFailure,
-    known: HashMap<IpAddr, Path>,
-    /// How often the port had changed when that was said.
-    changes: u64,
 }
 
 impl Device {
@@ -42,23 +38,15 @@ impl Device {
         service: ServiceAddress,
         on_failure: impl FnMut(IpAddr, &str) + Send + 'static,
     ) {
-        let (on_failure, known) = (Box::new(on_failure), HashMap::new());
-        self.names = Some(Box::new(Names { service, on_failure, known, changes: 0 }));
+        self.names = Some(Box::new(Names { service, on_failure: Box::new(on_failure) }));
     }
 
     /// Returns the path that the service knows, if there is a service and it knows one.
     pub(super) fn path_by_name(&mut self, address: IpAddr) -> io::Result<Option<Path>> {
         let Wire::Attached(attached) = &self.wire else { return Ok(None) };
-        let (own, changes) = (attached.gid(), attached.port.changes());
+        let own = attached.gid();
         let prefix = attached.port.details().port.gid_prefix;
-        let Some(names) = &mut self.names else { return Ok(None) };
-        if names.changes != changes {
-            names.known.clear();
-            names.changes = changes;
-        }
-        if let Some(path) = names.known.get(&address) {
-            return Ok(Some(*path));
-        }
+        let Some(names) = &self.names else { return Ok(None) };
         let to = match address {
             IpAddr::V6(it) if (u128::from(it) >> 64) as u64 == prefix => {
                 Address::Gid(Gid(u128::from(it)))
@@ -78,10 +66,8 @@ impl Device {
         let found = self.answer(&told, &alarm)?.and_then(|record| usable(&record));
         let Some(names) = &mut self.names else { return Ok(None) };
         match found {
-            Ok(path) => {
-                names.known.insert(address, path);
-                Ok(Some(path))
-            }
+            // The service knows when it is true no more.
+            Ok(path) => Ok(Some(path)),
             Err(why) => {
                 (names.on_failure)(address, &why);
                 Ok(None)

@@ -21,7 +21,7 @@ use crate::tick::Tick;
 mod socket;
 
 pub use socket::{Address, BindError};
-use socket::{ControlSocket, DataSocket, Sender, allow_files, bound_ports};
+use socket::{ControlSocket, DataSocket, Sender, bound_ports};
 
 /// How many messages are kept for a client that takes none.
 const MOST_KEPT: usize = 65_536;
@@ -139,7 +139,7 @@ impl Server {
     /// # Errors
     /// Fails when the name or port is in use or cannot be had.
     pub fn bind(address: Address) -> Result<Self, BindError> {
-        let files = allow_files();
+        let files = crate::poll::allow_files();
         let control = ControlSocket::bind(&address)?;
         let failed = |source| BindError { address: address.to_string(), source };
         let poll = Poll::new().map_err(failed)?;

@@ -167,6 +167,27 @@ fn many_requests_follow_each_other_without_a_wait() {
 }
 
 #[test]
+fn all_is_answered_of_a_program_that_says_much_and_then_no_more() {
+    let lab = Lab::new("much", &[]);
+    lab.resolves(&mut lab.client());
+    // More than may wait for an answer, then many that need not wait.
+    for (name, count) in [("nobody", 1100), (HOSTS[1], 30_000)] {
+        let mut stream = UnixStream::connect(lab.path(0)).expect("it listens");
+        let mut writer = stream.try_clone().expect("a file");
+        let writing = std::thread::spawn(move || {
+            writer.write_all(&destination(name).repeat(count)).expect("it is taken");
+            writer.shutdown(std::net::Shutdown::Write).expect("a socket");
+        });
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+        for number in 0..count {
+            assert!(answer(&mut stream).is_some(), "{name}: {number} answers");
+        }
+        assert!(answer(&mut stream).is_none());
+        writing.join().expect("all was written");
+    }
+}
+
+#[test]
 fn nonsense_of_one_program_makes_no_difference_to_others() {
     let lab = Lab::new("nonsense", &[]);
     let mut client = lab.client();

@@ -61,6 +61,21 @@ fn who_claims_the_address_of_another_is_not_believed_as_long_as_that_one_answers
 }
 
 #[test]
+fn nobody_has_the_lid_or_the_gid_of_another() {
+    let mut net = three();
+    let before = net.counters(0);
+    for claimed in [Address::Lid(lid(1)), Address::Gid(gid(1)), Address::Lid(77)] {
+        let lie = question(&claimed, &name(0)).to_bytes();
+        net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &lie);
+    }
+    net.settle();
+    assert_eq!(net.counters(0).malformed, before.malformed + 3);
+    assert_eq!(net.find(0, &Address::Lid(lid(1))).map(|path| path.dgid), Ok(gid(1)));
+    assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.dlid), Ok(lid(1)));
+    assert!(net.find(0, &Address::Lid(77)).is_err());
+}
+
+#[test]
 fn who_claims_the_gid_of_another_does_not_move_it() {
     let mut net = three();
     let lie = question(&name(1), &name(0)).to_bytes();

@@ -105,25 +105,6 @@ pub(super) fn bound_ports() -> Option<HashSet<u16>> {
     Some(text.lines().skip(1).filter_map(port).collect())
 }
 
-/// Has the system let the process open as many files as it may, and returns how many that is.
-pub(super) fn allow_files() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes the live structure that it is given.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return usize::MAX;
-    }
-    // Files beyond this many are of no use: a fabric has no more clients.
-    let most = limit.rlim_max.min(1 << 16);
-    if limit.rlim_cur < most {
-        let raised = libc::rlimit { rlim_cur: most, ..limit };
-        // SAFETY: the call reads the live structure that it is given.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
-            limit = raised;
-        }
-    }
-    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX).min(1 << 16)
-}
-
 /// The socket that control messages arrive at.
 pub(super) enum ControlSocket {
     Name(UnixDatagram),

@@ -127,8 +127,9 @@ impl Daemon {
             .map_err(|error| Failure::Unusable(format!("no random numbers: {error}")))?;
         let mut service = Service::new(settings.config.clone(), seed);
         service.set_source_of(Box::new(source_of));
-        let (options, published) = place(&args, &settings)?;
-        let mut server = Server::bind(&options).map_err(Failure::unusable)?;
+        let mut server = Server::bind(&place(&args, &settings)).map_err(Failure::unusable)?;
+        // Only who listens says where: what another service has said stays.
+        let published = publish(&args, &settings)?;
         if !server.is_listening() {
             let message = "--systemd: expected sockets of a service manager, LISTEN_FDS names none";
             return Err(Failure::Unusable(message.to_owned()));
@@ -357,8 +358,8 @@ fn source_of(to: IpAddr) -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip())
 }
 
-/// Returns where the service listens, and publishes that where programs look.
-fn place(args: &ServeArgs, settings: &Settings) -> Result<(ServerOptions, Published), Failure> {
+/// Returns where the service listens.
+fn place(args: &ServeArgs, settings: &Settings) -> ServerOptions {
     let own_port = |open: bool, port: u16| {
         let address = if open { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         SocketAddr::from((address, port))
@@ -369,9 +370,29 @@ fn place(args: &ServeArgs, settings: &Settings) -> Result<(ServerOptions, Publis
         most_clients: args.most_clients as usize,
         inherited: args.systemd,
     };
+    if !is_usual(args) {
+        return options;
+    }
+    match settings.options.server_mode {
+        ServerMode::Unix if args.systemd => {}
+        ServerMode::Unix => options.unix = Some(DEFAULT_SOCKET.into()),
+        mode @ (ServerMode::Loop | ServerMode::Open) => {
+            options.tcp.push(own_port(mode == ServerMode::Open, settings.options.server_port));
+        }
+    }
+    options
+}
+
+/// Returns whether the service is where programs look for it.
+const fn is_usual(args: &ServeArgs) -> bool {
+    args.socket.is_none() && args.tcp.is_none()
+}
+
+/// Publishes where the service listens, where programs look.
+fn publish(args: &ServeArgs, settings: &Settings) -> Result<Published, Failure> {
     let mut published = Published(Vec::new());
-    if args.socket.is_some() || args.tcp.is_some() {
-        return Ok((options, published));
+    if !is_usual(args) {
+        return Ok(published);
     }
     let failed = |path: &str| {
         let path = path.to_owned();
@@ -379,22 +400,18 @@ fn place(args: &ServeArgs, settings: &Settings) -> Result<(ServerOptions, Publis
     };
     match settings.options.server_mode {
         ServerMode::Unix => {
-            if !args.systemd {
-                options.unix = Some(DEFAULT_SOCKET.into());
-                if !settings.options.acme_plus_kernel_only {
-                    published.link(DEFAULT_SOCKET, LINK).map_err(failed(LINK))?;
-                }
+            if !args.systemd && !settings.options.acme_plus_kernel_only {
+                published.link(DEFAULT_SOCKET, LINK).map_err(failed(LINK))?;
             }
         }
-        mode @ (ServerMode::Loop | ServerMode::Open) => {
+        ServerMode::Loop | ServerMode::Open => {
             let port = settings.options.server_port;
-            options.tcp.push(own_port(mode == ServerMode::Open, port));
             fs::write(PORT_FILE, format!("{port}\n")).map_err(failed(PORT_FILE))?;
             published.0.push(PORT_FILE.into());
             published.link(PORT_FILE, PORT_LINK).map_err(failed(PORT_LINK))?;
         }
     }
-    Ok((options, published))
+    Ok(published)
 }
 
 /// Files that go with the service.

@@ -1,7 +1,7 @@
 //! What options and files say of a service.
 
 use std::fs;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -117,8 +117,7 @@ impl Settings {
         }
         let path = Path::new(self.options.route_data_file.as_str());
         let name = path.display().to_string();
-        let failed = |error: io::Error| Failure::Unusable(format!("{name}: {error}"));
-        let file = fs::File::open(path).map_err(failed)?;
+        let file = open_trusted(path)?;
         let own = &port.link;
         let Ok(lid) = Lid::unicast(own.lid.into()) else { return Ok((Vec::new(), Vec::new())) };
         let read = Routes::read(&name, BufReader::new(file), own.port_guid, lid);
@@ -166,7 +165,16 @@ fn one_of(named: Option<&Path>, usual: &[PathBuf]) -> Result<Option<(PathBuf, Ve
 /// Reads a file that not everybody may write.
 fn trusted(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
-    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    let mut bytes = Vec::new();
+    open_trusted(path)?.read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Opens a file that not everybody may write.
+fn open_trusted(path: &Path) -> Result<fs::File, Failure> {
+    let failed = |error: io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
+    let file = fs::File::open(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.permissions().mode();
     if mode & 0o002 != 0 {
         return Err(Failure::Unusable(format!(
             "{}: found mode {:03o}, expected a file that only its owner and group can write",
@@ -174,5 +182,5 @@ fn trusted(path: &Path) -> Result<Vec<u8>, Failure> {
             mode & 0o777
         )));
     }
-    fs::read(path).map_err(failed)
+    Ok(file)
 }
