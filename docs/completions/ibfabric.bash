@@ -403,7 +403,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__acm)
-            opts="-O -A -h --attach --node --umad --socket --tcp --open --config --options --addresses --log --metrics-port --most-clients --systemd --help ctl help"
+            opts="-O -A -h --attach --node --umad --socket --tcp --spin --open --config --options --addresses --log --metrics-port --most-clients --systemd --help ctl help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -426,6 +426,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --tcp)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --spin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2047,7 +2051,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__bw)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2066,6 +2070,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2157,7 +2165,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__cmatose)
-            opts="-m -p -c -C -S -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --connections --messages --message-size --format --help"
+            opts="-m -p -c -C -S -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --connections --messages --message-size --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2176,6 +2184,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2255,7 +2267,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__devinfo)
-            opts="-m -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --verbose --format --help"
+            opts="-m -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2274,6 +2286,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2447,7 +2463,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__lat)
-            opts="-m -p -s -n -t -q -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
+            opts="-m -p -s -n -t -q -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --perftest --op --size --iters --tx-depth --qps --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2466,6 +2482,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2557,7 +2577,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__ping)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --count --size --verbose --format --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --count --size --verbose --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2576,6 +2596,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2647,7 +2671,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__pingpong)
-            opts="-m -p -s -n -r -c -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --size --iters --rx-depth --check --format --help"
+            opts="-m -p -s -n -r -c -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --size --iters --rx-depth --check --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2666,6 +2690,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2745,7 +2773,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rdma__subcmd__serve)
-            opts="-m -p -C -S -v -h --from --listen --attach --node --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
+            opts="-m -p -C -S -v -h --from --listen --attach --node --acm --udp-port --peer-udp-port --mtu --spin --capture --capture-payload --capture-ring --port --rping --rping-port --ucmatose --ucmatose-port --messages --message-size --perftest --perftest-port --perftest-size --clients --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2764,6 +2792,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
