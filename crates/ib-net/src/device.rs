@@ -207,6 +207,11 @@ impl Device {
         &mut self.cm
     }
 
+    /// Returns the engine and the connection manager together.
+    pub const fn engines(&mut self) -> (&mut Hca, &mut Cm) {
+        (&mut self.hca, &mut self.cm)
+    }
+
     /// Returns the adapter's address; in a simulated fabric that is its GID.
     #[must_use]
     pub const fn address(&self) -> IpAddr {

@@ -28,6 +28,7 @@ use rand::{Rng, SeedableRng};
 
 mod close;
 mod complete;
+pub(crate) use complete::heartbeat;
 mod config;
 mod connect;
 mod event;

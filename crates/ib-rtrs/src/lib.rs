@@ -8,6 +8,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`client`] | [`Client`]: a session with a server, its paths, its requests |
+//! | [`server`] | [`Server`]: sessions of clients, their requests and the answers |
 //! | [`adapters`] | [`Adapters`]: how engines reach the adapters of their owner |
 //! | [`address`] | [`Address`], [`PathAddress`]: the ends of paths, as they are written |
 //! | [`stats`] | what is counted of paths |
@@ -27,6 +28,7 @@ pub mod client;
 mod connection;
 pub mod errno;
 mod heartbeat;
+pub mod server;
 pub mod stats;
 mod timers;
 
@@ -37,6 +39,10 @@ pub use client::{
     Policy, Request, RequestError, RequestId, Segment,
 };
 pub use errno::Errno;
+
+pub use server::{
+    End, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
+};
 
 use std::time::Duration;
 

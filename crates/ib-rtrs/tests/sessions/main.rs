@@ -1,0 +1,8 @@
+//! A client and a server over links that exist only here, in virtual time.
+
+mod abuse;
+mod campaign;
+mod failures;
+mod lab;
+mod paths;
+mod requests;
