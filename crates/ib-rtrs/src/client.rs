@@ -260,7 +260,7 @@ impl Client {
                 Timer::Heartbeat => self.beat(now, cx, id),
                 Timer::Watch => self.watch(now, cx, id),
                 Timer::Reconnect => self.begin_path(now, cx, id),
-                Timer::Close => self.path_closed(now, cx, id),
+                Timer::Close => self.path_closed(cx, id),
             }
             self.settle(now, cx);
         }

@@ -13,7 +13,7 @@
 //! | [`address`] | [`Address`], [`PathAddress`]: the ends of paths, as they are written |
 //! | [`stats`] | what is counted of paths |
 //! | [`errno`] | numbers of errors, which are Linux's |
-//! | `connection`, `heartbeat`, `timers` | what both ends share |
+//! | `connection`, `heartbeat`, `proof`, `timers` | what both ends share |
 //!
 //! # Where data lies
 //! The server's memory is divided into chunks, of which each request has one: a client writes data, its user's header
@@ -28,6 +28,7 @@ pub mod client;
 mod connection;
 pub mod errno;
 mod heartbeat;
+mod proof;
 pub mod server;
 pub mod stats;
 mod timers;
@@ -39,6 +40,7 @@ pub use client::{
     Policy, Request, RequestError, RequestId, Segment,
 };
 pub use errno::Errno;
+pub use proof::SharedKey;
 
 pub use server::{
     End, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,

@@ -22,6 +22,8 @@ use std::sync::Arc;
 use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace};
 use ib_hca::{CqId, HcaEvent, Memory};
 use ib_types::Instant;
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
 
 mod accept;
 mod close;
@@ -78,6 +80,7 @@ pub struct Server {
     sessions: BTreeMap<u32, Session>,
     by_uuid: BTreeMap<[u8; 16], u32>,
     next_session: u32,
+    rng: ChaCha12Rng,
     paths: Vec<Option<Box<Path>>>,
     free: Vec<u32>,
     next_serial: u32,
@@ -93,9 +96,13 @@ pub struct Server {
 
 impl Server {
     /// Makes a server that listens nowhere yet.
+    ///
+    /// All that nobody may guess is drawn from the seed: it has to come from the system's randomness unless a run
+    /// shall be repeated.
     #[must_use]
-    pub fn new(config: ServerConfig) -> Self {
+    pub fn new(config: ServerConfig, seed: [u8; 32]) -> Self {
         Self {
+            rng: ChaCha12Rng::from_seed(seed),
             config: config.sensible(),
             listeners: BTreeMap::new(),
             sessions: BTreeMap::new(),

@@ -20,7 +20,7 @@ pub(crate) fn run(address: IpAddr, megabytes: u64, rest: &[&str]) -> Done<()> {
     let (mut devices, adapter) = crate::open(address, true)?;
     let option = |name: &str| rest.iter().any(|word| *word == name);
     let config = ServerConfig { always_invalidate: !option("keep"), ..ServerConfig::default() };
-    let mut server = Server::new(config);
+    let mut server = Server::new(config, ib_net::random()?);
     server.listen(&mut devices, adapter, 1234)?;
     let disk = Memory::zeroed((megabytes << 20) as usize)?;
     say("READY");

@@ -138,12 +138,12 @@ impl Client {
             by_connection.insert((adapter, connection), (id, 0));
         }
         if path.ending.is_empty() {
-            self.path_closed(now, cx, id);
+            self.path_closed(cx, id);
         } else {
             self.timers.set((id, Timer::Close), now + FAREWELL);
         }
         self.settle(now, cx);
-        self.give_up(cx);
+        self.give_up();
         true
     }
 
@@ -161,12 +161,12 @@ impl Client {
         }
         path.ending.retain(|&it| it != connection);
         if path.ending.is_empty() {
-            self.path_closed(now, cx, id);
+            self.path_closed(cx, id);
         }
     }
 
     /// The other end knows that a path has ended, or does not answer.
-    pub(super) fn path_closed(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+    pub(super) fn path_closed(&mut self, cx: &mut impl Adapters, id: PathId) {
         self.timers.stop((id, Timer::Close));
         let Some(path) = self.path_mut(id) else { return };
         let (adapter, ending) = (path.spec.adapter, std::mem::take(&mut path.ending));
@@ -182,14 +182,13 @@ impl Client {
             }
             _ => self.events.push_back(ClientEvent::PathDisconnected(id)),
         }
-        let _ = now;
         self.finish_close(cx);
     }
 
     /// Ends the session once all its paths are gone.
     fn finish_close(&mut self, cx: &mut impl Adapters) {
         if self.stage == Stage::Closing && self.paths.iter().all(Option::is_none) {
-            self.give_up(cx);
+            self.give_up();
             self.stage = Stage::Closed;
             self.release(cx);
             self.events.push_back(ClientEvent::Closed);

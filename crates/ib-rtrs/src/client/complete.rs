@@ -53,7 +53,7 @@ impl Client {
         }
         let Some(work) = WorkId::of(wc.wr_id) else { return Ok(()) };
         if work.index == INFO {
-            return self.take_info(now, id, wc);
+            return self.take_info(now, hca, id, wc);
         }
         let Some(path) = self.path_mut(id) else { return Ok(()) };
         path.heartbeat.heard();

@@ -8,7 +8,7 @@ use ib_link::Route;
 use ib_types::{Mtu, PKey};
 
 use crate::address::{Address, PathAddress};
-use crate::{AdapterId, Heartbeats, Transport};
+use crate::{AdapterId, Heartbeats, SharedKey, Transport};
 
 /// Which of the connected paths a request takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct ClientConfig {
     /// Whether a server of this project is asked to fence paths that have failed, before what was under way on them
     /// is sent again.
     pub fence: bool,
+    /// The key that the server has to know, and wants known; `None` for none, as with Linux.
+    pub key: Option<SharedKey>,
     /// How often a path is tried to be connected again; `None` for any number of times.
     pub max_reconnect_attempts: Option<u32>,
     /// How long to wait before that.
@@ -68,6 +70,7 @@ impl ClientConfig {
             policy: Policy::default(),
             need_invalidation: false,
             fence: true,
+            key: None,
             max_reconnect_attempts: None,
             reconnect_delay: Duration::from_secs(30),
             reconnect_jitter: Duration::from_millis(8),

@@ -71,7 +71,9 @@ impl Client {
             first_connection: is_first.into(),
         }
         .to_bytes();
-        let known = Capabilities(0).with(Capabilities::FENCE, config.fence);
+        let known = Capabilities(0)
+            .with(Capabilities::FENCE, config.fence)
+            .with(Capabilities::PROOF, config.key.is_some());
         if known != Capabilities(0) {
             Extension::new(known).put_into_request(&mut private_data);
         }
@@ -148,6 +150,7 @@ impl Client {
         id: PathId,
         connected: &Connected,
     ) -> Result<(), Failure> {
+        let wants_proof = self.config.key.is_some();
         let Some(path) = self.path_mut(id) else { return Ok(()) };
         let Some(attempt) = path.attempt.filter(|it| it.connection.id == connected.id) else {
             return Ok(());
@@ -159,6 +162,9 @@ impl Client {
             path.has_new_keys = response.flags.contains(ConnectFlags::NEW_KEYS);
             path.capabilities = Extension::of_response(&connected.private_data);
             path.offered = checked(&response)?;
+            if wants_proof && !path.capabilities.contains(Capabilities::PROOF) {
+                return Err(Failure::Unproven);
+            }
             self.agree(id)?;
         }
         let Adapter { hca, cm } = cx.get(adapter).ok_or(SetupError::NoAdapter)?;

@@ -87,6 +87,9 @@ pub enum Failure {
         /// How many it had.
         expected: u16,
     },
+    /// The server does not know the key.
+    #[error("the server does not know the key")]
+    Unproven,
     /// The server has said something that makes no sense.
     #[error("the server has sent {0}")]
     Protocol(&'static str),

@@ -113,7 +113,7 @@ impl Client {
             self.send_again(now, cx, slots);
         }
         self.send_fences(now, cx);
-        self.give_up(cx);
+        self.give_up();
     }
 
     /// Has nobody write to where a request reads to.
@@ -179,7 +179,7 @@ impl Client {
     }
 
     /// Ends the requests that wait for a fence when no path will ever be connected again.
-    pub(super) fn give_up(&mut self, _cx: &mut impl Adapters) {
+    pub(super) fn give_up(&mut self) {
         let is_hopeless = self.paths.iter().flatten().all(|path| {
             matches!(path.state, PathState::Disconnected | PathState::Closing)
         });

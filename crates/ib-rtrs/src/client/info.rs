@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use ib_hca::{AccessFlags, Data, Hca, Memory, SendOp, Wc};
 use ib_types::Instant;
-use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, Message, MessageType};
+use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, Message, MessageType, Proof};
+use rand::Rng;
 
 use super::path::{Chunk, Inbox, PathState, Receives};
 use super::{Client, ClientEvent, Failure, Limits, PathId, Stage, Timer};
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
+use crate::proof::{Claim, Prover};
 
 /// The number of the receive for the information.
 pub(super) const INFO: u32 = u32::MAX;
@@ -29,7 +31,8 @@ impl Client {
         hca: &mut Hca,
         id: PathId,
     ) -> Result<(), SetupError> {
-        let Self { paths, locals, config, .. } = self;
+        let wants_proof = self.config.key.is_some();
+        let Self { paths, locals, .. } = self;
         let Some(path) = paths.get_mut(id.0 as usize).and_then(Option::as_deref_mut) else {
             return Ok(());
         };
@@ -60,7 +63,10 @@ impl Client {
         };
         path.inbox = Some(Inbox { memory, mr, key });
         let qp = path.connections[0].qp;
-        connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO }, info)?;
+        // The first message may be a proof.
+        for _ in 0..1 + u32::from(wants_proof) {
+            connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO }, info)?;
+        }
         for number in 0..path.connections.len() as u16 {
             let qp = path.connections[usize::from(number)].qp;
             for index in 0..path.receives[usize::from(number)].count {
@@ -68,14 +74,59 @@ impl Client {
                 connection::receive(hca, now, qp, WorkId { connection: number, index }, sge)?;
             }
         }
-        let request = InfoRequest::new(&config.name).to_bytes();
-        let data = Data::Inline(Box::new(request));
+        if !wants_proof {
+            return self.ask(now, hca, id);
+        }
+        let mut nonce = [0; 32];
+        self.rng.fill_bytes(&mut nonce);
+        self.path_mut(id).expect("it was just there").nonce = Some(nonce);
+        let hello = Proof { message_type: MessageType::PROOF, nonce, code: [0; 32] };
+        let data = Data::Inline(Box::new(hello.to_bytes()));
         connection::send(hca, now, qp, SendOp::Send { imm: None }, data)?;
         Ok(())
     }
 
+    fn ask(&mut self, now: Instant, hca: &mut Hca, id: PathId) -> Result<(), SetupError> {
+        let request = InfoRequest::new(&self.config.name).to_bytes();
+        let data = Data::Inline(Box::new(request));
+        let Some(path) = self.path(id) else { return Ok(()) };
+        connection::send(hca, now, path.connections[0].qp, SendOp::Send { imm: None }, data)?;
+        Ok(())
+    }
+
+    /// Takes the server's proof, and answers with the own one and the question.
+    fn take_proof(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        id: PathId,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let (session, key) = (self.uuid, self.config.key.clone());
+        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let proof = bytes.first_chunk().map(Proof::parse);
+        let (Some(proof), Some(client), Some(key)) = (proof, path.nonce.take(), key) else {
+            return Err(Failure::Protocol("a proof that nobody has asked for"));
+        };
+        let claim = Claim { client, server: proof.nonce, path: path.uuid, session };
+        if !claim.is_proven(&key, Prover::Server, &proof) {
+            return Err(Failure::Unproven);
+        }
+        let qp = path.connections[0].qp;
+        let data = Data::Inline(Box::new(claim.prove(&key, Prover::Client).to_bytes()));
+        let sent = connection::send(hca, now, qp, SendOp::Send { imm: None }, data);
+        sent.map_err(SetupError::from)?;
+        Ok(self.ask(now, hca, id)?)
+    }
+
     /// Takes the information: the path is connected.
-    pub(super) fn take_info(&mut self, now: Instant, id: PathId, wc: &Wc) -> Result<(), Failure> {
+    pub(super) fn take_info(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        id: PathId,
+        wc: &Wc,
+    ) -> Result<(), Failure> {
         let heartbeat = self.config.heartbeats.interval;
         let watch = self.config.io_timeout;
         let Some(path) = self.path_mut(id) else { return Ok(()) };
@@ -85,6 +136,12 @@ impl Client {
         let inbox = path.inbox.as_ref().expect("it was received there");
         let length = (wc.byte_len as usize).min(info_length(path.offered.queue_depth.into()));
         let bytes = read(&inbox.memory, length)?;
+        if bytes.first_chunk() == Some(&MessageType::PROOF.0.to_le_bytes()) {
+            return self.take_proof(now, hca, id, &bytes);
+        }
+        if path.nonce.is_some() {
+            return Err(Failure::Unproven);
+        }
         path.chunks = chunks(&bytes, &path.offered)?;
         path.state = PathState::Connected;
         path.attempts = 0;
@@ -129,8 +186,10 @@ impl Client {
     }
 }
 
+/// Returns how many bytes the information takes, or a proof before it.
 const fn info_length(depth: u32) -> usize {
-    InfoHeader::LENGTH + Descriptor::LENGTH * depth as usize
+    let length = InfoHeader::LENGTH + Descriptor::LENGTH * depth as usize;
+    if length < Proof::LENGTH { Proof::LENGTH } else { length }
 }
 
 fn read(memory: &Arc<Memory>, length: usize) -> Result<Vec<u8>, Failure> {
@@ -143,7 +202,6 @@ fn chunks(bytes: &[u8], limits: &Limits) -> Result<Vec<Chunk>, Failure> {
     let Ok(Message::InfoResponse(descriptors)) = Message::parse(bytes) else {
         return Err(wrong("something else than the information about its chunks"));
     };
-    debug_assert_eq!(MessageType::INFO_RESPONSE.0, 1);
     let (depth, size) = (usize::from(limits.queue_depth), limits.chunk_size());
     let mut chunks = Vec::with_capacity(depth);
     for Descriptor { address, r_key, length } in descriptors.iter() {

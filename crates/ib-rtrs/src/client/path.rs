@@ -103,6 +103,8 @@ pub(super) struct Path {
     /// What the server has said of itself when the path was last connected.
     pub(super) offered: Limits,
     pub(super) inbox: Option<Inbox>,
+    /// The own random number, while the server's proof is awaited.
+    pub(super) nonce: Option<[u8; 32]>,
     pub(super) receives: Vec<Receives>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) heartbeat: Heartbeat,
@@ -141,6 +143,7 @@ impl Path {
             has_new_keys: false,
             offered: Limits { queue_depth: 0, max_io_size: 0, max_header_size: 0 },
             inbox: None,
+            nonce: None,
             receives: Vec::new(),
             chunks: Vec::new(),
             heartbeat: Heartbeat::default(),

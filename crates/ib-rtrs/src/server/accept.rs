@@ -9,7 +9,7 @@ use ib_wire::rtrs::{
     Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
 };
 
-use super::path::{Desk, Operation, Path, State};
+use super::path::{Desk, Operation, Path, Proving, State};
 use super::{End, Server, ServerPathId, Session, Timer};
 use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
@@ -145,6 +145,11 @@ impl Server {
         if alive.len() >= MAX_PATHS {
             return Err(Errno::ECONNRESET.into());
         }
+        let known = Extension::of_request(&requested.private_data);
+        if self.config.key.is_some() && !known.contains(Capabilities::PROOF) {
+            self.forget_session_without_paths(key);
+            return Err(Errno::EACCES.into());
+        }
         let made = cx.get(adapter).ok_or(SetupError::NoAdapter).and_then(|adapter| {
             Ok(adapter.hca.alloc_pd().map_err(SetupError::from)?)
         });
@@ -155,7 +160,6 @@ impl Server {
                 return Err(error.into());
             }
         };
-        let known = Extension::of_request(&requested.private_data);
         Ok(self.insert(adapter, (key, pd), address, asked, known))
     }
 
@@ -171,6 +175,10 @@ impl Server {
         let index = self.free.pop().unwrap_or(self.paths.len() as u32);
         let id = ServerPathId { index, serial: self.next_serial };
         let fences = self.config.fence && known.contains(Capabilities::FENCE);
+        let proves = self.config.key.is_some();
+        let capabilities = Capabilities(0)
+            .with(Capabilities::FENCE, fences)
+            .with(Capabilities::PROOF, proves);
         let path = Box::new(Path {
             id,
             session: key,
@@ -179,11 +187,12 @@ impl Server {
             uuid: asked.path_uuid,
             reconnects: asked.reconnects,
             state: State::Connecting,
-            capabilities: Capabilities(0).with(Capabilities::FENCE, fences),
+            capabilities,
             pd,
             cq: None,
             desk: None,
             connections: vec![None; asked.connections.into()],
+            proof: if proves { Proving::Hello } else { Proving::Done },
             name: Vec::new(),
             chunks: Vec::new(),
             whole: None,
@@ -237,7 +246,7 @@ impl Server {
         {
             return Err(Errno::ECONNRESET.into());
         }
-        let (adapter, fences) = (path.adapter, path.fences());
+        let adapter = path.adapter;
         let Adapter { hca, cm } = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
         let peer = Peer {
             route,
@@ -256,7 +265,7 @@ impl Server {
         hca.set_service(qp, requested.service_id.0).ok();
         path.connections[number] = Some(Connection { qp, id: requested.id });
         let mut data = response.to_bytes();
-        if fences {
+        if path.capabilities != Capabilities(0) {
             Extension::new(path.capabilities).put_into_response(&mut data);
         }
         let made = Made { qp, peer, data, patience: transport.peer_ack_timeout };

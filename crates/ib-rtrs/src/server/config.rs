@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Heartbeats, Transport};
+use crate::{Heartbeats, SharedKey, Transport};
 
 /// How a server works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct ServerConfig {
     pub always_invalidate: bool,
     /// Whether clients of this project may have dead paths fenced.
     pub fence: bool,
+    /// The key that clients have to know; `None` for none, as with Linux, whose clients know none.
+    pub key: Option<SharedKey>,
     /// The most sessions.
     pub max_sessions: usize,
     /// How long a path may take to be connected.
@@ -37,6 +39,7 @@ impl Default for ServerConfig {
             max_header_size: 4096,
             always_invalidate: true,
             fence: true,
+            key: None,
             max_sessions: 1024,
             connect_timeout: Duration::from_secs(60),
             heartbeats: Heartbeats::default(),

@@ -116,6 +116,9 @@ pub enum End {
     /// The user wants it so.
     #[error("it is not wanted any more")]
     Unwanted,
+    /// The client does not know the key.
+    #[error("the client does not know the key")]
+    Unproven,
     /// The client has said something that makes no sense.
     #[error("the client has sent {0}")]
     Protocol(&'static str),

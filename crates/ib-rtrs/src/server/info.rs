@@ -2,20 +2,24 @@
 
 use ib_hca::{AccessFlags, Data, Hca, SendOp};
 use ib_types::Instant;
-use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, MessageType};
+use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, MessageType, Proof};
+use rand::Rng;
 
-use super::path::{Desk, State};
+use super::accept::QUESTION;
+use super::path::{Desk, Proving, State};
 use super::{End, Server, ServerEvent, ServerPathId, Timer};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError, WorkId};
+use crate::proof::{Claim, Prover};
 
 impl Server {
-    /// A client asks for the chunks.
+    /// A client asks for the chunks, or proves before that it knows the key.
     pub(super) fn take_question(
         &mut self,
         now: Instant,
         cx: &mut impl Adapters,
         id: ServerPathId,
+        length: usize,
     ) -> Result<(), End> {
         let Some(path) = self.path_mut(id) else { return Ok(()) };
         if path.state != State::Connecting {
@@ -24,6 +28,14 @@ impl Server {
         let desk = path.desk.as_ref().expect("it was received there");
         let mut bytes = [0; InfoRequest::LENGTH];
         desk.memory.read(desk.question().0, &mut bytes).expect("it was received there");
+        if path.proof != Proving::Done {
+            let proof = Proof::parse(bytes.first_chunk().expect("it is shorter"));
+            let is_one = length == Proof::LENGTH && proof.message_type == MessageType::PROOF;
+            return if is_one { self.take_proof(now, cx, id, &proof) } else { Err(End::Unproven) };
+        }
+        if length != InfoRequest::LENGTH {
+            return Err(End::Protocol("something else than a question for chunks"));
+        }
         let request = InfoRequest::parse(&bytes);
         let name = request.name();
         if request.message_type != MessageType::INFO_REQUEST
@@ -47,6 +59,47 @@ impl Server {
         }
         self.answer_questions(now, cx, key);
         Ok(())
+    }
+
+    /// A client sends its random number, or its proof.
+    fn take_proof(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: ServerPathId,
+        proof: &Proof,
+    ) -> Result<(), End> {
+        let Some(key) = self.config.key.clone() else { return Err(End::Setup) };
+        let mut nonce = [0; 32];
+        self.rng.fill_bytes(&mut nonce);
+        let session = self.path(id).and_then(|path| self.sessions.get(&path.session));
+        let session = session.ok_or(End::Setup)?.uuid;
+        let path = self.path_mut(id).expect("it was just there");
+        let qp = path.connections[0].ok_or(End::Setup)?.qp;
+        let Adapter { hca, .. } = cx.get(path.adapter).ok_or(End::Setup)?;
+        // The next message comes into the same place.
+        let desk = path.desk.as_ref().expect("it was received there");
+        let work = WorkId { connection: 0, index: QUESTION };
+        connection::receive(hca, now, qp, work, desk.question().1).map_err(|_| End::Setup)?;
+        match path.proof {
+            Proving::Hello => {
+                let (client, server) = (proof.nonce, nonce);
+                let claim = Claim { client, server, path: path.uuid, session };
+                path.proof = Proving::Asked { client, server };
+                let data = Data::Inline(Box::new(claim.prove(&key, Prover::Server).to_bytes()));
+                let op = SendOp::Send { imm: None };
+                connection::send(hca, now, qp, op, data).map_err(|_| End::Setup)
+            }
+            Proving::Asked { client, server } => {
+                let claim = Claim { client, server, path: path.uuid, session };
+                if !claim.is_proven(&key, Prover::Client, proof) {
+                    return Err(End::Unproven);
+                }
+                path.proof = Proving::Done;
+                Ok(())
+            }
+            Proving::Done => Err(End::Protocol("a second proof")),
+        }
     }
 
     /// Answers those who have asked for the chunks of a session, once nothing of before is under way.

@@ -26,6 +26,17 @@ pub(super) enum State {
     Dead,
 }
 
+/// Whether the client knows the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proving {
+    /// It does, or need not.
+    Done,
+    /// It has to send its random number.
+    Hello,
+    /// It has, and the server its own; it has to send its proof.
+    Asked { client: [u8; 32], server: [u8; 32] },
+}
+
 /// A request that is not answered, if it is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation {
@@ -127,6 +138,7 @@ pub(super) struct Path {
     pub(super) cq: Option<CqId>,
     pub(super) desk: Option<Desk>,
     pub(super) connections: Vec<Option<Connection>>,
+    pub(super) proof: Proving,
     /// The name that the client gives its session.
     pub(super) name: Vec<u8>,
     /// By chunk: what the client writes through, and the key to that.

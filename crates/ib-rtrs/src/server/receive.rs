@@ -18,8 +18,8 @@ use crate::heartbeat::Beat;
 /// What a completion calls for that needs more than its own adapter.
 enum Further {
     Nothing,
-    /// The client asks for the chunks.
-    Question,
+    /// The client asks for the chunks, or proves something before: so many bytes.
+    Question(usize),
     /// It asks for a path to be fenced.
     Fence(Fence),
 }
@@ -52,7 +52,7 @@ impl Server {
             }
             let done = match further {
                 Ok(Further::Nothing) => Ok(()),
-                Ok(Further::Question) => self.take_question(now, cx, id),
+                Ok(Further::Question(length)) => self.take_question(now, cx, id, length),
                 Ok(Further::Fence(fence)) => self.take_fence(now, cx, id, &fence),
                 Err(why) => Err(why),
             };
@@ -80,9 +80,10 @@ impl Server {
         let Some(work) = WorkId::of(wc.wr_id) else { return Ok(Further::Nothing) };
         if work.index == QUESTION {
             let is_question = wc.opcode == WcOpcode::Recv && wc.imm_data.is_none();
-            return match is_question && wc.byte_len as usize == ib_wire::rtrs::InfoRequest::LENGTH {
-                true => Ok(Further::Question),
-                false => Err(End::Protocol("something else than a question for chunks")),
+            return if is_question {
+                Ok(Further::Question(wc.byte_len as usize))
+            } else {
+                Err(End::Protocol("something else than a question for chunks"))
             };
         }
         let Some(path) = self.path_mut(id) else { return Ok(Further::Nothing) };

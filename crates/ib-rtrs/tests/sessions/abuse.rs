@@ -380,7 +380,8 @@ fn paths_survive_any_order_of_wishes() {
                     lab.client.link_down(now, &mut lab.sides[0], id);
                 }
                 5 => {
-                    if let Some(path) = lab.server.paths().next() {
+                    let path = lab.server.paths().next();
+                    if let Some(path) = path {
                         lab.server.disconnect_path(now, &mut lab.sides[1], path);
                     }
                 }

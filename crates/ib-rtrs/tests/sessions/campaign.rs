@@ -84,8 +84,9 @@ fn run(seed: u64) {
                 let id = ib_rtrs::AdapterId(link as u32);
                 lab.client.link_down(lab.now, &mut lab.sides[0], id);
             }
+            let path = lab.server.paths().next();
             if rng.chance(0.1)
-                && let Some(path) = lab.server.paths().next()
+                && let Some(path) = path
             {
                 lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
             }

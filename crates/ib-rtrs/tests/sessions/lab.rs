@@ -172,7 +172,7 @@ impl Lab {
                 sides[usize::from(side)].0.push(Node { hca, cm, gid, address });
             }
         }
-        let mut server = Server::new(server);
+        let mut server = Server::new(server, rng.seed());
         for link in 0..links as u32 {
             server.listen(&mut sides[1], AdapterId(link), PORT).expect("nobody listens there");
         }
