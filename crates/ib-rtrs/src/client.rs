@@ -110,6 +110,8 @@ pub struct Client {
     uuid: [u8; 16],
     rng: ChaCha12Rng,
     stage: Stage,
+    /// Whether no path is connected any more.
+    is_lost: bool,
     limits: Option<Limits>,
     paths: Vec<Option<Box<Path>>>,
     /// Those that are connected, in the order of their numbers.
@@ -143,6 +145,7 @@ impl Client {
             uuid,
             rng,
             stage: Stage::Opening,
+            is_lost: false,
             limits: None,
             paths: Vec::new(),
             up: Vec::new(),

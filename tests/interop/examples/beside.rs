@@ -35,6 +35,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in ["completer_retry_err", "duplicate_request", "out_of_seq_request", "rcvd_rnr_err"] {
         println!("{name} {:?}", counters.get(name));
     }
-    println!("kernel:\n{}", guest.kernel_log()?.lines().rev().take(25).collect::<Vec<_>>().join("\n"));
+    println!(
+        "kernel:\n{}",
+        guest.kernel_log()?.lines().rev().take(25).collect::<Vec<_>>().join("\n")
+    );
     Ok(())
 }

@@ -62,15 +62,17 @@ fn say(text: &str) {
 impl Run {
     fn until_up(&mut self) -> Done<()> {
         let mut failure = None;
-        self.until(|run| loop {
-            match run.client.poll_event() {
-                None => return false,
-                Some(ClientEvent::Up) => return true,
-                Some(ClientEvent::PathDown { why, .. }) => {
-                    failure = Some(why);
-                    return true;
+        self.until(|run| {
+            loop {
+                match run.client.poll_event() {
+                    None => return false,
+                    Some(ClientEvent::Up) => return true,
+                    Some(ClientEvent::PathDown { why, .. }) => {
+                        failure = Some(why);
+                        return true;
+                    }
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
         })?;
         if let Some(why) = failure {

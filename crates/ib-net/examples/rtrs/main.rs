@@ -18,9 +18,7 @@ type Done<T> = Result<T, Box<dyn std::error::Error>>;
 fn main() -> Done<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["client", server, device, rest @ ..] => {
-            client::run(server.parse()?, device, rest)
-        }
+        ["client", server, device, rest @ ..] => client::run(server.parse()?, device, rest),
         ["server", address, megabytes, rest @ ..] => {
             server::run(address.parse()?, megabytes.parse()?, rest)
         }

@@ -107,13 +107,7 @@ impl Client {
         self.finish_close(cx);
     }
 
-    fn end_path(
-        &mut self,
-        now: Instant,
-        cx: &mut impl Adapters,
-        id: PathId,
-        after: After,
-    ) -> bool {
+    fn end_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, after: After) -> bool {
         let Some(path) = self.path_mut(id) else { return false };
         if path.state == PathState::Closing {
             // Who wants it removed gets that, too.
@@ -130,9 +124,8 @@ impl Client {
         let adapter = path.spec.adapter;
         if let Some(Adapter { cm, .. }) = cx.get(adapter) {
             let waits = connections.iter().map(|it| it.id);
-            path.ending = waits
-                .filter(|&it| cm.state(it) == Some(ib_hca::cm::State::DreqSent))
-                .collect();
+            path.ending =
+                waits.filter(|&it| cm.state(it) == Some(ib_hca::cm::State::DreqSent)).collect();
         }
         for &connection in &path.ending {
             by_connection.insert((adapter, connection), (id, 0));

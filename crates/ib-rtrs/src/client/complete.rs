@@ -62,7 +62,8 @@ impl Client {
         let qp = qp.ok_or(Failure::Protocol("something over no connection"))?;
         // What it says is read before others may come into the same place.
         let mut message = [0; RkeyResponse::LENGTH];
-        let length = if wc.opcode == WcOpcode::Recv { wc.byte_len.min(sge.length) as usize } else { 0 };
+        let length =
+            if wc.opcode == WcOpcode::Recv { wc.byte_len.min(sge.length) as usize } else { 0 };
         if length > 0 {
             let inbox = path.inbox.as_ref().expect("receives are in it");
             let offset = (sge.addr - inbox.memory.address()) as usize;
@@ -127,7 +128,8 @@ impl Client {
         path.stats.latencies.count(direction, now.since(sent));
         path.stats.count_migration(from, cpu);
         self.take_data(hca, index, direction == Direction::Read && errno.is_ok());
-        let completion = Completion { id: self.slots.id(index), user, errno, cpu };
+        let id = self.slots.id(index);
+        let completion = Completion { id, user, errno, is_fenced: false, cpu };
         self.slots.give_back(index);
         self.completions.push_back(completion);
         Ok(())
@@ -167,9 +169,8 @@ impl Client {
         if self.path_state(id) != Some(PathState::Connected) {
             return;
         }
-        let is_late = |slot: &super::slots::Slot| {
-            slot.fate == Fate::Sent(id) && now.since(slot.sent) >= most
-        };
+        let is_late =
+            |slot: &super::slots::Slot| slot.fate == Fate::Sent(id) && now.since(slot.sent) >= most;
         if self.slots.with(is_late).is_empty() {
             self.timers.set((id, Timer::Watch), now + most / 4);
         } else {

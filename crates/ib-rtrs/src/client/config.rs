@@ -40,6 +40,11 @@ pub struct ClientConfig {
     /// Whether a server of this project is asked to fence paths that have failed, before what was under way on them
     /// is sent again.
     pub fence: bool,
+    /// What becomes of requests that were under way when the last path was lost, once the server has fenced that path:
+    /// false has them sent again, true ends them with [`Errno::ECONNABORTED`](crate::Errno::ECONNABORTED) and
+    /// [`Completion::is_fenced`](super::Completion::is_fenced), for users who have to open again what the server has
+    /// closed meanwhile.
+    pub returns_lost: bool,
     /// The key that the server has to know, and wants known; `None` for none, as with Linux.
     pub key: Option<SharedKey>,
     /// How often a path is tried to be connected again; `None` for any number of times.
@@ -70,6 +75,7 @@ impl ClientConfig {
             policy: Policy::default(),
             need_invalidation: false,
             fence: true,
+            returns_lost: false,
             key: None,
             max_reconnect_attempts: None,
             reconnect_delay: Duration::from_secs(30),

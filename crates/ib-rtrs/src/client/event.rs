@@ -12,6 +12,10 @@ use crate::connection::SetupError;
 pub enum ClientEvent {
     /// All paths that were asked for are connected.
     Up,
+    /// No path is connected any more. A server forgets then what the session has opened.
+    Lost,
+    /// A path is connected again after all were lost.
+    Restored,
     /// A path is connected.
     PathUp(PathId),
     /// A path that was connected, or was to be, is not. Unless it was the user's wish or the last attempt, it is
@@ -41,6 +45,9 @@ pub struct Completion {
     pub user: u64,
     /// How it ended. After [`Errno::ECONNABORTED`] it is not known what of it was done.
     pub errno: Errno,
+    /// After [`Errno::ECONNABORTED`]: whether the server has said that it does nothing of it any more, so that it can be
+    /// asked for again without danger to what is written later.
+    pub is_fenced: bool,
     /// The processor that has found it.
     pub cpu: u32,
 }

@@ -24,6 +24,8 @@ struct Dead {
     reconnects: u16,
     /// Requests that wait for it.
     slots: Vec<u16>,
+    /// Whether no path was connected any more since.
+    is_lost: bool,
     /// The path over which the server was asked.
     via: Option<PathId>,
 }
@@ -69,6 +71,10 @@ impl Client {
         }
         let retried = !is_final;
         self.events.push_back(ClientEvent::PathDown { path: id, why, retried });
+        if was_up && self.up.is_empty() {
+            self.is_lost = true;
+            self.events.push_back(ClientEvent::Lost);
+        }
         self.begin_next(now, cx);
         self.fail_over(now, cx, id);
     }
@@ -76,7 +82,8 @@ impl Client {
     /// Until one path was connected, another begins the session when one has failed.
     fn begin_next(&mut self, now: Instant, cx: &mut impl Adapters) {
         let is_alone = self.paths.iter().flatten().all(|path| {
-            !path.was_connected && !matches!(path.state, PathState::Connecting | PathState::Connected)
+            !path.was_connected
+                && !matches!(path.state, PathState::Connecting | PathState::Connected)
         });
         if self.stage != Stage::Opening || !is_alone {
             return;
@@ -96,7 +103,9 @@ impl Client {
         path.inflight = 0;
         path.stats.failed_over += slots.len() as u64;
         let (fences, uuid, reconnects) = (path.fences(), path.uuid, path.reconnects);
+        let is_lost = self.is_lost;
         for dead in &mut self.fencing.dead {
+            dead.is_lost |= is_lost;
             if dead.via == Some(id) {
                 dead.via = None;
             }
@@ -108,7 +117,7 @@ impl Client {
         if fences && !slots.is_empty() {
             self.fencing.next = self.fencing.next.wrapping_add(1);
             let id = self.fencing.next;
-            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, via: None });
+            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, is_lost, via: None });
         } else {
             self.send_again(now, cx, slots);
         }
@@ -151,9 +160,15 @@ impl Client {
     /// Sends again what has waited for a fence.
     pub(super) fn take_fenced(&mut self, now: Instant, cx: &mut impl Adapters) {
         while let Some(id) = self.fencing.confirmed.pop() {
-            let Some(at) = self.fencing.dead.iter().position(|dead| dead.id == id) else { continue };
+            let Some(at) = self.fencing.dead.iter().position(|dead| dead.id == id) else {
+                continue;
+            };
             let dead = self.fencing.dead.remove(at);
-            self.send_again(now, cx, dead.slots);
+            if dead.is_lost && self.config.returns_lost {
+                dead.slots.into_iter().for_each(|index| self.abort(index, true));
+            } else {
+                self.send_again(now, cx, dead.slots);
+            }
         }
     }
 
@@ -164,31 +179,33 @@ impl Client {
             let cpu = slot.cpu;
             match self.choose(cpu) {
                 Some(path) => self.send_over(now, cx, index, path),
-                None => self.abort(index),
+                None => self.abort(index, false),
             }
         }
     }
 
-    /// Ends a request of which it is not known what was done.
-    fn abort(&mut self, index: u16) {
+    /// Ends a request of which it is not known what was done, or is still being done.
+    fn abort(&mut self, index: u16, is_fenced: bool) {
         let Some(slot) = self.slots.get(index) else { return };
         let (user, cpu) = (slot.user, slot.cpu);
         let (id, errno) = (self.slots.id(index), Errno::ECONNABORTED);
         self.slots.give_back(index);
-        self.completions.push_back(Completion { id, user, errno, cpu });
+        self.completions.push_back(Completion { id, user, errno, is_fenced, cpu });
     }
 
     /// Ends the requests that wait for a fence when no path will ever be connected again.
     pub(super) fn give_up(&mut self) {
-        let is_hopeless = self.paths.iter().flatten().all(|path| {
-            matches!(path.state, PathState::Disconnected | PathState::Closing)
-        });
+        let is_hopeless = self
+            .paths
+            .iter()
+            .flatten()
+            .all(|path| matches!(path.state, PathState::Disconnected | PathState::Closing));
         if !is_hopeless {
             return;
         }
         for dead in std::mem::take(&mut self.fencing.dead) {
             for index in dead.slots {
-                self.abort(index);
+                self.abort(index, false);
             }
         }
     }

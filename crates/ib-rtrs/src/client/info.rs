@@ -56,11 +56,8 @@ impl Client {
         let pd = locals[path.local].pd;
         let mr = hca.reg_mr(pd, range, memory.address(), AccessFlags::LOCAL_WRITE)?;
         let key = hca.key(mr).expect("it was just made");
-        let info = ib_hca::Sge {
-            addr: memory.address(),
-            length: info_length(depth) as u32,
-            lkey: key,
-        };
+        let info =
+            ib_hca::Sge { addr: memory.address(), length: info_length(depth) as u32, lkey: key };
         path.inbox = Some(Inbox { memory, mr, key });
         let qp = path.connections[0].qp;
         // The first message may be a proof.
@@ -156,6 +153,9 @@ impl Client {
         self.timers.set((id, Timer::Heartbeat), now + heartbeat);
         if let Some(watch) = watch {
             self.timers.set((id, Timer::Watch), now + watch / 4);
+        }
+        if std::mem::take(&mut self.is_lost) {
+            self.events.push_back(ClientEvent::Restored);
         }
         self.events.push_back(ClientEvent::PathUp(id));
         self.came_up.push(id);

@@ -50,11 +50,8 @@ impl Local {
 }
 
 fn piece(of: Option<Registered>, memory: &Memory, offset: usize, length: u32) -> Sge {
-    let registered = |it: Registered| Sge {
-        addr: memory.address() + offset as u64,
-        length,
-        lkey: it.key,
-    };
+    let registered =
+        |it: Registered| Sge { addr: memory.address() + offset as u64, length, lkey: it.key };
     of.map(registered).unwrap_or_default()
 }
 

@@ -125,7 +125,8 @@ impl Client {
     /// Returns the path that a request of a processor takes.
     pub(super) fn choose(&mut self, cpu: u32) -> Option<PathId> {
         let Self { up, turns, paths, config, .. } = self;
-        let path = |id: PathId| paths[id.0 as usize].as_deref().expect("those that are up are there");
+        let path =
+            |id: PathId| paths[id.0 as usize].as_deref().expect("those that are up are there");
         match (&up[..], config.policy) {
             ([], _) => None,
             ([only], _) => Some(*only),
@@ -284,4 +285,3 @@ impl Client {
         }
     }
 }
-

@@ -115,7 +115,8 @@ impl Server {
     fn path_of(&self, asked: &ConnectRequest) -> Option<ServerPathId> {
         let session = self.sessions.get(self.by_uuid.get(&asked.session_uuid)?)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
-        let mut own = paths.filter(|path| path.state != State::Dead && path.uuid == asked.path_uuid);
+        let mut own =
+            paths.filter(|path| path.state != State::Dead && path.uuid == asked.path_uuid);
         own.next().map(|path| path.id)
     }
 
@@ -150,9 +151,10 @@ impl Server {
             self.forget_session_without_paths(key);
             return Err(Errno::EACCES.into());
         }
-        let made = cx.get(adapter).ok_or(SetupError::NoAdapter).and_then(|adapter| {
-            Ok(adapter.hca.alloc_pd().map_err(SetupError::from)?)
-        });
+        let made = cx
+            .get(adapter)
+            .ok_or(SetupError::NoAdapter)
+            .and_then(|adapter| Ok(adapter.hca.alloc_pd().map_err(SetupError::from)?));
         let pd = match made {
             Ok(pd) => pd,
             Err(error) => {
@@ -176,9 +178,8 @@ impl Server {
         let id = ServerPathId { index, serial: self.next_serial };
         let fences = self.config.fence && known.contains(Capabilities::FENCE);
         let proves = self.config.key.is_some();
-        let capabilities = Capabilities(0)
-            .with(Capabilities::FENCE, fences)
-            .with(Capabilities::PROOF, proves);
+        let capabilities =
+            Capabilities(0).with(Capabilities::FENCE, fences).with(Capabilities::PROOF, proves);
         let path = Box::new(Path {
             id,
             session: key,
@@ -366,8 +367,7 @@ fn check_way(
     if path.is_global && came.is_global && path.destination != came.destination {
         return Err(Refusal::Reason(RejectReason::PRIMARY_GID));
     }
-    let source =
-        if hca.config().gids.contains(&path.source) { path.source } else { came.source };
+    let source = if hca.config().gids.contains(&path.source) { path.source } else { came.source };
     Ok(Route { source, ..*path })
 }
 

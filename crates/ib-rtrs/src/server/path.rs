@@ -6,12 +6,12 @@ use ib_hca::{CqId, Memory, MrId, PdId, Sge};
 use ib_wire::rtrs::{Capabilities, Descriptor, InfoHeader, InfoRequest, RkeyResponse};
 
 use super::ServerPathId;
+use crate::Direction;
 use crate::adapters::AdapterId;
 use crate::address::PathAddress;
 use crate::connection::Connection;
 use crate::heartbeat::Heartbeat;
 use crate::stats::ServerPathStats;
-use crate::Direction;
 
 /// The state of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,9 @@ pub(super) struct Desk {
 impl Desk {
     /// Returns how many bytes the memory has to have.
     pub(super) const fn size(depth: usize) -> usize {
-        Self::keys(depth) + RkeyResponse::LENGTH * depth + InfoHeader::LENGTH
+        Self::keys(depth)
+            + RkeyResponse::LENGTH * depth
+            + InfoHeader::LENGTH
             + Descriptor::LENGTH * depth
     }
 

@@ -144,8 +144,7 @@ impl Server {
         let Self { paths, sessions, config, requests, .. } = self;
         let path = paths[id.index as usize].as_deref_mut().expect("it was just there");
         let session = sessions.get_mut(&path.session).expect("paths have a session");
-        let session_id =
-            super::SessionId { key: path.session, incarnation: session.incarnation };
+        let session_id = super::SessionId { key: path.session, incarnation: session.incarnation };
         let (chunk, offset) = Immediate::chunk_and_offset(payload, config.queue_depth);
         let operation = path.operations.get_mut(chunk as usize);
         let operation = operation.ok_or(End::Protocol("a chunk that is not"))?;
@@ -241,12 +240,7 @@ struct Found {
 
 impl Found {
     /// Reads the message at an offset of a chunk, once.
-    fn read(
-        memory: &ib_hca::Memory,
-        start: usize,
-        offset: u32,
-        size: u32,
-    ) -> Result<Self, End> {
+    fn read(memory: &ib_hca::Memory, start: usize, offset: u32, size: u32) -> Result<Self, End> {
         const LONGEST: usize = ReadHeader::LENGTH + Descriptor::LENGTH;
         let left = size.checked_sub(offset).unwrap_or_default() as usize;
         let mut bytes = [0; LONGEST];

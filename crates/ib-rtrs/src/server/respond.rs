@@ -97,11 +97,8 @@ impl Server {
             return connection::send(hca, now, qp, SendOp::Write { to, imm }, Data::None);
         }
         let key = hca.reopen_mr(path.chunks[chunk]).map_err(|_| PostError::NoSuchQueue)?;
-        let message = RkeyResponse {
-            message_type: MessageType::RKEY_RESPONSE,
-            chunk: id.chunk,
-            r_key: key,
-        };
+        let message =
+            RkeyResponse { message_type: MessageType::RKEY_RESPONSE, chunk: id.chunk, r_key: key };
         let desk = path.desk.as_ref().expect("it has connections");
         let (offset, sge) = desk.new_key(chunk);
         desk.memory.write(offset, &message.to_bytes()).expect("it has room for all keys");

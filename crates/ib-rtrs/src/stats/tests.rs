@@ -22,7 +22,10 @@ fn tables_of_processors_are_counted_and_reset_alone() {
     stats.count_pieces(1, 40);
     stats.count_pieces(1, 0);
     stats.count_pieces(7, 2);
-    assert_eq!((stats.sg_entries[1][0], stats.sg_entries[1][15], stats.sg_entries[1][1]), (1, 1, 1));
+    assert_eq!(
+        (stats.sg_entries[1][0], stats.sg_entries[1][15], stats.sg_entries[1][1]),
+        (1, 1, 1)
+    );
     stats.count_migration(0, 0);
     stats.count_migration(0, 1);
     assert_eq!((&stats.migrated_from[..], &stats.migrated_to[..]), (&[1, 0][..], &[0, 1][..]));

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ib_rtrs::{
-    Client, ClientEvent, Direction, End, Errno, Failure, PathState, ServerConfig, ServerEvent,
+    Client, ClientConfig, ClientEvent, Direction, End, Errno, Failure, PathState, ServerConfig,
+    ServerEvent, SharedKey,
 };
 
 use crate::lab::{Lab, Rng, quick_client, small_server};
@@ -231,7 +232,7 @@ fn nothing_is_written_beyond_a_chunk() {
         // 40 bytes from 20 before the end of the chunk on: CVE class "write length beyond the chunk".
         let change = |bytes: &mut Vec<u8>| {
             let addr = u64::from_be_bytes(bytes[12..20].try_into().unwrap());
-            let end = (addr & !0x3fff) + 0x4000 - 20;
+            let end = addr - 512 + 0x4000 - 20;
             bytes[12..20].copy_from_slice(&end.to_be_bytes());
         };
         let (_, end) = ended_by(change, server);
@@ -395,5 +396,59 @@ fn paths_survive_any_order_of_wishes() {
         assert_eq!(lab.done.len(), asked, "seed {seed}");
         lab.run_for(Duration::from_secs(60));
         assert_eq!(lab.server.paths().count(), 0);
+    }
+}
+
+/// Returns a lab whose ends have keys, and whether they have come together.
+fn with_keys(client: Option<u8>, server: Option<u8>) -> (Lab, bool) {
+    let key = |byte: u8| SharedKey::new(vec![byte; 32]);
+    let client = ClientConfig { key: client.map(key), ..quick_client() };
+    let server = ServerConfig { key: server.map(key), ..small_server() };
+    let mut lab = Lab::new(1, 2, client, server);
+    lab.add_path(0);
+    lab.add_path(1);
+    lab.run_for(SOON);
+    let is_up = lab.has(&ClientEvent::Up);
+    (lab, is_up)
+}
+
+#[test]
+fn only_who_knows_the_key_comes_in() {
+    let (mut lab, is_up) = with_keys(Some(1), Some(1));
+    assert!(is_up);
+    lab.io(Direction::Read, 0, (0, 512), 1).unwrap();
+    lab.run_until(SOON, |lab| lab.done.len() == 1);
+    let (lab, is_up) = with_keys(Some(1), Some(2));
+    assert!(!is_up);
+    assert_eq!(why(&lab), Failure::Unproven);
+    let (lab, is_up) = with_keys(None, Some(2));
+    assert!(!is_up);
+    assert_eq!(why(&lab), Failure::Refused(Errno::EACCES));
+    let (lab, is_up) = with_keys(Some(2), None);
+    assert!(!is_up);
+    assert_eq!(why(&lab), Failure::Unproven);
+}
+
+#[test]
+fn a_proof_that_is_not_right_does_not_open_the_session() {
+    // The client's own proof, and its question instead of one.
+    for (number, change) in [(1, 60), (1, 12), (0, 12)] {
+        let key = Some(SharedKey::new(vec![1; 32]));
+        let client = ClientConfig { key: key.clone(), ..quick_client() };
+        let mut lab = Lab::new(1, 1, client, ServerConfig { key, ..small_server() });
+        let mut seen = 0;
+        lab.tap = Box::new(move |from, _, bytes| {
+            if from == 0 && bytes[0] == 0x04 {
+                if seen == number {
+                    bytes[change] ^= 1;
+                }
+                seen += 1;
+            }
+            true
+        });
+        lab.add_path(0);
+        lab.run_until(SOON, |lab| !lab.events.is_empty());
+        assert_eq!(why(&lab), Failure::Disconnected);
+        assert!(lab.server_events.is_empty());
     }
 }

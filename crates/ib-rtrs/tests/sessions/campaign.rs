@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ib_rtrs::{ClientConfig, Direction, Policy, ServerConfig};
+use ib_rtrs::{ClientConfig, ClientEvent, Direction, End, Policy, ServerConfig, ServerEvent};
 
 use crate::lab::{Lab, Rng, quick_client, small_server};
 
@@ -33,10 +33,20 @@ struct Under {
     allowed: Vec<u64>,
 }
 
-fn run(seed: u64) {
+/// What has happened in runs, so that it can be seen that something has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    failed_over: u64,
+    lost: u64,
+    fenced: u64,
+}
+
+/// Makes a run with a seed. Returns what has happened, or what must not happen.
+fn run(seed: u64, fence: bool) -> Result<Seen, String> {
     let mut rng = Rng::new(seed ^ 0x5eed);
     let links = 2 + rng.below(3) as usize;
     let client = ClientConfig {
+        fence,
         connections: 1 + rng.below(3) as u16,
         policy: [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency]
             [rng.below(3) as usize],
@@ -71,7 +81,9 @@ fn run(seed: u64) {
     let mut repairs: Vec<(ib_types::Instant, usize)> = Vec::new();
     let end = lab.now + Duration::from_secs(600);
     while asked < REQUESTS || !under.is_empty() {
-        assert!(lab.now < end, "seed {seed}: requests are forgotten: {}", under.len());
+        if lab.now >= end {
+            return Err(format!("{} requests are forgotten", under.len()));
+        }
         if asked < REQUESTS && lab.now >= next_fault {
             next_fault = lab.now + Duration::from_micros(rng.below(800_000));
             let link = rng.below(links as u64) as usize;
@@ -110,7 +122,9 @@ fn run(seed: u64) {
         while lab.step(step) {}
         let done = std::mem::take(&mut lab.done);
         for completion in done {
-            assert!(completion.errno.is_ok(), "seed {seed}: {completion:?}");
+            if !completion.errno.is_ok() {
+                return Err(format!("{completion:?}"));
+            }
             let Under { direction, block, allowed } =
                 under.remove(&completion.user).expect("it ends once");
             let state = &mut blocks[block as usize];
@@ -123,18 +137,31 @@ fn run(seed: u64) {
             let place = place_of(completion.user);
             let read = lab.memory.to_vec(place, BLOCK).expect("it lies within");
             let found = u64::from_le_bytes(*read.first_chunk().expect("a block is longer"));
-            assert_eq!(read, stamp(found), "seed {seed}: block {block} is torn");
-            assert!(
-                allowed.contains(&found),
-                "seed {seed}: block {block} holds {found}: expected one of {allowed:?}"
-            );
+            if read != stamp(found) {
+                return Err(format!("block {block} is torn"));
+            }
+            if !allowed.contains(&found) {
+                return Err(format!("block {block} holds {found}: expected one of {allowed:?}"));
+            }
         }
     }
-    assert_eq!(lab.client.requests(), 0, "seed {seed}");
+    if lab.client.requests() != 0 {
+        return Err("requests are under way that nobody has made".to_owned());
+    }
     for (at, block) in blocks.iter().enumerate() {
         let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("it lies within");
-        assert_eq!(found, stamp(block.confirmed), "seed {seed}: block {at} at the end");
+        if found != stamp(block.confirmed) {
+            return Err(format!("block {at} at the end does not hold {}", block.confirmed));
+        }
     }
+    let failed_over = lab.paths.iter().filter_map(|&path| lab.client.stats(path));
+    let fenced =
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+    Ok(Seen {
+        failed_over: failed_over.map(|stats| stats.failed_over).sum(),
+        lost: lab.events.iter().filter(|(_, event)| *event == ClientEvent::Lost).count() as u64,
+        fenced: lab.server_events.iter().filter(|(_, event)| fenced(event)).count() as u64,
+    })
 }
 
 /// Makes a request, unless a write of the block is under way, or a read of what would be written.
@@ -188,7 +215,18 @@ fn nothing_is_lost_whatever_fails() {
         std::env::var(name).ok().and_then(|text: String| text.parse().ok()).unwrap_or(default)
     };
     let (first, runs) = (number("RTRS_SEED", 1_u64), number("RTRS_RUNS", 25));
+    let mut all = Seen::default();
     for seed in first..first + runs {
-        run(seed);
+        let seen = run(seed, true).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        all.failed_over += seen.failed_over;
+        all.lost += seen.lost;
+        all.fenced += seen.fenced;
     }
+    assert!(runs < 10 || all.failed_over > runs && all.lost > 0 && all.fenced > 0, "{all:?}");
+}
+
+#[test]
+fn without_fences_the_campaign_notices_what_they_are_for() {
+    // An old write, that a dead path has left at the server, comes after a newer one; or a request ends with an error.
+    assert!((1..20).any(|seed| run(seed, false).is_err()));
 }

@@ -154,12 +154,7 @@ pub(crate) const DISK: usize = 1 << 20;
 pub(crate) const MEMORY: usize = 1 << 20;
 
 impl Lab {
-    pub(crate) fn new(
-        seed: u64,
-        links: usize,
-        client: ClientConfig,
-        server: ServerConfig,
-    ) -> Self {
+    pub(crate) fn new(seed: u64, links: usize, client: ClientConfig, server: ServerConfig) -> Self {
         let mut rng = Rng::new(seed);
         let mut sides = [Nodes::default(), Nodes::default()];
         for link in 0..links as u8 {
@@ -221,12 +216,8 @@ impl Lab {
     /// Returns how a path is asked for that takes a link.
     pub(crate) fn spec(&self, link: usize) -> PathSpec {
         let [near, far] = [&self.sides[0].0[link], &self.sides[1].0[link]];
-        let route = Route {
-            source: near.gid,
-            destination: far.gid,
-            is_global: true,
-            ..Route::default()
-        };
+        let route =
+            Route { source: near.gid, destination: far.gid, is_global: true, ..Route::default() };
         PathSpec::new(
             AdapterId(link as u32),
             SocketAddr::new(near.address.into(), 50_000),
@@ -290,9 +281,11 @@ impl Lab {
     /// which has come then.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
-        let due = self.sides.iter().flat_map(|side| &side.0).flat_map(|node| {
-            [node.hca.poll_timeout(), node.cm.poll_timeout()]
-        });
+        let due = self
+            .sides
+            .iter()
+            .flat_map(|side| &side.0)
+            .flat_map(|node| [node.hca.poll_timeout(), node.cm.poll_timeout()]);
         let engines = [self.client.poll_timeout(), self.server.poll_timeout()];
         let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
         let worked = self.working.first_key_value().map(|((at, _), _)| *at);
@@ -440,14 +433,6 @@ impl Lab {
             self.number += 1;
             self.wire.insert((arrives, self.number), (1 - from, link, bytes.clone(), back));
         }
-    }
-
-    /// Puts a packet onto the wire to a side, as if it came from the other one.
-    pub(crate) fn forge(&mut self, to: usize, link: usize, bytes: Vec<u8>) {
-        let (own, peer) = (self.sides[to].0[link].gid, self.sides[1 - to].0[link].gid);
-        let route =
-            Route { source: own, destination: peer, is_global: true, ..Route::default() };
-        self.sides[to].0[link].hca.handle(self.now, &route, &bytes);
     }
 
     /// The server's user does what is due.

@@ -118,9 +118,7 @@ fn another_path_begins_the_session_when_the_first_cannot() {
     for link in 0..2 {
         lab.add_path(link);
     }
-    lab.run_until(Duration::from_secs(30), |lab| {
-        lab.has(&ClientEvent::PathUp(lab.paths[1]))
-    });
+    lab.run_until(Duration::from_secs(30), |lab| lab.has(&ClientEvent::PathUp(lab.paths[1])));
     lab.links[0].is_cut = false;
     lab.run_until(Duration::from_secs(30), |lab| lab.has(&ClientEvent::Up));
 }

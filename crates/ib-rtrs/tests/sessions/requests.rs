@@ -84,7 +84,11 @@ fn lists_of_pieces_are_put_together_and_apart() {
     let mut lab = Lab::connected(3, 1, quick_client(), small_server());
     for count in [2_usize, 3, 29, 30, 40] {
         let pieces: Vec<Segment> = (0..count)
-            .map(|at| Segment { buffer: lab.buffer, offset: at * 1000 + 3, length: 100 + at as u32 })
+            .map(|at| Segment {
+                buffer: lab.buffer,
+                offset: at * 1000 + 3,
+                length: 100 + at as u32,
+            })
             .collect();
         let length: u32 = pieces.iter().map(|piece| piece.length).sum();
         let mut expected = Vec::new();

@@ -81,8 +81,7 @@ impl Extension {
 
     fn at(bytes: &[u8], offset: usize) -> Capabilities {
         let found = bytes.get(offset..).and_then(<[u8]>::first_chunk).map(Self::parse);
-        let is_known =
-            |it: &Self| it.magic == EXTENSION_MAGIC && it.version == EXTENSION_VERSION;
+        let is_known = |it: &Self| it.magic == EXTENSION_MAGIC && it.version == EXTENSION_VERSION;
         found.filter(is_known).map_or(Capabilities(0), |it| it.capabilities)
     }
 }
