@@ -253,6 +253,14 @@ impl Device {
         }
     }
 
+    /// Returns the socket for whoever waits for several.
+    pub(crate) fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
+        match &mut self.wire {
+            Wire::Roce(socket) => Some(socket),
+            Wire::Attached(_) => None,
+        }
+    }
+
     /// Has packets go to another UDP port than 4791 at the other ends: between tests on one machine.
     pub fn set_peer_port(&mut self, port: u16) {
         if let Wire::Roce(socket) = &mut self.wire {

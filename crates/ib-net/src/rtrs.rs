@@ -9,8 +9,9 @@ use ib_types::{Instant, PKey};
 
 use crate::clock;
 use crate::device::{Device, DeviceEvent, PathError};
+use crate::roce;
 
-/// How long one of several adapters is waited for before the next one is looked at.
+/// How long one of several adapters is waited for before the next one is looked at, when one is in a simulated fabric.
 const TURN: Duration = Duration::from_micros(200);
 
 /// Adapters that one thread drives.
@@ -79,6 +80,12 @@ impl Devices {
         match &mut self.0[..] {
             [] => Ok(()),
             [only] => only.wait(until, None),
+            several if several.iter().all(|device| device.socket().is_some()) => {
+                let due = several.iter_mut().filter_map(Device::begin_wait);
+                let until = due.fold(until, Instant::min);
+                let sockets = several.iter_mut().filter_map(Device::socket_mut);
+                roce::wait_any(&mut sockets.collect::<Vec<_>>(), until, None)
+            }
             several => several.iter_mut().try_for_each(|device| {
                 device.flush();
                 device.wait(until.min(clock::now() + TURN), None)

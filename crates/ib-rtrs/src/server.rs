@@ -353,6 +353,3 @@ pub enum ListenError {
     #[error(transparent)]
     Cm(#[from] CmError),
 }
-
-#[cfg(test)]
-mod tests;

@@ -16,7 +16,7 @@ use ib_wire::rnbd::{
     AccessMode, Close, Io, IoFlags, MessageType, Open, OpenResponse, Operation, Session,
 };
 
-use crate::Done;
+use crate::{Done, say};
 
 /// How much memory requests have each.
 const PIECE: usize = 128 << 10;
@@ -52,11 +52,6 @@ pub(crate) fn run(server: IpAddr, name: &str, rest: &[&str]) -> Done<()> {
     run.until(|run| matches!(run.client.poll_event(), Some(ClientEvent::Closed)))?;
     say("closed");
     Ok(())
-}
-
-fn say(text: &str) {
-    use std::io::Write as _;
-    writeln!(std::io::stdout(), "{text}").ok();
 }
 
 impl Run {

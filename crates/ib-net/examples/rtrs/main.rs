@@ -2,6 +2,7 @@
 //!
 //! `rtrs client SERVER DEVICE [MEGABYTES]` connects, opens a block device, writes and compares it.
 //! `rtrs server ADDRESS MEGABYTES` offers memory as device `disk0` until it is killed.
+//! `rtrs bench SECONDS DEPTH SIZE` reads over loopback.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,6 +11,7 @@ use ib_net::device::{Device, DeviceOptions};
 use ib_net::rtrs::Devices;
 use ib_rtrs::AdapterId;
 
+mod bench;
 mod client;
 mod server;
 
@@ -22,8 +24,17 @@ fn main() -> Done<()> {
         ["server", address, megabytes, rest @ ..] => {
             server::run(address.parse()?, megabytes.parse()?, rest)
         }
-        _ => Err("expected: client SERVER DEVICE [MEGABYTES], or server ADDRESS MEGABYTES".into()),
+        ["bench", seconds, depth, size, rest @ ..] => {
+            bench::run(seconds.parse()?, depth.parse()?, size.parse()?, rest)
+        }
+        _ => Err("expected: client SERVER DEVICE [MEGABYTES], server ADDRESS MEGABYTES, or bench SECONDS DEPTH SIZE".into()),
     }
+}
+
+fn say(text: &str) {
+    use std::io::Write as _;
+    // Nobody may read it any more.
+    writeln!(io::stdout(), "{text}").ok();
 }
 
 /// Opens the adapter of an address, or the one from which another address is reached.

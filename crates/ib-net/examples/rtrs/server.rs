@@ -10,7 +10,7 @@ use ib_net::device::DeviceEvent;
 use ib_rtrs::{Direction, Errno, Server, ServerConfig, ServerEvent, ServerRequest};
 use ib_wire::rnbd::{Io, Message, MessageType, OpenResponse, Operation, Session};
 
-use crate::Done;
+use crate::{Done, say};
 
 /// The only device.
 const NAME: &[u8] = b"disk0";
@@ -55,11 +55,6 @@ pub(crate) fn run(address: IpAddr, megabytes: u64, rest: &[&str]) -> Done<()> {
             devices.wait(server.poll_timeout().map_or(until, |at| at.min(until)))?;
         }
     }
-}
-
-fn say(text: &str) {
-    use std::io::Write as _;
-    writeln!(std::io::stdout(), "{text}").ok();
 }
 
 /// Does what is asked for; returns how many bytes are answered.

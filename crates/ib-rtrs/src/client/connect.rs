@@ -255,6 +255,3 @@ fn refusal(reason: RejectReason, private_data: &[u8]) -> Failure {
         _ => Failure::Rejected(reason),
     }
 }
-
-#[cfg(test)]
-mod tests;

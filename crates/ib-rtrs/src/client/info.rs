@@ -220,6 +220,3 @@ fn chunks(bytes: &[u8], limits: &Limits) -> Result<Vec<Chunk>, Failure> {
     }
     Ok(chunks)
 }
-
-#[cfg(test)]
-mod tests;

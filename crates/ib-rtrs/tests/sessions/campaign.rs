@@ -227,6 +227,7 @@ fn nothing_is_lost_whatever_fails() {
 
 #[test]
 fn without_fences_the_campaign_notices_what_they_are_for() {
-    // An old write, that a dead path has left at the server, comes after a newer one; or a request ends with an error.
-    assert!((1..20).any(|seed| run(seed, false).is_err()));
+    // An old write, that a dead path has left at the server, comes after a newer one.
+    let is_stale = |why: String| why.contains("hold");
+    assert!((1..300).any(|seed| run(seed, false).is_err_and(is_stale)));
 }

@@ -3,6 +3,8 @@
 mod abuse;
 mod campaign;
 mod failures;
+mod hostile;
 mod lab;
 mod paths;
 mod requests;
+mod states;

@@ -154,3 +154,27 @@ fn the_server_disconnects_a_path_at_once_and_the_client_comes_back() {
     lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
     assert!(!lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
 }
+
+/// Returns how long so many long reads take over so many links of 10 Gbit/s.
+fn time_over(links: usize) -> Duration {
+    let mut lab = Lab::connected(1, links, quick_client(), small_server());
+    let (begun, length) = (lab.now, lab.client.max_io_size());
+    let (mut asked, mut done) = (0, 0);
+    while done < 1000 {
+        while asked < 1000 && lab.io(Direction::Read, 0, (0, length), asked).is_ok() {
+            asked += 1;
+        }
+        lab.step(lab.now + SOON);
+        done += std::mem::take(&mut lab.done).len();
+    }
+    lab.now.since(begun)
+}
+
+#[test]
+fn two_links_carry_nearly_twice_as_much_as_one() {
+    let (one, two) = (time_over(1).as_secs_f64(), time_over(2).as_secs_f64());
+    assert!(one / two >= 1.9, "{:.2} times as much", one / two);
+    // That is what one link carries: 15,872 bytes each, with headers.
+    let gigabits = 1000.0 * 15_872.0 * 8.0 / one / 1e9;
+    assert!(gigabits > 9.0, "{gigabits:.2} Gbit/s");
+}
