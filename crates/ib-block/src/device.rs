@@ -123,8 +123,7 @@ pub struct Command {
 
 impl Command {
     /// A flush.
-    pub const FLUSH: Self =
-        Self { operation: Operation::Flush, offset: 0, length: 0, fua: false };
+    pub const FLUSH: Self = Self { operation: Operation::Flush, offset: 0, length: 0, fua: false };
 }
 
 /// Why something cannot be done with a device.

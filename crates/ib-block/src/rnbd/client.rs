@@ -345,8 +345,9 @@ impl Client {
             return self.refuse(id, errno, |name| OpenError::Refused { name, errno });
         }
         let found = match Message::parse(data) {
-            Ok(Message::OpenResponse(response)) => geometry(&response, device.mode)
-                .map(|geometry| (response.device_id, geometry)),
+            Ok(Message::OpenResponse(response)) => {
+                geometry(&response, device.mode).map(|geometry| (response.device_id, geometry))
+            }
             _ => Err("it is none to open"),
         };
         let (number, geometry) = match found {
@@ -403,8 +404,7 @@ fn message(device_id: u32, user: u64, command: &Command) -> Outgoing {
         Operation::Discard => (Code::DISCARD, Direction::Write),
         Operation::SecureErase => (Code::SECURE_ERASE, Direction::Write),
     };
-    let has_data =
-        matches!(operation, Operation::Read | Operation::Write | Operation::WriteZeroes);
+    let has_data = matches!(operation, Operation::Read | Operation::Write | Operation::WriteZeroes);
     let sync = if operation == Operation::Read { 0 } else { IoFlags::SYNC.0 };
     let fua = if fua || operation == Operation::Flush { IoFlags::FUA.0 } else { 0 };
     let is_flush = operation == Operation::Flush;

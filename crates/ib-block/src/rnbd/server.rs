@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_rtrs::{Direction, SessionId};
+use ib_rtrs::Direction;
 use ib_wire::rnbd::{
     AccessMode, CachePolicy, Io, IoFlags, Message, MessageType, Open, OpenResponse,
     Operation as Code, Session as SessionMessage,
@@ -57,11 +57,17 @@ struct Session {
     opened: Vec<Option<Opened>>,
 }
 
-/// The server of RNBD, of any number of sessions.
-#[derive(Debug, Default)]
-pub struct Server {
+/// The server of RNBD, of any number of sessions, whose numbers are the user's.
+#[derive(Debug)]
+pub struct Server<S> {
     exports: Vec<Export>,
-    sessions: BTreeMap<SessionId, Session>,
+    sessions: BTreeMap<S, Session>,
+}
+
+impl<S> Default for Server<S> {
+    fn default() -> Self {
+        Self { exports: Vec::new(), sessions: BTreeMap::new() }
+    }
 }
 
 /// A device cannot be offered under a name.
@@ -75,7 +81,7 @@ pub enum ExportError {
     Name(String),
 }
 
-impl Server {
+impl<S: Copy + Ord> Server<S> {
     /// Starts to offer a device.
     ///
     /// # Errors
@@ -108,7 +114,7 @@ impl Server {
     }
 
     /// A session has ended: what it has opened is closed.
-    pub fn end(&mut self, session: SessionId) {
+    pub fn end(&mut self, session: S) {
         self.sessions.remove(&session);
     }
 
@@ -116,7 +122,7 @@ impl Server {
     /// become, in bytes.
     pub fn handle(
         &mut self,
-        session: SessionId,
+        session: S,
         (direction, data): (Direction, u32),
         header: &[u8],
     ) -> Answer {
@@ -150,7 +156,7 @@ impl Server {
 
     fn open(
         &mut self,
-        session: SessionId,
+        session: S,
         open: &Open,
         direction: Direction,
         data: u32,
@@ -207,12 +213,13 @@ impl Server {
 
     fn io(
         &self,
-        session: SessionId,
+        session: S,
         io: &Io,
         direction: Direction,
         data: u32,
     ) -> Result<ServerCommand, Errno> {
-        let opened = self.sessions.get(&session).and_then(|it| it.opened.get(io.device_id as usize));
+        let opened =
+            self.sessions.get(&session).and_then(|it| it.opened.get(io.device_id as usize));
         let Opened { export, mode } = opened.copied().flatten().ok_or(Errno::ENOTCONN)?;
         let geometry = &self.exports[export.0 as usize].geometry;
         let length = io.length;

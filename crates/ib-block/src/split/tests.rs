@@ -60,7 +60,6 @@ fn a_flush_is_one_step() {
 fn blocks_are_not_cut() {
     let geometry = Geometry::new(1 << 30, 4096);
     let command = Command { operation: Operation::Read, offset: 0, length: 40_960, fua: false };
-    let lengths: Vec<u64> =
-        Plan::new(command, &geometry, 9000).map(|step| step.length).collect();
+    let lengths: Vec<u64> = Plan::new(command, &geometry, 9000).map(|step| step.length).collect();
     assert_eq!(lengths, [8192; 5]);
 }
