@@ -187,5 +187,24 @@ pub struct ServerPathStats {
     pub completions: Completions,
 }
 
+/// Which numbers of a server's path are set to zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the fields of `ServerPathStats`")]
+pub enum ServerStat {
+    All,
+    Traffic,
+    Completions,
+}
+
+impl ServerPathStats {
+    pub(crate) fn reset(&mut self, what: ServerStat) {
+        match what {
+            ServerStat::All => *self = Self::default(),
+            ServerStat::Traffic => self.traffic = Traffic::default(),
+            ServerStat::Completions => self.completions = Completions::default(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

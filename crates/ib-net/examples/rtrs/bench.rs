@@ -39,7 +39,8 @@ pub(crate) fn run(seconds: u64, depth: usize, size: u32, rest: &[&str]) -> Done<
     let mut near = open(CLIENT)?;
     let mut far = open(SERVER)?;
     let told = Arc::clone(&ends);
-    let serving = thread::spawn(move || serve(&mut far, config, &told).map_err(|it| it.to_string()));
+    let serving =
+        thread::spawn(move || serve(&mut far, config, &told).map_err(|it| it.to_string()));
     let config = ClientConfig {
         connections: if option("one") { 1 } else { 2 },
         need_invalidation: option("invalidate"),
