@@ -133,7 +133,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a session without paths; [`Client::open`] connects it.
+    /// Makes a session without paths; [`Client::add_path`] connects it.
     ///
     /// All that nobody may guess is drawn from the seed: it has to come from the system's randomness unless a run
     /// shall be repeated.
