@@ -2,6 +2,7 @@
 
 mod abuse;
 mod many;
+mod fast;
 mod pair;
 mod programs;
 mod queues;

@@ -35,7 +35,7 @@ struct Run {
 pub(crate) fn run(server: IpAddr, name: &str, rest: &[&str]) -> Done<()> {
     let megabytes: u64 = rest.first().map_or(Ok(4), |text| text.parse())?;
     let (mut devices, adapter) = crate::open(server, false)?;
-    let option = |name: &str| rest.iter().any(|word| *word == name);
+    let option = |name: &str| rest.contains(&name);
     let config = ClientConfig {
         connections: if option("one") { 1 } else { 3 },
         processors: 2,
@@ -218,6 +218,9 @@ impl Run {
             let end = WallClock::now() + Duration::from_secs(40);
             while WallClock::now() < end {
                 self.step()?;
+                while let Some(event) = self.client.poll_event() {
+                    say(&format!("{event:?}"));
+                }
             }
             say(&format!("idle for 40 s; last heartbeat {:?}", self.latency()));
         }
@@ -235,7 +238,7 @@ impl Run {
         if round == 0 || asked == 0 {
             return Ok(());
         }
-        let last = if end == size && size % longest != 0 { size % longest } else { longest };
+        let last = if end == size && !size.is_multiple_of(longest) { size % longest } else { longest };
         let start = end - last - (asked as u64 - 1) * longest;
         for piece in 0..asked {
             let at = start + piece as u64 * longest;

@@ -18,7 +18,7 @@ const ID: u32 = 0;
 
 pub(crate) fn run(address: IpAddr, megabytes: u64, rest: &[&str]) -> Done<()> {
     let (mut devices, adapter) = crate::open(address, true)?;
-    let option = |name: &str| rest.iter().any(|word| *word == name);
+    let option = |name: &str| rest.contains(&name);
     let config = ServerConfig { always_invalidate: !option("keep"), ..ServerConfig::default() };
     let mut server = Server::new(config, ib_net::random()?);
     server.listen(&mut devices, adapter, 1234)?;

@@ -44,7 +44,7 @@ fn run(seed: u64) {
             }
         }
         if lies.chance(0.05) {
-            bytes.truncate(12 + lies.below(bytes.len() as u64) as usize & !3);
+            bytes.truncate((12 + lies.below(bytes.len() as u64) as usize) & !3);
         }
         true
     });
