@@ -40,7 +40,7 @@ mod request;
 mod slots;
 
 pub use close::AddError;
-pub use config::{ClientConfig, PathSpec, Policy};
+pub use config::{ClientConfig, NameError, PathSpec, Policy};
 pub use event::{ClientEvent, Completion, Failure, RequestError};
 pub use path::{PathId, PathState};
 pub use request::{BufferId, Request, RequestId, Segment};

@@ -4,14 +4,13 @@ use ib_hca::{AccessFlags, Memory, RegionError, RemoteAddress, SendOp, WcStatus};
 
 use crate::pair::{Pair, Wiring};
 
-const WRITABLE: AccessFlags =
-    AccessFlags(AccessFlags::LOCAL_WRITE.0 | AccessFlags::REMOTE_WRITE.0);
+const WRITABLE: AccessFlags = AccessFlags(AccessFlags::LOCAL_WRITE.0 | AccessFlags::REMOTE_WRITE.0);
 
 /// Writes 64 bytes of ones to an address of the other side with a key; returns how that ended.
 fn write(pair: &mut Pair, addr: u64, rkey: u32) -> WcStatus {
     let qps = pair.connect(&Wiring::default());
     let own = pair.region(0, 64, AccessFlags::ALL);
-    own.memory.fill(0, 64, 1).unwrap();
+    own.memory.fill(0, 64, 1).expect("it lies within");
     let to = RemoteAddress { addr, rkey };
     pair.send(0, qps[0], 1, SendOp::Write { to, imm: None }, own.data(0, 64));
     pair.run();

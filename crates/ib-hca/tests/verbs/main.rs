@@ -1,8 +1,8 @@
 //! The semantics of verbs, over a wire in virtual time.
 
 mod abuse;
-mod many;
 mod fast;
+mod many;
 mod pair;
 mod programs;
 mod queues;

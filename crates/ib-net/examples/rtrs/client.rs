@@ -238,7 +238,8 @@ impl Run {
         if round == 0 || asked == 0 {
             return Ok(());
         }
-        let last = if end == size && !size.is_multiple_of(longest) { size % longest } else { longest };
+        let last =
+            if end == size && !size.is_multiple_of(longest) { size % longest } else { longest };
         let start = end - last - (asked as u64 - 1) * longest;
         for piece in 0..asked {
             let at = start + piece as u64 * longest;

@@ -20,7 +20,10 @@ fn shares(lab: &mut Lab, count: u64) -> Vec<u64> {
 }
 
 fn counts(lab: &Lab) -> Vec<u64> {
-    lab.paths.iter().map(|&path| lab.client.stats(path).expect("the path is there").traffic.reads).collect()
+    lab.paths
+        .iter()
+        .map(|&path| lab.client.stats(path).expect("the path is there").traffic.reads)
+        .collect()
 }
 
 #[test]

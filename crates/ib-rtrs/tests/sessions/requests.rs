@@ -27,7 +27,11 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
         lab.io(Direction::Read, at, (100_000, length), 2).expect("it is taken");
         lab.run_until(SOON, |lab| lab.done.len() == 2);
         assert!(lab.done.drain(..).all(|it| it.errno.is_ok()), "{length} bytes");
-        assert_eq!(lab.memory.to_vec(100_000, length as usize).expect("it lies within"), bytes, "{length} bytes");
+        assert_eq!(
+            lab.memory.to_vec(100_000, length as usize).expect("it lies within"),
+            bytes,
+            "{length} bytes"
+        );
     }
     // Many at once, more often than there are chunks.
     for round in 0..8_u64 {
@@ -145,6 +149,15 @@ fn requests_that_cannot_be_are_refused() {
     let refused = lab.ask(Direction::Write, &[0; 600], (0, 1), 0);
     assert!(matches!(refused, Err(RequestError::HeaderTooLong { found: 600, .. })));
     assert_eq!(lab.client.requests(), 0);
+}
+
+#[test]
+fn names_that_no_server_takes_are_known() {
+    for (name, is_good) in [("a-client", true), ("", false), ("a/b", false), ("a.b", false)] {
+        assert_eq!(ClientConfig::new(name).check_name().is_ok(), is_good, "{name}");
+    }
+    assert!(ClientConfig::new("x".repeat(254)).check_name().is_ok());
+    assert!(ClientConfig::new("x".repeat(255)).check_name().is_err());
 }
 
 #[test]

@@ -179,12 +179,8 @@ fn extensions_stand_where_linux_has_zeros() {
 
 #[test]
 fn own_messages_survive_a_round_trip() {
-    let fence = Fence {
-        message_type: MessageType::FENCE,
-        id: 7,
-        path_uuid: [3; 16],
-        reconnects: 0x1234,
-    };
+    let fence =
+        Fence { message_type: MessageType::FENCE, id: 7, path_uuid: [3; 16], reconnects: 0x1234 };
     assert_eq!(Fence::parse(&fence.to_bytes()), fence);
     let fenced = Fenced { message_type: MessageType::FENCED, id: 7 };
     assert_eq!(fenced.to_bytes(), [2, 0x80, 0, 0, 7, 0, 0, 0]);
