@@ -1,4 +1,4 @@
-//! Bytes that a peer may send by mistake or malice, drawn at random: nobody panics, and requests of a healthy path go on.
+//! Bytes that a peer may send by mistake or malice, drawn at random: nobody panics, and every request ends once.
 //!
 //! `RTRS_RUNS` says how many runs there are, `RTRS_SEED` where they begin.
 
