@@ -40,7 +40,7 @@ mod request;
 mod slots;
 
 pub use close::AddError;
-pub use config::{ClientConfig, PathSpec, Policy};
+pub use config::{ClientConfig, NameError, PathSpec, Policy};
 pub use event::{ClientEvent, Completion, Failure, RequestError};
 pub use path::{PathId, PathState};
 pub use request::{BufferId, Request, RequestId, Segment};
@@ -133,7 +133,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a session without paths; [`Client::open`] connects it.
+    /// Makes a session without paths; [`Client::add_path`] connects it.
     ///
     /// All that nobody may guess is drawn from the seed: it has to come from the system's randomness unless a run
     /// shall be repeated.

@@ -21,6 +21,38 @@
 //! registered ([`Client::register`]). What is written is sent from there. What is read is placed there by the
 //! server itself, through a key that is open as long as the request is under way; only what goes to several
 //! pieces of memory goes through a buffer of the session, for the protocol has one destination.
+//!
+//! ```
+//! use ib_rtrs::{
+//!     Adapter, AdapterId, Adapters, Client, ClientConfig, Direction, PathAddress, Request, RequestError,
+//! };
+//! use ib_types::Instant;
+//!
+//! /// Adapters, if there were any: see `ib_net::rtrs::Devices`.
+//! struct Nowhere;
+//!
+//! impl Adapters for Nowhere {
+//!     fn get(&mut self, _: AdapterId) -> Option<Adapter<'_>> {
+//!         None
+//!     }
+//! }
+//!
+//! let path: PathAddress = "ip:192.168.77.2@ip:192.168.77.1".parse()?;
+//! assert_eq!(path.destination.to_string(), "ip:192.168.77.1");
+//!
+//! let mut client = Client::new(ClientConfig::new("backup"), [7; 32]);
+//! let request = Request {
+//!     cpu: 0,
+//!     direction: Direction::Write,
+//!     header: b"what the server's user is told",
+//!     data: &[],
+//!     user: 1,
+//!     is_admin: false,
+//! };
+//! let refused = client.request(Instant::ZERO, &mut Nowhere, &request);
+//! assert_eq!(refused, Err(RequestError::NoPath));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod adapters;
 pub mod address;

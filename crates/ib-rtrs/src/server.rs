@@ -42,7 +42,7 @@ use path::{Path, State};
 
 use crate::adapters::{AdapterId, Adapters};
 use crate::address::PathAddress;
-use crate::stats::ServerPathStats;
+use crate::stats::{ServerPathStats, ServerStat};
 use crate::timers::Deadlines;
 
 /// What is waited for on a path.
@@ -192,9 +192,9 @@ impl Server {
         self.path(id).map(|path| path.outstanding)
     }
 
-    /// Sets the numbers of a path to zero. False when there is no such path.
-    pub fn reset_stats(&mut self, id: ServerPathId) -> bool {
-        self.path_mut(id).map(|path| path.stats = ServerPathStats::default()).is_some()
+    /// Sets numbers of a path to zero. False when there is no such path.
+    pub fn reset_stats(&mut self, id: ServerPathId, what: ServerStat) -> bool {
+        self.path_mut(id).map(|path| path.stats.reset(what)).is_some()
     }
 
     /// Returns the next thing to be told.

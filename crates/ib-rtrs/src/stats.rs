@@ -60,8 +60,8 @@ impl Completions {
 
     /// Returns the mean number at once; 0 before the first.
     #[must_use]
-    pub const fn average(&self) -> u64 {
-        if self.calls == 0 { 0 } else { self.total / self.calls }
+    pub fn average(&self) -> u64 {
+        self.total.checked_div(self.calls).unwrap_or(0)
     }
 }
 
@@ -185,6 +185,25 @@ pub struct ServerPathStats {
     pub traffic: Traffic,
     /// How many completions were found at once.
     pub completions: Completions,
+}
+
+/// Which numbers of a server's path are set to zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are the fields of `ServerPathStats`")]
+pub enum ServerStat {
+    All,
+    Traffic,
+    Completions,
+}
+
+impl ServerPathStats {
+    pub(crate) fn reset(&mut self, what: ServerStat) {
+        match what {
+            ServerStat::All => *self = Self::default(),
+            ServerStat::Traffic => self.traffic = Traffic::default(),
+            ServerStat::Completions => self.completions = Completions::default(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         thread::sleep(Duration::from_secs(1));
         let done = guest.run(then, limit)?;
         println!("then with status {}:\n{}", done.status, done.output);
-        drop(ours);
+        match ours.wait(Duration::from_secs(2)) {
+            Ok(done) => println!("the program ended with status {}:\n{}", done.status, done.output),
+            Err(error) => println!("the program: {error}"),
+        }
     } else {
         let done = ours.wait(limit)?;
         println!("the program ended with status {}:\n{}", done.status, done.output);

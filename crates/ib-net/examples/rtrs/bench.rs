@@ -21,7 +21,7 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 const CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 pub(crate) fn run(seconds: u64, depth: usize, size: u32, rest: &[&str]) -> Done<()> {
-    let option = |name: &str| rest.iter().any(|word| *word == name);
+    let option = |name: &str| rest.contains(&name);
     let ends = Arc::new(AtomicBool::new(false));
     let config = ServerConfig {
         always_invalidate: !option("keep"),

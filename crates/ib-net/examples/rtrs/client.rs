@@ -6,11 +6,11 @@ use std::time::{Duration, Instant as WallClock};
 
 use ib_hca::Memory;
 use ib_net::clock;
-use ib_net::device::DeviceEvent;
+use ib_net::device::{Device, DeviceEvent, DeviceOptions};
 use ib_net::rtrs::Devices;
 use ib_rtrs::{
-    BufferId, Client, ClientConfig, ClientEvent, Completion, Direction, Request, RequestError,
-    Segment,
+    AdapterId, BufferId, Client, ClientConfig, ClientEvent, Completion, Direction, PathState,
+    Request, RequestError, Segment,
 };
 use ib_wire::rnbd::{
     AccessMode, Close, Io, IoFlags, MessageType, Open, OpenResponse, Operation, Session,
@@ -27,27 +27,42 @@ struct Run {
     memory: Arc<Memory>,
     buffer: BufferId,
     done: Vec<Completion>,
+    /// Since when adapters lose their links in turn, and how often they have.
+    flaps: Option<WallClock>,
+    flapped: u32,
 }
 
 pub(crate) fn run(server: IpAddr, name: &str, rest: &[&str]) -> Done<()> {
     let megabytes: u64 = rest.first().map_or(Ok(4), |text| text.parse())?;
     let (mut devices, adapter) = crate::open(server, false)?;
-    let option = |name: &str| rest.iter().any(|word| *word == name);
+    let option = |name: &str| rest.contains(&name);
     let config = ClientConfig {
         connections: if option("one") { 1 } else { 3 },
         processors: 2,
         need_invalidation: option("invalidate"),
-        reconnect_delay: Duration::from_secs(1),
+        reconnect_delay: Duration::from_millis(if option("flap") { 20 } else { 1000 }),
         ..ClientConfig::new("ibfabric-example")
     };
     let mut client = Client::new(config, ib_net::random()?);
     let spec = devices.path_to(adapter, SocketAddr::new(server, 1234))?;
     client.add_path(clock::now(), &mut devices, spec)?;
+    for word in rest.iter().filter_map(|word| word.strip_prefix("path=")) {
+        let (from, to) = word.split_once('@').ok_or("expected path=SOURCE@DESTINATION")?;
+        let other = devices.add(Device::open(DeviceOptions::new(from.parse()?))?);
+        let spec = devices.path_to(other, SocketAddr::new(to.parse()?, 1234))?;
+        client.add_path(clock::now(), &mut devices, spec)?;
+    }
     let memory = Memory::zeroed(PIECE * 512)?;
     let buffer = client.register(&mut devices, Arc::clone(&memory))?;
-    let mut run = Run { devices, client, memory, buffer, done: Vec::new() };
+    let flaps = option("flap").then(WallClock::now);
+    let mut run = Run { devices, client, memory, buffer, done: Vec::new(), flaps, flapped: 0 };
     run.until_up()?;
     run.exchange(name, megabytes << 20, option("idle"))?;
+    for path in run.client.paths().collect::<Vec<_>>() {
+        let stats = run.client.stats(path).expect("it is there");
+        let (traffic, reconnects) = (stats.traffic, stats.reconnects);
+        say(&format!("{traffic:?}, {reconnects:?}, failed over {}", stats.failed_over));
+    }
     run.client.close(clock::now(), &mut run.devices);
     run.until(|run| matches!(run.client.poll_event(), Some(ClientEvent::Closed)))?;
     say("closed");
@@ -99,6 +114,17 @@ impl Run {
             }
         })?;
         client.handle_timeout(clock::now(), devices);
+        if let Some(since) = self.flaps
+            && since.elapsed() > Duration::from_millis(50) * (self.flapped + 1)
+        {
+            // The other one may be connected again by now.
+            let up =
+                client.paths().filter(|&it| client.path_state(it) == Some(PathState::Connected));
+            if up.count() > 1 {
+                client.link_down(clock::now(), devices, AdapterId(self.flapped % 2));
+                self.flapped += 1;
+            }
+        }
         if !moved {
             let until = clock::now() + Duration::from_millis(100);
             devices.wait(client.poll_timeout().map_or(until, |at| at.min(until)))?;
@@ -118,7 +144,7 @@ impl Run {
             let request = Request { cpu: 1, direction, header, data: &data, user, is_admin };
             match self.client.request(clock::now(), &mut self.devices, &request) {
                 Ok(_) => return Ok(()),
-                Err(RequestError::NoPermit(_)) => self.step()?,
+                Err(RequestError::NoPermit(_) | RequestError::NoPath) => self.step()?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -192,6 +218,9 @@ impl Run {
             let end = WallClock::now() + Duration::from_secs(40);
             while WallClock::now() < end {
                 self.step()?;
+                while let Some(event) = self.client.poll_event() {
+                    say(&format!("{event:?}"));
+                }
             }
             say(&format!("idle for 40 s; last heartbeat {:?}", self.latency()));
         }
@@ -209,7 +238,8 @@ impl Run {
         if round == 0 || asked == 0 {
             return Ok(());
         }
-        let last = if end == size && size % longest != 0 { size % longest } else { longest };
+        let last =
+            if end == size && !size.is_multiple_of(longest) { size % longest } else { longest };
         let start = end - last - (asked as u64 - 1) * longest;
         for piece in 0..asked {
             let at = start + piece as u64 * longest;

@@ -15,6 +15,10 @@ mod bench;
 mod client;
 mod server;
 
+/// What can be asked for.
+const USAGE: &str =
+    "expected: client SERVER DEVICE [MEGABYTES], server ADDRESS MEGABYTES, or bench SECONDS DEPTH SIZE";
+
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Done<()> {
@@ -27,7 +31,7 @@ fn main() -> Done<()> {
         ["bench", seconds, depth, size, rest @ ..] => {
             bench::run(seconds.parse()?, depth.parse()?, size.parse()?, rest)
         }
-        _ => Err("expected: client SERVER DEVICE [MEGABYTES], server ADDRESS MEGABYTES, or bench SECONDS DEPTH SIZE".into()),
+        _ => Err(USAGE.into()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ib_hca::Memory;
 use ib_net::clock;
-use ib_net::device::DeviceEvent;
+use ib_net::device::{Device, DeviceEvent, DeviceOptions};
 use ib_rtrs::{Direction, Errno, Server, ServerConfig, ServerEvent, ServerRequest};
 use ib_wire::rnbd::{Io, Message, MessageType, OpenResponse, Operation, Session};
 
@@ -18,10 +18,14 @@ const ID: u32 = 0;
 
 pub(crate) fn run(address: IpAddr, megabytes: u64, rest: &[&str]) -> Done<()> {
     let (mut devices, adapter) = crate::open(address, true)?;
-    let option = |name: &str| rest.iter().any(|word| *word == name);
+    let option = |name: &str| rest.contains(&name);
     let config = ServerConfig { always_invalidate: !option("keep"), ..ServerConfig::default() };
     let mut server = Server::new(config, ib_net::random()?);
     server.listen(&mut devices, adapter, 1234)?;
+    for address in rest.iter().filter_map(|word| word.strip_prefix("also=")) {
+        let other = devices.add(Device::open(DeviceOptions::new(address.parse()?))?);
+        server.listen(&mut devices, other, 1234)?;
+    }
     let disk = Memory::zeroed((megabytes << 20) as usize)?;
     say("READY");
     loop {

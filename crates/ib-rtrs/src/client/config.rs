@@ -88,6 +88,23 @@ impl ClientConfig {
     }
 }
 
+/// Why a session cannot have a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a session cannot be called `{0}`: expected 1 to 254 bytes without `/` and `.`")]
+pub struct NameError(pub String);
+
+impl ClientConfig {
+    /// Checks the name of the session, of which servers take no other.
+    ///
+    /// # Errors
+    /// Fails when it is empty or too long, or has a slash or a dot.
+    pub fn check_name(&self) -> Result<(), NameError> {
+        let name = &self.name;
+        let is_good = (1..=254).contains(&name.len()) && !name.contains(['/', '.', '\0']);
+        is_good.then_some(()).ok_or_else(|| NameError(name.clone()))
+    }
+}
+
 /// How a path is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathSpec {

@@ -136,8 +136,9 @@ impl Client {
 
     /// Asks the server to fence dead paths, over one that is healthy.
     pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
-        let up = |path: &&Box<super::Path>| path.state == PathState::Connected && path.fences();
-        let Some(path) = self.paths.iter().flatten().find(up) else { return };
+        let mut paths = self.paths.iter().flatten();
+        let up = paths.find(|path| path.state == PathState::Connected && path.fences());
+        let Some(path) = up else { return };
         let (id, qp, adapter) = (path.id, path.connections[0].qp, path.spec.adapter);
         for dead in self.fencing.dead.iter_mut().filter(|dead| dead.via.is_none()) {
             let fence = Fence {

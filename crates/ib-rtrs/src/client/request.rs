@@ -5,7 +5,7 @@ use ib_types::Instant;
 use ib_wire::rtrs::{Descriptor, Immediate, MessageType, ReadFlags, ReadHeader, WriteHeader};
 
 use super::config::Policy;
-use super::slots::Fate;
+use super::slots::{Fate, Room};
 use super::{Client, PathId, RequestError};
 use crate::Direction;
 use crate::adapters::Adapters;
@@ -175,12 +175,10 @@ impl Client {
         let Self { slots, paths, locals, buffers, config, limits, .. } = self;
         let path = paths[id.0 as usize].as_deref_mut().expect("it was just looked up");
         let local = &locals[path.local];
-        let (headers, bounce) = (slots.headers.clone(), slots.bounce.clone());
-        let (Some(headers), Some(bounce), Some(limits)) = (headers, bounce, *limits) else {
+        let (Some((slot, room)), Some(limits)) = (slots.parts(index), *limits) else {
             return Err(PostError::NoSuchQueue);
         };
-        let (header_at, bounce_at) = (slots.header_at(index), slots.bounce_at(index));
-        let slot = slots.get_mut(index).expect("it is taken");
+        let Room { headers, header_at, bounce, bounce_at } = room;
         let chunk = path.chunks[usize::from(index)];
         slot.connection = if slot.is_admin { 0 } else { path.connection_of(slot.cpu) };
         let (length, header) = (slot.length, slot.header);
@@ -194,7 +192,7 @@ impl Client {
         let written = |bytes: &[u8]| {
             headers.write(message_at, bytes).expect("its length was checked");
             let end = header + bytes.len() as u32;
-            local.of_headers(&headers, header_at, end)
+            local.of_headers(headers, header_at, end)
         };
         let (start, data) = match slot.direction {
             Direction::Write => {
@@ -220,7 +218,7 @@ impl Client {
                             bounce.write(at, &bytes).expect("it was checked");
                             at += bytes.len();
                         }
-                        Data::Two([local.of_bounce(&bounce, bounce_at, length), end])
+                        Data::Two([local.of_bounce(bounce, bounce_at, length), end])
                     }
                 };
                 (0, data)
@@ -240,7 +238,7 @@ impl Client {
                 if length > 0 {
                     let (memory, offset) = match &slot.segments[..] {
                         [one] => (memory_of(one), one.offset),
-                        _ => (&bounce, bounce_at),
+                        _ => (bounce, bounce_at),
                     };
                     slot.is_bounced = slot.segments.len() > 1;
                     let range = (memory, offset, length as usize);
@@ -266,15 +264,15 @@ impl Client {
     /// Puts what was read where it belongs, and has the server's key to it open nothing any more.
     pub(super) fn take_data(&mut self, hca: &mut Hca, index: u16, is_good: bool) {
         let Self { slots, buffers, locals, .. } = self;
-        let bounce_at = slots.bounce_at(index);
-        let bounce = slots.bounce.clone();
-        let Some(slot) = slots.get_mut(index) else { return };
+        let Some((slot, room)) = slots.parts(index) else { return };
         if let Some(local) = slot.opened.take() {
             // What is not there any more opens nothing.
             hca.close_mr(locals[local].reads[usize::from(index)]).ok();
         }
-        let is_bounced = std::mem::take(&mut slot.is_bounced);
-        let Some(bounce) = bounce.filter(|_| is_bounced && is_good) else { return };
+        if !std::mem::take(&mut slot.is_bounced) || !is_good {
+            return;
+        }
+        let Room { bounce, bounce_at, .. } = room;
         let mut at = bounce_at;
         for &Segment { buffer, offset, length } in &slot.segments {
             let bytes = bounce.to_vec(at, length as usize).expect("it was checked");

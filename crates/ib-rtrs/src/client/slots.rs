@@ -70,6 +70,16 @@ impl Slot {
     }
 }
 
+/// The memory that belongs to a request.
+pub(super) struct Room<'a> {
+    /// Where its header lies, and the message behind it.
+    pub(super) headers: &'a Memory,
+    pub(super) header_at: usize,
+    /// Where its data lies while it is put together or apart.
+    pub(super) bounce: &'a Arc<Memory>,
+    pub(super) bounce_at: usize,
+}
+
 /// All of them, and their memory.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
@@ -124,6 +134,15 @@ impl Slots {
 
     pub(super) fn get_mut(&mut self, index: u16) -> Option<&mut Slot> {
         self.slots.get_mut(usize::from(index))
+    }
+
+    /// Returns a request and the memory that belongs to it; `None` when there is none.
+    pub(super) fn parts(&mut self, index: u16) -> Option<(&mut Slot, Room<'_>)> {
+        let header_at = self.header_at(index);
+        let bounce_at = self.bounce_at(index);
+        let slot = self.slots.get_mut(usize::from(index))?;
+        let (headers, bounce) = (self.headers.as_ref()?, self.bounce.as_ref()?);
+        Some((slot, Room { headers, header_at, bounce, bounce_at }))
     }
 
     /// Returns the number of the request in a place.

@@ -154,7 +154,7 @@ impl Server {
         let made = cx
             .get(adapter)
             .ok_or(SetupError::NoAdapter)
-            .and_then(|adapter| Ok(adapter.hca.alloc_pd().map_err(SetupError::from)?));
+            .and_then(|adapter| adapter.hca.alloc_pd().map_err(SetupError::from));
         let pd = match made {
             Ok(pd) => pd,
             Err(error) => {

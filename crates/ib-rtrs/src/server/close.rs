@@ -21,8 +21,8 @@ pub(super) struct Waiting {
 }
 
 impl Server {
-    /// Ends a path: nothing that comes over it has an effect any more, and the client is told. Requests that its user has
-    /// got stay until they are answered.
+    /// Ends a path: nothing that comes over it has an effect any more, and the client is told. Requests that its user
+    /// has got stay until they are answered.
     pub(super) fn end_path(
         &mut self,
         now: Instant,

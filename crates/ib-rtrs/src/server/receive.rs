@@ -112,9 +112,8 @@ impl Server {
         if matches!(further, Further::Fence(_)) {
             return Ok(further);
         }
-        let imm = match (wc.opcode, wc.imm_data) {
-            (WcOpcode::RecvRdmaWithImm, Some(imm)) => imm,
-            _ => return Err(End::Protocol("a message where there is none")),
+        let (WcOpcode::RecvRdmaWithImm, Some(imm)) = (wc.opcode, wc.imm_data) else {
+            return Err(End::Protocol("a message where there is none"));
         };
         match Immediate(imm).meaning() {
             Meaning::Request { payload } => {
@@ -242,7 +241,7 @@ impl Found {
     /// Reads the message at an offset of a chunk, once.
     fn read(memory: &ib_hca::Memory, start: usize, offset: u32, size: u32) -> Result<Self, End> {
         const LONGEST: usize = ReadHeader::LENGTH + Descriptor::LENGTH;
-        let left = size.checked_sub(offset).unwrap_or_default() as usize;
+        let left = size.saturating_sub(offset) as usize;
         let mut bytes = [0; LONGEST];
         let bytes = &mut bytes[..left.min(LONGEST)];
         let outside = End::Protocol("a message outside its chunk");

@@ -11,8 +11,8 @@ use crate::connection;
 use crate::{Direction, Errno};
 
 impl Server {
-    /// Answers a request, at any time after it came: a read with so many bytes of data, which lie where the request said.
-    /// What the client wanted beyond them it gets as zeros. An answer to a path that is gone is dropped; then its client
+    /// Answers a request, at any time after it came: a read with so many bytes of data, which lie where the request
+    /// said. What the client wanted beyond them it gets as zeros. An answer to a path that is gone is dropped; then its client
     /// knows no better than that the request may have been carried out.
     ///
     /// Returns false for what is answered already.

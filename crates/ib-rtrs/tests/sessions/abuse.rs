@@ -160,7 +160,7 @@ fn names_and_questions_that_make_no_sense_end_the_path() {
 /// Returns why a server ends a path whose next request is changed on its way.
 fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (Lab, End) {
     let mut lab = Lab::connected(1, 1, quick_client(), server);
-    lab.disk.fill(0, 1 << 20, 0x11).unwrap();
+    lab.disk.fill(0, 1 << 20, 0x11).expect("it lies within");
     let mut is_done = false;
     lab.tap = Box::new(move |from, _, bytes| {
         if from == 0 && is_request(bytes) && !is_done {
@@ -169,7 +169,7 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
         }
         true
     });
-    lab.io(Direction::Read, 0, (0, 512), 1).unwrap();
+    lab.io(Direction::Read, 0, (0, 512), 1).expect("it is taken");
     let end = |lab: &Lab| {
         lab.server_events.iter().find_map(|(_, event)| match event {
             ServerEvent::PathDown { why, .. } => Some(*why),
@@ -177,7 +177,7 @@ fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (L
         })
     };
     lab.run_until(SOON, |lab| end(lab).is_some());
-    let end = end(&lab).unwrap();
+    let end = end(&lab).expect("it has just ended");
     // The request is made again on the path's next connection.
     lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
     assert_eq!(lab.done[0].errno, Errno::OK);

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ib_rtrs::{ClientConfig, ClientEvent, Direction, End, Policy, ServerConfig, ServerEvent};
+use ib_rtrs::{
+    ClientConfig, ClientEvent, Direction, End, PathId, PathState, Policy, ServerConfig, ServerEvent,
+};
 
 use crate::lab::{Lab, Rng, quick_client, small_server};
 
@@ -96,6 +98,7 @@ fn run(seed: u64, fence: bool) -> Result<Seen, String> {
                 let id = ib_rtrs::AdapterId(link as u32);
                 lab.client.link_down(lab.now, &mut lab.sides[0], id);
             }
+            change_paths(&mut lab, &mut rng, links);
             let path = lab.server.paths().next();
             if rng.chance(0.1)
                 && let Some(path) = path
@@ -162,6 +165,27 @@ fn run(seed: u64, fence: bool) -> Result<Seen, String> {
         lost: lab.events.iter().filter(|(_, event)| *event == ClientEvent::Lost).count() as u64,
         fenced: lab.server_events.iter().filter(|(_, event)| fenced(event)).count() as u64,
     })
+}
+
+/// Removes a path, as long as another is connected, or adds one where there is none.
+fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
+    if !rng.chance(0.15) {
+        return;
+    }
+    let is_up = |&&path: &&PathId| lab.client.path_state(path) == Some(PathState::Connected);
+    let up: Vec<PathId> = lab.paths.iter().filter(is_up).copied().collect();
+    if up.len() > 1 {
+        let path = up[rng.below(up.len() as u64) as usize];
+        lab.client.remove_path(lab.now, &mut lab.sides[0], path);
+    }
+    let is_used = |link: usize| {
+        let mut specs = lab.client.paths().filter_map(|path| lab.client.spec(path));
+        specs.any(|spec| spec.adapter.0 as usize == link)
+    };
+    let unused = (0..links).find(|&link| !is_used(link));
+    if let Some(link) = unused {
+        lab.add_path(link);
+    }
 }
 
 /// Makes a request, unless a write of the block is under way, or a read of what would be written.

@@ -1,4 +1,4 @@
-//! Bytes that a peer may send by mistake or malice, drawn at random: nobody panics, and requests of a healthy path go on.
+//! Bytes that a peer may send by mistake or malice, drawn at random: nobody panics, and every request ends once.
 //!
 //! `RTRS_RUNS` says how many runs there are, `RTRS_SEED` where they begin.
 
@@ -44,7 +44,7 @@ fn run(seed: u64) {
             }
         }
         if lies.chance(0.05) {
-            bytes.truncate(12 + lies.below(bytes.len() as u64) as usize & !3);
+            bytes.truncate((12 + lies.below(bytes.len() as u64) as usize) & !3);
         }
         true
     });

@@ -98,7 +98,10 @@ type Packet = (usize, usize, Vec<u8>, Route);
 /// Where the server's data lies.
 pub(crate) const PORT: u16 = 1234;
 
-/// What the server's user does with a request.
+/// Is shown a packet: its side, its link and its bytes.
+pub(crate) type Tap = Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>;
+
+/// How long the server's user takes for a request.
 pub(crate) type Backend = Box<dyn FnMut(&mut Rng, &ServerRequest) -> Duration>;
 
 pub(crate) struct Lab {
@@ -123,7 +126,7 @@ pub(crate) struct Lab {
     pub(crate) done: Vec<Completion>,
     pub(crate) paths: Vec<PathId>,
     /// Is shown every packet of a side on a link before it is sent; false has it lost.
-    pub(crate) tap: Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>,
+    pub(crate) tap: Tap,
     /// How many requests the server's user has got.
     pub(crate) served: u64,
     /// Whether requests are kept from the server's user.
@@ -408,14 +411,14 @@ impl Lab {
                     is_any = true;
                     let mut bytes = buffer[..sent.length].to_vec();
                     let passes = (self.tap)(from, link, &mut bytes);
-                    self.carry(from, link, bytes, sent.route, passes);
+                    self.carry(from, link, &bytes, sent.route, passes);
                 }
             }
         }
         is_any
     }
 
-    fn carry(&mut self, from: usize, link: usize, bytes: Vec<u8>, route: Route, passes: bool) {
+    fn carry(&mut self, from: usize, link: usize, bytes: &[u8], route: Route, passes: bool) {
         let state = &mut self.links[link];
         let takes = Duration::from_nanos(state.picos_per_byte * bytes.len() as u64 / 1000);
         let start = state.free[from].max(self.now);
@@ -431,7 +434,7 @@ impl Lab {
                 arrives += Duration::from_nanos(self.rng.below(200_000));
             }
             self.number += 1;
-            self.wire.insert((arrives, self.number), (1 - from, link, bytes.clone(), back));
+            self.wire.insert((arrives, self.number), (1 - from, link, bytes.to_vec(), back));
         }
     }
 

@@ -12,7 +12,7 @@ const SOON: Duration = Duration::from_secs(5);
 fn shares(lab: &mut Lab, count: u64) -> Vec<u64> {
     let before: Vec<u64> = counts(lab);
     for user in 0..count {
-        lab.io(Direction::Read, 0, (0, 512), user & !1).unwrap();
+        lab.io(Direction::Read, 0, (0, 512), user & !1).expect("it is taken");
         lab.run_until(SOON, |lab| lab.done.len() == 1);
         lab.done.clear();
     }
@@ -20,7 +20,10 @@ fn shares(lab: &mut Lab, count: u64) -> Vec<u64> {
 }
 
 fn counts(lab: &Lab) -> Vec<u64> {
-    lab.paths.iter().map(|&path| lab.client.stats(path).unwrap().traffic.reads).collect()
+    lab.paths
+        .iter()
+        .map(|&path| lab.client.stats(path).expect("the path is there").traffic.reads)
+        .collect()
 }
 
 #[test]

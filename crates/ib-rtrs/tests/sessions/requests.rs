@@ -21,20 +21,24 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
     let most = lab.client.max_io_size();
     for (round, length) in [512, 1, 4096, most, 0, 1000].into_iter().enumerate() {
         let (at, bytes) = (round as u64 * 20_000, pattern(length as usize, round as u8));
-        lab.memory.write(0, &bytes).unwrap();
-        lab.io(Direction::Write, at, (0, length), 1).unwrap();
+        lab.memory.write(0, &bytes).expect("it lies within");
+        lab.io(Direction::Write, at, (0, length), 1).expect("it is taken");
         lab.run_until(SOON, |lab| lab.done.len() == 1);
-        lab.io(Direction::Read, at, (100_000, length), 2).unwrap();
+        lab.io(Direction::Read, at, (100_000, length), 2).expect("it is taken");
         lab.run_until(SOON, |lab| lab.done.len() == 2);
         assert!(lab.done.drain(..).all(|it| it.errno.is_ok()), "{length} bytes");
-        assert_eq!(lab.memory.to_vec(100_000, length as usize).unwrap(), bytes, "{length} bytes");
+        assert_eq!(
+            lab.memory.to_vec(100_000, length as usize).expect("it lies within"),
+            bytes,
+            "{length} bytes"
+        );
     }
     // Many at once, more often than there are chunks.
     for round in 0..8_u64 {
         for user in 0..16 {
             let at = user * 4096;
-            lab.memory.fill(at as usize, 4096, (round * 16 + user) as u8).unwrap();
-            lab.io(Direction::Write, at, (at as usize, 4096), user).unwrap();
+            lab.memory.fill(at as usize, 4096, (round * 16 + user) as u8).expect("it lies within");
+            lab.io(Direction::Write, at, (at as usize, 4096), user).expect("it is taken");
         }
         assert_eq!(lab.io(Direction::Read, 0, (0, 1), 0), Err(RequestError::NoPermit(16)));
         lab.run_until(SOON, |lab| lab.done.len() == 16);
@@ -42,13 +46,13 @@ fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
     }
     let path = lab.paths[0];
     assert_eq!((lab.client.requests(), lab.client.inflight(path)), (0, Some(0)));
-    let stats = lab.client.stats(path).unwrap();
+    let stats = lab.client.stats(path).expect("the path is there");
     assert_eq!((stats.traffic.writes, stats.traffic.reads), (6 + 128, 6));
     assert_eq!(stats.latencies.counts.iter().flatten().sum::<u64>(), 140);
     assert!(stats.migrated_to[0] > 0, "all completions came to processor 0");
     assert_eq!(stats.failed_over, 0);
-    let far = lab.server.paths().next().unwrap();
-    assert_eq!(lab.server.stats(far).unwrap().traffic, stats.traffic);
+    let far = lab.server.paths().next().expect("there is one");
+    assert_eq!(lab.server.stats(far).expect("the path is there").traffic, stats.traffic);
     assert_eq!(lab.server.inflight(far), Some(0));
 }
 
@@ -145,6 +149,15 @@ fn requests_that_cannot_be_are_refused() {
     let refused = lab.ask(Direction::Write, &[0; 600], (0, 1), 0);
     assert!(matches!(refused, Err(RequestError::HeaderTooLong { found: 600, .. })));
     assert_eq!(lab.client.requests(), 0);
+}
+
+#[test]
+fn names_that_no_server_takes_are_known() {
+    for (name, is_good) in [("a-client", true), ("", false), ("a/b", false), ("a.b", false)] {
+        assert_eq!(ClientConfig::new(name).check_name().is_ok(), is_good, "{name}");
+    }
+    assert!(ClientConfig::new("x".repeat(254)).check_name().is_ok());
+    assert!(ClientConfig::new("x".repeat(255)).check_name().is_err());
 }
 
 #[test]
