@@ -32,6 +32,7 @@ pub mod clock;
 pub mod console;
 pub mod daemon;
 pub mod device;
+pub mod disk;
 pub mod ibsim;
 pub mod page;
 mod poll;
