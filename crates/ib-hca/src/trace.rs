@@ -221,7 +221,9 @@ impl Packets {
         if shape.is_first && payload > 0 {
             *kept = 0;
         }
-        if !self.takes_all && !self.options.filter.takes(noted.direction, noted.route, Opcode(head[0])) {
+        if !self.takes_all
+            && !self.options.filter.takes(noted.direction, noted.route, Opcode(head[0]))
+        {
             return;
         }
         if self.left == Some(0) {
