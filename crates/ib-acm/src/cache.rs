@@ -125,6 +125,17 @@ pub(crate) struct Peer {
     pub(crate) route: Option<SaRoute>,
 }
 
+impl Peer {
+    /// Notes the route that subnet administration has told. Of a port without a service nobody else tells whether it is
+    /// still there.
+    pub(crate) fn set_route(&mut self, path: &PathRecord, now: Instant) {
+        self.route = Some(SaRoute::of(path, now));
+        if self.qpn == 0 {
+            self.confirmed = Stamp::of(now);
+        }
+    }
+}
+
 /// An address and whose it is.
 #[derive(Debug)]
 struct Known {
@@ -216,6 +227,14 @@ impl Cache {
         known.used = Stamp::of(now);
         let key = PeerKey(known.peer);
         self.peers.get_mut(key.0)?.used = Stamp::of(now);
+        Some(key)
+    }
+
+    /// Returns the peer with a GID, and notes that it was asked for.
+    pub(crate) fn use_gid(&mut self, gid: Gid, now: Instant) -> Option<PeerKey> {
+        let key = self.by_gid(gid)?;
+        self.peers.get_mut(key.0)?.used = Stamp::of(now);
+        self.use_address(&Address::Gid(gid), now);
         Some(key)
     }
 

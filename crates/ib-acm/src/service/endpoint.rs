@@ -13,10 +13,10 @@ use super::groups::{Group, GroupState};
 use super::peers::{Check, Meter};
 use super::request::Waiter;
 use super::resolve::Resolution;
-use super::route::{Purpose, RouteQuery};
+use super::route::RouteQuery;
 use super::{Due, PortEntry, Service};
 use crate::Address;
-use crate::cache::{Cache, SaRoute};
+use crate::cache::Cache;
 use crate::port::{Action, PortId, PortState};
 
 /// The number of an endpoint: its port and its partition.
@@ -192,6 +192,9 @@ impl Service {
                 // Paths of subnet administration begin at the own LID, and another manager may route otherwise.
                 self.endpoint(key).cache.for_each(|peer| peer.route = None);
             }
+            if is_other_subnet || is_other_manager || is_moved {
+                self.ask_again(key);
+            }
             if comes || is_other_subnet || is_other_manager || is_moved || is_other_link {
                 self.begin(now, key);
             }
@@ -203,12 +206,7 @@ impl Service {
         for key in self.keys_of(id) {
             self.close(now, key, "its port is gone");
         }
-        let asked = self.ports.remove(&id).map(|port| port.asked).unwrap_or_default();
-        for purpose in asked.into_values() {
-            if let Purpose::Query { key, waiter } = purpose {
-                self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
-            }
-        }
+        self.ports.remove(&id);
     }
 
     /// Leaves the groups of all endpoints, as it is polite before the end.
@@ -350,7 +348,7 @@ impl Service {
                 let peer = cache.peer_of(path.dgid, now);
                 cache.bind(&Address::Gid(path.dgid), peer, now, true);
                 if let Some(peer) = cache.peer_mut(peer) {
-                    peer.route = Some(SaRoute::of(path, now));
+                    peer.set_route(path, now);
                 }
                 cache.remove_if_nameless(peer);
             }
@@ -397,6 +395,7 @@ impl Service {
 
     /// Ends all that waits at an endpoint.
     fn fail_all(&mut self, now: Instant, key: EndpointKey) {
+        self.give_up(now, key);
         let endpoint = self.endpoint(key);
         let waiters: Vec<Waiter> = std::mem::take(&mut endpoint.resolutions)
             .into_values()
