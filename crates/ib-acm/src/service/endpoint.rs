@@ -1,6 +1,6 @@
 //! Ports and their endpoints: how they come into service and go, groups, announcements.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use ib_mad::{Requester, RequesterConfig};
 use ib_types::{Gid, Instant, PKey};
@@ -217,9 +217,28 @@ impl Service {
         }
     }
 
-    /// Takes another configuration. Endpoints that stay keep what they know.
+    /// Takes another configuration. Endpoints that stay keep what they know, but for what only files have said and say no
+    /// more: routes of files are forgotten until they are told again ([`Service::preload_paths`]).
     pub fn configure(&mut self, now: Instant, config: super::ServiceConfig) {
-        self.config = config;
+        let before = std::mem::replace(&mut self.config, config);
+        for port in self.ports.values_mut() {
+            port.requester.set_window(self.config.sa_depth.max(1));
+        }
+        // How often the caches are looked through may be another matter now.
+        self.due.retain(|&(_, due)| due != Due::Sweep);
+        self.at(now + self.config.timeout, Due::Sweep);
+        let stays: HashSet<&(Address, Gid)> = self.config.hosts.iter().collect();
+        for endpoint in self.endpoints.values_mut() {
+            for (address, gid) in before.hosts.iter().filter(|it| !stays.contains(it)) {
+                endpoint.cache.unbind_preloaded(address, *gid);
+            }
+            endpoint.cache.forget_file_routes();
+            endpoint.cache.set_most(self.config.most_destinations);
+        }
+        let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
+        for key in keys {
+            self.preload(now, key);
+        }
         let states: Vec<(PortId, PortState)> =
             self.ports.iter().map(|(&id, port)| (id, port.state.clone())).collect();
         for (id, state) in states {
@@ -321,6 +340,11 @@ impl Service {
         let endpoint = self.endpoints.get_mut(&key).expect("it was just made");
         for (address, gid) in &self.config.hosts {
             let peer = endpoint.cache.peer_of(*gid, now);
+            // What a file says counts more than what a port has said.
+            let owner = endpoint.cache.lookup(address).filter(|&owner| owner != peer);
+            if owner.is_some() && endpoint.cache.seen(address).is_some() {
+                endpoint.cache.unbind(address);
+            }
             endpoint.cache.bind(address, peer, now, true);
             endpoint.cache.remove_if_nameless(peer);
         }
@@ -348,7 +372,7 @@ impl Service {
                 let peer = cache.peer_of(path.dgid, now);
                 cache.bind(&Address::Gid(path.dgid), peer, now, true);
                 if let Some(peer) = cache.peer_mut(peer) {
-                    peer.set_route(path, now);
+                    peer.set_file_route(path, now);
                 }
                 cache.remove_if_nameless(peer);
             }

@@ -179,3 +179,72 @@ fn turns_that_end_at_once_follow_each_other_without_depth() {
     let replies = std::iter::from_fn(|| net.hosts[0].service.poll_reply()).count();
     assert_eq!((replies, net.hosts[0].service.waiting()), (20_000, 0));
 }
+
+#[test]
+fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
+    let stored = |number| Address::name(&format!("stored{number}")).expect("a name");
+    let host = |number: usize, to| (stored(number), gid(to));
+    let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 1), host(3, 2)], ..quiet() };
+    let mut net = Net::new(3, &config);
+    net.run_for(Duration::from_secs(1));
+    for (number, to) in [(1, 1), (2, 1), (3, 2)] {
+        assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
+    }
+    // The first stays, the second is another port's, the third is nobody's, the fourth is new.
+    let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 2), host(4, 1)], ..config };
+    net.hosts[0].service.configure(net.now, config.clone());
+    net.settle();
+    for (number, to) in [(1, 1), (2, 2), (4, 1)] {
+        assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
+    }
+    assert_eq!(net.find(0, &stored(3)), Err(ClientStatus::ETIMEDOUT));
+    // Room for fewer.
+    for host in [1, 2] {
+        net.find(0, &name(host)).expect("it is there");
+    }
+    let known = |net: &Net| net.hosts[0].service.endpoints()[0].known;
+    assert!(known(&net) > 4);
+    let config = ServiceConfig { hosts: Vec::new(), most_destinations: 4, ..config };
+    net.hosts[0].service.configure(net.now, config.clone());
+    net.settle();
+    assert!(known(&net) <= 4);
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
+    assert!(known(&net) <= 4);
+    // More questions to subnet administration at a time.
+    net.hosts[0].service.flush(net.now);
+    net.run_for(Duration::from_secs(1));
+    net.is_slow = true;
+    net.asked.clear();
+    for host in [1, 2] {
+        assert_eq!(net.known(0, &Address::Gid(gid(host))), None);
+    }
+    let queries =
+        |net: &Net| net.asked.iter().filter(|(_, id)| *id == AttributeId::PATH_RECORD).count();
+    assert_eq!(queries(&net), 1);
+    net.hosts[0].service.configure(net.now, ServiceConfig { sa_depth: 4, ..config });
+    net.settle();
+    assert_eq!(queries(&net), 2);
+}
+
+#[test]
+fn routes_of_files_that_are_read_again_are_what_they_say_now() {
+    let mut net = Net::new(3, &quiet());
+    net.run_for(Duration::from_secs(1));
+    let path = |to: usize| PathRecord {
+        sgid: gid(0),
+        dgid: gid(to),
+        slid: lid(0),
+        dlid: lid(to),
+        sl: 7,
+        ..PathRecord::zeroed()
+    };
+    net.hosts[0].service.preload_paths(net.now, PORT, &[path(1), path(2)]);
+    for to in [1, 2] {
+        assert_eq!(net.find(0, &Address::Gid(gid(to))).map(|path| path.sl), Ok(7));
+    }
+    net.hosts[0].service.configure(net.now, quiet());
+    net.hosts[0].service.preload_paths(net.now, PORT, &[PathRecord { sl: 6, ..path(1) }]);
+    net.settle();
+    assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(6));
+    assert_eq!(net.find(0, &Address::Gid(gid(2))).map(|path| path.sl), Ok(0), "no file says it");
+}
