@@ -8,9 +8,10 @@ use ib_wire::acm::{ClientStatus, PerfCounters};
 use ib_wire::mad::sa::{MCMemberRecord, PathRecord};
 use rand::Rng;
 
+use super::checks::Check;
 use super::config::{Event, RouteProtocol};
 use super::groups::{Group, GroupState};
-use super::peers::{Check, Meter};
+use super::meter::Meter;
 use super::request::Waiter;
 use super::resolve::Resolution;
 use super::route::RouteQuery;

@@ -389,7 +389,7 @@ impl Service {
             ..AcmMessage::zeroed()
         };
         let mut bytes = message.to_bytes();
-        super::peers::put_more(&mut bytes, source, &endpoint.addresses);
+        super::more::put_more(&mut bytes, source, &endpoint.addresses);
         let to = to.unwrap_or_else(|| {
             self.counters.multicasts += 1;
             Destination { route: route_to_group(&own, record), qpn: Qpn::MULTICAST }

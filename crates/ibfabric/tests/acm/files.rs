@@ -41,7 +41,7 @@ fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
         let mode = fs::metadata(file).expect("a file").permissions().mode();
         assert_eq!(mode & 0o022, 0, "{}: {mode:o}", file.display());
     }
-    fs::write(&hosts, format!("{gid} stored-1\n")).expect("a file");
+    fs::write(&hosts, format!("stored-1 {gid}\n")).expect("a file");
     let named = format!("addr_preload acm_hosts\naddr_data_file {}\n", path(&hosts));
     write(&format!("{named}recv_depth 77\nsa_depth 3\nserver_port 9999\nmax_destinations 50\n"));
     ctl(path(&socket), &["reload"]);
@@ -54,7 +54,7 @@ fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
         assert!(!said.contains(&format!("{key}: found")), "{said}");
     }
     // Another log and another lock are for later, too. Hosts that are gone are gone.
-    fs::write(&hosts, format!("{gid} stored-2\n")).expect("a file");
+    fs::write(&hosts, format!("stored-2 {gid}\n")).expect("a file");
     let elsewhere = format!("{}-2", path(&log));
     let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));
     fs::write(config.join("ibacm_opts.cfg"), all).expect("a file");
