@@ -26,6 +26,9 @@ const MOST_CHANGED: usize = 16;
 /// Why a subnet is explored of which nodes have told something.
 const CHANGES: &str = "nodes have told of changes";
 
+/// How many of the ports that may have changed unnoticed are looked at by a look.
+const MOST_UNCERTAIN: usize = 16;
+
 /// How often the time until the next sweep is doubled when something goes on not answering.
 const MOST_DOUBLINGS: u32 = 8;
 
@@ -93,7 +96,9 @@ impl SubnetManager {
                 left.push(audit((self.looks % u32::from(blocks)) as u16));
             }
         }
-        left.extend(self.ports_to_look_at().into_iter().map(Asked::State));
+        let mut places = self.ports_to_look_at();
+        places.extend(self.uncertain_ports());
+        left.extend(places.into_iter().map(Asked::State));
         self.doubtful.clear();
         let doubts = [
             (std::mem::take(&mut self.unsettled), "the last one left something undone"),
@@ -120,6 +125,28 @@ impl SubnetManager {
         let own = self.found.own.filter(|&own| !is_switch(own));
         let ends = own.into_iter().chain(turn(&adapters)).chain(turn(&trunks));
         ends.flat_map(|end| [Some(end), self.found.port(end).peer]).flatten().collect()
+    }
+
+    /// Returns some of the ports that may have changed unnoticed.
+    fn uncertain_ports(&mut self) -> Vec<Place> {
+        let mut places = Vec::new();
+        while places.len() < MOST_UNCERTAIN
+            && let Some(mut entry) = self.uncertain.first_entry()
+        {
+            let (guid, port) = (*entry.key(), *entry.get());
+            let node = self.found.find(guid);
+            match node.filter(|&node| port <= self.found.node(node).info.num_ports) {
+                Some(node) => {
+                    places.push(node.at(port));
+                    entry.insert(port.saturating_add(1));
+                }
+                None => _ = entry.remove(),
+            }
+            if port == u8::MAX {
+                self.uncertain.remove(&guid);
+            }
+        }
+        places
     }
 
     /// Waits for the next look at the subnet.

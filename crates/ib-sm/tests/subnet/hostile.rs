@@ -11,7 +11,7 @@ use ib_link::{Datagram, Incoming, Remote};
 use ib_sm::{Fault, SmConfig};
 use ib_types::Guid;
 use ib_wire::mad::sa::{ComponentMask, NodeRecord};
-use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState, SmState};
+use ib_wire::mad::sm::{NodeInfo, PhysState, PortInfo, PortState, SmState};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 
 use crate::lab::Lab;
@@ -110,7 +110,8 @@ fn a_look_sees_the_state_of_both_ends_of_links_with_few_questions() {
         let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
         let to_host = u32::from(lab.sim.place(leaf).1);
         lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
-        lab.run_for(5 * SECOND);
+        // Once all has been looked at that may have changed while it was explored.
+        lab.run_for(20 * SECOND);
         let asked = Rc::new(Cell::new(0));
         let counted = Rc::clone(&asked);
         let of_ports = |mad: &Mad| mad.attribute::<PortInfo>();
@@ -138,6 +139,37 @@ fn a_look_sees_the_state_of_both_ends_of_links_with_few_questions() {
         assert_eq!(station.reports.len(), 2);
         lab.check();
     }
+}
+
+#[test]
+fn a_link_that_comes_up_while_it_is_explored_is_found() {
+    let mut lab = Lab::new("torus 3x3 hosts=1");
+    let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
+    let to_host = u32::from(lab.sim.place(leaf).1);
+    // The last switch says at first that its port to its host is down, and tells nobody that it is not any more.
+    let mut seen = 0;
+    lab.spoil(move |datagram| {
+        let is_it = datagram.mad.attribute_modifier() == to_host;
+        let info: Option<PortInfo> = datagram.mad.attribute();
+        if let Some(info) = info.filter(|info| is_it && info.lid == 0) {
+            seen += 1;
+            if seen == 9 {
+                let (port_state, phys_state) = (PortState::DOWN, PhysState::POLLING);
+                datagram.mad.set_attribute(&PortInfo { port_state, phys_state, ..info });
+            }
+        }
+    });
+    lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    let out_of_service = |lab: &Lab| {
+        let hosts = (0..9)
+            .filter(|&host| lab.sim.port_info(lab.host(host)).port_state != PortState::ACTIVE);
+        hosts.count()
+    };
+    assert_eq!(out_of_service(&lab), 1);
+    lab.run_for(30 * SECOND);
+    assert_eq!(out_of_service(&lab), 0);
+    lab.check();
 }
 
 #[test]
