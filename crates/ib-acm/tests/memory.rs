@@ -3,16 +3,19 @@
 use std::fs;
 
 use ib_acm::port::PortId;
-use ib_acm::{Action, Address, Arrived, ClientId, PortState, Service, ServiceConfig};
-use ib_link::{Incoming, LinkPort, Route};
+use ib_acm::{Action, Address, Arrived, ClientId, Service, ServiceConfig};
+use ib_link::{Incoming, Route};
 use ib_types::{Gid, Guid, Instant, PKey, Qpn};
 use ib_wire::acm::{ByteOrder, ClientHeader, ClientStatus, EntryFlags, HEADER, Resolve};
 use ib_wire::mad::acm::AcmMessage;
-use ib_wire::mad::sa::{PathRecord, RateCode};
-use ib_wire::mad::sm::MtuCode;
+use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::{Attribute as _, MadStatus, Method, MgmtClass, TransactionId};
 
-const PREFIX: u64 = 0xfe80 << 48;
+#[path = "../src/service/tests/port.rs"]
+mod port_of_tests;
+
+use port_of_tests::{PREFIX, port};
+
 const PORT: PortId = PortId(1);
 
 /// How many bytes of memory the process has.
@@ -93,27 +96,7 @@ fn a_destination_takes_300_bytes_at_most() {
 
 /// Returns a service that knows many ports, each by an address of a kind.
 fn fill(kind: &str, address_of: AddressOf, has_route: bool) -> Service {
-    let link = LinkPort {
-        node_guid: Guid(1),
-        port_guid: Guid(1),
-        gid_prefix: PREFIX,
-        number: 1,
-        lid: 1,
-        sm_lid: 1,
-        ..LinkPort::default()
-    };
-    let state = PortState {
-        device: "dev".into(),
-        port_count: 1,
-        link,
-        is_active: true,
-        mtu: MtuCode::MTU_4096,
-        rate: RateCode::GBPS_100,
-        p_keys: vec![PKey::DEFAULT],
-        registrations: 0,
-        has_datagrams: true,
-        names: vec![Address::name("own").expect("a name")],
-    };
+    let state = port("dev", Guid(1), 1, vec![Address::name("own").expect("a name")]);
     let now = Instant::ZERO;
     // The groups that nobody answers for keep no question waiting.
     let config = ServiceConfig { sa_depth: 16, ..ServiceConfig::default() };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_link::{Datagram, Incoming, LinkPort, Route};
+use ib_link::{Datagram, Incoming, Route};
 use ib_types::{Gid, Guid, Instant, PKey, Qpn};
 use ib_wire::acm::{
     ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, EntryType, HEADER,
@@ -13,12 +13,15 @@ use ib_wire::mad::sa::{LifeTimeCode, MCMemberRecord, PathRecord, RateCode, SaHea
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::mad::{AttributeId, MAD_LENGTH, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
+use port::PREFIX;
+
 use super::*;
 use crate::port::{Action, Arrived, Destination, PortState};
 
 mod changes;
 mod expiry;
 mod hostile;
+mod port;
 mod programs;
 mod versions;
 
@@ -27,8 +30,6 @@ const PORT: PortId = PortId(1);
 
 /// The group's LID.
 const MLID: u16 = 0xc001;
-
-const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
 /// A service at a LID.
 struct Host {
@@ -74,27 +75,8 @@ fn name(host: usize) -> Address {
 }
 
 fn state(host: usize) -> PortState {
-    let link = LinkPort {
-        node_guid: Guid(0x1000 + host as u64),
-        port_guid: Guid(0x1000 + host as u64),
-        gid_prefix: PREFIX,
-        number: 1,
-        lid: lid(host),
-        sm_lid: 100,
-        ..LinkPort::default()
-    };
-    PortState {
-        device: format!("dev{host}").into(),
-        port_count: 1,
-        link,
-        is_active: true,
-        mtu: MtuCode::MTU_4096,
-        rate: RateCode::GBPS_100,
-        p_keys: vec![PKey::DEFAULT],
-        registrations: 0,
-        has_datagrams: true,
-        names: vec![name(host), Address::V4([10, 0, 0, host as u8 + 1].into())],
-    }
+    let names = vec![name(host), Address::V4([10, 0, 0, host as u8 + 1].into())];
+    port::port(&format!("dev{host}"), Guid(0x1000 + host as u64), lid(host), names)
 }
 
 impl Net {
