@@ -61,7 +61,7 @@ pub(crate) fn ip(host: usize) -> Address {
 
 /// Returns the IPv6 address of a host.
 pub(crate) fn ip6(host: usize) -> Address {
-    Address::V6(Ipv6Addr::from(0xfd00 << 112 | 1 + host as u128))
+    Address::V6(Ipv6Addr::from((0xfd00 << 112) | (1 + host as u128)))
 }
 
 /// Returns what a program says that wants to reach an address.

@@ -116,7 +116,7 @@ fn a_look_sees_the_state_of_both_ends_of_links_with_few_questions() {
         let counted = Rc::clone(&asked);
         let of_ports = |mad: &Mad| mad.attribute::<PortInfo>();
         lab.spoil(move |datagram| {
-            counted.set(counted.get() + of_ports(&datagram.mad).iter().count())
+            counted.set(counted.get() + of_ports(&datagram.mad).iter().count());
         });
         lab.run_for(60 * SECOND);
         assert!(asked.get() <= 61 * 6, "{} questions in 60 looks", asked.get());
