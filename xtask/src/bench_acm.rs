@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::num::NonZeroU64;
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -70,15 +71,16 @@ impl Drop for Running {
 
 pub(crate) fn run(args: &Args) -> Chored {
     let mut table = String::from(HEAD);
+    // It is not all of the machine that this may run on later.
+    let machine = machine();
     if !args.programs {
         everyone(args, &mut table)?;
     }
     programs(args, &mut table)?;
     writeln!(
         table,
-        "\nMedians of {} runs on {}; {}.",
+        "\nMedians of {} runs on {machine}; {}.",
         args.runs,
-        machine(),
         version("rustc", "--version")
     )?;
     eprintln!("{table}");
@@ -153,13 +155,18 @@ fn programs(args: &Args, table: &mut String) -> Chored {
     ask(&mut stream, &request)?;
     let rates: Result<Vec<f64>, Failed> =
         (0..args.runs).map(|_| pipelined(socket, &request, 400_000)).collect();
-    let open = || -> Result<[f64; 2], Failed> {
-        let mut found = [Vec::new(), Vec::new()];
+    let echo = scratch.path().join("echo.sock");
+    start_echo(&echo, request.len())?;
+    // Both in turn, so that both have the same machine.
+    let open = || -> Result<[[f64; 3]; 2], Failed> {
+        let mut found = [const { [const { Vec::new() }; 3] }; 2];
         for _ in 0..args.runs {
-            let times = open_loop(socket, &request, 64, 20_000, Duration::from_secs(3))?;
-            found.iter_mut().zip(times).for_each(|(found, time)| found.push(time));
+            for (socket, found) in [socket, &echo].into_iter().zip(&mut found) {
+                let times = open_loop(socket, &request, 64, 20_000, Duration::from_secs(3))?;
+                found.iter_mut().zip(times).for_each(|(found, time)| found.push(time));
+            }
         }
-        Ok(found.map(median))
+        Ok(found.map(|times| times.map(median)))
     };
     let together = open()?;
     // The system may put the service where this looks for answers all the time.
@@ -173,7 +180,11 @@ fn programs(args: &Args, table: &mut String) -> Chored {
     )?;
     writeln!(
         table,
-        "machine's processors. In the open loop requests leave when their time has come, whatever was answered.\n"
+        "machine's processors. In the open loop requests leave when their time has come, whatever was answered; *the echo* is a"
+    )?;
+    writeln!(
+        table,
+        "thread that sends an answer of zeros for every request and does nothing else: what the machine's waking and waiting costs.\n"
     )?;
     writeln!(table, "| what | figure |\n|---|---|")?;
     writeln!(
@@ -181,13 +192,13 @@ fn programs(args: &Args, table: &mut String) -> Chored {
         "| answers/s on one connection, requests without a wait | {:.0} |",
         median(rates?)
     )?;
-    for ([middle, late], how) in
-        [(apart, "a processor each"), (together, "where the system puts them")]
-    {
-        writeln!(
-            table,
-            "| 64 programs, 20,000 requests/s, open loop, {how}: p50, p99 in µs | {middle:.1}, {late:.1} |"
-        )?;
+    for (found, how) in [(apart, "a processor each"), (together, "where the system puts them")] {
+        for ([middle, tenth, late], who) in found.into_iter().zip(["the service", "the echo"]) {
+            writeln!(
+                table,
+                "| 64 programs, 20,000 requests/s, open loop, {how}, {who}: p50, p90, p99 in µs | {middle:.1}, {tenth:.1}, {late:.1} |"
+            )?;
+        }
     }
     writeln!(table, "| programs connected at once, each answered | {crowd} |")?;
     Ok(())
@@ -254,14 +265,56 @@ struct Asker {
     got: usize,
 }
 
-/// Returns the median and the 99th percentile of the times from when a request was due to its answer, in µs.
+/// Starts a thread that answers every request of so many bytes with zeros, for as long as this runs.
+fn start_echo(socket: &Path, request: usize) -> Chored {
+    let listener = UnixListener::bind(socket)?;
+    listener.set_nonblocking(true)?;
+    std::thread::spawn(move || {
+        let mut streams: Vec<(UnixStream, usize)> = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let all = streams.iter().map(|(stream, _)| stream.as_fd());
+            let mut fds: Vec<PollFd<'_>> = std::iter::once(listener.as_fd())
+                .chain(all)
+                .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
+                .collect();
+            if rustix::event::poll(&mut fds, None).is_err() {
+                continue;
+            }
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            let mut gone = Vec::new();
+            for (at, (stream, got)) in
+                streams.iter_mut().enumerate().filter(|(at, _)| ready[at + 1])
+            {
+                match stream.read(&mut buffer) {
+                    Ok(length) if length > 0 => *got += length,
+                    _ => gone.push(at),
+                }
+                while *got >= request {
+                    *got -= request;
+                    // Whoever has gone is told nothing.
+                    stream.write_all(&[0; ANSWER]).ok();
+                }
+            }
+            for at in gone.into_iter().rev() {
+                streams.swap_remove(at);
+            }
+            while let Ok((stream, _)) = listener.accept() {
+                streams.push((stream, 0));
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Returns the median, the 90th and the 99th percentile of the times from when a request was due to its answer, in µs.
 fn open_loop(
     socket: &Path,
     request: &[u8],
     programs: usize,
     rate: u32,
     time: Duration,
-) -> Result<[f64; 2], Failed> {
+) -> Result<[f64; 3], Failed> {
     let mut askers = Vec::new();
     for _ in 0..programs {
         let stream = UnixStream::connect(socket)?;
@@ -318,7 +371,7 @@ fn open_loop(
     }
     times.sort_by(f64::total_cmp);
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-    Ok([at(0.5), at(0.99)])
+    Ok([at(0.5), at(0.9), at(0.99)])
 }
 
 /// Connects many programs, and has each answered; returns how many were.
