@@ -106,12 +106,12 @@ pub(crate) fn run(Args { selection, self_test, require, times }: &Args) -> Chore
     if failed > 0 { Err("a case with the kernel's soft RoCE failed".into()) } else { Ok(()) }
 }
 
-fn name(case: &Case, link: Link) -> String {
+pub(crate) fn name(case: &Case, link: Link) -> String {
     format!("{} | MTU {}", case.name, link.mtu)
 }
 
 /// Boots the guest of a link. It has a disk, which knows of flushing and discarding, and its packets are captured.
-fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
+pub(crate) fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
     let disk = directory.join("disk");
     let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));
     made.map_err(|source| BootError::File { path: disk.clone(), source })?;
@@ -121,7 +121,7 @@ fn boot(link: Link, directory: &Path) -> Result<Guest, BootError> {
 
 /// How a case went.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Good,
     /// All is well but that the guest has repeated one packet; the case is run once more, and that run counts. Soft RoCE
     /// did so once, in the middle of a message, when all that it had asked an acknowledgement for was acknowledged. A
@@ -131,7 +131,7 @@ enum Verdict {
 }
 
 /// Runs a case and says how it went.
-fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict, std::io::Error> {
+pub(crate) fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict, std::io::Error> {
     let begun = Instant::now();
     let (transcript, faults, count) = match Scene::open(gear) {
         Ok(mut scene) => {

@@ -42,6 +42,8 @@ pub enum Data {
     None,
     /// One piece of memory, the common case.
     One(Sge),
+    /// Two pieces of memory, such as data and a header behind it.
+    Two([Sge; 2]),
     /// Pieces of memory, in order.
     Many(Box<[Sge]>),
     /// The bytes themselves, copied when they are posted (`IBV_SEND_INLINE`).
@@ -55,6 +57,7 @@ impl Data {
         match self {
             Self::None | Self::Inline(_) => &[],
             Self::One(sge) => std::slice::from_ref(sge),
+            Self::Two(sges) => sges,
             Self::Many(sges) => sges,
         }
     }
@@ -74,6 +77,7 @@ impl From<&[Sge]> for Data {
         match sges {
             [] => Self::None,
             [sge] => Self::One(*sge),
+            [one, two] => Self::Two([*one, *two]),
             sges => Self::Many(sges.into()),
         }
     }

@@ -256,6 +256,49 @@ impl Regions {
         Ok(())
     }
 
+    /// Gives a region of fast registration memory at once, under a key that differs from the one before in its
+    /// lowest byte; what it opened before it does not any more. Returns the key.
+    pub(crate) fn open_fast(
+        &mut self,
+        id: MrId,
+        (memory, offset, length): (&Arc<Memory>, usize, usize),
+        iova: u64,
+        access: AccessFlags,
+    ) -> Result<u32, RegionError> {
+        check(memory, offset, length, iova, access)?;
+        let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
+        if !mr.fast {
+            return Err(RegionError::NotFast);
+        }
+        match &mr.memory {
+            Some(before) if Arc::ptr_eq(before, memory) => {}
+            _ => mr.memory = Some(Arc::clone(memory)),
+        }
+        (mr.offset, mr.length, mr.iova, mr.access) = (offset, length, iova, access);
+        (mr.key, mr.valid) = (mr.key.wrapping_add(1), true);
+        Ok(id.0 << 8 | u32::from(mr.key))
+    }
+
+    /// Has the key of a region of fast registration open nothing, until it is opened again.
+    pub(crate) fn close_fast(&mut self, id: MrId) -> Result<(), RegionError> {
+        let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
+        if !mr.fast {
+            return Err(RegionError::NotFast);
+        }
+        mr.valid = false;
+        Ok(())
+    }
+
+    /// Opens a region that was closed for the same memory under its next key, and returns that.
+    pub(crate) fn reopen_fast(&mut self, id: MrId) -> Result<u32, RegionError> {
+        let mr = self.regions.get_mut(&id.0).ok_or(RegionError::NoSuchMr)?;
+        if !mr.fast || mr.memory.is_none() {
+            return Err(RegionError::NotFast);
+        }
+        (mr.key, mr.valid) = (mr.key.wrapping_add(1), true);
+        Ok(id.0 << 8 | u32::from(mr.key))
+    }
+
     /// Has a key open nothing any more; only regions for fast registration can be closed so.
     pub(crate) fn invalidate(&mut self, pd: PdId, key: u32) -> Result<(), KeyError> {
         let mr = self.regions.get_mut(&(key >> 8)).ok_or(KeyError::Unknown(key))?;

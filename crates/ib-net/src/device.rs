@@ -207,6 +207,11 @@ impl Device {
         &mut self.cm
     }
 
+    /// Returns the engine and the connection manager together.
+    pub const fn engines(&mut self) -> (&mut Hca, &mut Cm) {
+        (&mut self.hca, &mut self.cm)
+    }
+
     /// Returns the adapter's address; in a simulated fabric that is its GID.
     #[must_use]
     pub const fn address(&self) -> IpAddr {
@@ -245,6 +250,14 @@ impl Device {
         match &self.wire {
             Wire::Roce(_) => None,
             Wire::Attached(attached) => Some(&attached.port),
+        }
+    }
+
+    /// Returns the socket for whoever waits for several.
+    pub(crate) fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
+        match &mut self.wire {
+            Wire::Roce(socket) => Some(socket),
+            Wire::Attached(_) => None,
         }
     }
 

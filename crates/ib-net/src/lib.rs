@@ -14,6 +14,7 @@
 //! | [`device`] | an adapter on RoCEv2: engine, connection manager and socket |
 //! | [`capture`] | captures of a running program's queue pairs |
 //! | [`acm`] | ports and programs for the service of IB ACM |
+//! | [`rtrs`] | adapters for the engines of RTRS |
 //! | [`clock`] | the time that links tell |
 //! | `seqpacket` | JSON objects over a private Unix socket |
 //! | `batch` | many datagrams with one system call |
@@ -35,6 +36,7 @@ pub mod ibsim;
 pub mod page;
 mod poll;
 pub mod roce;
+pub mod rtrs;
 mod seqpacket;
 pub mod signals;
 mod tick;

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`connect`] | [`ConnectRequest`], [`ConnectResponse`]: private data of connections |
 //! | [`message`] | [`Message`]: information, reads, writes, new keys |
+//! | [`extension`] | [`Extension`], [`Fence`], [`Fenced`], [`Proof`]: what only ends of this project know |
 //! | [`immediate`] | [`Immediate`]: requests, responses and heartbeats in 32 bits |
 //!
 //! ```
@@ -22,14 +23,16 @@
 //! ```
 
 pub mod connect;
+pub mod extension;
 pub mod immediate;
 pub mod message;
 
 pub use connect::{ConnectFlags, ConnectRequest, ConnectResponse};
+pub use extension::{Capabilities, Extension, Fence, Fenced, Proof};
 pub use immediate::{Immediate, Meaning};
 pub use message::{
-    Descriptor, Descriptors, InfoRequest, Message, MessageType, ReadHeader, RkeyResponse,
-    WriteHeader,
+    Descriptor, Descriptors, InfoHeader, InfoRequest, Message, MessageType, ReadFlags, ReadHeader,
+    RkeyResponse, WriteHeader,
 };
 
 /// The number that private data of RTRS starts with.

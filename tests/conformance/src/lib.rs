@@ -8,6 +8,7 @@
 //! | [`acm`] | our service of IB ACM, asked by a real `ib_acme`, and by librdmacm in a guest |
 //! | [`links`] | our own links against a real ibsim, Debian's umad library and OpenSM |
 //! | [`tracer`] | our tracer on real simulators, beside `ibtracert` and `ibping` |
+//! | [`rtrs`] | RTRS and RNBD of the kernel in a guest, and ours beside it |
 //! | [`rxe`] | the kernel's soft RoCE in a guest, and real RDMA programs |
 //! | [`sm`] | our subnet manager on real simulators, with real clients, beside a real OpenSM |
 //!
@@ -19,6 +20,7 @@ pub mod clients;
 pub mod links;
 pub mod opensm;
 pub mod routing;
+pub mod rtrs;
 pub mod rxe;
 pub mod sm;
 pub mod tracer;

@@ -67,6 +67,38 @@ impl Hca {
         self.regions.allocate(&mut self.rng, pd)
     }
 
+    /// Gives a region of [`Hca::alloc_mr`] memory at once, without a work request, under its next key, which is
+    /// returned; the key before opens nothing any more, whatever is under way. For owners that need no order with
+    /// what their queues send: a key that a peer does not know yet can be opened at any time.
+    ///
+    /// # Errors
+    /// Fails when it is not there or not for fast registration, or the range or the rights cannot be.
+    pub fn open_mr(
+        &mut self,
+        mr: MrId,
+        range: (&Arc<Memory>, usize, usize),
+        iova: u64,
+        access: AccessFlags,
+    ) -> Result<u32, RegionError> {
+        self.regions.open_fast(mr, range, iova, access)
+    }
+
+    /// Has the key of a region of [`Hca::alloc_mr`] open nothing at once.
+    ///
+    /// # Errors
+    /// Fails when it is not there or not for fast registration.
+    pub fn close_mr(&mut self, mr: MrId) -> Result<(), RegionError> {
+        self.regions.close_fast(mr)
+    }
+
+    /// Opens what [`Hca::close_mr`] has closed for the same memory under the next key, which is returned.
+    ///
+    /// # Errors
+    /// Fails when it is not there, or has no memory.
+    pub fn reopen_mr(&mut self, mr: MrId) -> Result<u32, RegionError> {
+        self.regions.reopen_fast(mr)
+    }
+
     /// Returns the key of a region, which is its local and its remote one.
     #[must_use]
     pub fn key(&self, mr: MrId) -> Option<u32> {

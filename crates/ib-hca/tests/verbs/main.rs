@@ -1,6 +1,7 @@
 //! The semantics of verbs, over a wire in virtual time.
 
 mod abuse;
+mod fast;
 mod many;
 mod pair;
 mod programs;

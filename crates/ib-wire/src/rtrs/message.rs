@@ -26,6 +26,12 @@ codes! {
         READ = 3 "read",
         /// A new key.
         RKEY_RESPONSE = 4 "rkey response",
+        /// A path is dead; see [`super::extension`].
+        FENCE = 0x8001 "fence",
+        /// It has no effect any more.
+        FENCED = 0x8002 "fenced",
+        /// The key that both ends share is known.
+        PROOF = 0x8003 "proof",
     }
 }
 

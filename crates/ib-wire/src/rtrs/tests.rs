@@ -156,3 +156,37 @@ fn the_message_at_the_end_of_a_write() {
     assert_eq!(Message::at_end(end, written.len(), offset - 1), None);
     assert_eq!(Message::at_end(&[], 0, 0), None);
 }
+
+#[test]
+fn extensions_stand_where_linux_has_zeros() {
+    let known = Capabilities::FENCE | Capabilities::PROOF;
+    let mut request: [u8; ConnectRequest::LENGTH] = request().try_into().unwrap();
+    assert_eq!(Extension::of_request(&request), Capabilities(0));
+    let before = ConnectRequest::read(&request).unwrap();
+    Extension::new(known).put_into_request(&mut request);
+    assert_eq!(Extension::of_request(&request), known);
+    assert_eq!(ConnectRequest::read(&request), Ok(before), "Linux reads the same");
+    assert_eq!(request[45], 0);
+    let mut response = [0; ConnectResponse::LENGTH];
+    Extension::new(known).put_into_response(&mut response);
+    assert_eq!(Extension::of_response(&response), known);
+    assert_eq!(response[..20], [0; 20]);
+    // Another version says nothing that is understood, and nor does too little.
+    response[22] += 1;
+    assert_eq!(Extension::of_response(&response), Capabilities(0));
+    assert_eq!(Extension::of_response(&response[..21]), Capabilities(0));
+}
+
+#[test]
+fn own_messages_survive_a_round_trip() {
+    let fence =
+        Fence { message_type: MessageType::FENCE, id: 7, path_uuid: [3; 16], reconnects: 0x1234 };
+    assert_eq!(Fence::parse(&fence.to_bytes()), fence);
+    let fenced = Fenced { message_type: MessageType::FENCED, id: 7 };
+    assert_eq!(fenced.to_bytes(), [2, 0x80, 0, 0, 7, 0, 0, 0]);
+    let proof = Proof { message_type: MessageType::PROOF, nonce: [1; 32], code: [2; 32] };
+    assert_eq!(Proof::parse(&proof.to_bytes()), proof);
+    // Who does not know them keeps them.
+    let bytes = fence.to_bytes();
+    assert_eq!(Message::parse(&bytes), Ok(Message::Other(MessageType::FENCE, &bytes[2..])));
+}

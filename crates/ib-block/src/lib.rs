@@ -1,0 +1,31 @@
+//! Block devices: RNBD, which carries them over RTRS between machines, and NBD, by which programs use them.
+//!
+//! Everything here is a state machine without sockets, files, threads or clocks.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`device`] | [`Geometry`], [`Command`]: what devices are like, and what is done with them |
+//! | [`split`] | [`Plan`]: a command as the steps that a device can do |
+//! | [`rnbd`] | [`rnbd::Client`], [`rnbd::Server`]: devices over RTRS |
+//! | [`nbd`] | [`nbd::Session`]: the server of a program's connection |
+//!
+//! ```
+//! use ib_block::{Command, Geometry, Operation, Plan};
+//!
+//! // A device without writes that reach the medium at once: a flush follows them.
+//! let geometry = Geometry { write_back: true, ..Geometry::new(1 << 20, 512) };
+//! let command = Command { operation: Operation::Write, offset: 0, length: 5120, fua: true };
+//! let steps: Vec<_> = Plan::new(command, &geometry, 4096).collect();
+//! assert_eq!(steps.len(), 3);
+//! assert_eq!(steps[1].length, 1024);
+//! assert_eq!(steps[2].operation, Operation::Flush);
+//! ```
+
+pub mod device;
+pub mod nbd;
+pub mod rnbd;
+pub mod split;
+
+pub use device::{Command, CommandError, Discard, Geometry, Operation};
+pub use ib_rtrs::Errno;
+pub use split::Plan;

@@ -1,0 +1,266 @@
+//! The server of one connection.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::input::Input;
+use super::wire::{self, handshake};
+use crate::{Command, Errno, Geometry};
+
+/// A device that programs are offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Its name; the empty name means the first one.
+    pub name: String,
+    /// What it is for, as one reads it.
+    pub description: String,
+    /// What it is like.
+    pub geometry: Geometry,
+    /// The length of a request that is done best, in bytes: a power of two, not below the logical block.
+    pub preferred: u32,
+}
+
+/// The longest request in bytes: what clients expect that ask for nothing.
+pub(super) const MOST_DATA: u32 = 32 << 20;
+
+/// How many requests a program may have under way, and how much data they may have in bytes.
+pub(super) const MOST_REQUESTS: usize = 256;
+pub(super) const MOST_HELD: usize = 64 << 20;
+
+/// Behind how much that was not sent yet nothing more is read.
+const MOST_UNSENT: usize = 64 << 20;
+
+/// The number of a request within its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestToken(pub u64);
+
+/// A request of a program. It has to be answered with [`Session::complete`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct NbdRequest<'a> {
+    /// Its number.
+    pub token: RequestToken,
+    /// Which device.
+    pub export: usize,
+    /// What is to be done with it; it was found to be possible.
+    pub command: Command,
+    /// The data of a write.
+    pub data: &'a [u8],
+}
+
+/// Why a connection ends before its time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NbdError {
+    /// The client has flags that nobody knows.
+    #[error("the client has flags {0:#x}: expected at most {expected:#x}", expected = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES)]
+    ClientFlags(u32),
+    /// What comes is no option.
+    #[error("an option starts with {0:#x}: expected {expected:#x}", expected = wire::OPTION_MAGIC)]
+    OptionMagic(u64),
+    /// An option is longer than anything that makes sense.
+    #[error("option {option} has {length} bytes: expected at most {most}")]
+    OptionLength {
+        /// The option.
+        option: u32,
+        /// Its length.
+        length: u32,
+        /// The longest.
+        most: u32,
+    },
+    /// A device is chosen that is not there, in the way that knows no reply to that.
+    #[error("there is no device {0:?}")]
+    NoExport(String),
+    /// What comes is no request.
+    #[error("a request starts with {0:#x}: expected {expected:#x}", expected = wire::REQUEST_MAGIC)]
+    RequestMagic(u32),
+    /// A write is so long that its data is not waited for.
+    #[error("a write of {0} bytes: expected at most {MOST_DATA}")]
+    WriteLength(u32),
+}
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The client's flags are awaited.
+    Flags,
+    /// Options are.
+    Options,
+    /// Requests for a device are.
+    Requests(usize),
+    /// Nothing more is.
+    Over,
+}
+
+/// A request that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnderWay {
+    pub(super) cookie: u64,
+    pub(super) command: Command,
+}
+
+/// The server of one connection. Bytes that come in are put into [`Session::room`], and [`Session::handle`] is told of
+/// them; requests come from [`Session::poll_request`], and what is to be sent stands in [`Session::output`].
+#[derive(Debug)]
+pub struct Session {
+    pub(super) exports: Arc<[Export]>,
+    pub(super) stage: Stage,
+    pub(super) input: Input,
+    pub(super) output: Vec<u8>,
+    sent: usize,
+    pub(super) no_zeroes: bool,
+    pub(super) structured: bool,
+    pub(super) requests: BTreeMap<u64, UnderWay>,
+    pub(super) last: u64,
+    /// How much data the requests have that are under way.
+    pub(super) held: usize,
+    /// How much of a write's data, or of an option, that is refused is still to come.
+    pub(super) skipped: usize,
+    /// What was wrong, once something was.
+    failed: Option<NbdError>,
+}
+
+impl Session {
+    /// Starts a connection on which some devices are offered, at least one.
+    #[must_use]
+    pub fn new(exports: Arc<[Export]>) -> Self {
+        assert!(!exports.is_empty(), "without a device there is nothing to serve");
+        let mut output = Vec::new();
+        output.extend(wire::MAGIC.to_be_bytes());
+        output.extend(wire::OPTION_MAGIC.to_be_bytes());
+        output.extend((handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES).to_be_bytes());
+        Self {
+            exports,
+            stage: Stage::Flags,
+            input: Input::default(),
+            output,
+            sent: 0,
+            no_zeroes: false,
+            structured: false,
+            requests: BTreeMap::new(),
+            last: 0,
+            held: 0,
+            skipped: 0,
+            failed: None,
+        }
+    }
+
+    /// Returns room for bytes of the program, and whether it is to be used now: a program that has much under way, or
+    /// does not take its replies, waits.
+    pub fn room(&mut self) -> Option<&mut [u8]> {
+        let waits = self.requests.len() >= MOST_REQUESTS
+            || self.held >= MOST_HELD
+            || self.output.len() - self.sent >= MOST_UNSENT
+            || self.stage == Stage::Over;
+        if waits {
+            return None;
+        }
+        let wanted = self.wanted();
+        Some(self.input.room(wanted))
+    }
+
+    /// So many bytes have come into the room.
+    ///
+    /// # Panics
+    /// Panics when it is more than there was room for.
+    pub fn handle(&mut self, length: usize) {
+        self.input.filled(length);
+        self.negotiate();
+    }
+
+    /// Returns the next request.
+    pub fn poll_request(&mut self) -> Option<NbdRequest<'_>> {
+        let Stage::Requests(export) = self.stage else { return None };
+        let (token, command, length) = self.next_request(export)?;
+        let data = self.input.take(length);
+        Some(NbdRequest { token, export, command, data })
+    }
+
+    /// Answers a request; with the data of a read that has succeeded.
+    ///
+    /// # Panics
+    /// Panics when a read that has succeeded has other than its length in data.
+    pub fn complete(&mut self, token: RequestToken, errno: Errno, data: &[u8]) {
+        if let Some(request) = self.requests.remove(&token.0) {
+            self.held -= held(&request.command);
+            self.reply(&request, errno, data);
+        }
+    }
+
+    /// Returns what is to be sent.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        &self.output[self.sent..]
+    }
+
+    /// So many bytes of it were sent.
+    ///
+    /// # Panics
+    /// Panics when it is more than there were.
+    pub fn sent(&mut self, length: usize) {
+        self.sent += length;
+        assert!(self.sent <= self.output.len(), "no more than there was");
+        if self.sent == self.output.len() {
+            self.output.clear();
+            self.sent = 0;
+        } else if self.sent > self.output.len() / 2 {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Returns whether the connection can be closed: nothing more comes in, and everything was answered and sent.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.stage == Stage::Over && self.requests.is_empty() && self.output().is_empty()
+    }
+
+    /// Returns the device that was chosen.
+    #[must_use]
+    pub const fn export(&self) -> Option<usize> {
+        match self.stage {
+            Stage::Requests(export) => Some(export),
+            _ => None,
+        }
+    }
+
+    /// Returns how many requests are under way.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// The program sends nothing more: what is under way is answered, if it still listens.
+    pub fn end(&mut self) {
+        self.stage = Stage::Over;
+    }
+
+    /// Returns why the connection ends before its time.
+    #[must_use]
+    pub const fn failed(&self) -> Option<&NbdError> {
+        self.failed.as_ref()
+    }
+
+    pub(super) fn fail(&mut self, why: NbdError) {
+        self.failed = Some(why);
+        self.stage = Stage::Over;
+    }
+
+    /// Skips bytes that belong to something that was refused; returns whether all of them were there.
+    pub(super) fn skip(&mut self) -> bool {
+        let there = self.skipped.min(self.input.len());
+        self.input.take(there);
+        self.skipped -= there;
+        self.skipped == 0
+    }
+}
+
+/// Returns how much data a command holds.
+pub(super) fn held(command: &Command) -> usize {
+    match command.operation {
+        crate::Operation::Read | crate::Operation::Write => command.length as usize,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

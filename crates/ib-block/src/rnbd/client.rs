@@ -1,0 +1,450 @@
+//! The client: opens devices of a server, and opens them again where the server has forgotten them.
+//!
+//! Its user tells it when the session is connected ([`Client::connected`]) and when it has lost all its paths
+//! ([`Client::lost`]), sends what [`Client::poll_transmit`] returns, and hands back what became of it. What is asked of a
+//! device waits while it is not open.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ib_rtrs::Direction;
+use ib_wire::rnbd::{
+    AccessMode, CachePolicy, Close, Io, IoFlags, Message, MessageType, Open, OpenResponse,
+    Operation as Code, Session as SessionMessage,
+};
+
+use super::{LONGEST_NAME, VERSION};
+use crate::device::SECTOR;
+use crate::{Command, CommandError, Discard, Errno, Geometry, Operation};
+
+/// The number of a device that a client uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(u32);
+
+/// Which message an answer belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tag {
+    /// The version.
+    Session,
+    /// A device that was to be opened.
+    Open(DeviceId),
+    /// A device that was to be closed.
+    Close,
+    /// What the user has asked for, by the user's number.
+    Command(u64),
+}
+
+/// A message that is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// What it is, to be handed back with its answer.
+    pub tag: Tag,
+    /// The way of its data.
+    pub direction: Direction,
+    header: [u8; Open::LENGTH],
+    header_length: u16,
+    /// How much data there is, or may become, in bytes: the user's for a command.
+    pub data_length: u32,
+}
+
+impl Outgoing {
+    /// Returns the user's header of the request.
+    #[must_use]
+    pub fn header(&self) -> &[u8] {
+        &self.header[..self.header_length.into()]
+    }
+
+    fn new(tag: Tag, direction: Direction, message: &[u8], data_length: u32) -> Self {
+        let mut header = [0; Open::LENGTH];
+        header[..message.len()].copy_from_slice(message);
+        Self { tag, direction, header, header_length: message.len() as u16, data_length }
+    }
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// A device is open.
+    Opened(DeviceId, Geometry),
+    /// A device cannot be opened.
+    Refused(DeviceId, OpenError),
+    /// A command has ended: the user's number, and how.
+    Done(u64, Errno),
+}
+
+/// Why a device cannot be opened, or asked for something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The server has said so.
+    #[error("the server refuses device {name}: {errno}")]
+    Refused {
+        /// The device.
+        name: String,
+        /// Why.
+        errno: Errno,
+    },
+    /// The server's answer makes no sense.
+    #[error("the server's answer about device {name} makes no sense: {what}")]
+    Nonsense {
+        /// The device.
+        name: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// It is another device than it was.
+    #[error("device {name} has {found} bytes: expected {expected}, as before")]
+    Changed {
+        /// The device.
+        name: String,
+        /// Its size.
+        found: u64,
+        /// Its size before.
+        expected: u64,
+    },
+    /// No server could have such a device.
+    #[error("{0:?}: the name of a device has 1 to {LONGEST_NAME} bytes without a zero")]
+    Name(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It is to be opened as soon as the session can.
+    Wanted,
+    /// It is being opened.
+    Opening,
+    /// It is open, under the server's number.
+    Open(u32),
+    /// It was refused.
+    Refused(Errno),
+}
+
+#[derive(Debug)]
+struct Device {
+    name: String,
+    mode: AccessMode,
+    state: State,
+    geometry: Option<Geometry>,
+}
+
+/// What the user has asked for and was not sent yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    device: DeviceId,
+    user: u64,
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Greeting {
+    Unconnected,
+    Due,
+    Sent,
+    Done,
+}
+
+/// The client of RNBD, in one session.
+#[derive(Debug)]
+pub struct Client {
+    devices: BTreeMap<DeviceId, Device>,
+    last: u32,
+    greeting: Greeting,
+    waiting: VecDeque<Waiting>,
+    /// Devices that were open and are not wanted any more, by the server's numbers.
+    closing: VecDeque<u32>,
+    events: VecDeque<ClientEvent>,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self {
+            devices: BTreeMap::new(),
+            last: 0,
+            greeting: Greeting::Unconnected,
+            waiting: VecDeque::new(),
+            closing: VecDeque::new(),
+            events: VecDeque::new(),
+        }
+    }
+}
+
+impl Client {
+    /// Wants a device of the server to be open, from now on and after each loss of the session.
+    ///
+    /// # Errors
+    /// Fails when no device can have that name.
+    pub fn open(&mut self, name: &str, mode: AccessMode) -> Result<DeviceId, OpenError> {
+        if name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+            return Err(OpenError::Name(name.to_owned()));
+        }
+        self.last += 1;
+        let id = DeviceId(self.last);
+        let (name, state) = (name.to_owned(), State::Wanted);
+        self.devices.insert(id, Device { name, mode, state, geometry: None });
+        Ok(id)
+    }
+
+    /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
+    pub fn close(&mut self, id: DeviceId) {
+        let Some(device) = self.devices.remove(&id) else { return };
+        if let State::Open(number) = device.state {
+            self.closing.push_back(number);
+        }
+        self.fail(id, Errno::ENODEV);
+    }
+
+    /// Returns what a device is like, as far as that is known.
+    #[must_use]
+    pub fn geometry(&self, id: DeviceId) -> Option<&Geometry> {
+        self.devices.get(&id)?.geometry.as_ref()
+    }
+
+    /// The session is connected, for the first time or again after it was lost: everything is opened anew.
+    pub fn connected(&mut self) {
+        self.forget();
+        self.greeting = Greeting::Due;
+    }
+
+    /// The session has lost all of its paths. Commands that were not sent yet wait on.
+    pub fn lost(&mut self) {
+        self.forget();
+        self.greeting = Greeting::Unconnected;
+    }
+
+    fn forget(&mut self) {
+        self.closing.clear();
+        for device in self.devices.values_mut() {
+            device.state = State::Wanted;
+        }
+    }
+
+    /// Asks for something to be done with a device. The user's number comes back with the event that ends it, and with
+    /// what is sent for it. Reads and writes are at most as long as the session's data.
+    pub fn submit(&mut self, device: DeviceId, user: u64, command: Command) {
+        self.waiting.push_back(Waiting { device, user, command });
+    }
+
+    /// Returns how many commands wait to be sent.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Ends what waits for a device, with an error.
+    pub fn fail(&mut self, id: DeviceId, errno: Errno) {
+        let (gone, waiting) = self.waiting.drain(..).partition(|it| it.device == id);
+        self.waiting = waiting;
+        let gone: VecDeque<Waiting> = gone;
+        self.events.extend(gone.iter().map(|it| ClientEvent::Done(it.user, errno)));
+    }
+
+    /// Returns the next message that is to be sent.
+    pub fn poll_transmit(&mut self) -> Option<Outgoing> {
+        match self.greeting {
+            Greeting::Unconnected | Greeting::Sent => return None,
+            Greeting::Due => {
+                self.greeting = Greeting::Sent;
+                let message_type = MessageType::SESSION;
+                let hello = SessionMessage { message_type, version: VERSION }.to_bytes();
+                let length = SessionMessage::LENGTH as u32;
+                return Some(Outgoing::new(Tag::Session, Direction::Read, &hello, length));
+            }
+            Greeting::Done => {}
+        }
+        if let Some(device_id) = self.closing.pop_front() {
+            let close = Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
+            return Some(Outgoing::new(Tag::Close, Direction::Write, &close, 0));
+        }
+        let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
+        if let Some((id, device)) = wanted.next() {
+            device.state = State::Opening;
+            let mut name = [0; 255];
+            name[..device.name.len()].copy_from_slice(device.name.as_bytes());
+            let (message_type, access_mode) = (MessageType::OPEN, device.mode);
+            let open = Open { message_type, access_mode, name }.to_bytes();
+            let length = OpenResponse::LENGTH as u32;
+            return Some(Outgoing::new(Tag::Open(*id), Direction::Read, &open, length));
+        }
+        self.next_command()
+    }
+
+    fn next_command(&mut self) -> Option<Outgoing> {
+        let mut at = 0;
+        while let Some(Waiting { device, user, command }) = self.waiting.get(at).copied() {
+            let errno = match self.devices.get(&device) {
+                Some(it) => match (it.state, &it.geometry) {
+                    (State::Open(number), Some(geometry)) => match geometry.check(&command) {
+                        Ok(()) => {
+                            self.waiting.remove(at);
+                            return Some(message(number, user, &command));
+                        }
+                        Err(why) => refusal(why),
+                    },
+                    (State::Refused(errno), _) => errno,
+                    _ => {
+                        at += 1;
+                        continue;
+                    }
+                },
+                None => Errno::ENODEV,
+            };
+            self.waiting.remove(at);
+            self.events.push_back(ClientEvent::Done(user, errno));
+        }
+        None
+    }
+
+    /// Takes the answer to a message: how it ended, and the data where it was a read.
+    pub fn handle(&mut self, tag: Tag, errno: Errno, data: &[u8]) {
+        match tag {
+            Tag::Session => self.greeted(errno, data),
+            Tag::Open(id) => self.opened(id, errno, data),
+            Tag::Close => {}
+            Tag::Command(user) => self.events.push_back(ClientEvent::Done(user, errno)),
+        }
+    }
+
+    /// A command that was sent has to be sent once more, as its session was lost and nothing of it will be done.
+    pub fn again(&mut self, device: DeviceId, user: u64, command: Command) {
+        self.waiting.push_front(Waiting { device, user, command });
+    }
+
+    fn greeted(&mut self, errno: Errno, data: &[u8]) {
+        if self.greeting != Greeting::Sent {
+            return;
+        }
+        let is_answer = matches!(Message::parse(data), Ok(Message::Session(it))
+            if it.message_type == MessageType::SESSION_RESPONSE && it.version > 0);
+        if errno.is_ok() && is_answer {
+            self.greeting = Greeting::Done;
+            return;
+        }
+        // Nothing can be opened.
+        let ids: Vec<DeviceId> = self.devices.keys().copied().collect();
+        for id in ids {
+            let errno = if errno.is_ok() { Errno::EINVAL } else { errno };
+            self.refuse(id, errno, |name| match errno {
+                Errno::EINVAL => OpenError::Nonsense { name, what: "it is none to the version" },
+                errno => OpenError::Refused { name, errno },
+            });
+        }
+        self.greeting = Greeting::Done;
+    }
+
+    fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
+        let Some(device) = self.devices.get_mut(&id) else {
+            // It is not wanted any more.
+            if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
+                self.closing.push_back(it.device_id);
+            }
+            return;
+        };
+        if device.state != State::Opening {
+            return;
+        }
+        if !errno.is_ok() {
+            return self.refuse(id, errno, |name| OpenError::Refused { name, errno });
+        }
+        let found = match Message::parse(data) {
+            Ok(Message::OpenResponse(response)) => {
+                geometry(&response, device.mode).map(|geometry| (response.device_id, geometry))
+            }
+            _ => Err("it is none to open"),
+        };
+        let (number, geometry) = match found {
+            Ok(found) => found,
+            Err(what) => {
+                let nonsense = |name| OpenError::Nonsense { name, what };
+                return self.refuse(id, Errno::EIO, nonsense);
+            }
+        };
+        if let Some(before) = device.geometry
+            && before.size > geometry.size
+        {
+            let (found, expected) = (geometry.size, before.size);
+            let changed = |name| OpenError::Changed { name, found, expected };
+            return self.refuse(id, Errno::EIO, changed);
+        }
+        device.geometry = Some(geometry);
+        device.state = State::Open(number);
+        self.events.push_back(ClientEvent::Opened(id, geometry));
+    }
+
+    fn refuse(&mut self, id: DeviceId, errno: Errno, why: impl FnOnce(String) -> OpenError) {
+        let Some(device) = self.devices.get_mut(&id) else { return };
+        device.state = State::Refused(errno);
+        let why = why(device.name.clone());
+        self.events.push_back(ClientEvent::Refused(id, why));
+        self.fail(id, errno);
+    }
+
+    /// Returns the next thing that has happened.
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+}
+
+/// Returns the number of the error for what cannot be done with a device.
+const fn refusal(why: CommandError) -> Errno {
+    match why {
+        CommandError::Unaligned => Errno::EINVAL,
+        CommandError::Beyond => Errno::ENOSPC,
+        CommandError::ReadOnly => Errno::EROFS,
+        CommandError::NotDone => Errno::EOPNOTSUPP,
+    }
+}
+
+fn message(device_id: u32, user: u64, command: &Command) -> Outgoing {
+    let Command { operation, offset, length, fua } = *command;
+    let (code, direction) = match operation {
+        Operation::Read => (Code::READ, Direction::Read),
+        // Linux asks for it as a read without data.
+        Operation::Flush => (Code::FLUSH, Direction::Read),
+        // There is no other word for zeros than the zeros.
+        Operation::Write | Operation::WriteZeroes => (Code::WRITE, Direction::Write),
+        Operation::Discard => (Code::DISCARD, Direction::Write),
+        Operation::SecureErase => (Code::SECURE_ERASE, Direction::Write),
+    };
+    let has_data = matches!(operation, Operation::Read | Operation::Write | Operation::WriteZeroes);
+    let sync = if operation == Operation::Read { 0 } else { IoFlags::SYNC.0 };
+    let fua = if fua || operation == Operation::Flush { IoFlags::FUA.0 } else { 0 };
+    let is_flush = operation == Operation::Flush;
+    let io = Io {
+        message_type: MessageType::IO,
+        device_id,
+        sector: if is_flush { u64::MAX } else { offset / SECTOR },
+        rw: IoFlags::of(code, IoFlags(sync | fua)),
+        length: if is_flush { 0 } else { length as u32 },
+        priority: 0,
+    };
+    let data = if has_data { length as u32 } else { 0 };
+    Outgoing::new(Tag::Command(user), direction, &io.to_bytes(), data)
+}
+
+/// Returns what a device is like by what its server says.
+fn geometry(response: &OpenResponse, mode: AccessMode) -> Result<Geometry, &'static str> {
+    let logical_block = u32::from(response.logical_block_size);
+    if logical_block < 512 || !logical_block.is_power_of_two() {
+        return Err("its blocks are no power of two from 512 on");
+    }
+    let size = response.sectors.checked_mul(SECTOR).ok_or("it is longer than there are bytes")?;
+    let max = u64::from(response.max_discard_sectors) * SECTOR;
+    let discard = Discard {
+        granularity: response.discard_granularity,
+        alignment: response.discard_alignment,
+        max,
+    };
+    let has = |policy: CachePolicy| response.cache_policy.0 & policy.0 != 0;
+    Ok(Geometry {
+        size: size / u64::from(logical_block) * u64::from(logical_block),
+        logical_block,
+        physical_block: u32::from(response.physical_block_size).max(logical_block),
+        discard: (max >= u64::from(logical_block)).then_some(discard),
+        secure_erase: response.secure_discard != 0,
+        write_back: has(CachePolicy::WRITE_BACK),
+        fua: has(CachePolicy::FUA),
+        read_only: mode == AccessMode::READ_ONLY,
+    })
+}
+
+#[cfg(test)]
+mod tests;

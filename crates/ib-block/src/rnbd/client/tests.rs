@@ -1,0 +1,202 @@
+use super::super::{Answer, Export, Server};
+use super::*;
+
+const SIZE: u64 = 1 << 20;
+
+fn server() -> Server<u32> {
+    let mut server = Server::default();
+    for (name, block) in [("disk0", 512), ("disk1", 4096)] {
+        let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, block) };
+        server.offer(Export { name: name.to_owned(), geometry }).expect("it is new");
+    }
+    server
+}
+
+fn read(offset: u64) -> Command {
+    Command { operation: Operation::Read, offset, length: 4096, fua: false }
+}
+
+/// Carries everything that waits to the server and back; returns the commands that the server was to do.
+fn carry(client: &mut Client, server: &mut Server<u32>, session: u32) -> Vec<Command> {
+    let mut done = Vec::new();
+    while let Some(out) = client.poll_transmit() {
+        match server.handle(session, (out.direction, out.data_length), out.header()) {
+            Answer::Now(errno, bytes) => client.handle(out.tag, errno, &bytes),
+            Answer::Do(command) => {
+                done.push(command.command);
+                client.handle(out.tag, Errno::OK, b"");
+            }
+        }
+    }
+    done
+}
+
+fn events(client: &mut Client) -> Vec<ClientEvent> {
+    std::iter::from_fn(|| client.poll_event()).collect()
+}
+
+#[test]
+fn commands_wait_until_their_device_is_open() {
+    let (mut client, mut server) = (Client::default(), server());
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    client.submit(disk, 5, read(4096));
+    assert_eq!(client.poll_transmit(), None);
+    client.connected();
+    assert_eq!(carry(&mut client, &mut server, 1), [read(4096)]);
+    let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
+    let expected = [ClientEvent::Opened(disk, geometry), ClientEvent::Done(5, Errno::OK)];
+    assert_eq!(events(&mut client), expected);
+    assert_eq!(client.geometry(disk), Some(&geometry));
+}
+
+#[test]
+fn every_command_is_what_the_server_takes_it_for() {
+    let (mut client, mut server) = (Client::default(), server());
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    client.connected();
+    carry(&mut client, &mut server, 1);
+    let command = |operation, fua| Command { operation, offset: 512, length: 1024, fua };
+    let cases = [
+        (command(Operation::Read, false), command(Operation::Read, false)),
+        (command(Operation::Write, false), command(Operation::Write, false)),
+        (command(Operation::Write, true), command(Operation::Write, true)),
+        (command(Operation::WriteZeroes, true), command(Operation::Write, true)),
+        (Command::FLUSH, Command::FLUSH),
+    ];
+    for (user, (asked, expected)) in cases.into_iter().enumerate() {
+        client.submit(disk, user as u64, asked);
+        assert_eq!(carry(&mut client, &mut server, 1), [expected]);
+    }
+    // What the device does not do is not asked for.
+    events(&mut client);
+    for (operation, errno) in
+        [(Operation::Discard, Errno::EOPNOTSUPP), (Operation::SecureErase, Errno::EOPNOTSUPP)]
+    {
+        client.submit(disk, 9, command(operation, false));
+        assert_eq!(carry(&mut client, &mut server, 1), []);
+        assert_eq!(events(&mut client), [ClientEvent::Done(9, errno)]);
+    }
+    client.submit(disk, 10, read(SIZE));
+    assert_eq!(carry(&mut client, &mut server, 1), []);
+    assert_eq!(events(&mut client), [ClientEvent::Done(10, Errno::ENOSPC)]);
+}
+
+/// A server that has forgotten everything is told again, and what waits goes to the new numbers.
+#[test]
+fn what_a_server_has_forgotten_is_opened_again() {
+    let (mut client, mut server) = (Client::default(), server());
+    let first = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    let second = client.open("disk1", AccessMode::READ_WRITE).expect("a name");
+    client.connected();
+    carry(&mut client, &mut server, 1);
+    client.lost();
+    server.end(1);
+    client.submit(second, 7, read(8192));
+    assert_eq!(client.poll_transmit(), None);
+    // The first one is wanted no more, so that the numbers are others.
+    client.close(first);
+    events(&mut client);
+    client.connected();
+    assert_eq!(carry(&mut client, &mut server, 2), [read(8192)]);
+    assert_eq!(events(&mut client).last(), Some(&ClientEvent::Done(7, Errno::OK)));
+    assert_eq!(server.openers(super::super::ExportId(0)), 0);
+}
+
+#[test]
+fn devices_that_are_refused_end_what_waits_for_them() {
+    let (mut client, mut server) = (Client::default(), server());
+    let none = client.open("none", AccessMode::READ_WRITE).expect("a name");
+    let disk = client.open("disk0", AccessMode::READ_ONLY).expect("a name");
+    client.submit(none, 1, read(0));
+    client.submit(disk, 2, read(0));
+    client.connected();
+    assert_eq!(carry(&mut client, &mut server, 1), [read(0)]);
+    let (name, errno) = ("none".to_owned(), Errno::ENOENT);
+    let found = events(&mut client);
+    assert_eq!(found[0], ClientEvent::Refused(none, OpenError::Refused { name, errno }));
+    assert_eq!(found[1], ClientEvent::Done(1, Errno::ENOENT));
+    assert_eq!(found.last(), Some(&ClientEvent::Done(2, Errno::OK)));
+    // Later ones, too; and nothing is written to what was opened to read.
+    client.submit(none, 3, read(0));
+    let write = Command { operation: Operation::Write, ..read(0) };
+    client.submit(disk, 4, write);
+    carry(&mut client, &mut server, 1);
+    let done = [ClientEvent::Done(3, Errno::ENOENT), ClientEvent::Done(4, Errno::EROFS)];
+    assert_eq!(events(&mut client), done);
+    for name in ["", "a\0b", &"a".repeat(255)] {
+        let refused = Err(OpenError::Name(name.to_owned()));
+        assert_eq!(client.open(name, AccessMode::READ_ONLY), refused);
+    }
+}
+
+#[test]
+fn answers_that_make_no_sense_are_refused() {
+    let good = OpenResponse {
+        message_type: MessageType::OPEN_RESPONSE,
+        sectors: SIZE / 512,
+        physical_block_size: 512,
+        logical_block_size: 512,
+        ..OpenResponse::parse(&[0; 56])
+    };
+    let bad = [
+        OpenResponse { logical_block_size: 0, ..good },
+        OpenResponse { logical_block_size: 513, ..good },
+        OpenResponse { sectors: u64::MAX, ..good },
+        OpenResponse { message_type: MessageType::CLOSE, ..good },
+    ];
+    let answers = bad.iter().map(|it| it.to_bytes().to_vec()).chain([vec![3, 0], Vec::new()]);
+    for answer in answers {
+        let mut client = Client::default();
+        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+        client.submit(disk, 1, read(0));
+        client.connected();
+        let hello = client.poll_transmit().expect("the version");
+        let message_type = MessageType::SESSION_RESPONSE;
+        let version = SessionMessage { message_type, version: 2 }.to_bytes();
+        client.handle(hello.tag, Errno::OK, &version);
+        let open = client.poll_transmit().expect("the device");
+        client.handle(open.tag, Errno::OK, &answer);
+        let found = events(&mut client);
+        let is_nonsense = matches!(found[0], ClientEvent::Refused(_, OpenError::Nonsense { .. }));
+        assert!(is_nonsense && found[1] == ClientEvent::Done(1, Errno::EIO), "{found:?}");
+    }
+    // A device that shrinks is another one.
+    let (mut client, mut server) = (Client::default(), server());
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    client.connected();
+    carry(&mut client, &mut server, 1);
+    events(&mut client);
+    let mut other = Server::default();
+    let geometry = Geometry::new(SIZE / 2, 512);
+    other.offer(Export { name: "disk0".to_owned(), geometry }).expect("it is new");
+    client.lost();
+    client.connected();
+    carry(&mut client, &mut other, 1);
+    let (name, found, expected) = ("disk0".to_owned(), SIZE / 2, SIZE);
+    let why = OpenError::Changed { name, found, expected };
+    assert_eq!(events(&mut client), [ClientEvent::Refused(disk, why)]);
+}
+
+/// Whoever wants a device no more before it is open has it closed.
+#[test]
+fn what_is_not_wanted_any_more_is_closed() {
+    let (mut client, mut server) = (Client::default(), server());
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    client.connected();
+    let hello = client.poll_transmit().expect("the version");
+    let Answer::Now(errno, bytes) = server.handle(1, (Direction::Read, 36), hello.header()) else {
+        panic!("it is greeted");
+    };
+    client.handle(hello.tag, errno, &bytes);
+    let open = client.poll_transmit().expect("the device");
+    client.submit(disk, 3, read(0));
+    client.close(disk);
+    assert_eq!(events(&mut client), [ClientEvent::Done(3, Errno::ENODEV)]);
+    let Answer::Now(errno, bytes) = server.handle(1, (Direction::Read, 56), open.header()) else {
+        panic!("it is opened");
+    };
+    client.handle(open.tag, errno, &bytes);
+    assert_eq!(server.openers(super::super::ExportId(0)), 1);
+    carry(&mut client, &mut server, 1);
+    assert_eq!(server.openers(super::super::ExportId(0)), 0);
+}

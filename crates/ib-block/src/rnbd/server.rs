@@ -1,0 +1,310 @@
+//! The server: which devices there are, who has opened them, and what is asked of them.
+
+use std::collections::BTreeMap;
+
+use ib_rtrs::Direction;
+use ib_wire::rnbd::{
+    AccessMode, CachePolicy, Io, IoFlags, Message, MessageType, Open, OpenResponse,
+    Operation as Code, Session as SessionMessage,
+};
+
+use super::VERSION;
+use crate::device::SECTOR;
+use crate::{Command, CommandError, Errno, Geometry, Operation};
+
+/// The number of a device that a server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExportId(pub u32);
+
+/// A device that a server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// The name by which clients open it.
+    pub name: String,
+    /// What it is like.
+    pub geometry: Geometry,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// This goes back at once: the error, and the data where there is none.
+    Now(Errno, Vec<u8>),
+    /// Something has to be done with a device first.
+    Do(ServerCommand),
+}
+
+/// Something that a client wants to be done with a device. A read puts its data where the request's data has to be put, a
+/// write finds it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerCommand {
+    /// The device.
+    pub export: ExportId,
+    /// What is to be done; it was found to be possible.
+    pub command: Command,
+}
+
+/// A device that a client has opened.
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    export: ExportId,
+    mode: AccessMode,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    /// By their numbers; those that were closed are given again.
+    opened: Vec<Option<Opened>>,
+}
+
+/// The server of RNBD, of any number of sessions, whose numbers are the user's.
+#[derive(Debug)]
+pub struct Server<S> {
+    exports: Vec<Export>,
+    sessions: BTreeMap<S, Session>,
+}
+
+impl<S> Default for Server<S> {
+    fn default() -> Self {
+        Self { exports: Vec::new(), sessions: BTreeMap::new() }
+    }
+}
+
+/// A device cannot be offered under a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    /// There is one of that name.
+    #[error("{0} is offered already")]
+    Twice(String),
+    /// No client could ask for it.
+    #[error("{0:?}: a name has 1 to {most} bytes, and no part of it is . or ..", most = super::LONGEST_NAME)]
+    Name(String),
+}
+
+impl<S: Copy + Ord> Server<S> {
+    /// Starts to offer a device.
+    ///
+    /// # Errors
+    /// Fails when the name is taken or cannot be asked for.
+    pub fn offer(&mut self, export: Export) -> Result<ExportId, ExportError> {
+        if clean(export.name.as_bytes()).is_none_or(|name| name != export.name) {
+            return Err(ExportError::Name(export.name));
+        }
+        if self.exports.iter().any(|other| other.name == export.name) {
+            return Err(ExportError::Twice(export.name));
+        }
+        self.exports.push(export);
+        Ok(ExportId(self.exports.len() as u32 - 1))
+    }
+
+    /// Returns a device that is offered.
+    #[must_use]
+    pub fn export(&self, id: ExportId) -> Option<&Export> {
+        self.exports.get(id.0 as usize)
+    }
+
+    /// Returns how often a device is open.
+    #[must_use]
+    pub fn openers(&self, id: ExportId) -> usize {
+        self.all_opened().filter(|opened| opened.export == id).count()
+    }
+
+    fn all_opened(&self) -> impl Iterator<Item = &Opened> {
+        self.sessions.values().flat_map(|session| session.opened.iter().flatten())
+    }
+
+    /// A session has ended: what it has opened is closed.
+    pub fn end(&mut self, session: S) {
+        self.sessions.remove(&session);
+    }
+
+    /// Takes a message of a session: the user's header of a request, the way of its data, and how much there is of it or may
+    /// become, in bytes.
+    pub fn handle(
+        &mut self,
+        session: S,
+        (direction, data): (Direction, u32),
+        header: &[u8],
+    ) -> Answer {
+        let answer = match Message::parse(header) {
+            Ok(Message::Session(it)) if it.message_type == MessageType::SESSION => {
+                greet(&it, direction, data)
+            }
+            Ok(Message::Open(open)) => self.open(session, &open, direction, data),
+            Ok(Message::Io(io)) => {
+                return match self.io(session, &io, direction, data) {
+                    Ok(command) => Answer::Do(command),
+                    Err(errno) => Answer::Now(errno, Vec::new()),
+                };
+            }
+            Ok(Message::Close(close)) => {
+                let sessions = self.sessions.get_mut(&session);
+                let opened = sessions.and_then(|it| it.opened.get_mut(close.device_id as usize));
+                // To close what is not open does no harm.
+                if let Some(opened) = opened {
+                    *opened = None;
+                }
+                Ok(Vec::new())
+            }
+            Ok(_) | Err(_) => Err(Errno::EINVAL),
+        };
+        match answer {
+            Ok(bytes) => Answer::Now(Errno::OK, bytes),
+            Err(errno) => Answer::Now(errno, Vec::new()),
+        }
+    }
+
+    fn open(
+        &mut self,
+        session: S,
+        open: &Open,
+        direction: Direction,
+        data: u32,
+    ) -> Result<Vec<u8>, Errno> {
+        expect_room(direction, data, OpenResponse::LENGTH)?;
+        if open.name().len() == open.name.len() {
+            return Err(Errno::EINVAL);
+        }
+        let name = clean(open.name()).ok_or(Errno::EINVAL)?;
+        let writes = match open.access_mode {
+            AccessMode::READ_ONLY => false,
+            AccessMode::READ_WRITE | AccessMode::MIGRATION => true,
+            _ => return Err(Errno::EINVAL),
+        };
+        let found = self.exports.iter().position(|export| export.name == name);
+        let export = ExportId(found.ok_or(Errno::ENOENT)? as u32);
+        let geometry = self.exports[export.0 as usize].geometry;
+        let own = self.sessions.get(&session).and_then(|it| {
+            it.opened.iter().position(|opened| opened.is_some_and(|it| it.export == export))
+        });
+        // What a session has opened already it gets as it is.
+        let number = match own {
+            Some(number) => number,
+            None => {
+                if writes && geometry.read_only {
+                    return Err(Errno::EACCES);
+                }
+                self.expect_free(export, open.access_mode)?;
+                let opened = &mut self.sessions.entry(session).or_default().opened;
+                let free = opened.iter().position(Option::is_none).unwrap_or(opened.len());
+                if free == opened.len() {
+                    opened.push(None);
+                }
+                opened[free] = Some(Opened { export, mode: open.access_mode });
+                free
+            }
+        };
+        Ok(describe(number as u32, &geometry).to_bytes().to_vec())
+    }
+
+    /// One client may write, and a second one to which the first is moving.
+    fn expect_free(&self, export: ExportId, mode: AccessMode) -> Result<(), Errno> {
+        let writers = || {
+            let others = self.all_opened().filter(|opened| opened.export == export);
+            others.filter(|opened| opened.mode != AccessMode::READ_ONLY)
+        };
+        let is_free = match mode {
+            AccessMode::READ_WRITE => writers().count() == 0,
+            AccessMode::MIGRATION => writers().count() < 2,
+            _ => true,
+        };
+        if is_free { Ok(()) } else { Err(Errno::EPERM) }
+    }
+
+    fn io(
+        &self,
+        session: S,
+        io: &Io,
+        direction: Direction,
+        data: u32,
+    ) -> Result<ServerCommand, Errno> {
+        let opened =
+            self.sessions.get(&session).and_then(|it| it.opened.get(io.device_id as usize));
+        let Opened { export, mode } = opened.copied().flatten().ok_or(Errno::ENOTCONN)?;
+        let geometry = &self.exports[export.0 as usize].geometry;
+        let length = io.length;
+        let fits = match io.rw.operation() {
+            Code::READ => direction == Direction::Read && length <= data,
+            Code::WRITE => direction == Direction::Write && length == data,
+            _ => true,
+        };
+        if !fits {
+            return Err(Errno::EINVAL);
+        }
+        let operation = match io.rw.operation() {
+            Code::READ => Operation::Read,
+            Code::WRITE => Operation::Write,
+            Code::FLUSH => {
+                return Ok(ServerCommand { export, command: Command::FLUSH });
+            }
+            Code::DISCARD => Operation::Discard,
+            Code::SECURE_ERASE => Operation::SecureErase,
+            _ => return Err(Errno::EOPNOTSUPP),
+        };
+        if mode == AccessMode::READ_ONLY && operation != Operation::Read {
+            return Err(Errno::EROFS);
+        }
+        let offset = io.sector.checked_mul(SECTOR).ok_or(Errno::EIO)?;
+        let fua = io.rw.flags().0 & IoFlags::FUA.0 != 0;
+        let command = Command { operation, offset, length: length.into(), fua };
+        geometry.check(&command).map_err(|why| match why {
+            CommandError::Unaligned => Errno::EINVAL,
+            CommandError::Beyond => Errno::EIO,
+            CommandError::ReadOnly => Errno::EROFS,
+            CommandError::NotDone => Errno::EOPNOTSUPP,
+        })?;
+        Ok(ServerCommand { export, command })
+    }
+}
+
+/// Tells the version that is spoken here.
+fn greet(hello: &SessionMessage, direction: Direction, data: u32) -> Result<Vec<u8>, Errno> {
+    expect_room(direction, data, SessionMessage::LENGTH)?;
+    let message_type = MessageType::SESSION_RESPONSE;
+    let response = SessionMessage { message_type, version: hello.version.min(VERSION) };
+    Ok(response.to_bytes().to_vec())
+}
+
+fn expect_room(direction: Direction, data: u32, length: usize) -> Result<(), Errno> {
+    let fits = direction == Direction::Read && data as usize >= length;
+    if fits { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+/// Returns the name that is meant: without slashes at its start and its end, and with single ones in it; `None` for one
+/// that leads elsewhere, is empty or is no text.
+fn clean(name: &[u8]) -> Option<String> {
+    let name = std::str::from_utf8(name).ok()?;
+    let parts: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
+    let leads_elsewhere = parts.iter().any(|part| matches!(*part, "." | ".."));
+    let whole = parts.join("/");
+    let fits = !whole.is_empty() && whole.len() <= super::LONGEST_NAME;
+    (fits && !leads_elsewhere).then_some(whole)
+}
+
+/// Returns what a client gets to know of a device.
+fn describe(device_id: u32, geometry: &Geometry) -> OpenResponse {
+    let sectors = |bytes: u64| u32::try_from(bytes / SECTOR).unwrap_or(u32::MAX);
+    let discard = geometry.discard;
+    let policy = |is_set: bool, policy: CachePolicy| if is_set { policy.0 } else { 0 };
+    OpenResponse {
+        message_type: MessageType::OPEN_RESPONSE,
+        device_id,
+        sectors: geometry.size / SECTOR,
+        max_hw_sectors: sectors(1 << 20),
+        max_write_same_sectors: 0,
+        max_discard_sectors: discard.map_or(0, |it| sectors(it.max)),
+        discard_granularity: discard.map_or(0, |it| it.granularity),
+        discard_alignment: discard.map_or(0, |it| it.alignment),
+        physical_block_size: u16::try_from(geometry.physical_block).unwrap_or(1 << 15),
+        logical_block_size: u16::try_from(geometry.logical_block).unwrap_or(1 << 15),
+        max_segments: 128,
+        secure_discard: geometry.secure_erase.into(),
+        cache_policy: CachePolicy(
+            policy(geometry.fua, CachePolicy::FUA)
+                | policy(geometry.write_back, CachePolicy::WRITE_BACK),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! The ends of paths, as they are written: `ip:192.168.77.1`, `ip:fd00::1`, `gid:fe80::2:c903:0:1`.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
+
+use ib_types::Gid;
+
+/// An end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Address {
+    /// An address of IP.
+    Ip(IpAddr),
+    /// A GID of InfiniBand.
+    Gid(Gid),
+}
+
+/// Why a text is no address of a path.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// It starts with neither `ip:` nor `gid:`.
+    #[error("`{0}`: expected ip:ADDRESS or gid:GID")]
+    Kind(String),
+    /// It would be one of iWARP.
+    #[error("`{0}`: paths over iWARP are not supported, only over RoCEv2 and InfiniBand")]
+    Iwarp(String),
+    /// What follows is no address.
+    #[error("`{text}`: expected {expected} after `{kind}:`")]
+    Value {
+        /// The whole text.
+        text: String,
+        /// What it starts with.
+        kind: &'static str,
+        /// What should follow.
+        expected: &'static str,
+    },
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let wrong = |kind, expected| AddressError::Value { text: text.to_owned(), kind, expected };
+        let unknown = || AddressError::Kind(text.to_owned());
+        let (kind, rest) = text.split_once(':').ok_or_else(unknown)?;
+        match kind {
+            "ip" => rest.parse().map(Self::Ip).map_err(|_| wrong("ip", "an address of IP")),
+            "gid" => {
+                let gid: Result<Ipv6Addr, _> = rest.parse();
+                gid.map(|gid| Self::Gid(Gid(u128::from(gid))))
+                    .map_err(|_| wrong("gid", "a GID, which is written as an address of IPv6"))
+            }
+            "iw" | "iwarp" => Err(AddressError::Iwarp(text.to_owned())),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => write!(f, "ip:{address}"),
+            Self::Gid(gid) => write!(f, "gid:{}", Ipv6Addr::from(gid.0)),
+        }
+    }
+}
+
+/// Both ends of a path; written as `SOURCE@DESTINATION`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathAddress {
+    /// The client's end; `None` where whoever connects chooses it.
+    pub source: Option<Address>,
+    /// The server's end.
+    pub destination: Address,
+}
+
+impl FromStr for PathAddress {
+    type Err = AddressError;
+
+    /// Reads `DESTINATION`, `SOURCE,DESTINATION` and `SOURCE@DESTINATION`.
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let text = text.trim();
+        match text.split_once([',', '@']) {
+            None => Ok(Self { source: None, destination: text.parse()? }),
+            Some((source, destination)) => {
+                Ok(Self { source: Some(source.parse()?), destination: destination.parse()? })
+            }
+        }
+    }
+}
+
+impl fmt::Display for PathAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(source) = self.source {
+            write!(f, "{source}@")?;
+        }
+        write!(f, "{}", self.destination)
+    }
+}
+
+#[cfg(test)]
+mod tests;

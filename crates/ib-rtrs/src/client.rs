@@ -1,0 +1,358 @@
+//! The client: a session with a server, its paths and its requests.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `config` | [`ClientConfig`], [`Policy`], [`PathSpec`] |
+//! | `event` | [`ClientEvent`], [`Completion`], [`Failure`] |
+//! | `path` | one path: its state and its objects |
+//! | `local` | what the paths of one adapter share: keys to memory |
+//! | `connect` | connections, one after the other |
+//! | `info` | where the server's chunks are |
+//! | `request` | [`Request`]: requests out |
+//! | `complete` | what comes in: responses, heartbeats, failures |
+//! | `slots` | requests under way, one for each chunk of the server |
+//! | `failover` | what becomes of requests whose path has failed |
+//! | `close` | ends of paths, and new beginnings |
+//!
+//! Paths are connected for as long as they are wanted: one that fails is connected again after a while. A session
+//! is up when all its paths are. Requests go over any path that is.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use ib_hca::cm::{CmEvent, ConnectionId};
+use ib_hca::{CqId, HcaEvent, Memory};
+use ib_types::Instant;
+use rand::rngs::ChaCha12Rng;
+use rand::{Rng, SeedableRng};
+
+mod close;
+mod complete;
+pub(crate) use complete::heartbeat;
+mod config;
+mod connect;
+mod event;
+mod failover;
+mod info;
+mod local;
+mod path;
+mod request;
+mod slots;
+
+pub use close::AddError;
+pub use config::{ClientConfig, NameError, PathSpec, Policy};
+pub use event::{ClientEvent, Completion, Failure, RequestError};
+pub use path::{PathId, PathState};
+pub use request::{BufferId, Request, RequestId, Segment};
+
+use failover::Fencing;
+use local::Local;
+use path::Path;
+use slots::Slots;
+
+use crate::adapters::{AdapterId, Adapters};
+use crate::stats::{ClientPathStats, ClientStat};
+use crate::timers::Deadlines;
+
+/// What is waited for on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// Its connections and the information about chunks.
+    Connect,
+    /// The next heartbeat.
+    Heartbeat,
+    /// The next look at requests that take too long.
+    Watch,
+    /// The next attempt to connect it.
+    Reconnect,
+    /// The other end's farewell.
+    Close,
+}
+
+/// What the server has said of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many requests there may be at once.
+    pub queue_depth: u16,
+    /// The longest data of a request in bytes.
+    pub max_io_size: u32,
+    /// The longest header of the user in bytes, with the message of RTRS behind it.
+    pub max_header_size: u32,
+}
+
+impl Limits {
+    const fn chunk_size(&self) -> u64 {
+        self.max_io_size as u64 + self.max_header_size as u64
+    }
+}
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Not all paths that were asked for have been connected yet.
+    Opening,
+    /// They have.
+    Open,
+    /// It is to end.
+    Closing,
+    /// It has ended.
+    Closed,
+}
+
+/// A session with a server.
+///
+/// Its owner tells it what adapters tell ([`Client::handle_hca`], [`Client::handle_cm`]), calls
+/// [`Client::handle_timeout`] when [`Client::poll_timeout`] says, and asks [`Client::poll_completion`] and
+/// [`Client::poll_event`] until they return nothing.
+#[derive(Debug)]
+pub struct Client {
+    config: ClientConfig,
+    uuid: [u8; 16],
+    rng: ChaCha12Rng,
+    stage: Stage,
+    /// Whether no path is connected any more.
+    is_lost: bool,
+    limits: Option<Limits>,
+    paths: Vec<Option<Box<Path>>>,
+    /// Those that are connected, in the order of their numbers.
+    up: Vec<PathId>,
+    /// For each processor, which of them was used last.
+    turns: Vec<usize>,
+    locals: Vec<Local>,
+    buffers: Vec<Option<Arc<Memory>>>,
+    slots: Slots,
+    fencing: Fencing,
+    by_connection: BTreeMap<(AdapterId, ConnectionId), (PathId, u16)>,
+    by_cq: BTreeMap<(AdapterId, CqId), PathId>,
+    timers: Deadlines<(PathId, Timer)>,
+    events: VecDeque<ClientEvent>,
+    completions: VecDeque<Completion>,
+    /// Paths that have failed while something else was done, and those that are connected since.
+    failed: Vec<(PathId, Failure)>,
+    came_up: Vec<PathId>,
+}
+
+impl Client {
+    /// Makes a session without paths; [`Client::add_path`] connects it.
+    ///
+    /// All that nobody may guess is drawn from the seed: it has to come from the system's randomness unless a run
+    /// shall be repeated.
+    #[must_use]
+    pub fn new(config: ClientConfig, seed: [u8; 32]) -> Self {
+        let mut rng = ChaCha12Rng::from_seed(seed);
+        let uuid = uuid(&mut rng);
+        Self {
+            uuid,
+            rng,
+            stage: Stage::Opening,
+            is_lost: false,
+            limits: None,
+            paths: Vec::new(),
+            up: Vec::new(),
+            turns: vec![0; config.processors.max(1) as usize],
+            locals: Vec::new(),
+            buffers: Vec::new(),
+            slots: Slots::default(),
+            fencing: Fencing::default(),
+            by_connection: BTreeMap::new(),
+            by_cq: BTreeMap::new(),
+            timers: Deadlines::default(),
+            events: VecDeque::new(),
+            completions: VecDeque::new(),
+            failed: Vec::new(),
+            came_up: Vec::new(),
+            config,
+        }
+    }
+
+    /// Returns how it works.
+    #[must_use]
+    pub const fn config(&self) -> &ClientConfig {
+        &self.config
+    }
+
+    /// Changes which path a request takes.
+    pub const fn set_policy(&mut self, policy: Policy) {
+        self.config.policy = policy;
+    }
+
+    /// Changes how often a path is tried to be connected again; `None` for any number of times.
+    pub const fn set_max_reconnect_attempts(&mut self, most: Option<u32>) {
+        self.config.max_reconnect_attempts = most;
+    }
+
+    /// Returns what the server has said of itself; `None` before the first connection.
+    #[must_use]
+    pub const fn limits(&self) -> Option<Limits> {
+        self.limits
+    }
+
+    /// Returns the longest data of a request in bytes; 0 before the first connection.
+    #[must_use]
+    pub fn max_io_size(&self) -> u32 {
+        self.limits.map_or(0, |limits| limits.max_io_size)
+    }
+
+    /// Returns the numbers of the paths.
+    pub fn paths(&self) -> impl Iterator<Item = PathId> {
+        self.paths.iter().flatten().map(|path| path.id)
+    }
+
+    /// Returns how a path was asked for.
+    #[must_use]
+    pub fn spec(&self, id: PathId) -> Option<&PathSpec> {
+        self.path(id).map(|path| &path.spec)
+    }
+
+    /// Returns the state of a path.
+    #[must_use]
+    pub fn path_state(&self, id: PathId) -> Option<PathState> {
+        self.path(id).map(|path| path.state)
+    }
+
+    /// Returns how many requests are under way on a path.
+    #[must_use]
+    pub fn inflight(&self, id: PathId) -> Option<u32> {
+        self.path(id).map(|path| path.inflight)
+    }
+
+    /// Returns how long the last heartbeat of a path took there and back.
+    #[must_use]
+    pub fn latency(&self, id: PathId) -> Option<std::time::Duration> {
+        self.path(id)?.latency
+    }
+
+    /// Returns what was counted of a path.
+    #[must_use]
+    pub fn stats(&self, id: PathId) -> Option<&ClientPathStats> {
+        self.path(id).map(|path| &path.stats)
+    }
+
+    /// Sets numbers of a path to zero. False when there is no such path.
+    pub fn reset_stats(&mut self, id: PathId, what: ClientStat) -> bool {
+        self.path_mut(id).map(|path| path.stats.reset(what)).is_some()
+    }
+
+    /// Returns how many requests are under way or wait for a path.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.slots.taken()
+    }
+
+    /// Returns the next thing to be told.
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns the next request that has ended.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// Returns when [`Client::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
+        while let Some((id, timer)) = self.timers.take_due(now) {
+            match timer {
+                Timer::Connect => self.fail_path(now, cx, id, Failure::Silent),
+                Timer::Heartbeat => self.beat(now, cx, id),
+                Timer::Watch => self.watch(now, cx, id),
+                Timer::Reconnect => self.begin_path(now, cx, id),
+                Timer::Close => self.path_closed(cx, id),
+            }
+            self.settle(now, cx);
+        }
+    }
+
+    /// Takes what an adapter tells. `cpu` is the processor that has found it.
+    pub fn handle_hca(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        cpu: u32,
+        adapter: AdapterId,
+        event: &HcaEvent,
+    ) {
+        if let HcaEvent::Completion(cq) = event
+            && let Some(&id) = self.by_cq.get(&(adapter, *cq))
+        {
+            self.take_completions(now, cx, cpu, id);
+            self.settle(now, cx);
+        }
+    }
+
+    /// Takes what the connection manager of an adapter tells; returns what is not this session's.
+    pub fn handle_cm(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        event: CmEvent,
+    ) -> Option<CmEvent> {
+        let event = self.take_cm(now, cx, adapter, event);
+        self.settle(now, cx);
+        event
+    }
+
+    /// The port of an adapter has lost its link: its paths have failed.
+    pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
+        for id in self.paths_of(adapter) {
+            let state = self.path_state(id);
+            if matches!(state, Some(PathState::Connected | PathState::Connecting)) {
+                self.fail_path(now, cx, id, Failure::LinkDown);
+            }
+        }
+        self.settle(now, cx);
+    }
+
+    /// The port of an adapter has its link again: those of its paths that wait are connected at once.
+    pub fn link_up(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
+        for id in self.paths_of(adapter) {
+            if self.path_state(id) == Some(PathState::Waiting) {
+                self.timers.set((id, Timer::Reconnect), now);
+            }
+        }
+        self.handle_timeout(now, cx);
+    }
+
+    fn paths_of(&self, adapter: AdapterId) -> Vec<PathId> {
+        let paths = self.paths.iter().flatten();
+        paths.filter(|path| path.spec.adapter == adapter).map(|path| path.id).collect()
+    }
+
+    fn path(&self, id: PathId) -> Option<&Path> {
+        self.paths.get(id.0 as usize)?.as_deref()
+    }
+
+    fn path_mut(&mut self, id: PathId) -> Option<&mut Path> {
+        self.paths.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// Does what follows from what was done: for paths that have failed meanwhile, and for those that are connected.
+    fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
+        loop {
+            while let Some((id, why)) = self.failed.pop() {
+                self.fail_path(now, cx, id, why);
+            }
+            if self.came_up.is_empty() {
+                return;
+            }
+            self.after_path_up(now, cx);
+        }
+    }
+}
+
+/// Returns a random number that nobody else has.
+fn uuid(rng: &mut ChaCha12Rng) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    rng.fill_bytes(&mut uuid);
+    // Version 4, variant 1; RFC 9562, section 5.4.
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
+}

@@ -1,0 +1,234 @@
+//! Ends of paths, and new beginnings.
+
+use std::time::Duration;
+
+use ib_hca::cm::ConnectionId;
+use ib_types::Instant;
+use rand::Rng;
+
+use super::path::{After, Path, PathState};
+use super::{Client, ClientEvent, Failure, PathId, PathSpec, Stage, Timer, uuid};
+use crate::adapters::{Adapter, Adapters};
+use crate::connection::{self, SetupError};
+
+/// The most paths of a session, as with Linux.
+const MAX_PATHS: usize = 128;
+
+/// How long the other end's farewell is awaited.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+/// Why a path is not added.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddError {
+    /// The session has as many paths as may be.
+    #[error("the session has {MAX_PATHS} paths: expected fewer")]
+    TooMany,
+    /// It has ended, or is about to.
+    #[error("the session has ended")]
+    Closed,
+    /// The adapter cannot do what is needed.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+}
+
+impl Client {
+    /// Adds a path and begins to connect it. The first path of a session begins it at the server; those that are added
+    /// before it is connected wait for that, and the session is up when all of them are connected.
+    ///
+    /// # Errors
+    /// Fails when there are too many, or the adapter cannot do what is needed.
+    pub fn add_path(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        spec: PathSpec,
+    ) -> Result<PathId, AddError> {
+        if matches!(self.stage, Stage::Closing | Stage::Closed) {
+            return Err(AddError::Closed);
+        }
+        if self.paths.iter().flatten().count() >= MAX_PATHS {
+            return Err(AddError::TooMany);
+        }
+        let local = self.local_of(cx, spec.adapter)?;
+        let id = PathId(self.paths.len() as u32);
+        let processors = self.config.processors.max(1) as usize;
+        let mut path = Path::new(id, spec, uuid(&mut self.rng), local, processors);
+        path.is_awaited = self.stage == Stage::Opening;
+        let was_any = self.paths.iter().flatten().any(|path| path.was_connected);
+        path.is_first = !was_any && self.paths.iter().flatten().next().is_none();
+        let begins = was_any || path.is_first;
+        self.paths.push(Some(Box::new(path)));
+        if begins {
+            self.begin_path(now, cx, id);
+            self.settle(now, cx);
+        }
+        Ok(id)
+    }
+
+    /// Disconnects a path. [`ClientEvent::PathDisconnected`] tells when the server knows. False when there is no such
+    /// path.
+    pub fn disconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
+        self.end_path(now, cx, id, After::Disconnected)
+    }
+
+    /// Disconnects a path and forgets it. [`ClientEvent::PathRemoved`] tells when the server knows. False when there is
+    /// no such path.
+    pub fn remove_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
+        self.end_path(now, cx, id, After::Removed)
+    }
+
+    /// Connects a path anew, at once. [`ClientEvent::PathUp`] or [`ClientEvent::PathDown`] tells what came of it. False
+    /// when there is no such path, or it is being connected or closed.
+    pub fn reconnect_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) -> bool {
+        match self.path_state(id) {
+            None | Some(PathState::Closing | PathState::Connecting) => return false,
+            Some(PathState::Connected) => self.fail_path(now, cx, id, Failure::Unwanted),
+            Some(PathState::Waiting | PathState::Disconnected) => {}
+        }
+        if let Some(path) = self.path_mut(id) {
+            path.attempts = 0;
+        }
+        self.begin_path(now, cx, id);
+        self.settle(now, cx);
+        true
+    }
+
+    /// Ends the session. Requests under way end with an error; [`ClientEvent::Closed`] tells when the server knows.
+    pub fn close(&mut self, now: Instant, cx: &mut impl Adapters) {
+        if matches!(self.stage, Stage::Closing | Stage::Closed) {
+            return;
+        }
+        self.stage = Stage::Closing;
+        let ids: Vec<PathId> = self.paths().collect();
+        for id in ids {
+            self.end_path(now, cx, id, After::Removed);
+        }
+        self.finish_close(cx);
+    }
+
+    fn end_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, after: After) -> bool {
+        let Some(path) = self.path_mut(id) else { return false };
+        if path.state == PathState::Closing {
+            // Who wants it removed gets that, too.
+            path.after = path.after.max_of(after);
+            return true;
+        }
+        self.timers.stop((id, Timer::Reconnect));
+        let connections = self.path(id).map(|path| path.connections.clone()).unwrap_or_default();
+        self.fail_path(now, cx, id, Failure::Unwanted);
+        let Self { paths, by_connection, .. } = self;
+        let Some(path) = paths[id.0 as usize].as_deref_mut() else { return false };
+        path.state = PathState::Closing;
+        path.after = Some(after);
+        let adapter = path.spec.adapter;
+        if let Some(Adapter { cm, .. }) = cx.get(adapter) {
+            let waits = connections.iter().map(|it| it.id);
+            path.ending =
+                waits.filter(|&it| cm.state(it) == Some(ib_hca::cm::State::DreqSent)).collect();
+        }
+        for &connection in &path.ending {
+            by_connection.insert((adapter, connection), (id, 0));
+        }
+        if path.ending.is_empty() {
+            self.path_closed(cx, id);
+        } else {
+            self.timers.set((id, Timer::Close), now + FAREWELL);
+        }
+        self.settle(now, cx);
+        self.give_up();
+        true
+    }
+
+    /// A connection has ended: by the server's wish, or because it has answered ours.
+    pub(super) fn ended(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+        connection: ConnectionId,
+    ) {
+        let Some(path) = self.path_mut(id) else { return };
+        if path.state != PathState::Closing {
+            return self.fail_path(now, cx, id, Failure::Disconnected);
+        }
+        path.ending.retain(|&it| it != connection);
+        if path.ending.is_empty() {
+            self.path_closed(cx, id);
+        }
+    }
+
+    /// The other end knows that a path has ended, or does not answer.
+    pub(super) fn path_closed(&mut self, cx: &mut impl Adapters, id: PathId) {
+        self.timers.stop((id, Timer::Close));
+        let Some(path) = self.path_mut(id) else { return };
+        let (adapter, ending) = (path.spec.adapter, std::mem::take(&mut path.ending));
+        path.state = PathState::Disconnected;
+        let after = path.after.take();
+        for connection in ending {
+            self.by_connection.remove(&(adapter, connection));
+        }
+        match after {
+            Some(After::Removed) => {
+                self.paths[id.0 as usize] = None;
+                self.events.push_back(ClientEvent::PathRemoved(id));
+            }
+            _ => self.events.push_back(ClientEvent::PathDisconnected(id)),
+        }
+        self.finish_close(cx);
+    }
+
+    /// Ends the session once all its paths are gone.
+    fn finish_close(&mut self, cx: &mut impl Adapters) {
+        if self.stage == Stage::Closing && self.paths.iter().all(Option::is_none) {
+            self.give_up();
+            self.stage = Stage::Closed;
+            self.release(cx);
+            self.events.push_back(ClientEvent::Closed);
+        }
+    }
+
+    /// Gives back what a path has of its adapter, and tells the other end.
+    pub(super) fn tear_down(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+        let Self { paths, by_connection, by_cq, timers, up, came_up, .. } = self;
+        let Some(path) = paths[id.0 as usize].as_deref_mut() else { return };
+        for timer in [Timer::Connect, Timer::Heartbeat, Timer::Watch, Timer::Reconnect] {
+            timers.stop((id, timer));
+        }
+        up.retain(|&it| it != id);
+        came_up.retain(|&it| it != id);
+        let attempt = path.attempt.take().map(|attempt| attempt.connection);
+        let connections = std::mem::take(&mut path.connections);
+        path.chunks.clear();
+        let adapter = path.spec.adapter;
+        let Some(Adapter { hca, cm }) = cx.get(adapter) else { return };
+        for connection in connections.into_iter().chain(attempt) {
+            by_connection.remove(&(adapter, connection.id));
+            connection::end(hca, cm, now, connection);
+        }
+        if let Some(cq) = path.cq.take() {
+            by_cq.remove(&(adapter, cq));
+            // Its queue pairs are gone.
+            hca.destroy_cq(cq).ok();
+        }
+        if let Some(inbox) = path.inbox.take() {
+            hca.dereg_mr(inbox.mr).ok();
+        }
+    }
+
+    /// Returns what is added to the time until a path is connected again.
+    pub(super) fn jitter(&mut self) -> Duration {
+        let most = self.config.reconnect_jitter.as_nanos() as u64;
+        if most == 0 { Duration::ZERO } else { Duration::from_nanos(self.rng.next_u64() % most) }
+    }
+}
+
+trait Later {
+    fn max_of(self, other: After) -> Self;
+}
+
+impl Later for Option<After> {
+    fn max_of(self, other: After) -> Self {
+        if self == Some(After::Removed) { self } else { Some(other) }
+    }
+}

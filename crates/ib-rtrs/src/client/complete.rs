@@ -1,0 +1,189 @@
+//! What comes in: responses, heartbeats, failures.
+
+use ib_hca::{Data, Hca, PostError, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
+use ib_types::Instant;
+use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
+
+use super::info::INFO;
+use super::path::PathState;
+use super::slots::Fate;
+use super::{Client, Completion, Failure, PathId, Timer};
+use crate::adapters::Adapters;
+use crate::connection::{self, SetupError, WorkId};
+use crate::heartbeat::Beat;
+use crate::{Direction, Errno};
+
+impl Client {
+    /// Takes what a path has completed.
+    pub(super) fn take_completions(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        cpu: u32,
+        id: PathId,
+    ) {
+        let Some(path) = self.path(id) else { return };
+        let (Some(cq), Some(adapter)) = (path.cq, cx.get(path.spec.adapter)) else { return };
+        let hca = adapter.hca;
+        hca.req_notify_cq(cq, false);
+        let mut found = 0;
+        while let Some(wc) = hca.poll_cq(cq) {
+            found += 1;
+            if let Err(why) = self.take_completion(now, hca, cpu, id, &wc) {
+                self.failed.push((id, why));
+                break;
+            }
+        }
+        if let Some(path) = self.path_mut(id).filter(|_| found > 0) {
+            path.stats.completions.count(found);
+        }
+        self.take_fenced(now, cx);
+    }
+
+    fn take_completion(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        cpu: u32,
+        id: PathId,
+        wc: &Wc,
+    ) -> Result<(), Failure> {
+        if wc.status != WcStatus::Success {
+            return Err(Failure::Transport(wc.status));
+        }
+        let Some(work) = WorkId::of(wc.wr_id) else { return Ok(()) };
+        if work.index == INFO {
+            return self.take_info(now, hca, id, wc);
+        }
+        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        path.heartbeat.heard();
+        let sge = path.receive(work.connection, work.index);
+        let qp = path.connections.get(usize::from(work.connection)).map(|it| it.qp);
+        let qp = qp.ok_or(Failure::Protocol("something over no connection"))?;
+        // What it says is read before others may come into the same place.
+        let mut message = [0; RkeyResponse::LENGTH];
+        let length =
+            if wc.opcode == WcOpcode::Recv { wc.byte_len.min(sge.length) as usize } else { 0 };
+        if length > 0 {
+            let inbox = path.inbox.as_ref().expect("receives are in it");
+            let offset = (sge.addr - inbox.memory.address()) as usize;
+            let message = &mut message[..length.min(RkeyResponse::LENGTH)];
+            inbox.memory.read(offset, message).expect("receives are within");
+        }
+        connection::receive(hca, now, qp, work, sge).map_err(SetupError::from)?;
+        let Some(imm) = wc.imm_data else {
+            if length >= Fenced::LENGTH && work.connection == 0 {
+                let fenced = Fenced::parse(&message);
+                if fenced.message_type == MessageType::FENCED {
+                    self.fencing.confirmed.push(fenced.id);
+                }
+            }
+            return Ok(());
+        };
+        match Immediate(imm).meaning() {
+            Meaning::Response { error, chunk, .. } => {
+                let key = RkeyResponse::parse(&message);
+                let key = (length == RkeyResponse::LENGTH).then_some(key);
+                self.take_response(now, hca, cpu, id, (chunk, Errno(error)), key)
+            }
+            Meaning::Heartbeat { .. } => {
+                let op = heartbeat(Immediate::HEARTBEAT_ACKNOWLEDGEMENT);
+                connection::send(hca, now, qp, op, Data::None).map_err(SetupError::from)?;
+                Ok(())
+            }
+            Meaning::HeartbeatAcknowledgement { .. } => {
+                if let Some(asked) = path_asked(self, id) {
+                    let took = now.since(asked);
+                    self.path_mut(id).expect("it was just there").latency = Some(took);
+                }
+                Ok(())
+            }
+            Meaning::Request { .. } | Meaning::Other { .. } => {
+                Err(Failure::Protocol("immediate data that means nothing"))
+            }
+        }
+    }
+
+    fn take_response(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        cpu: u32,
+        id: PathId,
+        (chunk, errno): (u32, Errno),
+        key: Option<RkeyResponse>,
+    ) -> Result<(), Failure> {
+        let index = u16::try_from(chunk).map_err(|_| Failure::Protocol("a chunk that is not"))?;
+        let slot = self.slots.get(index).filter(|slot| slot.fate == Fate::Sent(id));
+        let slot = slot.ok_or(Failure::Protocol("a response to no request"))?;
+        let (direction, sent, from, user) = (slot.direction, slot.sent, slot.cpu, slot.user);
+        let path = self.path_mut(id).expect("it has sent the request");
+        if let Some(key) = key {
+            if key.message_type != MessageType::RKEY_RESPONSE || key.chunk != index {
+                return Err(Failure::Protocol("the key of another chunk"));
+            }
+            path.chunks[usize::from(index)].rkey = key.r_key;
+        }
+        path.inflight -= 1;
+        path.stats.latencies.count(direction, now.since(sent));
+        path.stats.count_migration(from, cpu);
+        self.take_data(hca, index, direction == Direction::Read && errno.is_ok());
+        let id = self.slots.id(index);
+        let completion = Completion { id, user, errno, is_fenced: false, cpu };
+        self.slots.give_back(index);
+        self.completions.push_back(completion);
+        Ok(())
+    }
+
+    /// An interval of heartbeats has ended.
+    pub(super) fn beat(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+        let heartbeats = self.config.heartbeats;
+        let Some(path) = self.path_mut(id) else { return };
+        if path.state != PathState::Connected {
+            return;
+        }
+        match path.heartbeat.tick(heartbeats.missed_max) {
+            Beat::Dead => return self.fail_path(now, cx, id, Failure::Heartbeat),
+            Beat::Wait => {}
+            Beat::Send => {
+                path.asked = Some(now);
+                let (qp, adapter) = (path.connections[0].qp, path.spec.adapter);
+                let sent = match cx.get(adapter) {
+                    Some(adapter) => {
+                        let op = heartbeat(Immediate::HEARTBEAT);
+                        connection::send(adapter.hca, now, qp, op, Data::None)
+                    }
+                    None => Err(PostError::NoSuchQueue),
+                };
+                if let Err(error) = sent {
+                    return self.fail_path(now, cx, id, SetupError::from(error).into());
+                }
+            }
+        }
+        self.timers.set((id, Timer::Heartbeat), now + heartbeats.interval);
+    }
+
+    /// Looks for requests that take too long.
+    pub(super) fn watch(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+        let Some(most) = self.config.io_timeout else { return };
+        if self.path_state(id) != Some(PathState::Connected) {
+            return;
+        }
+        let is_late =
+            |slot: &super::slots::Slot| slot.fate == Fate::Sent(id) && now.since(slot.sent) >= most;
+        if self.slots.with(is_late).is_empty() {
+            self.timers.set((id, Timer::Watch), now + most / 4);
+        } else {
+            self.fail_path(now, cx, id, Failure::IoTimeout);
+        }
+    }
+}
+
+fn path_asked(client: &Client, id: PathId) -> Option<Instant> {
+    client.path(id)?.asked
+}
+
+/// Returns what a heartbeat, or the answer to one, is sent by.
+pub(crate) fn heartbeat(immediate: Immediate) -> SendOp {
+    SendOp::Write { to: RemoteAddress::default(), imm: Some(immediate.0) }
+}

@@ -1,0 +1,257 @@
+//! The connections of a path, one after the other.
+
+use ib_hca::Hca;
+use ib_hca::cm::{CmEvent, ConnectParams, Connected, Failure as CmFailure};
+use ib_types::Instant;
+use ib_wire::mad::cm::RejectReason;
+use ib_wire::mad::sm::MtuCode;
+use ib_wire::rtrs::{
+    Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
+};
+
+use super::path::{Attempt, PathState};
+use super::{Client, Failure, Limits, PathId, Timer};
+use crate::Errno;
+use crate::adapters::{Adapter, AdapterId, Adapters};
+use crate::connection::{self, Connection, Peer, SetupError};
+
+/// How many completions of a path may wait: more than all its work requests.
+const COMPLETIONS: u32 = 1 << 22;
+
+impl Client {
+    /// Begins to connect a path.
+    pub(super) fn begin_path(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+        let timeout = self.config.connect_timeout;
+        let Some(path) = self.path_mut(id) else { return };
+        if !matches!(path.state, PathState::Waiting | PathState::Disconnected) {
+            return;
+        }
+        path.state = PathState::Connecting;
+        path.reconnects = path.reconnects.wrapping_add(1);
+        self.timers.stop((id, Timer::Reconnect));
+        self.timers.set((id, Timer::Connect), now + timeout);
+        if let Err(error) = self.begin_connection(now, cx, id) {
+            self.fail_path(now, cx, id, error.into());
+        }
+    }
+
+    /// Asks for the next connection of a path.
+    fn begin_connection(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+    ) -> Result<(), SetupError> {
+        let Self { paths, locals, config, uuid, by_connection, by_cq, .. } = self;
+        let Some(path) = paths.get_mut(id.0 as usize).and_then(Option::as_deref_mut) else {
+            return Ok(());
+        };
+        let Adapter { hca, cm } = cx.get(path.spec.adapter).ok_or(SetupError::NoAdapter)?;
+        let cq = match path.cq {
+            Some(cq) => cq,
+            None => {
+                let cq = hca.create_cq(COMPLETIONS.min(hca.config().max_cqe))?;
+                hca.req_notify_cq(cq, false);
+                by_cq.insert((path.spec.adapter, cq), id);
+                *path.cq.insert(cq)
+            }
+        };
+        let qp = connection::create(hca, now, (locals[path.local].pd, cq), (u32::MAX, u32::MAX))?;
+        let (qpn, ..) = hca.query_qp(qp).expect("it was just made");
+        let (psn, number) = (hca.random_psn(), path.connections.len() as u16);
+        let is_first = path.is_first || path.was_connected || number > 0;
+        let mut private_data = ConnectRequest {
+            magic: MAGIC,
+            version: VERSION,
+            connection: number,
+            connections: config.connections.clamp(1, 4096),
+            reconnects: path.reconnects,
+            path_uuid: path.uuid,
+            session_uuid: *uuid,
+            first_connection: is_first.into(),
+        }
+        .to_bytes();
+        let known = Capabilities(0)
+            .with(Capabilities::FENCE, config.fence)
+            .with(Capabilities::PROOF, config.key.is_some());
+        if known != Capabilities(0) {
+            Extension::new(known).put_into_request(&mut private_data);
+        }
+        let params = ConnectParams {
+            path_mtu: MtuCode(path.spec.mtu.code()),
+            p_key: path.spec.p_key,
+            local_ack_timeout: config.transport.peer_ack_timeout,
+            cma: Some(path.spec.cma),
+            private_data: private_data.to_vec(),
+            ..ConnectParams::new(path.spec.route, path.spec.service, qpn, psn)
+        };
+        let asked = cm.connect(now, &params);
+        let connection = match asked {
+            Ok(connection) => Connection { qp, id: connection },
+            Err(error) => {
+                hca.destroy_qp(qp).ok();
+                return Err(error.into());
+            }
+        };
+        hca.set_service(qp, path.spec.service.0).ok();
+        path.attempt = Some(Attempt { connection, psn });
+        by_connection.insert((path.spec.adapter, connection.id), (id, number));
+        Ok(())
+    }
+
+    /// Takes what the connection manager of an adapter tells; returns what is not this session's.
+    pub(super) fn take_cm(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        event: CmEvent,
+    ) -> Option<CmEvent> {
+        let connection = match &event {
+            CmEvent::Connected(connected) => connected.id,
+            CmEvent::Rejected { id, .. }
+            | CmEvent::Failed { id, .. }
+            | CmEvent::Disconnected { id, .. }
+            | CmEvent::TimeWaitExited { id } => *id,
+            _ => return Some(event),
+        };
+        let Some(&(id, _)) = self.by_connection.get(&(adapter, connection)) else {
+            return Some(event);
+        };
+        match event {
+            CmEvent::Connected(connected) => {
+                if let Err(why) = self.connected(now, cx, id, &connected) {
+                    self.fail_path(now, cx, id, why);
+                }
+            }
+            CmEvent::Rejected { reason, private_data, .. } => {
+                self.fail_path(now, cx, id, refusal(reason, &private_data));
+            }
+            CmEvent::Failed { why, .. } => {
+                let why = match why {
+                    CmFailure::Stale => Failure::Rejected(RejectReason::STALE_CONNECTION),
+                    CmFailure::Unreachable | CmFailure::Silent => Failure::Unreachable,
+                };
+                self.fail_path(now, cx, id, why);
+            }
+            _ => {
+                self.by_connection.remove(&(adapter, connection));
+                self.ended(now, cx, id, connection);
+            }
+        }
+        None
+    }
+
+    /// The server has accepted a connection.
+    fn connected(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+        connected: &Connected,
+    ) -> Result<(), Failure> {
+        let wants_proof = self.config.key.is_some();
+        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let Some(attempt) = path.attempt.filter(|it| it.connection.id == connected.id) else {
+            return Ok(());
+        };
+        let response = ConnectResponse::read(&connected.private_data)
+            .map_err(|_| Failure::Protocol("no response of RTRS"))?;
+        let (adapter, number) = (path.spec.adapter, path.connections.len());
+        if number == 0 {
+            path.has_new_keys = response.flags.contains(ConnectFlags::NEW_KEYS);
+            path.capabilities = Extension::of_response(&connected.private_data);
+            path.offered = checked(&response)?;
+            if wants_proof && !path.capabilities.contains(Capabilities::PROOF) {
+                return Err(Failure::Unproven);
+            }
+            self.agree(id)?;
+        }
+        let Adapter { hca, cm } = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
+        self.program(now, hca, id, attempt, connected)?;
+        cm.established(connected.id, b"").map_err(SetupError::from)?;
+        if number == 0 {
+            let local = self.path(id).map_or(0, |path| path.local);
+            self.provide(hca, local)?;
+        }
+        if number + 1 < usize::from(self.config.connections.clamp(1, 4096)) {
+            return Ok(self.begin_connection(now, cx, id)?);
+        }
+        Ok(self.ask_for_info(now, hca, id)?)
+    }
+
+    fn program(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        id: PathId,
+        attempt: Attempt,
+        connected: &Connected,
+    ) -> Result<(), SetupError> {
+        let transport = self.config.transport;
+        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let rep = &connected.rep;
+        let peer = Peer {
+            route: path.spec.route,
+            mtu: path.spec.mtu,
+            p_key: path.spec.p_key,
+            qpn: rep.local_qpn,
+            receives: attempt.psn,
+            sends: rep.starting_psn,
+            rnr_retry: rep.rnr_retry_count,
+        };
+        connection::program(hca, now, attempt.connection.qp, &peer, &transport)?;
+        path.attempt = None;
+        path.connections.push(attempt.connection);
+        Ok(())
+    }
+
+    /// Takes the limits of the first connection of all, or compares others with them.
+    fn agree(&mut self, id: PathId) -> Result<(), Failure> {
+        let Some(offered) = self.path(id).map(|path| path.offered) else { return Ok(()) };
+        let Some(limits) = &mut self.limits else {
+            self.slots.prepare(&offered).map_err(SetupError::from)?;
+            self.limits = Some(offered);
+            return Ok(());
+        };
+        let (found, expected) = (offered.queue_depth, limits.queue_depth);
+        if found != expected {
+            return Err(Failure::QueueDepth { found, expected });
+        }
+        limits.max_io_size = limits.max_io_size.min(offered.max_io_size);
+        limits.max_header_size = limits.max_header_size.min(offered.max_header_size);
+        Ok(())
+    }
+}
+
+/// Checks what a server says of itself: what is made of it must fit into memory and into immediate data.
+fn checked(response: &ConnectResponse) -> Result<Limits, Failure> {
+    /// The longest header of a request that anybody could want.
+    const MAX_HEADER: u32 = 1 << 20;
+    /// The shortest one with which anything can be said.
+    const MIN_HEADER: u32 = 64;
+    let &ConnectResponse { queue_depth, max_io_size, max_header_size, .. } = response;
+    let limits = Limits { queue_depth, max_io_size, max_header_size };
+    if queue_depth == 0 {
+        return Err(Failure::Protocol("a queue depth of 0"));
+    }
+    if max_io_size == 0 || !(MIN_HEADER..=MAX_HEADER).contains(&max_header_size) {
+        return Err(Failure::Protocol("sizes of requests that make no sense"));
+    }
+    let bits = u16::BITS - (queue_depth - 1).leading_zeros();
+    let chunk = limits.chunk_size();
+    if chunk > 1 << (28 - bits) || chunk * u64::from(queue_depth) > u64::from(u32::MAX) {
+        return Err(Failure::Protocol("chunks that immediate data cannot name"));
+    }
+    Ok(limits)
+}
+
+/// Returns why a server refuses a path.
+fn refusal(reason: RejectReason, private_data: &[u8]) -> Failure {
+    match ConnectResponse::read(private_data) {
+        Ok(response) if reason == RejectReason::CONSUMER && response.error != 0 => {
+            Failure::Refused(Errno(response.error.unsigned_abs()))
+        }
+        _ => Failure::Rejected(reason),
+    }
+}

@@ -1,0 +1,137 @@
+//! What a session tells its user.
+
+use ib_hca::WcStatus;
+use ib_wire::mad::cm::RejectReason;
+
+use super::{PathId, RequestId};
+use crate::Errno;
+use crate::connection::SetupError;
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// All paths that were asked for are connected.
+    Up,
+    /// No path is connected any more. A server forgets then what the session has opened.
+    Lost,
+    /// A path is connected again after all were lost.
+    Restored,
+    /// A path is connected.
+    PathUp(PathId),
+    /// A path that was connected, or was to be, is not. Unless it was the user's wish or the last attempt, it is
+    /// connected again after a while.
+    PathDown {
+        /// The path.
+        path: PathId,
+        /// Why.
+        why: Failure,
+        /// Whether it is tried again.
+        retried: bool,
+    },
+    /// A path that was to be disconnected is, and the server knows, or has not answered.
+    PathDisconnected(PathId),
+    /// A path that was to be removed is.
+    PathRemoved(PathId),
+    /// The session has ended.
+    Closed,
+}
+
+/// A request has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request.
+    pub id: RequestId,
+    /// What the user said when it was made.
+    pub user: u64,
+    /// How it ended. After [`Errno::ECONNABORTED`] it is not known what of it was done.
+    pub errno: Errno,
+    /// After [`Errno::ECONNABORTED`]: whether the server has said that it does nothing of it any more, so that it can be
+    /// asked for again without danger to what is written later.
+    pub is_fenced: bool,
+    /// The processor that has found it.
+    pub cpu: u32,
+}
+
+/// Why a path is not connected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The server refuses it.
+    #[error("the server refuses the path: {0}")]
+    Refused(Errno),
+    /// Nobody listens, or the connection manager there refuses.
+    #[error("the connection is refused: {0}")]
+    Rejected(RejectReason),
+    /// Nobody answers.
+    #[error("nobody answers")]
+    Unreachable,
+    /// It was not connected in time.
+    #[error("the path was not connected in time")]
+    Silent,
+    /// Heartbeats are not answered.
+    #[error("heartbeats are not answered")]
+    Heartbeat,
+    /// A request took too long.
+    #[error("a request took too long")]
+    IoTimeout,
+    /// What was sent failed.
+    #[error("the transport failed: {0:?}")]
+    Transport(WcStatus),
+    /// The server has ended it.
+    #[error("the server has ended the connection")]
+    Disconnected,
+    /// The port has no link.
+    #[error("the port has no link")]
+    LinkDown,
+    /// The user wants it so.
+    #[error("it is not wanted any more")]
+    Unwanted,
+    /// The server has another number of chunks than before.
+    #[error("the server has {found} chunks: expected {expected}, as before")]
+    QueueDepth {
+        /// How many it has.
+        found: u16,
+        /// How many it had.
+        expected: u16,
+    },
+    /// The server does not know the key.
+    #[error("the server does not know the key")]
+    Unproven,
+    /// The server has said something that makes no sense.
+    #[error("the server has sent {0}")]
+    Protocol(&'static str),
+    /// The adapter cannot do what is needed.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// As many are under way as may be: it can be made when one has ended.
+    #[error("{0} requests are under way and no more may be")]
+    NoPermit(u16),
+    /// No path is connected.
+    #[error("no path is connected")]
+    NoPath,
+    /// There is more data than fits.
+    #[error("{found} bytes of data: expected at most {most}")]
+    TooLong {
+        /// How much there is.
+        found: u64,
+        /// How much there may be.
+        most: u32,
+    },
+    /// The header is longer than fits.
+    #[error("a header of {found} bytes: expected at most {most}")]
+    HeaderTooLong {
+        /// How long it is.
+        found: usize,
+        /// How long it may be.
+        most: u32,
+    },
+    /// A piece of memory is none of a buffer that is registered.
+    #[error("piece {0} of memory is not within a registered buffer")]
+    Segment(usize),
+}

@@ -1,0 +1,213 @@
+//! What becomes of requests whose path has failed.
+//!
+//! A server that is no Linux kernel is asked first, over a healthy path, to fence the dead one: to have nothing of it
+//! take effect any more. Only when it has confirmed that are its requests sent again; so none of them can overwrite
+//! what was written after it. A kernel knows no such question: requests are sent again at once, and what the dead
+//! path still does at the server is open.
+
+use ib_hca::{Data, SendOp};
+use ib_types::Instant;
+use ib_wire::rtrs::{Fence, MessageType};
+
+use super::path::PathState;
+use super::slots::Fate;
+use super::{Client, ClientEvent, Completion, Failure, PathId, Stage, Timer};
+use crate::Errno;
+use crate::adapters::Adapters;
+use crate::connection::{self, SetupError};
+
+/// A dead path that the server is to fence.
+#[derive(Debug)]
+struct Dead {
+    id: u32,
+    uuid: [u8; 16],
+    reconnects: u16,
+    /// Requests that wait for it.
+    slots: Vec<u16>,
+    /// Whether no path was connected any more since.
+    is_lost: bool,
+    /// The path over which the server was asked.
+    via: Option<PathId>,
+}
+
+/// Paths that are to be fenced.
+#[derive(Debug, Default)]
+pub(super) struct Fencing {
+    dead: Vec<Dead>,
+    next: u32,
+    /// What the server has confirmed.
+    pub(super) confirmed: Vec<u32>,
+}
+
+impl Client {
+    /// A path has failed, or is not to be any more.
+    pub(super) fn fail_path(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+        why: Failure,
+    ) {
+        let most = self.config.max_reconnect_attempts;
+        let Some(path) = self.path_mut(id) else { return };
+        let was_up = match path.state {
+            PathState::Connected => true,
+            PathState::Connecting => false,
+            PathState::Waiting | PathState::Disconnected | PathState::Closing => return,
+        };
+        if !was_up {
+            path.attempts += 1;
+            path.stats.reconnects.failed += u64::from(path.was_connected);
+        }
+        let is_final = matches!(why, Failure::QueueDepth { .. } | Failure::Unwanted)
+            || most.is_some_and(|most| path.attempts >= most.max(u32::from(!was_up)))
+            || self.stage == Stage::Closing;
+        self.tear_down(now, cx, id);
+        let path = self.path_mut(id).expect("it was just there");
+        path.state = if is_final { PathState::Disconnected } else { PathState::Waiting };
+        if !is_final {
+            let at = now + self.config.reconnect_delay + self.jitter();
+            self.timers.set((id, Timer::Reconnect), at);
+        }
+        let retried = !is_final;
+        self.events.push_back(ClientEvent::PathDown { path: id, why, retried });
+        if was_up && self.up.is_empty() {
+            self.is_lost = true;
+            self.events.push_back(ClientEvent::Lost);
+        }
+        self.begin_next(now, cx);
+        self.fail_over(now, cx, id);
+    }
+
+    /// Until one path was connected, another begins the session when one has failed.
+    fn begin_next(&mut self, now: Instant, cx: &mut impl Adapters) {
+        let is_alone = self.paths.iter().flatten().all(|path| {
+            !path.was_connected
+                && !matches!(path.state, PathState::Connecting | PathState::Connected)
+        });
+        if self.stage != Stage::Opening || !is_alone {
+            return;
+        }
+        let fresh = self.paths.iter_mut().flatten().find(|path| path.reconnects == 0);
+        if let Some(path) = fresh.filter(|path| path.state == PathState::Disconnected) {
+            path.is_first = true;
+            let id = path.id;
+            self.begin_path(now, cx, id);
+        }
+    }
+
+    /// Sends the requests of a dead path again, as soon as that may be.
+    fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+        let slots = self.slots.on(id);
+        let Some(path) = self.path_mut(id) else { return };
+        path.inflight = 0;
+        path.stats.failed_over += slots.len() as u64;
+        let (fences, uuid, reconnects) = (path.fences(), path.uuid, path.reconnects);
+        let is_lost = self.is_lost;
+        for dead in &mut self.fencing.dead {
+            dead.is_lost |= is_lost;
+            if dead.via == Some(id) {
+                dead.via = None;
+            }
+        }
+        for &index in &slots {
+            self.forget_key(cx, index);
+            self.slots.get_mut(index).expect("it is taken").fate = Fate::Held;
+        }
+        if fences && !slots.is_empty() {
+            self.fencing.next = self.fencing.next.wrapping_add(1);
+            let id = self.fencing.next;
+            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, is_lost, via: None });
+        } else {
+            self.send_again(now, cx, slots);
+        }
+        self.send_fences(now, cx);
+        self.give_up();
+    }
+
+    /// Has nobody write to where a request reads to.
+    pub(super) fn forget_key(&mut self, cx: &mut impl Adapters, index: u16) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let Some(local) = slot.opened else { return };
+        if let Some(adapter) = cx.get(self.locals[local].adapter) {
+            self.take_data(adapter.hca, index, false);
+        }
+    }
+
+    /// Asks the server to fence dead paths, over one that is healthy.
+    pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
+        let mut paths = self.paths.iter().flatten();
+        let up = paths.find(|path| path.state == PathState::Connected && path.fences());
+        let Some(path) = up else { return };
+        let (id, qp, adapter) = (path.id, path.connections[0].qp, path.spec.adapter);
+        for dead in self.fencing.dead.iter_mut().filter(|dead| dead.via.is_none()) {
+            let fence = Fence {
+                message_type: MessageType::FENCE,
+                id: dead.id,
+                path_uuid: dead.uuid,
+                reconnects: dead.reconnects,
+            };
+            let data = Data::Inline(Box::new(fence.to_bytes()));
+            let Some(adapter) = cx.get(adapter) else { return };
+            dead.via = Some(id);
+            let sent = connection::send(adapter.hca, now, qp, SendOp::Send { imm: None }, data);
+            if let Err(error) = sent {
+                self.failed.push((id, SetupError::from(error).into()));
+                return;
+            }
+        }
+    }
+
+    /// Sends again what has waited for a fence.
+    pub(super) fn take_fenced(&mut self, now: Instant, cx: &mut impl Adapters) {
+        while let Some(id) = self.fencing.confirmed.pop() {
+            let Some(at) = self.fencing.dead.iter().position(|dead| dead.id == id) else {
+                continue;
+            };
+            let dead = self.fencing.dead.remove(at);
+            if dead.is_lost && self.config.returns_lost {
+                dead.slots.into_iter().for_each(|index| self.abort(index, true));
+            } else {
+                self.send_again(now, cx, dead.slots);
+            }
+        }
+    }
+
+    /// Sends requests over other paths; those for which there is none fail, unless they can wait.
+    fn send_again(&mut self, now: Instant, cx: &mut impl Adapters, slots: Vec<u16>) {
+        for index in slots {
+            let Some(slot) = self.slots.get(index) else { continue };
+            let cpu = slot.cpu;
+            match self.choose(cpu) {
+                Some(path) => self.send_over(now, cx, index, path),
+                None => self.abort(index, false),
+            }
+        }
+    }
+
+    /// Ends a request of which it is not known what was done, or is still being done.
+    fn abort(&mut self, index: u16, is_fenced: bool) {
+        let Some(slot) = self.slots.get(index) else { return };
+        let (user, cpu) = (slot.user, slot.cpu);
+        let (id, errno) = (self.slots.id(index), Errno::ECONNABORTED);
+        self.slots.give_back(index);
+        self.completions.push_back(Completion { id, user, errno, is_fenced, cpu });
+    }
+
+    /// Ends the requests that wait for a fence when no path will ever be connected again.
+    pub(super) fn give_up(&mut self) {
+        let is_hopeless = self
+            .paths
+            .iter()
+            .flatten()
+            .all(|path| matches!(path.state, PathState::Disconnected | PathState::Closing));
+        if !is_hopeless {
+            return;
+        }
+        for dead in std::mem::take(&mut self.fencing.dead) {
+            for index in dead.slots {
+                self.abort(index, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Where the server's chunks are.
+
+use std::sync::Arc;
+
+use ib_hca::{AccessFlags, Data, Hca, Memory, SendOp, Wc};
+use ib_types::Instant;
+use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, Message, MessageType, Proof};
+use rand::Rng;
+
+use super::path::{Chunk, Inbox, PathState, Receives};
+use super::{Client, ClientEvent, Failure, Limits, PathId, Stage, Timer};
+use crate::adapters::Adapters;
+use crate::connection::{self, SetupError, WorkId};
+use crate::proof::{Claim, Prover};
+
+/// The number of the receive for the information.
+pub(super) const INFO: u32 = u32::MAX;
+
+/// How many bytes a receive has for a new key, and for what only servers of this project say.
+const KEY: u32 = 8;
+const OWN: u32 = 80;
+
+/// How many receives the first connection has for other things than requests.
+const SPARE: u32 = 64;
+
+impl Client {
+    /// Posts the receives of a path whose connections are made, and asks for the server's chunks.
+    pub(super) fn ask_for_info(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        id: PathId,
+    ) -> Result<(), SetupError> {
+        let wants_proof = self.config.key.is_some();
+        let Self { paths, locals, .. } = self;
+        let Some(path) = paths.get_mut(id.0 as usize).and_then(Option::as_deref_mut) else {
+            return Ok(());
+        };
+        let depth = u32::from(path.offered.queue_depth);
+        // An answer may take two: one that invalidates a key, and one that says so.
+        let most = hca.config().max_qp_wr - 1;
+        let key = if path.has_new_keys { KEY } else { 0 };
+        let mut offset = info_length(depth);
+        path.receives.clear();
+        for number in 0..path.connections.len() {
+            let (size, spare) = match number {
+                0 => (if path.fences() { OWN } else { key }, SPARE),
+                _ => (key, 0),
+            };
+            let count = (2 * depth + spare).min(most);
+            path.receives.push(Receives { offset, size, count });
+            offset += (size * count) as usize;
+        }
+        let memory = Memory::zeroed(offset)?;
+        let range = (&memory, 0, offset);
+        let pd = locals[path.local].pd;
+        let mr = hca.reg_mr(pd, range, memory.address(), AccessFlags::LOCAL_WRITE)?;
+        let key = hca.key(mr).expect("it was just made");
+        let info =
+            ib_hca::Sge { addr: memory.address(), length: info_length(depth) as u32, lkey: key };
+        path.inbox = Some(Inbox { memory, mr, key });
+        let qp = path.connections[0].qp;
+        // The first message may be a proof.
+        for _ in 0..1 + u32::from(wants_proof) {
+            connection::receive(hca, now, qp, WorkId { connection: 0, index: INFO }, info)?;
+        }
+        for number in 0..path.connections.len() as u16 {
+            let qp = path.connections[usize::from(number)].qp;
+            for index in 0..path.receives[usize::from(number)].count {
+                let sge = path.receive(number, index);
+                connection::receive(hca, now, qp, WorkId { connection: number, index }, sge)?;
+            }
+        }
+        if !wants_proof {
+            return self.ask(now, hca, id);
+        }
+        let mut nonce = [0; 32];
+        self.rng.fill_bytes(&mut nonce);
+        self.path_mut(id).expect("it was just there").nonce = Some(nonce);
+        let hello = Proof { message_type: MessageType::PROOF, nonce, code: [0; 32] };
+        let data = Data::Inline(Box::new(hello.to_bytes()));
+        connection::send(hca, now, qp, SendOp::Send { imm: None }, data)?;
+        Ok(())
+    }
+
+    fn ask(&mut self, now: Instant, hca: &mut Hca, id: PathId) -> Result<(), SetupError> {
+        let request = InfoRequest::new(&self.config.name).to_bytes();
+        let data = Data::Inline(Box::new(request));
+        let Some(path) = self.path(id) else { return Ok(()) };
+        connection::send(hca, now, path.connections[0].qp, SendOp::Send { imm: None }, data)?;
+        Ok(())
+    }
+
+    /// Takes the server's proof, and answers with the own one and the question.
+    fn take_proof(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        id: PathId,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let (session, key) = (self.uuid, self.config.key.clone());
+        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        let proof = bytes.first_chunk().map(Proof::parse);
+        let (Some(proof), Some(client), Some(key)) = (proof, path.nonce.take(), key) else {
+            return Err(Failure::Protocol("a proof that nobody has asked for"));
+        };
+        let claim = Claim { client, server: proof.nonce, path: path.uuid, session };
+        if !claim.is_proven(&key, Prover::Server, &proof) {
+            return Err(Failure::Unproven);
+        }
+        let qp = path.connections[0].qp;
+        let data = Data::Inline(Box::new(claim.prove(&key, Prover::Client).to_bytes()));
+        let sent = connection::send(hca, now, qp, SendOp::Send { imm: None }, data);
+        sent.map_err(SetupError::from)?;
+        Ok(self.ask(now, hca, id)?)
+    }
+
+    /// Takes the information: the path is connected.
+    pub(super) fn take_info(
+        &mut self,
+        now: Instant,
+        hca: &mut Hca,
+        id: PathId,
+        wc: &Wc,
+    ) -> Result<(), Failure> {
+        let heartbeat = self.config.heartbeats.interval;
+        let watch = self.config.io_timeout;
+        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        if path.state != PathState::Connecting {
+            return Err(Failure::Protocol("information that nobody has asked for"));
+        }
+        let inbox = path.inbox.as_ref().expect("it was received there");
+        let length = (wc.byte_len as usize).min(info_length(path.offered.queue_depth.into()));
+        let bytes = read(&inbox.memory, length)?;
+        if bytes.first_chunk() == Some(&MessageType::PROOF.0.to_le_bytes()) {
+            return self.take_proof(now, hca, id, &bytes);
+        }
+        if path.nonce.is_some() {
+            return Err(Failure::Unproven);
+        }
+        path.chunks = chunks(&bytes, &path.offered)?;
+        path.state = PathState::Connected;
+        path.attempts = 0;
+        if std::mem::replace(&mut path.was_connected, true) {
+            path.stats.reconnects.succeeded += 1;
+        }
+        path.heartbeat.heard();
+        (path.asked, path.latency) = (None, None);
+        self.up.push(id);
+        self.up.sort_unstable();
+        self.timers.stop((id, Timer::Connect));
+        self.timers.set((id, Timer::Heartbeat), now + heartbeat);
+        if let Some(watch) = watch {
+            self.timers.set((id, Timer::Watch), now + watch / 4);
+        }
+        if std::mem::take(&mut self.is_lost) {
+            self.events.push_back(ClientEvent::Restored);
+        }
+        self.events.push_back(ClientEvent::PathUp(id));
+        self.came_up.push(id);
+        Ok(())
+    }
+
+    /// Does what waits for a path to be connected.
+    pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
+        while self.came_up.pop().is_some() {
+            if self.stage == Stage::Opening {
+                // The first has made the session; the others may join it now.
+                let idle = |path: &&super::Path| {
+                    path.is_awaited && path.reconnects == 0 && path.state == PathState::Disconnected
+                };
+                let others = self.paths.iter().flatten().map(|path| &**path).filter(idle);
+                let others: Vec<PathId> = others.map(|path| path.id).collect();
+                for id in others {
+                    self.begin_path(now, cx, id);
+                }
+                let mut awaited = self.paths.iter().flatten().filter(|path| path.is_awaited);
+                if awaited.all(|path| path.state == PathState::Connected) {
+                    self.stage = Stage::Open;
+                    self.events.push_back(ClientEvent::Up);
+                }
+            }
+            self.send_fences(now, cx);
+        }
+    }
+}
+
+/// Returns how many bytes the information takes, or a proof before it.
+const fn info_length(depth: u32) -> usize {
+    let length = InfoHeader::LENGTH + Descriptor::LENGTH * depth as usize;
+    if length < Proof::LENGTH { Proof::LENGTH } else { length }
+}
+
+fn read(memory: &Arc<Memory>, length: usize) -> Result<Vec<u8>, Failure> {
+    memory.to_vec(0, length).map_err(|_| Failure::Protocol("too much information"))
+}
+
+/// Cuts what a server says of its memory into its chunks.
+fn chunks(bytes: &[u8], limits: &Limits) -> Result<Vec<Chunk>, Failure> {
+    let wrong = Failure::Protocol;
+    let Ok(Message::InfoResponse(descriptors)) = Message::parse(bytes) else {
+        return Err(wrong("something else than the information about its chunks"));
+    };
+    let (depth, size) = (usize::from(limits.queue_depth), limits.chunk_size());
+    let mut chunks = Vec::with_capacity(depth);
+    for Descriptor { address, r_key, length } in descriptors.iter() {
+        let length = u64::from(length);
+        if length == 0 || !length.is_multiple_of(size) || address.checked_add(length).is_none() {
+            return Err(wrong("a part of memory that no chunks fit into"));
+        }
+        let count = length / size;
+        if count > (depth - chunks.len()) as u64 {
+            return Err(wrong("more chunks than it has said"));
+        }
+        chunks.extend((0..count).map(|at| Chunk { addr: address + at * size, rkey: r_key }));
+    }
+    if chunks.len() != depth {
+        return Err(wrong("fewer chunks than it has said"));
+    }
+    Ok(chunks)
+}

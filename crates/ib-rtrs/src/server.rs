@@ -1,0 +1,355 @@
+//! The server: sessions of clients, their requests and the answers.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `config` | [`ServerConfig`] |
+//! | `event` | [`ServerEvent`], [`ServerRequest`], [`End`] |
+//! | `path` | one path of a session: its objects, its requests |
+//! | `accept` | connections that clients ask for, and what they are refused with |
+//! | `info` | where the chunks are: the session begins |
+//! | `receive` | what comes in: requests, heartbeats, failures |
+//! | `respond` | answers |
+//! | `close` | ends of paths and sessions; fences |
+//!
+//! A session has memory for as many requests as the queue is deep; the chunks of that memory are what its clients write
+//! to. The server's user gets requests from [`Server::poll_request`], finds the header and the data in the memory
+//! ([`Server::memory`]), and answers each with [`Server::complete`], whenever it can, even when the path is gone by
+//! then: only with that the chunk is free.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace};
+use ib_hca::{CqId, HcaEvent, Memory};
+use ib_types::Instant;
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
+
+mod accept;
+mod close;
+mod config;
+mod event;
+mod info;
+mod path;
+mod receive;
+mod respond;
+
+pub use config::ServerConfig;
+pub use event::{End, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId};
+
+use close::Waiting;
+use path::{Path, State};
+
+use crate::adapters::{AdapterId, Adapters};
+use crate::address::PathAddress;
+use crate::stats::{ServerPathStats, ServerStat};
+use crate::timers::Deadlines;
+
+/// What is waited for on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// Its connections and the question for chunks.
+    Connect,
+    /// The next heartbeat.
+    Heartbeat,
+}
+
+/// A session: what the paths of a client share.
+#[derive(Debug)]
+struct Session {
+    uuid: [u8; 16],
+    /// How often it has begun, without a path in between.
+    incarnation: u32,
+    name: Vec<u8>,
+    memory: Arc<Memory>,
+    /// Its paths, those that are gone but have requests that are not answered included.
+    paths: Vec<u32>,
+    /// How many of them are connected.
+    up: usize,
+}
+
+/// Serves sessions.
+///
+/// Its owner tells it what adapters tell ([`Server::handle_hca`], [`Server::handle_cm`]), calls
+/// [`Server::handle_timeout`] when [`Server::poll_timeout`] says, and asks [`Server::poll_request`] and
+/// [`Server::poll_event`] until they return nothing.
+#[derive(Debug)]
+pub struct Server {
+    config: ServerConfig,
+    listeners: BTreeMap<AdapterId, Vec<ListenerId>>,
+    sessions: BTreeMap<u32, Session>,
+    by_uuid: BTreeMap<[u8; 16], u32>,
+    next_session: u32,
+    rng: ChaCha12Rng,
+    paths: Vec<Option<Box<Path>>>,
+    free: Vec<u32>,
+    next_serial: u32,
+    by_connection: BTreeMap<(AdapterId, ConnectionId), ServerPathId>,
+    by_cq: BTreeMap<(AdapterId, CqId), ServerPathId>,
+    timers: Deadlines<(ServerPathId, Timer)>,
+    waiting: Vec<Waiting>,
+    events: VecDeque<ServerEvent>,
+    requests: VecDeque<ServerRequest>,
+    /// Paths that have failed while something else was done.
+    failed: Vec<(ServerPathId, End)>,
+}
+
+impl Server {
+    /// Makes a server that listens nowhere yet.
+    ///
+    /// All that nobody may guess is drawn from the seed: it has to come from the system's randomness unless a run
+    /// shall be repeated.
+    #[must_use]
+    pub fn new(config: ServerConfig, seed: [u8; 32]) -> Self {
+        Self {
+            rng: ChaCha12Rng::from_seed(seed),
+            config: config.sensible(),
+            listeners: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            by_uuid: BTreeMap::new(),
+            next_session: 0,
+            paths: Vec::new(),
+            free: Vec::new(),
+            next_serial: 0,
+            by_connection: BTreeMap::new(),
+            by_cq: BTreeMap::new(),
+            timers: Deadlines::default(),
+            waiting: Vec::new(),
+            events: VecDeque::new(),
+            requests: VecDeque::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// Returns how it works.
+    #[must_use]
+    pub const fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// Starts to take clients at a port of an adapter.
+    ///
+    /// # Errors
+    /// Fails when somebody listens there, or the adapter is gone.
+    pub fn listen(
+        &mut self,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        port: u16,
+    ) -> Result<(), ListenError> {
+        let found = cx.get(adapter).ok_or(ListenError::NoAdapter)?;
+        let listener = found.cm.listen_cm(PortSpace::TCP, port)?;
+        self.listeners.entry(adapter).or_default().push(listener);
+        Ok(())
+    }
+
+    /// Returns the numbers of the paths that are connected or about to be.
+    pub fn paths(&self) -> impl Iterator<Item = ServerPathId> {
+        self.paths.iter().flatten().filter(|path| path.state != State::Dead).map(|path| path.id)
+    }
+
+    /// Returns the session of a path.
+    #[must_use]
+    pub fn session_of(&self, id: ServerPathId) -> Option<SessionId> {
+        let key = self.path(id)?.session;
+        self.session_id(key)
+    }
+
+    /// Returns the name of a session.
+    #[must_use]
+    pub fn name(&self, id: SessionId) -> Option<&[u8]> {
+        self.session(id).map(|session| &session.name[..])
+    }
+
+    /// Returns the memory of a session, in which the chunks lie.
+    #[must_use]
+    pub fn memory(&self, id: SessionId) -> Option<&Arc<Memory>> {
+        // That of a session that has begun anew is the same.
+        self.sessions.get(&id.key).map(|session| &session.memory)
+    }
+
+    /// Returns the ends of a path: the client's is the source.
+    #[must_use]
+    pub fn address(&self, id: ServerPathId) -> Option<PathAddress> {
+        self.path(id).map(|path| path.address)
+    }
+
+    /// Returns the adapter of a path.
+    #[must_use]
+    pub fn adapter(&self, id: ServerPathId) -> Option<AdapterId> {
+        self.path(id).map(|path| path.adapter)
+    }
+
+    /// Returns what was counted of a path.
+    #[must_use]
+    pub fn stats(&self, id: ServerPathId) -> Option<&ServerPathStats> {
+        self.path(id).map(|path| &path.stats)
+    }
+
+    /// Returns how many requests of a path are not answered.
+    #[must_use]
+    pub fn inflight(&self, id: ServerPathId) -> Option<u32> {
+        self.path(id).map(|path| path.outstanding)
+    }
+
+    /// Sets numbers of a path to zero. False when there is no such path.
+    pub fn reset_stats(&mut self, id: ServerPathId, what: ServerStat) -> bool {
+        self.path_mut(id).map(|path| path.stats.reset(what)).is_some()
+    }
+
+    /// Returns the next thing to be told.
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns the next request.
+    pub fn poll_request(&mut self) -> Option<ServerRequest> {
+        self.requests.pop_front()
+    }
+
+    /// Returns when [`Server::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
+        while let Some((id, timer)) = self.timers.take_due(now) {
+            match timer {
+                Timer::Connect => self.end_path(now, cx, id, End::Silent),
+                Timer::Heartbeat => self.beat(now, cx, id),
+            }
+            self.settle(now, cx);
+        }
+    }
+
+    /// Takes what an adapter tells. `cpu` is the processor that has found it.
+    pub fn handle_hca(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        cpu: u32,
+        adapter: AdapterId,
+        event: &HcaEvent,
+    ) {
+        if let HcaEvent::Completion(cq) = event
+            && let Some(&id) = self.by_cq.get(&(adapter, *cq))
+        {
+            self.take_completions(now, cx, cpu, id);
+            self.settle(now, cx);
+        }
+    }
+
+    /// Takes what the connection manager of an adapter tells; returns what is not this server's.
+    pub fn handle_cm(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        event: CmEvent,
+    ) -> Option<CmEvent> {
+        let connection = match &event {
+            CmEvent::Requested(requested) => {
+                let own = self.listeners.get(&adapter);
+                if !own.is_some_and(|own| own.contains(&requested.listener)) {
+                    return Some(event);
+                }
+                self.take_request_to_connect(now, cx, adapter, requested);
+                self.settle(now, cx);
+                return None;
+            }
+            CmEvent::Established { id, .. }
+            | CmEvent::Rejected { id, .. }
+            | CmEvent::Failed { id, .. }
+            | CmEvent::Disconnected { id, .. }
+            | CmEvent::TimeWaitExited { id } => *id,
+            _ => return Some(event),
+        };
+        let Some(&id) = self.by_connection.get(&(adapter, connection)) else { return Some(event) };
+        match event {
+            CmEvent::Established { .. } => {}
+            CmEvent::TimeWaitExited { .. } => {
+                self.by_connection.remove(&(adapter, connection));
+            }
+            CmEvent::Disconnected { .. } => self.end_path(now, cx, id, End::Disconnected),
+            _ => self.end_path(now, cx, id, End::Refused),
+        }
+        self.settle(now, cx);
+        None
+    }
+
+    /// The port of an adapter has lost its link: its paths have failed.
+    pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
+        let paths = self.paths.iter().flatten().filter(|path| path.adapter == adapter);
+        let ids: Vec<ServerPathId> = paths.map(|path| path.id).collect();
+        for id in ids {
+            self.end_path(now, cx, id, End::LinkDown);
+        }
+        self.settle(now, cx);
+    }
+
+    /// Disconnects a path, and returns at once: the client hears of it later. False when there is no such path.
+    pub fn disconnect_path(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: ServerPathId,
+    ) -> bool {
+        let is_there = self.path(id).is_some_and(|path| path.state != State::Dead);
+        self.end_path(now, cx, id, End::Unwanted);
+        self.settle(now, cx);
+        is_there
+    }
+
+    /// Disconnects all paths and takes no more clients.
+    pub fn close(&mut self, now: Instant, cx: &mut impl Adapters) {
+        for (adapter, listeners) in std::mem::take(&mut self.listeners) {
+            let Some(adapter) = cx.get(adapter) else { continue };
+            for listener in listeners {
+                adapter.cm.unlisten(listener);
+            }
+        }
+        let ids: Vec<ServerPathId> = self.paths().collect();
+        for id in ids {
+            self.end_path(now, cx, id, End::Unwanted);
+        }
+        self.settle(now, cx);
+    }
+
+    fn path(&self, id: ServerPathId) -> Option<&Path> {
+        self.paths.get(id.index as usize)?.as_deref().filter(|path| path.id == id)
+    }
+
+    fn path_mut(&mut self, id: ServerPathId) -> Option<&mut Path> {
+        self.paths.get_mut(id.index as usize)?.as_deref_mut().filter(|path| path.id == id)
+    }
+
+    fn session(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id.key).filter(|session| session.incarnation == id.incarnation)
+    }
+
+    fn session_id(&self, key: u32) -> Option<SessionId> {
+        let session = self.sessions.get(&key)?;
+        Some(SessionId { key, incarnation: session.incarnation })
+    }
+
+    /// Ends the paths that have failed meanwhile.
+    fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
+        while let Some((id, why)) = self.failed.pop() {
+            self.end_path(now, cx, id, why);
+        }
+    }
+}
+
+/// Why a server cannot listen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// The adapter is not there.
+    #[error("the adapter is gone")]
+    NoAdapter,
+    /// Somebody else listens.
+    #[error(transparent)]
+    Cm(#[from] CmError),
+}

@@ -1,0 +1,391 @@
+//! Connections that clients ask for, and what they are refused with.
+
+use ib_hca::cm::{AcceptParams, Cm, Requested};
+use ib_hca::{Hca, Memory, PdId};
+use ib_link::Route;
+use ib_types::{Instant, Mtu};
+use ib_wire::mad::cm::RejectReason;
+use ib_wire::rtrs::{
+    Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
+};
+
+use super::path::{Desk, Operation, Path, Proving, State};
+use super::{End, Server, ServerPathId, Session, Timer};
+use crate::Errno;
+use crate::adapters::{Adapter, AdapterId, Adapters};
+use crate::address::{Address, PathAddress};
+use crate::connection::{self, Connection, Peer, SetupError, WorkId};
+use crate::heartbeat::Heartbeat;
+use crate::stats::ServerPathStats;
+
+/// The most paths of a session, and the most connections of a path, as with Linux.
+const MAX_PATHS: usize = 128;
+const MAX_CONNECTIONS: u16 = 4096;
+
+/// How many completions of a path may wait: more than all its work requests.
+const COMPLETIONS: u32 = 1 << 22;
+
+/// The number of the receive for the question for chunks.
+pub(super) const QUESTION: u32 = u32::MAX;
+
+/// Why a connection is refused.
+enum Refusal {
+    /// By this server, which says why.
+    Errno(Errno),
+    /// By what the connection manager knows.
+    Reason(RejectReason),
+}
+
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+impl From<SetupError> for Refusal {
+    fn from(_: SetupError) -> Self {
+        Self::Errno(Errno::ENOMEM)
+    }
+}
+
+impl Server {
+    /// Accepts a connection, or refuses it.
+    pub(super) fn take_request_to_connect(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        requested: &Requested,
+    ) {
+        let accepted = self.accept(now, cx, adapter, requested);
+        let Err(refusal) = accepted else { return };
+        let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
+        let (reason, errno) = match refusal {
+            Refusal::Errno(errno) => (RejectReason::CONSUMER, errno),
+            Refusal::Reason(reason) => (reason, Errno::OK),
+        };
+        let response = if errno.is_ok() {
+            Vec::new()
+        } else {
+            let error = -(errno.0 as i16);
+            ConnectResponse { error, ..self.response() }.to_bytes().to_vec()
+        };
+        // It may have been given up meanwhile.
+        cm.reject(now, requested.id, reason, &response).ok();
+    }
+
+    fn accept(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        requested: &Requested,
+    ) -> Result<(), Refusal> {
+        let asked = ConnectRequest::read(&requested.private_data);
+        let asked = asked.map_err(|_| Errno::ECONNRESET)?;
+        let route = check_way(cx, adapter, requested)?;
+        if asked.connections == 0
+            || asked.connections > MAX_CONNECTIONS
+            || asked.connection >= asked.connections
+        {
+            return Err(Errno::ECONNRESET.into());
+        }
+        let id = match self.path_of(&asked) {
+            Some(id) if asked.connection == 0 => {
+                // The client may know earlier than this server that the path is gone.
+                let before = self.path(id).expect("it was just found").reconnects;
+                if !is_later(asked.reconnects, before) {
+                    return Err(Errno::ECONNRESET.into());
+                }
+                self.end_path(now, cx, id, End::Replaced);
+                self.begin(cx, adapter, requested, &asked)?
+            }
+            None if asked.connection == 0 => self.begin(cx, adapter, requested, &asked)?,
+            None => return Err(Errno::ECONNRESET.into()),
+            Some(id) => id,
+        };
+        let connected = self.connect(now, cx, id, requested, &asked, route);
+        if connected.is_err() && asked.connection == 0 {
+            self.end_path(now, cx, id, End::Setup);
+        }
+        connected
+    }
+
+    /// Returns the path that a connection belongs to, unless it is gone.
+    fn path_of(&self, asked: &ConnectRequest) -> Option<ServerPathId> {
+        let session = self.sessions.get(self.by_uuid.get(&asked.session_uuid)?)?;
+        let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
+        let mut own =
+            paths.filter(|path| path.state != State::Dead && path.uuid == asked.path_uuid);
+        own.next().map(|path| path.id)
+    }
+
+    /// Makes a path, and the session for the first one.
+    fn begin(
+        &mut self,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        requested: &Requested,
+        asked: &ConnectRequest,
+    ) -> Result<ServerPathId, Refusal> {
+        let address = address_of(requested);
+        let key = match self.by_uuid.get(&asked.session_uuid) {
+            Some(&key) => key,
+            None if asked.first_connection & 1 == 0 => return Err(Errno::ENXIO.into()),
+            None => self.begin_session(asked.session_uuid)?,
+        };
+        let session = self.sessions.get(&key).expect("it was just found or made");
+        let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
+        let alive: Vec<&Path> = paths.filter(|path| path.state != State::Dead).collect();
+        if alive.is_empty() && asked.first_connection & 1 == 0 {
+            return Err(Errno::ENXIO.into());
+        }
+        if alive.iter().any(|path| path.address == address && path.adapter == adapter) {
+            return Err(Errno::EEXIST.into());
+        }
+        if alive.len() >= MAX_PATHS {
+            return Err(Errno::ECONNRESET.into());
+        }
+        let known = Extension::of_request(&requested.private_data);
+        if self.config.key.is_some() && !known.contains(Capabilities::PROOF) {
+            self.forget_session_without_paths(key);
+            return Err(Errno::EACCES.into());
+        }
+        let made = cx
+            .get(adapter)
+            .ok_or(SetupError::NoAdapter)
+            .and_then(|adapter| adapter.hca.alloc_pd().map_err(SetupError::from));
+        let pd = match made {
+            Ok(pd) => pd,
+            Err(error) => {
+                self.forget_session_without_paths(key);
+                return Err(error.into());
+            }
+        };
+        Ok(self.insert(adapter, (key, pd), address, asked, known))
+    }
+
+    fn insert(
+        &mut self,
+        adapter: AdapterId,
+        (key, pd): (u32, PdId),
+        address: PathAddress,
+        asked: &ConnectRequest,
+        known: Capabilities,
+    ) -> ServerPathId {
+        self.next_serial = self.next_serial.wrapping_add(1);
+        let index = self.free.pop().unwrap_or(self.paths.len() as u32);
+        let id = ServerPathId { index, serial: self.next_serial };
+        let fences = self.config.fence && known.contains(Capabilities::FENCE);
+        let proves = self.config.key.is_some();
+        let capabilities =
+            Capabilities(0).with(Capabilities::FENCE, fences).with(Capabilities::PROOF, proves);
+        let path = Box::new(Path {
+            id,
+            session: key,
+            adapter,
+            address,
+            uuid: asked.path_uuid,
+            reconnects: asked.reconnects,
+            state: State::Connecting,
+            capabilities,
+            pd,
+            cq: None,
+            desk: None,
+            connections: vec![None; asked.connections.into()],
+            proof: if proves { Proving::Hello } else { Proving::Done },
+            name: Vec::new(),
+            chunks: Vec::new(),
+            whole: None,
+            operations: vec![Operation::NONE; self.config.queue_depth.into()],
+            outstanding: 0,
+            heartbeat: Heartbeat::default(),
+            stats: ServerPathStats::default(),
+        });
+        if index as usize == self.paths.len() {
+            self.paths.push(Some(path));
+        } else {
+            self.paths[index as usize] = Some(path);
+        }
+        self.sessions.get_mut(&key).expect("it is there").paths.push(index);
+        id
+    }
+
+    fn begin_session(&mut self, uuid: [u8; 16]) -> Result<u32, Errno> {
+        if self.sessions.len() >= self.config.max_sessions {
+            return Err(Errno::ENOMEM);
+        }
+        let depth = usize::from(self.config.queue_depth);
+        let memory = Memory::zeroed(self.config.chunk_size() as usize * depth);
+        let memory = memory.map_err(|_| Errno::ENOMEM)?;
+        let key = self.next_session;
+        self.next_session = self.next_session.wrapping_add(1);
+        let (name, paths) = (Vec::new(), Vec::new());
+        self.sessions.insert(key, Session { uuid, incarnation: 0, name, memory, paths, up: 0 });
+        self.by_uuid.insert(uuid, key);
+        Ok(key)
+    }
+
+    /// Makes the queue pair of a connection, and accepts.
+    fn connect(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: ServerPathId,
+        requested: &Requested,
+        asked: &ConnectRequest,
+        route: Route,
+    ) -> Result<(), Refusal> {
+        let response = self.response();
+        let (transport, timeout) = (self.config.transport, self.config.connect_timeout);
+        let Some(path) = self.path_mut(id) else { return Err(Errno::ECONNRESET.into()) };
+        let number = usize::from(asked.connection);
+        if path.state != State::Connecting
+            || path.reconnects != asked.reconnects
+            || path.connections.len() != usize::from(asked.connections)
+            || path.connections[number].is_some()
+        {
+            return Err(Errno::ECONNRESET.into());
+        }
+        let adapter = path.adapter;
+        let Adapter { hca, cm } = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
+        let peer = Peer {
+            route,
+            mtu: Mtu::from_code(requested.req.path_mtu.0).unwrap_or(Mtu::B256),
+            p_key: requested.req.p_key,
+            qpn: requested.req.local_qpn,
+            receives: hca.random_psn(),
+            sends: requested.req.starting_psn,
+            rnr_retry: requested.req.rnr_retry_count,
+        };
+        if path.cq.is_none() {
+            prepare(hca, path)?;
+        }
+        let (cq, pd) = (path.cq.expect("it was just made"), path.pd);
+        let qp = connection::create(hca, now, (pd, cq), (u32::MAX, u32::MAX))?;
+        hca.set_service(qp, requested.service_id.0).ok();
+        path.connections[number] = Some(Connection { qp, id: requested.id });
+        let mut data = response.to_bytes();
+        if path.capabilities != Capabilities(0) {
+            Extension::new(path.capabilities).put_into_response(&mut data);
+        }
+        let made = Made { qp, peer, data, patience: transport.peer_ack_timeout };
+        let desk = path.desk.as_ref().filter(|_| number == 0);
+        let accepted = desk.map_or(Ok(()), |desk| {
+            let work = WorkId { connection: 0, index: QUESTION };
+            connection::receive(hca, now, qp, work, desk.question().1).map_err(SetupError::from)
+        });
+        let accepted = accepted
+            .and_then(|()| Ok(connection::program(hca, now, qp, &made.peer, &transport)?))
+            .and_then(|()| made.accept(now, hca, cm, requested));
+        if let Err(error) = accepted {
+            path.connections[number] = None;
+            hca.destroy_qp(qp).ok();
+            return Err(error.into());
+        }
+        let cq = (adapter, cq);
+        self.by_cq.insert(cq, id);
+        self.by_connection.insert((adapter, requested.id), id);
+        if number == 0 {
+            self.timers.set((id, Timer::Connect), now + timeout);
+        }
+        Ok(())
+    }
+
+    /// Returns what this server says of itself.
+    pub(super) fn response(&self) -> ConnectResponse {
+        let config = &self.config;
+        ConnectResponse {
+            magic: MAGIC,
+            version: VERSION,
+            error: 0,
+            queue_depth: config.queue_depth,
+            max_io_size: config.max_io_size,
+            max_header_size: config.max_header_size,
+            flags: ConnectFlags(0).with(ConnectFlags::NEW_KEYS, config.always_invalidate),
+        }
+    }
+}
+
+/// A queue pair for a connection that is accepted.
+struct Made {
+    qp: ib_hca::QpId,
+    peer: Peer,
+    data: [u8; ConnectResponse::LENGTH],
+    patience: u8,
+}
+
+impl Made {
+    fn accept(
+        &self,
+        now: Instant,
+        hca: &Hca,
+        cm: &mut Cm,
+        requested: &Requested,
+    ) -> Result<(), SetupError> {
+        let (qpn, ..) = hca.query_qp(self.qp).expect("it was just made");
+        let params = AcceptParams {
+            target_ack_delay: self.patience,
+            private_data: self.data.to_vec(),
+            ..AcceptParams::new(qpn, self.peer.receives)
+        };
+        Ok(cm.accept(now, requested.id, &params)?)
+    }
+}
+
+/// Makes what the connections of a path share.
+fn prepare(hca: &mut Hca, path: &mut Path) -> Result<(), SetupError> {
+    let depth = path.operations.len();
+    let cq = hca.create_cq(COMPLETIONS.min(hca.config().max_cqe))?;
+    hca.req_notify_cq(cq, false);
+    path.cq = Some(cq);
+    let memory = Memory::zeroed(Desk::size(depth))?;
+    let range = (&memory, 0, memory.len());
+    let access = ib_hca::AccessFlags::LOCAL_WRITE;
+    let mr = hca.reg_mr(path.pd, range, memory.address(), access)?;
+    let key = hca.key(mr).expect("it was just made");
+    path.desk = Some(Desk::new(memory, mr, key, depth));
+    Ok(())
+}
+
+/// Checks that packets can and may go where a client wants them, and returns that way.
+fn check_way(
+    cx: &mut impl Adapters,
+    adapter: AdapterId,
+    requested: &Requested,
+) -> Result<Route, Refusal> {
+    if !cx.is_in_partition(adapter, requested.req.p_key) {
+        return Err(Refusal::Reason(RejectReason::CONSUMER));
+    }
+    let Adapter { hca, .. } = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
+    let proposed = Mtu::from_code(requested.req.path_mtu.0);
+    if proposed.is_some_and(|mtu| mtu > hca.config().active_mtu) {
+        return Err(Refusal::Reason(RejectReason::INVALID_MTU));
+    }
+    let (path, came) = (&requested.path, &requested.route);
+    // Packets go to who has asked, and to nobody else whom he may name.
+    if path.is_global && came.is_global && path.destination != came.destination {
+        return Err(Refusal::Reason(RejectReason::PRIMARY_GID));
+    }
+    let source = if hca.config().gids.contains(&path.source) { path.source } else { came.source };
+    Ok(Route { source, ..*path })
+}
+
+/// Returns the ends of the path that a client asks for.
+fn address_of(requested: &Requested) -> PathAddress {
+    match &requested.cma {
+        Some(cma) => PathAddress {
+            source: Some(Address::Ip(cma.source.ip())),
+            destination: Address::Ip(cma.destination),
+        },
+        None => PathAddress {
+            source: Some(Address::Gid(requested.route.destination)),
+            destination: Address::Gid(requested.route.source),
+        },
+    }
+}
+
+/// Returns whether a count that starts again from zero has gone on since another time.
+const fn is_later(count: u16, before: u16) -> bool {
+    (count.wrapping_sub(before) as i16) > 0
+}

@@ -1,0 +1,454 @@
+//! Peers that say what makes no sense: they are refused with the errors of Linux, and nobody else notices.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ib_rtrs::{
+    Client, ClientConfig, ClientEvent, Direction, End, Errno, Failure, PathState, ServerConfig,
+    ServerEvent, SharedKey,
+};
+
+use crate::lab::{Lab, Rng, quick_client, small_server};
+
+const SOON: Duration = Duration::from_secs(3);
+
+/// Where private data starts in the packets of REQ, behind the header of `rdma_cm`, and of REP.
+const REQ: usize = 220;
+const REP: usize = 80;
+
+/// Returns whether a packet is a message of the connection manager.
+fn is_cm(bytes: &[u8], attribute: u8) -> bool {
+    bytes[0] == 0x64 && bytes[36..38] == [0, attribute]
+}
+
+fn is_req(bytes: &[u8]) -> bool {
+    is_cm(bytes, 0x10)
+}
+
+fn is_rep(bytes: &[u8]) -> bool {
+    is_cm(bytes, 0x13)
+}
+
+/// Returns whether a packet is a whole request: RDMA WRITE ONLY with immediate data and payload.
+fn is_request(bytes: &[u8]) -> bool {
+    bytes[0] == 0x0b && bytes.len() > 36
+}
+
+/// Returns why the first path came to nothing when bytes of its first REQ are changed.
+fn refused(at: usize, change: &'static [u8]) -> Failure {
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    lab.tap = Box::new(move |from, _, bytes| {
+        if from == 0 && is_req(bytes) {
+            bytes[REQ + at..REQ + at + change.len()].copy_from_slice(change);
+        }
+        true
+    });
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| !lab.events.is_empty());
+    assert_eq!(lab.server.paths().count(), 0);
+    why(&lab)
+}
+
+fn why(lab: &Lab) -> Failure {
+    let why = lab.events.iter().find_map(|(_, event)| match event {
+        ClientEvent::PathDown { why, .. } => Some(why.clone()),
+        _ => None,
+    });
+    why.unwrap_or_else(|| panic!("no path is down: {:?}", lab.events))
+}
+
+#[test]
+fn connections_that_cannot_be_are_refused_with_the_errors_of_linux() {
+    let reset = Failure::Refused(Errno::ECONNRESET);
+    assert_eq!(refused(2, &[0xbe]), reset, "magic");
+    assert_eq!(refused(4, &[0, 1]), reset, "version 1.0");
+    assert_eq!(refused(6, &[3, 0]), reset, "a connection beyond the last one");
+    assert_eq!(refused(6, &[1, 0]), reset, "another connection than the first one");
+    assert_eq!(refused(8, &[0, 0]), reset, "no connections");
+    assert_eq!(refused(8, &[1, 16]), reset, "4097 connections");
+    assert_eq!(refused(44, &[0]), Failure::Refused(Errno::ENXIO), "an unknown session");
+}
+
+#[test]
+fn a_minor_version_is_not_looked_at() {
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    lab.tap = Box::new(|from, _, bytes| {
+        if from == 0 && is_req(bytes) {
+            bytes[REQ + 4] = 7;
+        }
+        true
+    });
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::Up));
+}
+
+#[test]
+fn a_second_path_between_the_same_addresses_is_refused() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| lab.events.len() > 2);
+    assert_eq!(why(&lab), Failure::Refused(Errno::EEXIST));
+    assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Connected));
+}
+
+#[test]
+fn the_number_of_a_path_that_is_there_is_refused() {
+    let mut lab = Lab::new(1, 2, quick_client(), small_server());
+    let first: Rc<RefCell<Option<[u8; 16]>>> = Rc::default();
+    lab.tap = Box::new(move |from, link, bytes| {
+        if from == 0 && is_req(bytes) {
+            let mut first = first.borrow_mut();
+            let uuid = &mut bytes[REQ + 12..REQ + 28];
+            if link == 0 {
+                *first = uuid.try_into().ok();
+            } else if let Some(first) = *first {
+                uuid.copy_from_slice(&first);
+            }
+        }
+        true
+    });
+    lab.add_path(0);
+    lab.add_path(1);
+    lab.run_until(SOON, |lab| lab.events.len() > 1);
+    assert_eq!(why(&lab), Failure::Refused(Errno::ECONNRESET));
+    assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Connected));
+}
+
+#[test]
+fn the_name_of_another_session_is_not_taken() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    lab.events.clear();
+    // Another client on the same adapter, of which the first one hears nothing.
+    let mut other = Client::new(quick_client(), [77; 32]);
+    std::mem::swap(&mut lab.client, &mut other);
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| !lab.events.is_empty());
+    assert_eq!(why(&lab), Failure::Disconnected);
+    assert_eq!(lab.server.paths().count(), 1);
+}
+
+#[test]
+fn names_and_questions_that_make_no_sense_end_the_path() {
+    type Change = fn(&mut Vec<u8>);
+    let changes: [Change; 4] = [
+        // A name with a slash, none, another message, a request before the chunks are known.
+        |bytes| bytes[14] = b'/',
+        |bytes| bytes[14] = 0,
+        |bytes| bytes[12] = 2,
+        |bytes| {
+            bytes.truncate(12);
+            bytes[0] = 0x0b;
+            bytes.extend([0; 20]);
+        },
+    ];
+    for change in changes {
+        let mut lab = Lab::new(1, 1, quick_client(), small_server());
+        lab.tap = Box::new(move |from, _, bytes| {
+            if from == 0 && bytes[0] == 0x04 && bytes.len() == 12 + 272 {
+                change(bytes);
+            }
+            true
+        });
+        lab.add_path(0);
+        lab.run_until(SOON, |lab| !lab.events.is_empty());
+        assert_eq!(why(&lab), Failure::Disconnected);
+        assert!(lab.server_events.is_empty());
+    }
+}
+
+/// Returns why a server ends a path whose next request is changed on its way.
+fn ended_by(change: impl Fn(&mut Vec<u8>) + 'static, server: ServerConfig) -> (Lab, End) {
+    let mut lab = Lab::connected(1, 1, quick_client(), server);
+    lab.disk.fill(0, 1 << 20, 0x11).expect("it lies within");
+    let mut is_done = false;
+    lab.tap = Box::new(move |from, _, bytes| {
+        if from == 0 && is_request(bytes) && !is_done {
+            is_done = true;
+            change(bytes);
+        }
+        true
+    });
+    lab.io(Direction::Read, 0, (0, 512), 1).expect("it is taken");
+    let end = |lab: &Lab| {
+        lab.server_events.iter().find_map(|(_, event)| match event {
+            ServerEvent::PathDown { why, .. } => Some(*why),
+            _ => None,
+        })
+    };
+    lab.run_until(SOON, |lab| end(lab).is_some());
+    let end = end(&lab).expect("it has just ended");
+    // The request is made again on the path's next connection.
+    lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
+    assert_eq!(lab.done[0].errno, Errno::OK);
+    (lab, end)
+}
+
+/// Where the payload of a whole request starts: 8 bytes of header, then the message.
+const PAYLOAD: usize = 32;
+const MESSAGE: usize = PAYLOAD + 8;
+
+#[test]
+fn a_user_header_longer_than_what_is_before_it_is_refused() {
+    // The length of the data would be less than nothing: CVE class "usr_len underflow".
+    let lengths = [0xffff_u16, 0x209, 0x208];
+    for length in lengths {
+        let change = move |bytes: &mut Vec<u8>| {
+            bytes[MESSAGE + 2..MESSAGE + 4].copy_from_slice(&length.to_le_bytes());
+        };
+        let (_, end) = ended_by(change, small_server());
+        assert!(matches!(end, End::Protocol(_)), "{end}");
+    }
+}
+
+#[test]
+fn messages_that_make_no_sense_end_the_path() {
+    type Change = fn(&mut Vec<u8>);
+    let changes: [(&str, Change); 7] = [
+        ("an unknown type", |bytes| bytes[MESSAGE] = 9),
+        ("two places", |bytes| bytes[MESSAGE + 6] = 2),
+        ("no place, but the bytes of one", |bytes| bytes[MESSAGE + 6] = 0),
+        ("more than a chunk", |bytes| bytes[MESSAGE + 8 + 14] = 1),
+        ("an offset behind the chunk", |bytes| bytes[28..32].copy_from_slice(&[0, 0, 0x40, 1])),
+        ("an offset at the chunk's end", |bytes| {
+            bytes[28..32].copy_from_slice(&[0, 0, 0x3f, 0xff]);
+        }),
+        ("an answer", |bytes| bytes[28] = 0x10),
+    ];
+    for (what, change) in changes {
+        let (_, end) = ended_by(change, small_server());
+        assert!(matches!(end, End::Protocol(_)), "{what}: {end}");
+    }
+    // Sixteen chunks need all four bits of a number; of nine there are numbers to spare.
+    let nine = ServerConfig { queue_depth: 9, ..small_server() };
+    let (_, end) = ended_by(|bytes| bytes[28] |= 0x0f, nine);
+    assert!(matches!(end, End::Protocol(_)), "{end}");
+}
+
+#[test]
+fn nothing_is_written_beyond_a_chunk() {
+    for always_invalidate in [true, false] {
+        let server = ServerConfig { always_invalidate, ..small_server() };
+        // 40 bytes from 20 before the end of the chunk on: CVE class "write length beyond the chunk".
+        let change = |bytes: &mut Vec<u8>| {
+            let addr = u64::from_be_bytes(bytes[12..20].try_into().unwrap());
+            let end = addr - 512 + 0x4000 - 20;
+            bytes[12..20].copy_from_slice(&end.to_be_bytes());
+        };
+        let (_, end) = ended_by(change, server);
+        assert!(matches!(end, End::Transport(_)), "{end}");
+    }
+}
+
+#[test]
+fn a_key_opens_its_chunk_for_one_request_only() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    let seen: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let kept = Rc::clone(&seen);
+    lab.tap = Box::new(move |from, _, bytes| {
+        if from == 0 && is_request(bytes) {
+            kept.borrow_mut().push(bytes[12..24].to_vec());
+        }
+        true
+    });
+    for user in 1..=3 {
+        lab.io(Direction::Read, 0, (0, 512), user).unwrap();
+        lab.run_until(SOON, |lab| lab.done.len() == user as usize);
+    }
+    let seen = seen.borrow();
+    assert!(seen[0][..8] == seen[1][..8] && seen[1][..8] == seen[2][..8], "the same chunk");
+    assert!(seen[0][8..11] == seen[1][8..11], "keys change in their lowest byte");
+    assert!(seen[0][11] != seen[1][11] && seen[1][11] != seen[2][11]);
+}
+
+#[test]
+fn what_the_servers_user_has_not_filled_comes_as_zeros() {
+    // CVE class "stale bytes in a response".
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    lab.memory.fill(0, 4096, 0x77).unwrap();
+    lab.io(Direction::Write, 0, (0, 4096), 1).unwrap();
+    lab.run_until(SOON, |lab| lab.done.len() == 1);
+    lab.holds = true;
+    lab.io(Direction::Read, 0, (0, 4096), 2).unwrap();
+    lab.run_for(Duration::from_millis(1));
+    let request = lab.server.poll_request().unwrap();
+    assert!(lab.server.complete(lab.now, &mut lab.sides[1], request.id, Errno::OK, 100));
+    assert!(!lab.server.complete(lab.now, &mut lab.sides[1], request.id, Errno::OK, 100));
+    lab.run_until(SOON, |lab| lab.done.len() == 2);
+    let read = lab.memory.to_vec(0, 4096).unwrap();
+    assert!(read[..100].iter().all(|&byte| byte == 0x77));
+    assert!(read[100..].iter().all(|&byte| byte == 0));
+}
+
+/// Returns why the first path came to nothing when bytes of the server's first REP are changed.
+fn mistrusted(at: usize, change: &'static [u8]) -> Failure {
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    lab.tap = Box::new(move |from, _, bytes| {
+        if from == 1 && is_rep(bytes) {
+            bytes[REP + at..REP + at + change.len()].copy_from_slice(change);
+        }
+        true
+    });
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| !lab.events.is_empty());
+    why(&lab)
+}
+
+#[test]
+fn sizes_of_a_server_are_not_believed() {
+    // CVE class "max_hdr_size of the peer".
+    let is_protocol = |why: &Failure| matches!(why, Failure::Protocol(_));
+    for (at, change) in [
+        (0, &[0xbe][..]),
+        (3, &[1]),
+        (6, &[0, 0]),
+        (6, &[0xff, 0xff]),
+        (8, &[0, 0, 0, 0]),
+        (8, &[0xff, 0xff, 0xff, 0xff]),
+        (12, &[0, 0, 0, 0]),
+        (12, &[0xff, 0xff, 0xff, 0xff]),
+        (12, &[0, 0, 0x20, 0]),
+    ] {
+        let change: &'static [u8] = Box::leak(change.to_vec().into_boxed_slice());
+        let why = mistrusted(at, change);
+        assert!(is_protocol(&why), "{at} {change:?}: {why}");
+    }
+}
+
+#[test]
+fn chunks_of_a_server_that_do_not_fit_are_not_believed() {
+    // The header of the information, the length of its first part, the address of its first part.
+    for (at, change) in [
+        (0, &[2][..]),
+        (2, &[15]),
+        (2, &[0, 0]),
+        (20, &[0, 0, 0, 0]),
+        (20, &[1]),
+        (20, &[0, 0x80]),
+        (8, &[0xff; 8]),
+    ] {
+        let change = change.to_vec();
+        let mut lab = Lab::new(1, 1, quick_client(), small_server());
+        lab.tap = Box::new(move |from, _, bytes| {
+            if from == 1 && bytes[0] == 0x04 && bytes.len() == 12 + 8 + 16 * 16 {
+                bytes[12 + at..12 + at + change.len()].copy_from_slice(&change);
+            }
+            true
+        });
+        lab.add_path(0);
+        lab.run_until(SOON, |lab| !lab.events.is_empty());
+        assert!(matches!(why(&lab), Failure::Protocol(_)), "{at}: {}", why(&lab));
+    }
+}
+
+#[test]
+fn answers_to_no_request_end_the_path() {
+    for change in [0x10_00_00_0f_u32, 0x10_07_ff_ff, 0x00_00_00_01, 0x70_00_00_00] {
+        let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+        let mut is_done = false;
+        lab.tap = Box::new(move |from, _, bytes| {
+            if from == 1 && bytes[0] == 0x05 && !is_done {
+                is_done = true;
+                bytes[12..16].copy_from_slice(&change.to_be_bytes());
+            }
+            true
+        });
+        lab.events.clear();
+        lab.io(Direction::Read, 0, (0, 512), 1).unwrap();
+        lab.run_until(SOON, |lab| !lab.events.is_empty());
+        assert!(matches!(why(&lab), Failure::Protocol(_)));
+    }
+}
+
+#[test]
+fn paths_survive_any_order_of_wishes() {
+    // CVE class "corruption of the list of paths while they are connected anew".
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let mut lab = Lab::connected(seed, 3, quick_client(), small_server());
+        let mut asked = 0;
+        for _ in 0..60 {
+            let path = lab.paths[rng.below(lab.paths.len() as u64) as usize];
+            let link = rng.below(3) as usize;
+            let now = lab.now;
+            match rng.below(8) {
+                0 => drop(lab.client.reconnect_path(now, &mut lab.sides[0], path)),
+                1 => drop(lab.client.disconnect_path(now, &mut lab.sides[0], path)),
+                2 => drop(lab.client.remove_path(now, &mut lab.sides[0], path)),
+                3 => drop(lab.add_path(link)),
+                4 => {
+                    let id = ib_rtrs::AdapterId(link as u32);
+                    lab.client.link_down(now, &mut lab.sides[0], id);
+                }
+                5 => {
+                    let path = lab.server.paths().next();
+                    if let Some(path) = path {
+                        lab.server.disconnect_path(now, &mut lab.sides[1], path);
+                    }
+                }
+                _ => asked += usize::from(lab.io(Direction::Read, 0, (0, 512), 1).is_ok()),
+            }
+            let time = Duration::from_micros(rng.below(2_000) * rng.below(2_000));
+            lab.run_for(time);
+        }
+        lab.client.close(lab.now, &mut lab.sides[0]);
+        lab.run_until(Duration::from_secs(60), |lab| lab.has(&ClientEvent::Closed));
+        assert_eq!(lab.done.len(), asked, "seed {seed}");
+        lab.run_for(Duration::from_secs(60));
+        assert_eq!(lab.server.paths().count(), 0);
+    }
+}
+
+/// Returns a lab whose ends have keys, and whether they have come together.
+fn with_keys(client: Option<u8>, server: Option<u8>) -> (Lab, bool) {
+    let key = |byte: u8| SharedKey::new(vec![byte; 32]);
+    let client = ClientConfig { key: client.map(key), ..quick_client() };
+    let server = ServerConfig { key: server.map(key), ..small_server() };
+    let mut lab = Lab::new(1, 2, client, server);
+    lab.add_path(0);
+    lab.add_path(1);
+    lab.run_for(SOON);
+    let is_up = lab.has(&ClientEvent::Up);
+    (lab, is_up)
+}
+
+#[test]
+fn only_who_knows_the_key_comes_in() {
+    let (mut lab, is_up) = with_keys(Some(1), Some(1));
+    assert!(is_up);
+    lab.io(Direction::Read, 0, (0, 512), 1).unwrap();
+    lab.run_until(SOON, |lab| lab.done.len() == 1);
+    let (lab, is_up) = with_keys(Some(1), Some(2));
+    assert!(!is_up);
+    assert_eq!(why(&lab), Failure::Unproven);
+    let (lab, is_up) = with_keys(None, Some(2));
+    assert!(!is_up);
+    assert_eq!(why(&lab), Failure::Refused(Errno::EACCES));
+    let (lab, is_up) = with_keys(Some(2), None);
+    assert!(!is_up);
+    assert_eq!(why(&lab), Failure::Unproven);
+}
+
+#[test]
+fn a_proof_that_is_not_right_does_not_open_the_session() {
+    // The client's own proof, and its question instead of one.
+    for (number, change) in [(1, 60), (1, 12), (0, 12)] {
+        let key = Some(SharedKey::new(vec![1; 32]));
+        let client = ClientConfig { key: key.clone(), ..quick_client() };
+        let mut lab = Lab::new(1, 1, client, ServerConfig { key, ..small_server() });
+        let mut seen = 0;
+        lab.tap = Box::new(move |from, _, bytes| {
+            if from == 0 && bytes[0] == 0x04 {
+                if seen == number {
+                    bytes[change] ^= 1;
+                }
+                seen += 1;
+            }
+            true
+        });
+        lab.add_path(0);
+        lab.run_until(SOON, |lab| !lab.events.is_empty());
+        assert_eq!(why(&lab), Failure::Disconnected);
+        assert!(lab.server_events.is_empty());
+    }
+}

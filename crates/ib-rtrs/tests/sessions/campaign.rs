@@ -1,0 +1,257 @@
+//! What must hold whatever fails: every write that was confirmed can be read, nothing older is, and no request is
+//! forgotten.
+//!
+//! `RTRS_RUNS` says how many runs there are, `RTRS_SEED` where they begin. Each follows from its seed alone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ib_rtrs::{
+    ClientConfig, ClientEvent, Direction, End, PathId, PathState, Policy, ServerConfig, ServerEvent,
+};
+
+use crate::lab::{Lab, Rng, quick_client, small_server};
+
+/// How many blocks there are, and how long each is.
+const BLOCKS: u64 = 24;
+const BLOCK: usize = 1024;
+
+/// How many requests a run makes.
+const REQUESTS: u64 = 400;
+
+/// What a block may hold: what was last confirmed, and what is being written.
+#[derive(Clone, Debug)]
+struct Block {
+    confirmed: u64,
+    writing: Option<u64>,
+    reads: u32,
+}
+
+/// A request under way.
+struct Under {
+    direction: Direction,
+    block: u64,
+    /// What a read may find.
+    allowed: Vec<u64>,
+}
+
+/// What has happened in runs, so that it can be seen that something has.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    failed_over: u64,
+    lost: u64,
+    fenced: u64,
+}
+
+/// Makes a run with a seed. Returns what has happened, or what must not happen.
+fn run(seed: u64, fence: bool) -> Result<Seen, String> {
+    let mut rng = Rng::new(seed ^ 0x5eed);
+    let links = 2 + rng.below(3) as usize;
+    let client = ClientConfig {
+        fence,
+        connections: 1 + rng.below(3) as u16,
+        policy: [Policy::RoundRobin, Policy::MinInflight, Policy::MinLatency]
+            [rng.below(3) as usize],
+        need_invalidation: rng.chance(0.3),
+        reconnect_delay: Duration::from_millis(200 + rng.below(2_000)),
+        io_timeout: Some(Duration::from_secs(2 + rng.below(10))),
+        ..quick_client()
+    };
+    let server = ServerConfig {
+        always_invalidate: rng.chance(0.7),
+        queue_depth: 1 + rng.below(16) as u16,
+        ..small_server()
+    };
+    let mut lab = Lab::connected(seed, links, client, server);
+    let stall = Duration::from_micros([50, 2_000, 400_000][rng.below(3) as usize]);
+    let long = rng.chance(0.3);
+    lab.backend = Box::new(move |rng, _| {
+        if long && rng.chance(0.01) {
+            return Duration::from_millis(rng.below(12_000));
+        }
+        Duration::from_nanos(rng.below(stall.as_nanos() as u64))
+    });
+    for link in &mut lab.links {
+        link.loss = [0.0, 0.001, 0.03][rng.below(3) as usize];
+        link.double = [0.0, 0.01][rng.below(2) as usize];
+        link.late = [0.0, 0.02][rng.below(2) as usize];
+    }
+    let block = Block { confirmed: 0, writing: None, reads: 0 };
+    let mut blocks = vec![block; BLOCKS as usize];
+    let mut under: BTreeMap<u64, Under> = BTreeMap::new();
+    let (mut asked, mut next_fault) = (0_u64, lab.now);
+    let mut repairs: Vec<(ib_types::Instant, usize)> = Vec::new();
+    let end = lab.now + Duration::from_secs(600);
+    while asked < REQUESTS || !under.is_empty() {
+        if lab.now >= end {
+            return Err(format!("{} requests are forgotten", under.len()));
+        }
+        if asked < REQUESTS && lab.now >= next_fault {
+            next_fault = lab.now + Duration::from_micros(rng.below(800_000));
+            let link = rng.below(links as u64) as usize;
+            let cut = Duration::from_micros(rng.below(6_000_000));
+            if rng.chance(0.5) {
+                lab.links[link].is_cut = true;
+                repairs.push((lab.now + cut, link));
+            }
+            if rng.chance(0.3) {
+                let id = ib_rtrs::AdapterId(link as u32);
+                lab.client.link_down(lab.now, &mut lab.sides[0], id);
+            }
+            change_paths(&mut lab, &mut rng, links);
+            let path = lab.server.paths().next();
+            if rng.chance(0.1)
+                && let Some(path) = path
+            {
+                lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
+            }
+        }
+        let now = lab.now;
+        repairs.retain(|&(at, link)| {
+            let is_due = at <= now || asked >= REQUESTS;
+            if is_due {
+                lab.links[link].is_cut = false;
+            }
+            !is_due
+        });
+        if asked < REQUESTS && rng.chance(0.6) {
+            let at = rng.below(BLOCKS);
+            let direction = if rng.chance(0.5) { Direction::Write } else { Direction::Read };
+            if begin(&mut lab, &mut blocks, &mut under, asked + 1, at, direction) {
+                asked += 1;
+            }
+        }
+        let step = lab.now + Duration::from_micros(1 + rng.below(3_000));
+        while lab.step(step) {}
+        let done = std::mem::take(&mut lab.done);
+        for completion in done {
+            if !completion.errno.is_ok() {
+                return Err(format!("{completion:?}"));
+            }
+            let Under { direction, block, allowed } =
+                under.remove(&completion.user).expect("it ends once");
+            let state = &mut blocks[block as usize];
+            if direction == Direction::Write {
+                state.confirmed = completion.user;
+                state.writing = None;
+                continue;
+            }
+            state.reads -= 1;
+            let place = place_of(completion.user);
+            let read = lab.memory.to_vec(place, BLOCK).expect("it lies within");
+            let found = u64::from_le_bytes(*read.first_chunk().expect("a block is longer"));
+            if read != stamp(found) {
+                return Err(format!("block {block} is torn"));
+            }
+            if !allowed.contains(&found) {
+                return Err(format!("block {block} holds {found}: expected one of {allowed:?}"));
+            }
+        }
+    }
+    if lab.client.requests() != 0 {
+        return Err("requests are under way that nobody has made".to_owned());
+    }
+    for (at, block) in blocks.iter().enumerate() {
+        let found = lab.disk.to_vec(at * BLOCK, BLOCK).expect("it lies within");
+        if found != stamp(block.confirmed) {
+            return Err(format!("block {at} at the end does not hold {}", block.confirmed));
+        }
+    }
+    let failed_over = lab.paths.iter().filter_map(|&path| lab.client.stats(path));
+    let fenced =
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+    Ok(Seen {
+        failed_over: failed_over.map(|stats| stats.failed_over).sum(),
+        lost: lab.events.iter().filter(|(_, event)| *event == ClientEvent::Lost).count() as u64,
+        fenced: lab.server_events.iter().filter(|(_, event)| fenced(event)).count() as u64,
+    })
+}
+
+/// Removes a path, as long as another is connected, or adds one where there is none.
+fn change_paths(lab: &mut Lab, rng: &mut Rng, links: usize) {
+    if !rng.chance(0.15) {
+        return;
+    }
+    let is_up = |&&path: &&PathId| lab.client.path_state(path) == Some(PathState::Connected);
+    let up: Vec<PathId> = lab.paths.iter().filter(is_up).copied().collect();
+    if up.len() > 1 {
+        let path = up[rng.below(up.len() as u64) as usize];
+        lab.client.remove_path(lab.now, &mut lab.sides[0], path);
+    }
+    let is_used = |link: usize| {
+        let mut specs = lab.client.paths().filter_map(|path| lab.client.spec(path));
+        specs.any(|spec| spec.adapter.0 as usize == link)
+    };
+    let unused = (0..links).find(|&link| !is_used(link));
+    if let Some(link) = unused {
+        lab.add_path(link);
+    }
+}
+
+/// Makes a request, unless a write of the block is under way, or a read of what would be written.
+fn begin(
+    lab: &mut Lab,
+    blocks: &mut [Block],
+    under: &mut BTreeMap<u64, Under>,
+    user: u64,
+    at: u64,
+    direction: Direction,
+) -> bool {
+    let block = &mut blocks[at as usize];
+    if direction == Direction::Write && (block.writing.is_some() || block.reads > 0) {
+        return false;
+    }
+    let place = place_of(user);
+    if under.keys().any(|&other| place_of(other) == place) {
+        return false;
+    }
+    if direction == Direction::Write {
+        lab.memory.write(place, &stamp(user)).expect("it lies within");
+    }
+    let piece = (place, BLOCK as u32);
+    if lab.io(direction, at * BLOCK as u64, piece, user).is_err() {
+        return false;
+    }
+    let mut allowed = vec![block.confirmed];
+    match direction {
+        Direction::Write => block.writing = Some(user),
+        Direction::Read => {
+            block.reads += 1;
+            allowed.extend(block.writing);
+        }
+    }
+    under.insert(user, Under { direction, block: at, allowed });
+    true
+}
+
+fn place_of(user: u64) -> usize {
+    (user % 64) as usize * BLOCK
+}
+
+/// Returns what a write puts into a block; zeros before the first.
+fn stamp(user: u64) -> Vec<u8> {
+    user.to_le_bytes().repeat(BLOCK / 8)
+}
+
+#[test]
+fn nothing_is_lost_whatever_fails() {
+    let number = |name, default| {
+        std::env::var(name).ok().and_then(|text: String| text.parse().ok()).unwrap_or(default)
+    };
+    let (first, runs) = (number("RTRS_SEED", 1_u64), number("RTRS_RUNS", 25));
+    let mut all = Seen::default();
+    for seed in first..first + runs {
+        let seen = run(seed, true).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        all.failed_over += seen.failed_over;
+        all.lost += seen.lost;
+        all.fenced += seen.fenced;
+    }
+    assert!(runs < 10 || all.failed_over > runs && all.lost > 0 && all.fenced > 0, "{all:?}");
+}
+
+#[test]
+fn without_fences_the_campaign_notices_what_they_are_for() {
+    // An old write, that a dead path has left at the server, comes after a newer one.
+    let is_stale = |why: String| why.contains("hold");
+    assert!((1..300).any(|seed| run(seed, false).is_err_and(is_stale)));
+}

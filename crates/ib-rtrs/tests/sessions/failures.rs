@@ -1,0 +1,249 @@
+//! Paths fail, and requests survive.
+
+use std::time::Duration;
+
+use ib_rtrs::{
+    AdapterId, ClientConfig, ClientEvent, Direction, End, Errno, Failure, Heartbeats, PathState,
+    ServerConfig, ServerEvent,
+};
+use ib_types::Instant;
+
+use crate::lab::{Lab, quick_client, small_server};
+
+const SOON: Duration = Duration::from_secs(5);
+
+fn down_at(lab: &Lab, link: usize) -> Option<(Instant, Failure)> {
+    lab.events.iter().find_map(|(at, event)| match event {
+        ClientEvent::PathDown { path, why, .. } if *path == lab.paths[link] => {
+            Some((*at, why.clone()))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn requests_under_way_go_on_over_another_path_within_five_seconds() {
+    let mut lab = Lab::connected(1, 2, quick_client(), small_server());
+    lab.backend = Box::new(|rng, _| Duration::from_micros(rng.below(50)));
+    for user in 0..16 {
+        lab.memory.fill(user as usize * 4096, 4096, user as u8 + 1).unwrap();
+        lab.io(Direction::Write, user * 4096, (user as usize * 4096, 4096), user).unwrap();
+    }
+    lab.links[0].is_cut = true;
+    let cut = lab.now;
+    lab.run_until(SOON, |lab| lab.done.len() == 16);
+    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    assert!(lab.now.since(cut) < SOON, "{:?}", lab.now.since(cut));
+    for user in 0..16 {
+        assert_eq!(lab.disk.to_vec(user * 4096, 4096).unwrap(), [user as u8 + 1; 4096]);
+    }
+    let (_, why) = down_at(&lab, 0).unwrap();
+    assert!(matches!(why, Failure::Transport(_)), "{why}");
+    assert!(lab.client.stats(lab.paths[0]).unwrap().failed_over > 0);
+    let is_fenced =
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
+    assert!(lab.server_events.iter().any(|(_, event)| is_fenced(event)));
+    // It comes back by itself.
+    lab.events.clear();
+    lab.links[0].is_cut = false;
+    lab.run_until(Duration::from_secs(20), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
+}
+
+#[test]
+fn requests_are_sent_again_only_when_the_server_has_done_with_them() {
+    let mut lab = Lab::connected(1, 2, quick_client(), small_server());
+    lab.holds = true;
+    for user in 0..4 {
+        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+    }
+    lab.run_for(Duration::from_millis(10));
+    // The server's user gets them, and thinks for a while.
+    lab.holds = false;
+    lab.backend = Box::new(|_, _| Duration::from_secs(8));
+    lab.run_for(Duration::from_millis(10));
+    assert_eq!(lab.served, 4);
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.links[0].is_cut = true;
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    lab.run_for(Duration::from_secs(7));
+    assert_eq!((lab.served, lab.done.len()), (4, 0));
+    lab.run_until(SOON, |lab| lab.done.len() == 4);
+    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    assert_eq!(lab.served, 6, "two were under way on the path that has failed");
+}
+
+#[test]
+fn without_fences_requests_are_sent_again_at_once() {
+    let client = ClientConfig { fence: false, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    lab.holds = true;
+    for user in 0..4 {
+        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+    }
+    lab.run_for(Duration::from_millis(10));
+    lab.holds = false;
+    lab.backend = Box::new(|_, _| Duration::from_secs(8));
+    lab.run_for(Duration::from_millis(10));
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.run_for(Duration::from_millis(10));
+    assert_eq!(lab.served, 6);
+}
+
+#[test]
+fn without_another_path_a_kernels_client_would_be_told() {
+    let client = ClientConfig { fence: false, ..quick_client() };
+    let mut lab = Lab::connected(1, 1, client, small_server());
+    lab.holds = true;
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.run_for(Duration::from_millis(1));
+    assert_eq!(lab.done.len(), 1);
+    assert_eq!(lab.done[0].errno, Errno::ECONNABORTED);
+}
+
+#[test]
+fn with_fences_requests_wait_for_the_only_path() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    lab.holds = true;
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.run_for(Duration::from_millis(1));
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.holds = false;
+    lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 1);
+    assert_eq!(lab.done[0].errno, Errno::OK);
+}
+
+#[test]
+fn requests_of_a_lost_session_come_back_if_so_wished() {
+    let client = ClientConfig { returns_lost: true, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    lab.holds = true;
+    for user in 0..4 {
+        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+    }
+    lab.run_for(Duration::from_millis(1));
+    for link in [0, 1] {
+        lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
+    }
+    assert!(lab.done.is_empty());
+    lab.holds = false;
+    lab.run_until(Duration::from_secs(10), |lab| lab.done.len() == 4);
+    assert!(lab.done.iter().all(|it| it.errno == Errno::ECONNABORTED && it.is_fenced));
+    assert_eq!(lab.events.iter().filter(|(_, it)| *it == ClientEvent::Lost).count(), 1);
+    assert_eq!(lab.events.iter().filter(|(_, it)| *it == ClientEvent::Restored).count(), 1);
+}
+
+#[test]
+fn a_port_without_a_link_fails_its_paths_at_once() {
+    let mut lab = Lab::connected(1, 2, quick_client(), small_server());
+    let before = lab.now;
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(1));
+    lab.run_for(Duration::from_millis(1));
+    assert_eq!(down_at(&lab, 1), Some((before, Failure::LinkDown)));
+    assert_eq!(lab.client.path_state(lab.paths[1]), Some(PathState::Waiting));
+    lab.events.clear();
+    lab.client.link_up(lab.now, &mut lab.sides[0], AdapterId(1));
+    lab.run_until(Duration::from_millis(100), |lab| lab.has(&ClientEvent::PathUp(lab.paths[1])));
+}
+
+#[test]
+fn an_idle_path_that_is_cut_is_seen_in_time() {
+    let heartbeats = Heartbeats { interval: Duration::from_secs(1), missed_max: 3 };
+    let client = ClientConfig { heartbeats, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    lab.run_for(Duration::from_secs(10));
+    lab.links[0].is_cut = true;
+    let cut = lab.now;
+    lab.run_until(Duration::from_secs(4), |lab| down_at(lab, 0).is_some());
+    assert!(lab.now.since(cut) <= heartbeats.interval * (heartbeats.missed_max + 1));
+}
+
+#[test]
+fn who_does_not_answer_heartbeats_is_dead_though_packets_are_acknowledged() {
+    let heartbeats = Heartbeats { interval: Duration::from_secs(1), missed_max: 3 };
+    let client = ClientConfig { heartbeats, ..quick_client() };
+    let rare = Heartbeats { interval: Duration::from_secs(1000), missed_max: 3 };
+    let server = ServerConfig { heartbeats: rare, ..small_server() };
+    let mut lab = Lab::connected(1, 1, client, server);
+    // The client's heartbeats become answers, which are not answered.
+    lab.tap = Box::new(|from, _, bytes| {
+        if from == 0 && bytes[0] == 0x0b && bytes[28] == 0x80 {
+            bytes[28] = 0x90;
+        }
+        true
+    });
+    lab.run_until(Duration::from_secs(6), |lab| down_at(lab, 0).is_some());
+    assert_eq!(down_at(&lab, 0).unwrap().1, Failure::Heartbeat);
+}
+
+#[test]
+fn a_request_that_takes_too_long_fails_its_path() {
+    let client = ClientConfig { io_timeout: Some(Duration::from_secs(3)), ..quick_client() };
+    let mut lab = Lab::connected(1, 1, client, small_server());
+    lab.holds = true;
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.run_until(SOON, |lab| down_at(lab, 0).is_some());
+    assert_eq!(down_at(&lab, 0).unwrap().1, Failure::IoTimeout);
+    lab.holds = false;
+    lab.run_until(SOON, |lab| lab.done.len() == 1);
+    assert_eq!(lab.done[0].errno, Errno::OK);
+}
+
+#[test]
+fn attempts_come_to_an_end_and_requests_with_them() {
+    let client = ClientConfig { max_reconnect_attempts: Some(2), ..quick_client() };
+    let mut lab = Lab::connected(1, 1, client, small_server());
+    lab.holds = true;
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.links[0].is_cut = true;
+    lab.run_until(Duration::from_secs(60), |lab| lab.done.len() == 1);
+    assert_eq!(lab.done[0].errno, Errno::ECONNABORTED);
+    assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Disconnected));
+    assert_eq!(lab.client.stats(lab.paths[0]).unwrap().reconnects.failed, 2);
+}
+
+#[test]
+fn a_client_that_comes_back_earlier_than_the_server_thinks_replaces_its_path() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    // Only the client knows that the path has ended: its farewells get lost.
+    lab.tap = Box::new(|from, _, bytes| from == 1 || bytes[0] != 0x64 || bytes[37] != 0x15);
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.run_for(Duration::from_millis(10));
+    assert_eq!(lab.server.paths().count(), 1);
+    lab.events.clear();
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
+    let is_replaced =
+        |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Replaced, .. });
+    assert!(lab.server_events.iter().any(|(_, event)| is_replaced(event)));
+}
+
+#[test]
+fn a_session_does_not_begin_anew_while_requests_of_before_are_under_way() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    lab.backend = Box::new(|_, _| Duration::from_secs(6));
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.run_for(Duration::from_millis(1));
+    let asked = lab.now;
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.events.clear();
+    lab.run_until(Duration::from_secs(20), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
+    assert!(lab.now.since(asked) >= Duration::from_millis(5999));
+}
+
+#[test]
+fn a_server_that_has_another_depth_than_before_is_left_alone() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    let config = ServerConfig { queue_depth: 8, ..small_server() };
+    let mut other = Lab::new(5, 1, quick_client(), config);
+    std::mem::swap(&mut lab.server, &mut other.server);
+    std::mem::swap(&mut lab.sides[1], &mut other.sides[1]);
+    lab.events.clear();
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.run_for(Duration::from_secs(20));
+    let depth = Failure::QueueDepth { found: 8, expected: 16 };
+    let event = ClientEvent::PathDown { path: lab.paths[0], why: depth, retried: false };
+    assert!(lab.has(&event), "{:?}", lab.events);
+    assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Disconnected));
+}

@@ -1,0 +1,476 @@
+//! A client and a server in virtual time, with as many adapters each as there are links between them.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_hca::cm::{Cm, CmConfig, CmEvent};
+use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET, Memory};
+use ib_link::Route;
+use ib_rtrs::{
+    Adapter, AdapterId, Adapters, BufferId, Client, ClientConfig, ClientEvent, Completion,
+    Direction, Errno, PathId, PathSpec, Request, RequestError, RequestId, Segment, Server,
+    ServerConfig, ServerEvent, ServerRequest,
+};
+use ib_types::{Gid, Guid, Instant, Mtu};
+use ib_wire::mad::MgmtClass;
+
+/// Numbers that follow from a seed.
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    pub(crate) fn chance(&mut self, of: f64) -> bool {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64 <= of && of > 0.0
+    }
+
+    pub(crate) fn seed(&mut self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        for bytes in seed.chunks_exact_mut(8) {
+            bytes.copy_from_slice(&self.next().to_le_bytes());
+        }
+        seed
+    }
+}
+
+/// An adapter.
+pub(crate) struct Node {
+    pub(crate) hca: Hca,
+    pub(crate) cm: Cm,
+    gid: Gid,
+    address: Ipv4Addr,
+}
+
+/// The adapters of one side.
+#[derive(Default)]
+pub(crate) struct Nodes(pub(crate) Vec<Node>);
+
+impl Adapters for Nodes {
+    fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
+        let Node { hca, cm, .. } = self.0.get_mut(id.0 as usize)?;
+        Some(Adapter { hca, cm })
+    }
+}
+
+/// What a link does to packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub(crate) is_cut: bool,
+    pub(crate) loss: f64,
+    pub(crate) double: f64,
+    pub(crate) late: f64,
+    pub(crate) delay: Duration,
+    /// The time that a byte takes.
+    pub(crate) picos_per_byte: u64,
+    free: [Instant; 2],
+}
+
+impl Link {
+    const GOOD: Self = Self {
+        is_cut: false,
+        loss: 0.0,
+        double: 0.0,
+        late: 0.0,
+        delay: Duration::from_micros(5),
+        picos_per_byte: 800,
+        free: [Instant::ZERO; 2],
+    };
+}
+
+/// A packet on its way: to which side, over which link.
+type Packet = (usize, usize, Vec<u8>, Route);
+
+/// Where the server's data lies.
+pub(crate) const PORT: u16 = 1234;
+
+/// Is shown a packet: its side, its link and its bytes.
+pub(crate) type Tap = Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>;
+
+/// How long the server's user takes for a request.
+pub(crate) type Backend = Box<dyn FnMut(&mut Rng, &ServerRequest) -> Duration>;
+
+pub(crate) struct Lab {
+    pub(crate) now: Instant,
+    pub(crate) rng: Rng,
+    pub(crate) client: Client,
+    pub(crate) server: Server,
+    /// The adapters of the client and of the server.
+    pub(crate) sides: [Nodes; 2],
+    pub(crate) links: Vec<Link>,
+    wire: BTreeMap<(Instant, u64), Packet>,
+    number: u64,
+    /// How long the server's user takes for a request.
+    pub(crate) backend: Backend,
+    /// Requests that it works on.
+    working: BTreeMap<(Instant, u64), ServerRequest>,
+    pub(crate) disk: Arc<Memory>,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) buffer: BufferId,
+    pub(crate) events: Vec<(Instant, ClientEvent)>,
+    pub(crate) server_events: Vec<(Instant, ServerEvent)>,
+    pub(crate) done: Vec<Completion>,
+    pub(crate) paths: Vec<PathId>,
+    /// Is shown every packet of a side on a link before it is sent; false has it lost.
+    pub(crate) tap: Tap,
+    /// How many requests the server's user has got.
+    pub(crate) served: u64,
+    /// Whether requests are kept from the server's user.
+    pub(crate) holds: bool,
+}
+
+/// A server that is small enough for many runs.
+pub(crate) fn small_server() -> ServerConfig {
+    ServerConfig {
+        queue_depth: 16,
+        max_io_size: 16_384 - 512,
+        max_header_size: 512,
+        ..ServerConfig::default()
+    }
+}
+
+/// A client that connects again soon.
+pub(crate) fn quick_client() -> ClientConfig {
+    ClientConfig {
+        processors: 2,
+        connections: 3,
+        reconnect_delay: Duration::from_secs(2),
+        ..ClientConfig::new("a-client")
+    }
+}
+
+pub(crate) const DISK: usize = 1 << 20;
+pub(crate) const MEMORY: usize = 1 << 20;
+
+impl Lab {
+    pub(crate) fn new(seed: u64, links: usize, client: ClientConfig, server: ServerConfig) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut sides = [Nodes::default(), Nodes::default()];
+        for link in 0..links as u8 {
+            for side in [0, 1] {
+                let address = Ipv4Addr::new(10, 0, link, side + 1);
+                let gid = Gid(u128::from(address.to_ipv6_mapped()));
+                let guid = Guid(0x100 * u64::from(side + 1) + u64::from(link));
+                let hca = Hca::new(HcaConfig::new(guid, vec![gid]), rng.seed());
+                let cm = Cm::new(CmConfig { ca_guid: guid, ..CmConfig::default() }, rng.seed());
+                sides[usize::from(side)].0.push(Node { hca, cm, gid, address });
+            }
+        }
+        let mut server = Server::new(server, rng.seed());
+        for link in 0..links as u32 {
+            server.listen(&mut sides[1], AdapterId(link), PORT).expect("nobody listens there");
+        }
+        let mut client = Client::new(client, rng.seed());
+        let memory = Memory::zeroed(MEMORY).expect("memory");
+        let buffer = client.register(&mut sides[0], Arc::clone(&memory)).expect("room");
+        Self {
+            now: Instant::from_nanos(1_000_000_000),
+            rng,
+            client,
+            server,
+            sides,
+            links: vec![Link::GOOD; links],
+            wire: BTreeMap::new(),
+            number: 0,
+            backend: Box::new(|_, _| Duration::ZERO),
+            working: BTreeMap::new(),
+            disk: Memory::zeroed(DISK).expect("memory"),
+            memory,
+            buffer,
+            events: Vec::new(),
+            server_events: Vec::new(),
+            done: Vec::new(),
+            paths: Vec::new(),
+            tap: Box::new(|_, _, _| true),
+            served: 0,
+            holds: false,
+        }
+    }
+
+    /// A lab whose paths are all connected.
+    pub(crate) fn connected(
+        seed: u64,
+        links: usize,
+        client: ClientConfig,
+        server: ServerConfig,
+    ) -> Self {
+        let mut lab = Self::new(seed, links, client, server);
+        for link in 0..links {
+            lab.add_path(link);
+        }
+        lab.run_until(Duration::from_secs(20), |lab| lab.has(&ClientEvent::Up));
+        lab
+    }
+
+    /// Returns how a path is asked for that takes a link.
+    pub(crate) fn spec(&self, link: usize) -> PathSpec {
+        let [near, far] = [&self.sides[0].0[link], &self.sides[1].0[link]];
+        let route =
+            Route { source: near.gid, destination: far.gid, is_global: true, ..Route::default() };
+        PathSpec::new(
+            AdapterId(link as u32),
+            SocketAddr::new(near.address.into(), 50_000),
+            SocketAddr::new(far.address.into(), PORT),
+            route,
+            Mtu::B1024,
+        )
+    }
+
+    pub(crate) fn add_path(&mut self, link: usize) -> PathId {
+        let spec = self.spec(link);
+        let id = self.client.add_path(self.now, &mut self.sides[0], spec).expect("room");
+        self.paths.push(id);
+        id
+    }
+
+    pub(crate) fn has(&self, event: &ClientEvent) -> bool {
+        self.events.iter().any(|(_, it)| it == event)
+    }
+
+    /// Asks for something with a piece of the memory.
+    pub(crate) fn ask(
+        &mut self,
+        direction: Direction,
+        header: &[u8],
+        (offset, length): (usize, u32),
+        user: u64,
+    ) -> Result<RequestId, RequestError> {
+        let data = [Segment { buffer: self.buffer, offset, length }];
+        let cpu = (user % 2) as u32;
+        let request = Request { cpu, direction, header, data: &data, user, is_admin: false };
+        self.client.request(self.now, &mut self.sides[0], &request)
+    }
+
+    /// Reads or writes the disk: the header is the place on it.
+    pub(crate) fn io(
+        &mut self,
+        direction: Direction,
+        at: u64,
+        piece: (usize, u32),
+        user: u64,
+    ) -> Result<RequestId, RequestError> {
+        self.ask(direction, &at.to_le_bytes(), piece, user)
+    }
+
+    /// Goes on until something is true.
+    pub(crate) fn run_until(&mut self, limit: Duration, mut is_done: impl FnMut(&Self) -> bool) {
+        let end = self.now + limit;
+        while !is_done(self) {
+            assert!(self.step(end), "it is not so after {limit:?}: {:?}", self.events);
+        }
+    }
+
+    /// Goes on for a while.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.step(end) {}
+    }
+
+    /// Does all that can be done now, and goes on to the next thing that happens; false when that is after an end,
+    /// which has come then.
+    pub(crate) fn step(&mut self, end: Instant) -> bool {
+        self.settle();
+        let due = self
+            .sides
+            .iter()
+            .flat_map(|side| &side.0)
+            .flat_map(|node| [node.hca.poll_timeout(), node.cm.poll_timeout()]);
+        let engines = [self.client.poll_timeout(), self.server.poll_timeout()];
+        let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
+        let worked = self.working.first_key_value().map(|((at, _), _)| *at);
+        let next = due.chain(engines).chain([arrival, worked]).flatten().min();
+        match next.filter(|&next| next < end) {
+            Some(next) => self.now = self.now.max(next),
+            None => {
+                self.now = end;
+                return false;
+            }
+        }
+        for side in &mut self.sides {
+            for node in &mut side.0 {
+                if node.hca.poll_timeout().is_some_and(|at| at <= self.now) {
+                    node.hca.handle_timeout(self.now);
+                }
+                if node.cm.poll_timeout().is_some_and(|at| at <= self.now) {
+                    node.cm.handle_timeout(self.now);
+                }
+            }
+        }
+        let [near, far] = &mut self.sides;
+        self.client.handle_timeout(self.now, near);
+        self.server.handle_timeout(self.now, far);
+        while let Some(entry) = self.wire.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let (side, link, bytes, route) = entry.remove();
+            self.sides[side].0[link].hca.handle(self.now, &route, &bytes);
+        }
+        self.work();
+        self.settle();
+        true
+    }
+
+    /// Lets engines and adapters talk until they have nothing to say.
+    fn settle(&mut self) {
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = false;
+            for side in [0, 1] {
+                for link in 0..self.links.len() {
+                    goes_on |= self.collect(side, link);
+                }
+            }
+            goes_on |= self.transmit();
+        }
+        while let Some(event) = self.client.poll_event() {
+            self.events.push((self.now, event));
+        }
+        while let Some(event) = self.server.poll_event() {
+            self.server_events.push((self.now, event));
+        }
+        while let Some(completion) = self.client.poll_completion() {
+            self.done.push(completion);
+        }
+        if self.holds {
+            return;
+        }
+        while let Some(request) = self.server.poll_request() {
+            self.served += 1;
+            let takes = (self.backend)(&mut self.rng, &request);
+            self.number += 1;
+            self.working.insert((self.now + takes, self.number), request);
+            goes_on |= takes.is_zero();
+        }
+        if goes_on {
+            self.work();
+            self.settle();
+        }
+    }
+
+    /// Takes what an adapter tells.
+    fn collect(&mut self, side: usize, link: usize) -> bool {
+        let mut is_any = false;
+        let id = AdapterId(link as u32);
+        loop {
+            let node = &mut self.sides[side].0[link];
+            let Some(event) = node.hca.poll_event() else { break };
+            is_any = true;
+            match event {
+                HcaEvent::Mad { route, mad, .. } if mad.class() == MgmtClass::COMMUNICATION => {
+                    node.cm.handle(self.now, &route, &mad);
+                }
+                event if side == 0 => {
+                    self.client.handle_hca(self.now, &mut self.sides[0], 0, id, &event);
+                }
+                event => self.server.handle_hca(self.now, &mut self.sides[1], 0, id, &event),
+            }
+        }
+        while let Some(event) = self.sides[side].0[link].cm.poll_event() {
+            is_any = true;
+            self.tell(side, id, event);
+        }
+        let node = &mut self.sides[side].0[link];
+        while let Some((route, mad)) = node.cm.poll_transmit() {
+            is_any = true;
+            node.hca.send_mad(route, mad);
+        }
+        is_any
+    }
+
+    fn tell(&mut self, side: usize, id: AdapterId, event: CmEvent) {
+        let [near, far] = &mut self.sides;
+        if side == 0 {
+            self.client.handle_cm(self.now, near, id, event);
+        } else {
+            self.server.handle_cm(self.now, far, id, event);
+        }
+    }
+
+    fn transmit(&mut self) -> bool {
+        let mut buffer = vec![0; MAX_PACKET];
+        let mut is_any = false;
+        for from in [0, 1] {
+            for link in 0..self.links.len() {
+                while let Some(sent) =
+                    self.sides[from].0[link].hca.poll_transmit(self.now, &mut buffer)
+                {
+                    is_any = true;
+                    let mut bytes = buffer[..sent.length].to_vec();
+                    let passes = (self.tap)(from, link, &mut bytes);
+                    self.carry(from, link, &bytes, sent.route, passes);
+                }
+            }
+        }
+        is_any
+    }
+
+    fn carry(&mut self, from: usize, link: usize, bytes: &[u8], route: Route, passes: bool) {
+        let state = &mut self.links[link];
+        let takes = Duration::from_nanos(state.picos_per_byte * bytes.len() as u64 / 1000);
+        let start = state.free[from].max(self.now);
+        state.free[from] = start + takes;
+        let Link { is_cut, loss, double, late, delay, .. } = *state;
+        if is_cut || !passes || self.rng.chance(loss) {
+            return;
+        }
+        let back = Route { source: route.destination, destination: route.source, ..route };
+        for _ in 0..1 + usize::from(self.rng.chance(double)) {
+            let mut arrives = start + takes + delay;
+            if self.rng.chance(late) {
+                arrives += Duration::from_nanos(self.rng.below(200_000));
+            }
+            self.number += 1;
+            self.wire.insert((arrives, self.number), (1 - from, link, bytes.to_vec(), back));
+        }
+    }
+
+    /// The server's user does what is due.
+    fn work(&mut self) {
+        while let Some(entry) = self.working.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let request = entry.remove();
+            let (errno, produced) = self.carry_out(&request);
+            self.server.complete(self.now, &mut self.sides[1], request.id, errno, produced);
+        }
+    }
+
+    fn carry_out(&mut self, request: &ServerRequest) -> (Errno, u32) {
+        let memory = Arc::clone(self.server.memory(request.session).expect("it is kept"));
+        let header = memory.to_vec(request.header_offset, request.header_length as usize);
+        let header = header.expect("it lies within");
+        let Some(at) = header.first_chunk().map(|at| u64::from_le_bytes(*at) as usize) else {
+            return (Errno::EINVAL, 0);
+        };
+        let length = request.data_length as usize;
+        if at + length > DISK {
+            return (Errno::EIO, 0);
+        }
+        match request.direction {
+            Direction::Write => {
+                let bytes = memory.to_vec(request.data_offset, length).expect("it lies within");
+                self.disk.write(at, &bytes).expect("it lies within");
+                (Errno::OK, 0)
+            }
+            Direction::Read => {
+                let bytes = self.disk.to_vec(at, length).expect("it lies within");
+                memory.write(request.data_offset, &bytes).expect("it lies within");
+                (Errno::OK, request.data_length)
+            }
+        }
+    }
+}

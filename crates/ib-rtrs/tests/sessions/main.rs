@@ -1,0 +1,10 @@
+//! A client and a server over links that exist only here, in virtual time.
+
+mod abuse;
+mod campaign;
+mod failures;
+mod hostile;
+mod lab;
+mod paths;
+mod requests;
+mod states;

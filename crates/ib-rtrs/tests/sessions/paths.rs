@@ -1,0 +1,183 @@
+//! Paths come, go and are chosen.
+
+use std::time::Duration;
+
+use ib_rtrs::{ClientConfig, ClientEvent, Direction, PathState, Policy, ServerEvent};
+
+use crate::lab::{Lab, quick_client, small_server};
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// Makes so many requests one after the other; returns how many took each path.
+fn shares(lab: &mut Lab, count: u64) -> Vec<u64> {
+    let before: Vec<u64> = counts(lab);
+    for user in 0..count {
+        lab.io(Direction::Read, 0, (0, 512), user & !1).expect("it is taken");
+        lab.run_until(SOON, |lab| lab.done.len() == 1);
+        lab.done.clear();
+    }
+    counts(lab).iter().zip(before).map(|(after, before)| after - before).collect()
+}
+
+fn counts(lab: &Lab) -> Vec<u64> {
+    lab.paths
+        .iter()
+        .map(|&path| lab.client.stats(path).expect("the path is there").traffic.reads)
+        .collect()
+}
+
+#[test]
+fn each_processor_takes_one_path_after_the_other() {
+    let client = ClientConfig { policy: Policy::RoundRobin, ..quick_client() };
+    let mut lab = Lab::connected(1, 3, client, small_server());
+    assert_eq!(shares(&mut lab, 30), [10, 10, 10]);
+}
+
+#[test]
+fn the_path_with_the_fewest_requests_is_taken() {
+    let client = ClientConfig { policy: Policy::MinInflight, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    for user in 0..8 {
+        lab.io(Direction::Read, 0, (0, 512), user).unwrap();
+    }
+    let inflight = lab.paths.iter().map(|&path| lab.client.inflight(path));
+    assert_eq!(inflight.collect::<Vec<_>>(), [Some(4), Some(4)]);
+}
+
+#[test]
+fn the_path_with_the_fastest_heartbeat_is_taken() {
+    let client = ClientConfig { policy: Policy::MinLatency, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    lab.links[0].delay = Duration::from_micros(500);
+    lab.run_for(Duration::from_secs(12));
+    assert_eq!(shares(&mut lab, 10), [0, 10]);
+    lab.links[0].delay = Duration::from_micros(5);
+    lab.links[1].delay = Duration::from_micros(100);
+    lab.run_for(Duration::from_secs(12));
+    assert_eq!(shares(&mut lab, 10), [10, 0]);
+}
+
+#[test]
+fn paths_are_added_and_removed_while_requests_are_under_way() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    lab.links.push(lab.links[0]);
+    let mut other = Lab::new(2, 2, quick_client(), small_server());
+    // The second link of another lab: its adapters join this one.
+    for side in [1, 0] {
+        let node = other.sides[side].0.pop().unwrap();
+        lab.sides[side].0.push(node);
+    }
+    let second = ib_rtrs::AdapterId(1);
+    let mut far = std::mem::take(&mut lab.sides[1]);
+    far.0[1].cm = ib_hca::cm::Cm::new(
+        ib_hca::cm::CmConfig { ca_guid: ib_types::Guid(77), ..Default::default() },
+        [9; 32],
+    );
+    lab.server.listen(&mut far, second, crate::lab::PORT).unwrap();
+    lab.sides[1] = far;
+    lab.backend = Box::new(|rng, _| Duration::from_micros(rng.below(300)));
+    let (mut asked, mut step) = (0, 0);
+    while asked < 2000 {
+        if lab.io(Direction::Read, 0, (0, 4096), asked).is_ok() {
+            asked += 1;
+        } else {
+            lab.step(lab.now + SOON);
+        }
+        step += 1;
+        match step {
+            200 => drop(lab.add_path(1)),
+            2000 => {
+                let first = lab.paths[0];
+                assert!(lab.client.remove_path(lab.now, &mut lab.sides[0], first));
+            }
+            _ => {}
+        }
+    }
+    lab.run_until(SOON, |lab| lab.done.len() == 2000);
+    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathRemoved(lab.paths[0])));
+    assert_eq!(lab.client.paths().collect::<Vec<_>>(), [lab.paths[1]]);
+    assert!(!lab.server_events.iter().any(|(_, it)| matches!(it, ServerEvent::SessionDown { .. })));
+}
+
+#[test]
+fn a_session_is_up_when_all_its_paths_are() {
+    let mut lab = Lab::new(1, 3, quick_client(), small_server());
+    lab.links[2].is_cut = true;
+    for link in 0..3 {
+        lab.add_path(link);
+    }
+    lab.run_for(SOON);
+    assert!(!lab.has(&ClientEvent::Up));
+    assert_eq!(lab.client.path_state(lab.paths[1]), Some(PathState::Connected));
+    lab.links[2].is_cut = false;
+    lab.run_until(Duration::from_secs(30), |lab| lab.has(&ClientEvent::Up));
+}
+
+#[test]
+fn another_path_begins_the_session_when_the_first_cannot() {
+    let mut lab = Lab::new(1, 2, quick_client(), small_server());
+    lab.links[0].is_cut = true;
+    for link in 0..2 {
+        lab.add_path(link);
+    }
+    lab.run_until(Duration::from_secs(30), |lab| lab.has(&ClientEvent::PathUp(lab.paths[1])));
+    lab.links[0].is_cut = false;
+    lab.run_until(Duration::from_secs(30), |lab| lab.has(&ClientEvent::Up));
+}
+
+#[test]
+fn a_path_is_disconnected_and_connected_again_by_its_user() {
+    let mut lab = Lab::connected(1, 2, quick_client(), small_server());
+    let path = lab.paths[0];
+    assert!(lab.client.disconnect_path(lab.now, &mut lab.sides[0], path));
+    assert_eq!(lab.client.path_state(path), Some(PathState::Closing));
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathDisconnected(path)));
+    lab.run_for(Duration::from_secs(60));
+    assert_eq!(lab.client.path_state(path), Some(PathState::Disconnected));
+    assert_eq!(lab.server.paths().count(), 1);
+    lab.events.clear();
+    assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
+    assert_eq!(lab.client.stats(path).unwrap().reconnects.succeeded, 1);
+    // A path that is connected is connected anew.
+    lab.events.clear();
+    assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], path));
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
+    assert_eq!(shares(&mut lab, 4).iter().sum::<u64>(), 4);
+}
+
+#[test]
+fn the_server_disconnects_a_path_at_once_and_the_client_comes_back() {
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    let far = lab.server.paths().next().unwrap();
+    assert!(lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
+    assert_eq!(lab.server.paths().count(), 0);
+    lab.events.clear();
+    lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
+    assert!(!lab.server.disconnect_path(lab.now, &mut lab.sides[1], far));
+}
+
+/// Returns how long so many long reads take over so many links of 10 Gbit/s.
+fn time_over(links: usize) -> Duration {
+    let mut lab = Lab::connected(1, links, quick_client(), small_server());
+    let (begun, length) = (lab.now, lab.client.max_io_size());
+    let (mut asked, mut done) = (0, 0);
+    while done < 1000 {
+        while asked < 1000 && lab.io(Direction::Read, 0, (0, length), asked).is_ok() {
+            asked += 1;
+        }
+        lab.step(lab.now + SOON);
+        done += std::mem::take(&mut lab.done).len();
+    }
+    lab.now.since(begun)
+}
+
+#[test]
+fn two_links_carry_nearly_twice_as_much_as_one() {
+    let (one, two) = (time_over(1).as_secs_f64(), time_over(2).as_secs_f64());
+    assert!(one / two >= 1.9, "{:.2} times as much", one / two);
+    // That is what one link carries: 15,872 bytes each, with headers.
+    let gigabits = 1000.0 * 15_872.0 * 8.0 / one / 1e9;
+    assert!(gigabits > 9.0, "{gigabits:.2} Gbit/s");
+}

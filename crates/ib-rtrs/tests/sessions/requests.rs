@@ -1,0 +1,192 @@
+//! Requests and their answers, when nothing goes wrong.
+
+use std::time::Duration;
+
+use ib_rtrs::{
+    ClientConfig, ClientEvent, Direction, Errno, PathState, Request, RequestError, Segment,
+    ServerConfig, ServerEvent,
+};
+
+use crate::lab::{Lab, quick_client, small_server};
+
+const SOON: Duration = Duration::from_secs(5);
+
+fn pattern(length: usize, salt: u8) -> Vec<u8> {
+    (0..length).map(|at| (at as u8).wrapping_mul(31) ^ salt ^ (at >> 8) as u8).collect()
+}
+
+/// Writes and reads in all ways that differ on the wire.
+fn writes_and_reads(client: ClientConfig, server: ServerConfig) {
+    let mut lab = Lab::connected(7, 1, client, server);
+    let most = lab.client.max_io_size();
+    for (round, length) in [512, 1, 4096, most, 0, 1000].into_iter().enumerate() {
+        let (at, bytes) = (round as u64 * 20_000, pattern(length as usize, round as u8));
+        lab.memory.write(0, &bytes).expect("it lies within");
+        lab.io(Direction::Write, at, (0, length), 1).expect("it is taken");
+        lab.run_until(SOON, |lab| lab.done.len() == 1);
+        lab.io(Direction::Read, at, (100_000, length), 2).expect("it is taken");
+        lab.run_until(SOON, |lab| lab.done.len() == 2);
+        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()), "{length} bytes");
+        assert_eq!(
+            lab.memory.to_vec(100_000, length as usize).expect("it lies within"),
+            bytes,
+            "{length} bytes"
+        );
+    }
+    // Many at once, more often than there are chunks.
+    for round in 0..8_u64 {
+        for user in 0..16 {
+            let at = user * 4096;
+            lab.memory.fill(at as usize, 4096, (round * 16 + user) as u8).expect("it lies within");
+            lab.io(Direction::Write, at, (at as usize, 4096), user).expect("it is taken");
+        }
+        assert_eq!(lab.io(Direction::Read, 0, (0, 1), 0), Err(RequestError::NoPermit(16)));
+        lab.run_until(SOON, |lab| lab.done.len() == 16);
+        lab.done.clear();
+    }
+    let path = lab.paths[0];
+    assert_eq!((lab.client.requests(), lab.client.inflight(path)), (0, Some(0)));
+    let stats = lab.client.stats(path).expect("the path is there");
+    assert_eq!((stats.traffic.writes, stats.traffic.reads), (6 + 128, 6));
+    assert_eq!(stats.latencies.counts.iter().flatten().sum::<u64>(), 140);
+    assert!(stats.migrated_to[0] > 0, "all completions came to processor 0");
+    assert_eq!(stats.failed_over, 0);
+    let far = lab.server.paths().next().expect("there is one");
+    assert_eq!(lab.server.stats(far).expect("the path is there").traffic, stats.traffic);
+    assert_eq!(lab.server.inflight(far), Some(0));
+}
+
+#[test]
+fn data_is_written_and_read() {
+    writes_and_reads(quick_client(), small_server());
+}
+
+#[test]
+fn data_is_written_and_read_without_new_keys() {
+    let server = ServerConfig { always_invalidate: false, ..small_server() };
+    writes_and_reads(quick_client(), server);
+}
+
+#[test]
+fn data_is_written_and_read_when_the_server_invalidates() {
+    let client = ClientConfig { need_invalidation: true, ..quick_client() };
+    writes_and_reads(client.clone(), small_server());
+    let server = ServerConfig { always_invalidate: false, ..small_server() };
+    writes_and_reads(client, server);
+}
+
+#[test]
+fn data_is_written_and_read_over_one_connection_without_what_kernels_do_not_know() {
+    let client = ClientConfig { connections: 1, fence: false, ..quick_client() };
+    writes_and_reads(client, small_server());
+    let server = ServerConfig { fence: false, ..small_server() };
+    writes_and_reads(quick_client(), server);
+}
+
+#[test]
+fn lists_of_pieces_are_put_together_and_apart() {
+    let mut lab = Lab::connected(3, 1, quick_client(), small_server());
+    for count in [2_usize, 3, 29, 30, 40] {
+        let pieces: Vec<Segment> = (0..count)
+            .map(|at| Segment {
+                buffer: lab.buffer,
+                offset: at * 1000 + 3,
+                length: 100 + at as u32,
+            })
+            .collect();
+        let length: u32 = pieces.iter().map(|piece| piece.length).sum();
+        let mut expected = Vec::new();
+        for (at, piece) in pieces.iter().enumerate() {
+            let bytes = pattern(piece.length as usize, at as u8);
+            lab.memory.write(piece.offset, &bytes).unwrap();
+            expected.extend(bytes);
+        }
+        let header = 4096_u64.to_le_bytes();
+        for (user, direction) in [(1, Direction::Write), (2, Direction::Read)] {
+            if direction == Direction::Read {
+                lab.memory.fill(0, 100_000, 0xaa).unwrap();
+            }
+            let data = &pieces[..];
+            let request =
+                Request { cpu: 0, direction, header: &header, data, user, is_admin: false };
+            lab.client.request(lab.now, &mut lab.sides[0], &request).unwrap();
+            lab.run_until(SOON, |lab| lab.done.len() == user as usize);
+        }
+        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()));
+        assert_eq!(lab.disk.to_vec(4096, length as usize).unwrap(), expected);
+        for (at, piece) in pieces.iter().enumerate() {
+            let read = lab.memory.to_vec(piece.offset, piece.length as usize).unwrap();
+            assert_eq!(read, pattern(piece.length as usize, at as u8), "piece {at} of {count}");
+        }
+    }
+    let stats = lab.client.stats(lab.paths[0]).unwrap();
+    assert_eq!(stats.sg_entries[0][1], 2);
+    assert_eq!(stats.sg_entries[0][15], 6);
+}
+
+#[test]
+fn errors_of_the_servers_user_come_back() {
+    let mut lab = Lab::connected(3, 1, quick_client(), small_server());
+    lab.memory.fill(0, 4096, 0x55).unwrap();
+    lab.io(Direction::Read, 1 << 40, (0, 4096), 1).unwrap();
+    lab.io(Direction::Write, 1 << 40, (0, 4096), 2).unwrap();
+    lab.run_until(SOON, |lab| lab.done.len() == 2);
+    assert!(lab.done.iter().all(|it| it.errno == Errno::EIO));
+    assert_eq!(lab.memory.to_vec(0, 4096).unwrap(), [0x55; 4096]);
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused() {
+    let mut lab = Lab::new(3, 1, quick_client(), small_server());
+    assert_eq!(lab.io(Direction::Read, 0, (0, 1), 0), Err(RequestError::NoPath));
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::Up));
+    let most = lab.client.max_io_size();
+    let refused = lab.io(Direction::Read, 0, (0, most + 1), 0);
+    assert_eq!(refused, Err(RequestError::TooLong { found: u64::from(most) + 1, most }));
+    let refused = lab.io(Direction::Read, 0, (usize::MAX, 1), 0);
+    assert_eq!(refused, Err(RequestError::Segment(0)));
+    let refused = lab.ask(Direction::Write, &[0; 600], (0, 1), 0);
+    assert!(matches!(refused, Err(RequestError::HeaderTooLong { found: 600, .. })));
+    assert_eq!(lab.client.requests(), 0);
+}
+
+#[test]
+fn names_that_no_server_takes_are_known() {
+    for (name, is_good) in [("a-client", true), ("", false), ("a/b", false), ("a.b", false)] {
+        assert_eq!(ClientConfig::new(name).check_name().is_ok(), is_good, "{name}");
+    }
+    assert!(ClientConfig::new("x".repeat(254)).check_name().is_ok());
+    assert!(ClientConfig::new("x".repeat(255)).check_name().is_err());
+}
+
+#[test]
+fn a_session_begins_and_ends_at_both_ends() {
+    let mut lab = Lab::connected(3, 2, quick_client(), small_server());
+    let names = lab.server_events.iter().filter_map(|(_, event)| match event {
+        ServerEvent::SessionUp { name, .. } => Some(name.clone()),
+        _ => None,
+    });
+    assert_eq!(names.collect::<Vec<_>>(), [b"a-client".to_vec()]);
+    lab.client.close(lab.now, &mut lab.sides[0]);
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::Closed));
+    lab.run_for(Duration::from_secs(1));
+    let is_down = |event: &ServerEvent| matches!(event, ServerEvent::SessionDown { .. });
+    assert_eq!(lab.server_events.iter().filter(|(_, event)| is_down(event)).count(), 1);
+    assert_eq!((lab.server.paths().count(), lab.client.paths().count()), (0, 0));
+    // Nothing is left of it: what belongs to a protection domain would keep it.
+    for node in lab.sides.iter_mut().flat_map(|side| &mut side.0) {
+        let pd = node.hca.alloc_pd().unwrap();
+        node.hca.dealloc_pd(pd).unwrap();
+    }
+}
+
+#[test]
+fn idle_paths_live_on_heartbeats() {
+    let mut lab = Lab::connected(3, 1, quick_client(), small_server());
+    lab.run_for(Duration::from_secs(600));
+    assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Connected));
+    assert_eq!(lab.server.paths().count(), 1);
+    let latency = lab.client.latency(lab.paths[0]).unwrap();
+    assert!(latency > Duration::from_micros(10) && latency < Duration::from_millis(1));
+}
