@@ -131,7 +131,11 @@ pub(crate) enum Verdict {
 }
 
 /// Runs a case and says how it went.
-pub(crate) fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict, std::io::Error> {
+pub(crate) fn run_case(
+    case: &Case,
+    gear: &Gear<'_>,
+    directory: &Path,
+) -> Result<Verdict, std::io::Error> {
     let begun = Instant::now();
     let (transcript, faults, count) = match Scene::open(gear) {
         Ok(mut scene) => {

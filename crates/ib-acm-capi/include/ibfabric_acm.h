@@ -92,6 +92,21 @@ struct ib_acm_path {
     struct ib_acm_path_record record;
 };
 
+/* An endpoint of a service: a port in a partition. All numbers are in the machine's order. */
+struct ib_acm_endpoint {
+    uint64_t device_guid; /* the adapter's GUID */
+    uint16_t pkey;
+    uint8_t port;
+    uint8_t port_count;   /* how many the adapter has */
+    uint32_t reserved;
+    char provider[65];    /* who resolves for it */
+};
+
+/* A name or an address as the service writes it. */
+struct ib_acm_address {
+    char text[65];
+};
+
 /* How paths are looked for: the parameter "flags". */
 #define IB_ACM_NODELAY 0x40000000u  /* only what the service knows already; ENODATA for what it does not */
 #define IB_ACM_QUERY_SA 0x80000000u /* the service asks subnet administration; for ib_acm_resolve_path() */
@@ -179,6 +194,22 @@ int ib_acm_query_perf(struct ib_acm_client *client, unsigned int index, uint64_t
 
 /* Gives counters back. Nothing happens for NULL. */
 void ib_acm_free_perf(uint64_t *counters);
+
+/*
+ * Asks for an endpoint of the service.
+ *
+ * port: 0 for endpoints of all ports, or the number of those that are counted.
+ * index: which one, from 1 to 255; EINVAL when there are not so many.
+ * endpoint: where it is stored.
+ * addresses, count: where its names and addresses and their number are stored. ib_acm_free_addresses() gives them back.
+ * Returns 0, or -1 when that fails.
+ */
+int ib_acm_query_endpoint(struct ib_acm_client *client, unsigned int port, unsigned int index,
+                          struct ib_acm_endpoint *endpoint, struct ib_acm_address **addresses,
+                          size_t *count);
+
+/* Gives names and addresses back. Nothing happens for NULL. */
+void ib_acm_free_addresses(struct ib_acm_address *addresses);
 
 /*
  * Returns what failed last in the calling thread, for people; an empty text when nothing has. It is never NULL, and is

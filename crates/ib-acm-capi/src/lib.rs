@@ -17,6 +17,7 @@
 //! |---|---|
 //! | `resolve` | names, addresses and paths resolved |
 //! | `perf` | counters |
+//! | `endpoint` | what the service tells of its endpoints |
 //! | `handle` | connections, and whose turn it is on them |
 //! | `arguments` | what C programs pass, made into what it means |
 //! | `arrays` | what C programs get and give back |
@@ -29,11 +30,13 @@
 
 mod arguments;
 mod arrays;
+mod endpoint;
 mod error;
 mod handle;
 mod perf;
 mod resolve;
 
+pub use endpoint::{Endpoint, Text, ib_acm_free_addresses, ib_acm_query_endpoint};
 pub use error::ib_acm_error_string;
 pub use handle::{
     ClientHandle, ib_acm_connect, ib_acm_connect_tcp, ib_acm_disconnect, ib_acm_set_patience,

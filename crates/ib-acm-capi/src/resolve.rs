@@ -1,7 +1,7 @@
 //! Names, addresses and paths resolved.
 
 use ib_acm::Address;
-use ib_acm::client::Resolved;
+use ib_acm::client::{Client, Resolved, ResolvedPath};
 use ib_wire::mad::sa::PathRecord;
 use libc::{c_char, c_int, sockaddr};
 
@@ -27,6 +27,10 @@ pub struct Path {
     pub record: PathRecordBytes,
 }
 
+/// What arguments are called.
+const SOURCE: &str = "the source";
+const DESTINATION: &str = "the destination";
+
 /// Resolves names, as `ib_acm_resolve_name` in the header says.
 ///
 /// # Safety
@@ -41,14 +45,10 @@ pub unsafe extern "C" fn ib_acm_resolve_name(
     count: *mut usize,
     flags: u32,
 ) -> c_int {
-    status(guarded(|| {
-        let out = Out::new(paths, count)?;
-        // SAFETY: the caller promises texts or null.
-        let (source, destination) =
-            unsafe { (name(source, "the source")?, name(destination, "the destination")?) };
-        // SAFETY: the caller promises a connection or null, and places that can be written.
-        unsafe { resolve(handle, source.as_ref(), destination, flags, out) }
-    }))
+    // SAFETY: the caller promises texts or null.
+    let ends = || unsafe { Ok((name(source, SOURCE)?, name(destination, DESTINATION)?)) };
+    // SAFETY: the caller promises a connection or null, and places that are null or can be written.
+    unsafe { resolve(handle, ends, flags, (paths, count)) }
 }
 
 /// Resolves IP addresses, as `ib_acm_resolve_ip` in the header says.
@@ -65,14 +65,10 @@ pub unsafe extern "C" fn ib_acm_resolve_ip(
     count: *mut usize,
     flags: u32,
 ) -> c_int {
-    status(guarded(|| {
-        let out = Out::new(paths, count)?;
-        // SAFETY: the caller promises addresses or null.
-        let (source, destination) =
-            unsafe { (ip(source, "the source")?, ip(destination, "the destination")?) };
-        // SAFETY: the caller promises a connection or null, and places that can be written.
-        unsafe { resolve(handle, source.as_ref(), destination, flags, out) }
-    }))
+    // SAFETY: the caller promises addresses or null.
+    let ends = || unsafe { Ok((ip(source, SOURCE)?, ip(destination, DESTINATION)?)) };
+    // SAFETY: the caller promises a connection or null, and places that are null or can be written.
+    unsafe { resolve(handle, ends, flags, (paths, count)) }
 }
 
 /// Resolves a path, as `ib_acm_resolve_path` in the header says.
@@ -114,28 +110,27 @@ pub unsafe extern "C" fn ib_acm_free_paths(paths: *mut Path) {
 /// Resolves an address.
 ///
 /// # Safety
-/// The handle is null or one of a connection that has not been ended; the places can be written.
+/// The handle is null or one of a connection that has not been ended; the places are null or can be written.
 unsafe fn resolve(
     handle: *mut ClientHandle,
-    source: Option<&Address>,
-    destination: Option<Address>,
+    ends: impl FnOnce() -> Result<(Option<Address>, Option<Address>), Failure>,
     flags: u32,
-    out: Out<Path>,
-) -> Result<(), Failure> {
-    let destination = needed(destination, "the destination")?;
-    let options = options(flags)?;
-    // SAFETY: the caller promises a connection or null.
-    let Resolved { paths, .. } = unsafe {
-        ClientHandle::with(handle, |client| client.resolve(source, &destination, options))
-    }?;
-    let paths: Vec<Path> = paths
-        .iter()
-        .map(|path| Path {
+    (paths, count): (*mut *mut Path, *mut usize),
+) -> c_int {
+    status(guarded(|| {
+        let out = Out::new(paths, count)?;
+        let (source, destination) = ends()?;
+        let destination = needed(destination, DESTINATION)?;
+        let options = options(flags)?;
+        let ask = |client: &mut Client| client.resolve(source.as_ref(), &destination, options);
+        // SAFETY: the caller promises a connection or null.
+        let Resolved { paths, .. } = unsafe { ClientHandle::with(handle, ask) }?;
+        let path = |path: &ResolvedPath| Path {
             flags: path.flags.0,
             reserved: 0,
             record: PathRecordBytes(path.record.to_bytes()),
-        })
-        .collect();
-    // SAFETY: the caller promises that both can be written; paths need an alignment of 8.
-    unsafe { out.store(&paths) }
+        };
+        // SAFETY: the caller promises that both can be written; paths need an alignment of 8.
+        unsafe { out.store(&paths.iter().map(path).collect::<Vec<_>>()) }
+    }))
 }

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
+use std::mem::offset_of;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -11,25 +12,47 @@ use std::time::Duration;
 
 use ib_types::{Gid, PKey};
 use ib_wire::acm::{
-    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, EntryType, HEADER,
-    MOST, Resolve,
+    ByteOrder, ClientHeader, ClientOpcode, ClientStatus, EndpointInfo, Entry, EntryFlags,
+    EntryType, HEADER, MOST, Resolve,
 };
 use ib_wire::mad::sa::PathRecord;
-// The library is built with what its tests use.
-use ibfabric_acm as _;
+use ibfabric_acm::{Endpoint, PathRecordBytes, Text};
 
 /// Returns a file of this crate.
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Returns the directory of the library, which cargo builds beside the tests.
-fn directory() -> PathBuf {
+/// Returns the library, which cargo builds beside the tests.
+fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let directory = test.parent().expect("in a directory").to_owned();
     let library = directory.join("libibfabric_acm.so");
     assert!(library.exists(), "{} is not built", library.display());
-    directory
+    library
+}
+
+/// Installs the library: programs are linked with one name of it, and look for the other one when they start.
+fn install(directory: &Path) {
+    for name in ["libibfabric_acm.so", "libibfabric_acm.so.0"] {
+        std::os::unix::fs::symlink(library(), directory.join(name)).expect("a link");
+    }
+}
+
+/// Returns how the library's structures lie in memory, as words for the compiler.
+fn layouts() -> Vec<String> {
+    let layouts = [
+        ("ENDPOINT", size_of::<Endpoint>()),
+        ("ENDPOINT_PKEY", offset_of!(Endpoint, pkey)),
+        ("ENDPOINT_PORT_COUNT", offset_of!(Endpoint, port_count)),
+        ("ENDPOINT_PROVIDER", offset_of!(Endpoint, provider)),
+        ("ADDRESS", size_of::<Text>()),
+        ("PATH", size_of::<ibfabric_acm::Path>()),
+        ("PATH_RECORD", offset_of!(ibfabric_acm::Path, record)),
+        ("RECORD", size_of::<PathRecordBytes>()),
+        ("RECORD_ALIGNMENT", align_of::<PathRecordBytes>()),
+    ];
+    layouts.into_iter().map(|(what, number)| format!("-DLAYOUT_{what}={number}")).collect()
 }
 
 /// Returns whether there is a compiler; says so when there is none.
@@ -54,16 +77,22 @@ fn a_program_in_c_uses_everything() {
     }
     let temporary = tempfile::tempdir().expect("a directory");
     let (program, socket) = (temporary.path().join("client"), temporary.path().join("acm.sock"));
-    let libraries = directory();
+    let libraries = temporary.path();
+    install(libraries);
     run(Command::new("cc")
-        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
+        .args(["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-pthread"])
+        .args(layouts())
+        .arg("-I")
         .arg(file("include"))
         .arg(file("tests/c/client.c"))
         .arg("-o")
         .arg(&program)
         .arg("-L")
-        .arg(&libraries)
+        .arg(libraries)
         .arg("-libfabric_acm"));
+    // The name is written into the program, so that another interface is not taken for this one.
+    let linked = std::fs::read(&program).expect("a program");
+    assert!(linked.windows(21).any(|text| text == b"libibfabric_acm.so.0\0"));
     let unix = UnixListener::bind(&socket).expect("a socket");
     let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = tcp.local_addr().expect("it is bound").port();
@@ -73,7 +102,7 @@ fn a_program_in_c_uses_everything() {
     run(Command::new(&program)
         .arg(&socket)
         .arg(port.to_string())
-        .env("LD_LIBRARY_PATH", &libraries));
+        .env("LD_LIBRARY_PATH", libraries));
 }
 
 #[test]
@@ -99,6 +128,10 @@ fn serve(mut stream: impl Read + Write) {
             ClientOpcode::PERF_QUERY if header.src_index == 0 => Some((ClientStatus::SUCCESS, {
                 (1..=7_u64).flat_map(u64::to_be_bytes).collect::<Vec<u8>>()
             })),
+            ClientOpcode::EP_QUERY if header.src_out == 1 => {
+                Some((ClientStatus::SUCCESS, endpoint()))
+            }
+            ClientOpcode::EP_QUERY => Some((ClientStatus::EINVAL, Vec::new())),
             _ => Some((ClientStatus::ESRCADDR, Vec::new())),
         };
         let Some((status, data)) = answered else { return };
@@ -113,6 +146,24 @@ fn serve(mut stream: impl Read + Write) {
             return;
         }
     }
+}
+
+/// Returns an endpoint with two addresses.
+fn endpoint() -> Vec<u8> {
+    let padded = |text: &str| {
+        let mut all = [0; 64];
+        all[..text.len()].copy_from_slice(text.as_bytes());
+        all
+    };
+    let info = EndpointInfo {
+        device_guid: 0x1122_3344_5566_7788,
+        port: 2,
+        port_count: 3,
+        p_key: 0x8001,
+        address_count: 2,
+        provider: padded("ibacmp"),
+    };
+    [&info.to_bytes()[..], &padded("node7"), &padded("10.0.0.7")].concat()
 }
 
 /// No status of the protocol: nothing is answered.

@@ -48,6 +48,8 @@ pub(crate) struct SaRoute {
     life_time: u8,
     preference: u8,
     reversible: bool,
+    /// A file says it.
+    is_of_file: bool,
 }
 
 impl SaRoute {
@@ -68,6 +70,7 @@ impl SaRoute {
             life_time: bytes[56],
             preference: path.preference,
             reversible: path.reversible,
+            is_of_file: false,
         }
     }
 
@@ -123,6 +126,25 @@ pub(crate) struct Peer {
     /// When it was asked for last.
     pub(crate) used: Stamp,
     pub(crate) route: Option<SaRoute>,
+}
+
+impl Peer {
+    /// Notes the route that subnet administration has told. Of a port without a service nobody else tells whether it is
+    /// still there.
+    pub(crate) fn set_route(&mut self, path: &PathRecord, now: Instant) {
+        self.route = Some(SaRoute::of(path, now));
+        if self.qpn == 0 {
+            self.confirmed = Stamp::of(now);
+        }
+    }
+}
+
+impl Peer {
+    /// Notes the route that a file tells.
+    pub(crate) fn set_file_route(&mut self, path: &PathRecord, now: Instant) {
+        self.set_route(path, now);
+        self.route = self.route.map(|route| SaRoute { is_of_file: true, ..route });
+    }
 }
 
 /// An address and whose it is.
@@ -204,6 +226,27 @@ impl Cache {
         self.by_address.find(hash, is_it).copied()
     }
 
+    /// Has it hold so many addresses at most; those used least go.
+    pub(crate) fn set_most(&mut self, most: usize) {
+        self.most = most;
+        while self.known.count > most && self.evict(PeerKey(NONE)) {}
+    }
+
+    /// Forgets an address that a file says to be a port's, as the file does no more.
+    pub(crate) fn unbind_preloaded(&mut self, address: &Address, gid: Gid) {
+        if let Some(number) = self.find(address)
+            && let Some(known) = self.known.get(number).filter(|known| known.is_preloaded)
+            && self.peers.get(known.peer).is_some_and(|peer| peer.gid == gid)
+        {
+            self.unbind_number(number);
+        }
+    }
+
+    /// Forgets the routes of files.
+    pub(crate) fn forget_file_routes(&mut self) {
+        self.for_each(|peer| peer.route = peer.route.filter(|route| !route.is_of_file));
+    }
+
     /// Returns whose an address is.
     pub(crate) fn lookup(&self, address: &Address) -> Option<PeerKey> {
         self.known.get(self.find(address)?).map(|known| PeerKey(known.peer))
@@ -216,6 +259,14 @@ impl Cache {
         known.used = Stamp::of(now);
         let key = PeerKey(known.peer);
         self.peers.get_mut(key.0)?.used = Stamp::of(now);
+        Some(key)
+    }
+
+    /// Returns the peer with a GID, and notes that it was asked for.
+    pub(crate) fn use_gid(&mut self, gid: Gid, now: Instant) -> Option<PeerKey> {
+        let key = self.by_gid(gid)?;
+        self.peers.get_mut(key.0)?.used = Stamp::of(now);
+        self.use_address(&Address::Gid(gid), now);
         Some(key)
     }
 

@@ -12,6 +12,10 @@
 //! The protocol with programs of the same machine is that of rdma-core's ibacm, [`ib_wire::acm`]; the one with other
 //! machines, over multicast groups, is [`ib_wire::mad::acm`].
 
+// What tests of the crate share with those beside it names it alike.
+#[cfg(test)]
+extern crate self as ib_acm;
+
 pub mod address;
 mod cache;
 pub mod client;

@@ -8,7 +8,10 @@
 //! | `request` | what programs ask, and the answers |
 //! | `source` | the endpoints that questions start from |
 //! | `resolve` | an address on its way to an answer: questions to groups, attempts |
-//! | `peers` | what services of others say, what is believed of it; checks |
+//! | `peers` | what services of others say, what is believed of it |
+//! | `checks` | peers that are asked whether they still are where they were |
+//! | `more` | the further addresses of a port in a message |
+//! | `meter` | how fast ports ask |
 //! | `route` | subnet administration: paths, and whether groups have their service levels |
 //!
 //! The service owns no socket and no clock. What programs say is handed to [`Service::request`], what comes to ports to
@@ -25,9 +28,12 @@ use ib_wire::acm::PerfCounters;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 
+mod checks;
 mod config;
 mod endpoint;
 mod groups;
+mod meter;
+mod more;
 mod peers;
 mod request;
 mod resolve;

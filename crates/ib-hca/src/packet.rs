@@ -38,27 +38,29 @@ impl<'b> Writer<'b> {
     /// Writes a header.
     #[inline]
     pub(crate) fn put(&mut self, bytes: &[u8]) {
-        if self.keeps.is_some() && self.kept == self.at && self.kept + bytes.len() <= MOST_HEADERS {
-            self.start[self.kept..self.kept + bytes.len()].copy_from_slice(bytes);
-            self.kept += bytes.len();
-        }
         self.take(bytes.len()).copy_from_slice(bytes);
     }
 
     /// Writes the start of the payload, as much of `length` bytes as is to be kept apart, which `read` gets; returns
-    /// how much that was.
+    /// how much that was. The headers, which were written before, are kept apart with it.
     #[inline]
     pub(crate) fn put_kept<E>(
         &mut self,
         length: usize,
         read: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<usize, E> {
-        let Some(most) = self.keeps.filter(|_| self.kept == self.at) else { return Ok(0) };
-        let length = length.min(most).min(MOST_START - self.kept);
-        let start = &mut self.start[self.kept..self.kept + length];
-        read(start)?;
-        self.buffer[self.at..self.at + length].copy_from_slice(start);
-        (self.at, self.kept) = (self.at + length, self.kept + length);
+        let Some(most) = self.keeps.filter(|_| self.at <= MOST_HEADERS) else { return Ok(0) };
+        let length = length.min(most).min(MOST_PAYLOAD);
+        // Copies of fixed lengths are a few instructions; what is too much of them is written over.
+        self.start[..MOST_HEADERS].copy_from_slice(&self.buffer[..MOST_HEADERS]);
+        let start = &mut self.start[self.at..];
+        read(&mut start[..length])?;
+        let buffer = &mut self.buffer[self.at..];
+        for (from, to) in start[..MOST_PAYLOAD].chunks_exact(64).zip(buffer.chunks_exact_mut(64)) {
+            to.copy_from_slice(from);
+        }
+        self.at += length;
+        self.kept = self.at;
         Ok(length)
     }
 

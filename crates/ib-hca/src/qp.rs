@@ -12,7 +12,7 @@
 
 use ib_link::{Direction, Route};
 use ib_types::Instant;
-use ib_wire::packet::{Bth, Operation, Transport};
+use ib_wire::packet::{Operation, Transport};
 
 mod acked;
 pub mod attr;
@@ -31,7 +31,7 @@ use crate::counters::Drop;
 use crate::hca::{AsyncEvent, HcaEvent};
 use crate::objects::{Sge, WcStatus};
 use crate::packet::{Packet, Writer};
-use crate::trace::{Noted, Packets, Trigger};
+use crate::trace::{Noted, Packets, Shape, Trigger};
 pub(crate) use post::check_recv;
 use receive::Responder;
 use send::{Idle, SendQueue};
@@ -73,6 +73,9 @@ impl Qp {
     pub(crate) fn modify(&mut self, cx: &mut Cx<'_>, attr: &QpAttr, to: QpState) {
         let from = self.core.state;
         self.core.attributes.apply(attr);
+        if let Some(packets) = &mut self.packets {
+            packets.forget_way();
+        }
         self.core.state = to;
         self.is_drained = false;
         match (from, to) {
@@ -188,13 +191,13 @@ impl Qp {
     #[inline(never)]
     pub(crate) fn note_sent(&mut self, now: Instant, route: &Route, writer: &Writer<'_>) {
         let Some(packets) = &mut self.packets else { return };
-        let bth = writer.start().first_chunk().map(Bth::parse);
-        let operation = bth.and_then(|bth| bth.opcode.operation());
-        let is_request = operation.is_some_and(|operation| !is_response(operation));
-        let is_repeated = is_request && self.send.repeats;
-        let posted = self.send.posted.filter(|_| is_request);
-        let noted = Noted { posted, is_repeated, ..Noted::new((Direction::Send, now), route) };
-        packets.note(&noted, writer.start(), writer.written());
+        let Some(shape) = Shape::of(writer.start()) else { return };
+        let is_repeated = !shape.is_response && self.send.repeats;
+        let posted = self.send.posted.filter(|_| !shape.is_response);
+        let is_own = self.core.qp_type != QpType::Ud;
+        let noted =
+            Noted { posted, is_own, is_repeated, ..Noted::new((Direction::Send, now), route) };
+        packets.keep(&noted, shape, writer.start(), writer.written());
         if is_repeated {
             packets.trigger(Trigger::Retransmission);
         }

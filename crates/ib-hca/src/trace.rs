@@ -14,10 +14,9 @@ use std::sync::Arc;
 
 use ib_link::{Direction, Route};
 use ib_types::{Instant, Qpn};
-use ib_wire::packet::{Bth, Position};
+use ib_wire::packet::{Bth, Opcode, Position};
 
 use crate::counters::Drop;
-use crate::qp::is_response;
 
 mod messages;
 mod options;
@@ -40,6 +39,8 @@ pub(crate) struct Noted<'a> {
     /// For the first packet of a message, when it was posted.
     pub(crate) posted: Option<Instant>,
     pub(crate) route: &'a Route,
+    /// Whether the way is that of the queue pair's connection, which need not be looked at for each packet.
+    pub(crate) is_own: bool,
     pub(crate) is_repeated: bool,
     pub(crate) dropped: Option<Drop>,
     /// For a packet that was lost on its way, where and why.
@@ -49,7 +50,8 @@ pub(crate) struct Noted<'a> {
 impl<'a> Noted<'a> {
     /// Returns what is noted of a packet of which nothing is to be said.
     pub(crate) const fn new((direction, at): (Direction, Instant), route: &'a Route) -> Self {
-        Self { direction, at, posted: None, route, is_repeated: false, dropped: None, lost: None }
+        let (posted, dropped, lost) = (None, None, None);
+        Self { direction, at, posted, route, is_own: false, is_repeated: false, dropped, lost }
     }
 }
 
@@ -57,6 +59,8 @@ impl<'a> Noted<'a> {
 #[derive(Debug)]
 pub(crate) struct Packets {
     options: PacketTrace,
+    /// Whether no packet is left out.
+    takes_all: bool,
     writer: PacketWriter,
     /// How much of the message that is under way was kept, each way, of requests and of responses.
     kept: [[u32; 2]; 2],
@@ -79,6 +83,48 @@ const MOST_DEBT: usize = 1 << 20;
 
 /// What a packet costs beside its bytes when it is sent.
 const BARE: usize = 512;
+
+/// What a trace has to know of an operation code, so that a packet costs one look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Where the payload starts; 0 for a code that is unknown.
+    start: u8,
+    pub(crate) is_response: bool,
+    is_first: bool,
+}
+
+impl Shape {
+    /// Returns that of the packet that starts with some bytes; `None` when they are too few or the code is unknown.
+    #[inline]
+    pub(crate) fn of(head: &[u8]) -> Option<Self> {
+        let shape = SHAPES[usize::from(*head.first()?)];
+        (shape.start > 0 && head.len() >= Bth::LENGTH).then_some(shape)
+    }
+
+    const fn find(code: Opcode) -> Self {
+        let Some(headers) = code.headers() else {
+            return Self { start: 0, is_response: false, is_first: false };
+        };
+        let start = (Bth::LENGTH + headers.length()) as u8;
+        let (is_response, is_first) = match code.operation() {
+            Some(it) => {
+                (it.is_response(), matches!(it.position(), Position::First | Position::Only))
+            }
+            None => (false, true),
+        };
+        Self { start, is_response, is_first }
+    }
+}
+
+static SHAPES: [Shape; 256] = {
+    let mut shapes = [Shape::find(Opcode(0)); 256];
+    let mut code = 0;
+    while code < shapes.len() {
+        shapes[code] = Shape::find(Opcode(code as u8));
+        code += 1;
+    }
+    shapes
+};
 
 /// The messages of a queue pair; there is no ring before the first one.
 #[derive(Debug, Default)]
@@ -111,8 +157,9 @@ impl Packets {
         let ring = PacketRing::new(options.ring_bytes)?;
         let reader = PacketReader::new(Arc::clone(&ring), qpn);
         let writer = PacketWriter::new(ring);
-        let kept = [[0; 2]; 2];
-        Ok((Self { options, writer, kept, left: None, selection: None, debt: 0 }, reader))
+        let (takes_all, kept) = (options.filter.takes_all(), [[0; 2]; 2]);
+        let (left, selection, debt) = (None, None, 0);
+        Ok((Self { options, takes_all, writer, kept, left, selection, debt }, reader))
     }
 
     /// Returns how much of the payload of a message is kept.
@@ -122,7 +169,12 @@ impl Packets {
 
     /// Returns how many packets of a length could have been sent instead of what was kept, up to a number of them,
     /// which are settled by that.
+    #[inline]
     pub(crate) fn settle(&mut self, length: usize, most: u32) -> u32 {
+        // Most packets owe less than one, which needs no division.
+        if self.debt < BARE + length {
+            return 0;
+        }
         let packets = (self.debt / (BARE + length)).min(most as usize);
         self.debt -= packets * (BARE + length);
         packets as u32
@@ -132,6 +184,7 @@ impl Packets {
     pub(crate) fn change(&mut self, options: PacketTrace) -> Result<(), TraceError> {
         options.check()?;
         self.options = PacketTrace { ring_bytes: self.options.ring_bytes, ..options };
+        self.takes_all = self.options.filter.takes_all();
         Ok(())
     }
 
@@ -150,25 +203,30 @@ impl Packets {
     }
 
     /// Keeps a packet, if it is one that is wanted; `head` is its headers or more.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn note(&mut self, noted: &Noted<'_>, head: &[u8], bytes: &[u8]) {
-        let Noted { direction, route, .. } = *noted;
-        let Some(bth) = head.first_chunk().map(Bth::parse) else { return };
-        let Some(headers) = bth.opcode.headers() else { return };
-        let start = Bth::LENGTH + headers.length();
+        if let Some(shape) = Shape::of(head) {
+            self.keep(noted, shape, head, bytes);
+        }
+    }
+
+    /// Keeps a packet of a shape, if it is one that is wanted.
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, noted: &Noted<'_>, shape: Shape, head: &[u8], bytes: &[u8]) {
+        let start = usize::from(shape.start);
         let payload = bytes.len().saturating_sub(start) as u32;
-        let operation = bth.opcode.operation();
         // What a queue pair asks for and what it answers go beside each other.
-        let kept =
-            &mut self.kept[direction as usize][usize::from(operation.is_some_and(is_response))];
-        let is_first = operation.is_none_or(|operation| {
-            matches!(operation.position(), Position::First | Position::Only)
-        });
+        let kept = &mut self.kept[noted.direction as usize][usize::from(shape.is_response)];
         // An acknowledgement begins no message.
-        if is_first && payload > 0 {
+        if shape.is_first && payload > 0 {
             *kept = 0;
         }
-        if !self.options.filter.takes(direction, route, bth.opcode) || self.left == Some(0) {
+        if !self.takes_all
+            && !self.options.filter.takes(noted.direction, noted.route, Opcode(head[0]))
+        {
+            return;
+        }
+        if self.left == Some(0) {
             return;
         }
         // The first bytes of each message, in however many packets.
@@ -177,6 +235,11 @@ impl Packets {
         let end = if wanted == payload { bytes.len() } else { start + wanted as usize };
         let kept = head.get(..end).unwrap_or_else(|| &bytes[..end]);
         self.write(noted, (bytes.len(), kept));
+    }
+
+    /// The queue pair's connection may take another way from now on.
+    pub(crate) const fn forget_way(&mut self) {
+        self.writer.forget_way();
     }
 
     /// Keeps the news that a packet was lost on its way: its headers.
@@ -196,7 +259,7 @@ impl Packets {
         self.write(&noted, (length, &bytes[..start]));
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, noted: &Noted<'_>, (length, bytes): (usize, &[u8])) {
         self.writer.write(noted, length as u32, bytes);
         self.debt = (self.debt + COST + bytes.len() / KEPT_FOR_ONE).min(MOST_DEBT);

@@ -197,6 +197,11 @@ impl Requester {
         self.deadlines.next()
     }
 
+    /// Has so many requests on their way at a time from now on; those that are out stay out.
+    pub const fn set_window(&mut self, window: usize) {
+        self.config.window = window;
+    }
+
     /// Returns the number of requests that have not ended, those in the backlog included.
     #[must_use]
     pub fn outstanding(&self) -> usize {

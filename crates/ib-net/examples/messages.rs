@@ -1,9 +1,11 @@
 //! So many messages of a size between two adapters on loopback that one thread drives: for counting instructions,
-//! `valgrind --tool=callgrind target/release/examples/messages 4096 20000`.
+//! `valgrind --tool=callgrind target/release/examples/messages 4096 20000`. A third number has the packets of the
+//! sender kept, with so many bytes of each message.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use ib_hca::trace::PacketTrace;
 use ib_hca::{
     AccessFlags, CqId, Data, Memory, QpCap, QpId, QpInitAttr, QpType, RemoteAddress, SendFlags,
     SendOp, SendWr, Sge, WcStatus,
@@ -64,6 +66,11 @@ fn main() {
     let peer = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT);
     one.device.connect(one.qp, peer, &EndpointOptions::default()).expect("it listens");
     let mut other = server.join().expect("it accepts");
+    let _kept = numbers.next().map(|payload| {
+        let payload = payload.try_into().expect("up to 4096 bytes are kept");
+        let options = PacketTrace { payload, ..PacketTrace::default() };
+        one.device.hca().trace_packets(one.qp, options).expect("it is not traced yet")
+    });
     let to = RemoteAddress { addr: 0, rkey: other.key };
     let flags = SendFlags { signaled: true, ..SendFlags::default() };
     let (mut posted, mut done) = (0, 0);

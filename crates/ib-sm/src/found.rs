@@ -124,6 +124,19 @@ impl Found {
         all.filter(|&place| self.is_end_port(place))
     }
 
+    /// Returns one end of each link between switches.
+    pub(crate) fn trunks(&self) -> impl Iterator<Item = Place> {
+        let switches = self.nodes().filter(|(_, found)| found.kind.is_switch());
+        switches.flat_map(move |(node, found)| {
+            let links = (0..).zip(&found.ports).filter_map(move |(number, port)| {
+                let (here, there) = (node.at(number), port.peer?);
+                (here < there).then_some((here, there))
+            });
+            let between = links.filter(|(_, there)| self.node(there.node).kind.is_switch());
+            between.map(|(here, _)| here)
+        })
+    }
+
     /// Returns true for a port with LIDs that has told of itself.
     pub(crate) fn is_end_port(&self, place: Place) -> bool {
         let node = self.node(place.node);

@@ -92,6 +92,9 @@ pub struct SubnetManager {
     search_from: Instant,
     /// The switches whose tables are read again with the next look, by node GUID.
     doubtful: BTreeSet<Guid>,
+    /// Switches whose note of changes was cleared after their ports had been read: what has changed between is noted
+    /// nowhere. The number of the port that is looked at next.
+    uncertain: BTreeMap<Guid, u8>,
     /// How often the manager looked for changes.
     looks: u32,
     /// What was wrong with the subnet when it was explored and written last, and what is wrong now.
@@ -189,6 +192,7 @@ impl SubnetManager {
             unsettled: false,
             search_from: Instant::ZERO,
             doubtful: BTreeSet::new(),
+            uncertain: BTreeMap::new(),
             looks: 0,
             faults: Default::default(),
             refusal: None,

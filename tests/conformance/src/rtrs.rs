@@ -11,12 +11,8 @@ use crate::rxe::{Case, Scene};
 
 /// What is tried.
 pub const CASES: [Case; 9] = [
-    Case::with_ours("our client, their server", |scene| {
-        client(scene, "", "192.168.77.1", &[])
-    }),
-    Case::with_ours("our client, their server, IPv6", |scene| {
-        client(scene, "", "fd00:77::1", &[])
-    }),
+    Case::with_ours("our client, their server", |scene| client(scene, "", "192.168.77.1", &[])),
+    Case::with_ours("our client, their server, IPv6", |scene| client(scene, "", "fd00:77::1", &[])),
     Case::with_ours("our client, their server, keys that stay, depth 64", |scene| {
         client(scene, "always_invalidate=N sess_queue_depth=64", "192.168.77.1", &[])
     }),
@@ -27,9 +23,7 @@ pub const CASES: [Case; 9] = [
         client(scene, "", "192.168.77.1", &["invalidate"])
     }),
     Case::with_ours("their client, our server", |scene| server(scene, &[])),
-    Case::with_ours("their client, our server, keys that stay", |scene| {
-        server(scene, &["keep"])
-    }),
+    Case::with_ours("their client, our server, keys that stay", |scene| server(scene, &["keep"])),
     Case::with_ours("their client, our server, two paths that are connected anew", paths),
     Case::with_ours("nobody listens", refused),
 ];
@@ -53,7 +47,7 @@ fn client(
         "modprobe brd rd_nr=1 rd_size=65536 && modprobe rtrs_server {parameters} && modprobe rnbd_server"
     );
     told(scene, &load)?;
-    let arguments = ["client", address, "dev/ram0", "48"].iter().chain(options);
+    let arguments = [&["client", address, "dev/ram0", "48"], options].concat();
     let ours = scene.ours(arguments)?;
     let ours = scene.succeeds(ours)?;
     scene.says(&ours, "bytes written", 1);
@@ -64,11 +58,14 @@ fn client(
 }
 
 fn server(scene: &mut Scene<'_>, options: &[&str]) -> Result<(), RunError> {
-    let arguments = ["server", "192.168.77.2", "64"].iter().chain(options);
+    let arguments = [&["server", "192.168.77.2", "64"], options].concat();
     let ours = scene.ours(arguments)?;
     ours.until("READY", LIMIT)?;
     told(scene, MAP)?;
-    told(scene, "dd if=/dev/urandom of=/tmp/a bs=1M count=24 && dd if=/tmp/a of=/dev/rnbd0 bs=1M oflag=direct")?;
+    told(
+        scene,
+        "dd if=/dev/urandom of=/tmp/a bs=1M count=24 && dd if=/tmp/a of=/dev/rnbd0 bs=1M oflag=direct",
+    )?;
     // Of all lengths, up to the longest, from which it is cut.
     let sizes = "for bs in 512 4096 12288 126976 130048 1048576; do \
          dd if=/dev/rnbd0 of=/tmp/b bs=$bs count=$((4194304 / bs)) iflag=direct && \

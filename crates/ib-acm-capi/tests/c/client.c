@@ -16,6 +16,16 @@ _Static_assert(offsetof(struct ib_acm_path_record, pkey) == 50, "as on the wire"
 _Static_assert(offsetof(struct ib_acm_path_record, preference) == 57, "as on the wire");
 _Static_assert(sizeof(struct ib_acm_path) == 72, "as librdmacm has it");
 
+_Static_assert(sizeof(struct ib_acm_endpoint) == LAYOUT_ENDPOINT, "as the library has it");
+_Static_assert(offsetof(struct ib_acm_endpoint, pkey) == LAYOUT_ENDPOINT_PKEY, "as above");
+_Static_assert(offsetof(struct ib_acm_endpoint, port_count) == LAYOUT_ENDPOINT_PORT_COUNT, "as above");
+_Static_assert(offsetof(struct ib_acm_endpoint, provider) == LAYOUT_ENDPOINT_PROVIDER, "as above");
+_Static_assert(sizeof(struct ib_acm_address) == LAYOUT_ADDRESS, "as above");
+_Static_assert(sizeof(struct ib_acm_path) == LAYOUT_PATH, "as above");
+_Static_assert(offsetof(struct ib_acm_path, record) == LAYOUT_PATH_RECORD, "as above");
+_Static_assert(sizeof(struct ib_acm_path_record) == LAYOUT_RECORD, "as above");
+_Static_assert(_Alignof(struct ib_acm_path_record) == LAYOUT_RECORD_ALIGNMENT, "as above");
+
 #define CHECK(what)                                                                            \
     do {                                                                                       \
         if (!(what)) {                                                                         \
@@ -124,6 +134,28 @@ static void reads_counters(void)
     ib_acm_free_perf(NULL);
 }
 
+static void reads_endpoints(void)
+{
+    struct ib_acm_endpoint endpoint;
+    struct ib_acm_address *addresses;
+    size_t count;
+
+    CHECK(ib_acm_query_endpoint(client, 0, 1, &endpoint, &addresses, &count) == 0);
+    CHECK(endpoint.device_guid == 0x1122334455667788 && endpoint.pkey == 0x8001);
+    CHECK(endpoint.port == 2 && endpoint.port_count == 3);
+    CHECK(strcmp(endpoint.provider, "ibacmp") == 0);
+    CHECK(count == 2 && strcmp(addresses[0].text, "node7") == 0);
+    CHECK(strcmp(addresses[1].text, "10.0.0.7") == 0);
+    ib_acm_free_addresses(addresses);
+    ib_acm_free_addresses(NULL);
+    FAILS(ib_acm_query_endpoint(client, 0, 2, &endpoint, &addresses, &count), EINVAL, "refuses");
+    FAILS(ib_acm_query_endpoint(client, 0, 0, &endpoint, &addresses, &count), EINVAL, "endpoint 0");
+    FAILS(ib_acm_query_endpoint(client, 256, 1, &endpoint, &addresses, &count), EINVAL, "port 256");
+    FAILS(ib_acm_query_endpoint(client, 0, 1, NULL, &addresses, &count), EINVAL, "NULL");
+    FAILS(ib_acm_query_endpoint(client, 0, 1, &endpoint, NULL, &count), EINVAL, "NULL");
+    FAILS(ib_acm_query_endpoint(NULL, 0, 1, &endpoint, &addresses, &count), EINVAL, "no connection");
+}
+
 static void *resolves_often(void *nothing)
 {
     (void)nothing;
@@ -190,6 +222,7 @@ int main(int argc, char **argv)
     resolves_paths();
     maps_errors();
     reads_counters();
+    reads_endpoints();
     serves_many_threads();
     survives_the_end_of_the_service();
     survives_a_service_that_is_gone(argv[1]);

@@ -162,6 +162,25 @@ impl ServiceConfig {
         self.timeout.mul_f64(attempts * share)
     }
 
+    /// Returns how old something may become that is known for so long, until it is asked for again.
+    pub(super) fn soon(limit: Duration) -> Duration {
+        limit * 3 / 4
+    }
+
+    /// Returns how old an address in use may become until its owner is asked; `None` for any age.
+    pub(super) fn check_age(&self) -> Option<Duration> {
+        let expires = self.address_timeout.map(Self::soon);
+        self.check_interval.map(|interval| expires.map_or(interval, |limit| limit.min(interval)))
+    }
+
+    /// Returns how long the route to a port counts, with or without a service there; `None` for as long as the address.
+    pub(super) fn route_limit(&self, has_service: bool) -> Option<Duration> {
+        // Nobody but subnet administration can tell whether a port without a service has moved.
+        let checked = self.check_interval.map(|interval| 2 * interval);
+        let mute = [checked, self.address_timeout].into_iter().flatten().filter(|_| !has_service);
+        self.route_timeout.into_iter().chain(mute).min()
+    }
+
     /// Returns how long a request may take at all, with its time in the queue.
     pub(super) fn limit(&self) -> Duration {
         2 * self.timeout * (self.retries + 1)

@@ -1,6 +1,6 @@
 //! Ports and their endpoints: how they come into service and go, groups, announcements.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use ib_mad::{Requester, RequesterConfig};
 use ib_types::{Gid, Instant, PKey};
@@ -8,15 +8,16 @@ use ib_wire::acm::{ClientStatus, PerfCounters};
 use ib_wire::mad::sa::{MCMemberRecord, PathRecord};
 use rand::Rng;
 
+use super::checks::Check;
 use super::config::{Event, RouteProtocol};
 use super::groups::{Group, GroupState};
-use super::peers::{Check, Meter};
+use super::meter::Meter;
 use super::request::Waiter;
 use super::resolve::Resolution;
-use super::route::{Purpose, RouteQuery};
+use super::route::RouteQuery;
 use super::{Due, PortEntry, Service};
 use crate::Address;
-use crate::cache::{Cache, SaRoute};
+use crate::cache::Cache;
 use crate::port::{Action, PortId, PortState};
 
 /// The number of an endpoint: its port and its partition.
@@ -192,6 +193,9 @@ impl Service {
                 // Paths of subnet administration begin at the own LID, and another manager may route otherwise.
                 self.endpoint(key).cache.for_each(|peer| peer.route = None);
             }
+            if is_other_subnet || is_other_manager || is_moved {
+                self.ask_again(key);
+            }
             if comes || is_other_subnet || is_other_manager || is_moved || is_other_link {
                 self.begin(now, key);
             }
@@ -203,12 +207,7 @@ impl Service {
         for key in self.keys_of(id) {
             self.close(now, key, "its port is gone");
         }
-        let asked = self.ports.remove(&id).map(|port| port.asked).unwrap_or_default();
-        for purpose in asked.into_values() {
-            if let Purpose::Query { key, waiter } = purpose {
-                self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
-            }
-        }
+        self.ports.remove(&id);
     }
 
     /// Leaves the groups of all endpoints, as it is polite before the end.
@@ -219,9 +218,28 @@ impl Service {
         }
     }
 
-    /// Takes another configuration. Endpoints that stay keep what they know.
+    /// Takes another configuration. Endpoints that stay keep what they know, but for what only files have said and say no
+    /// more: routes of files are forgotten until they are told again ([`Service::preload_paths`]).
     pub fn configure(&mut self, now: Instant, config: super::ServiceConfig) {
-        self.config = config;
+        let before = std::mem::replace(&mut self.config, config);
+        for port in self.ports.values_mut() {
+            port.requester.set_window(self.config.sa_depth.max(1));
+        }
+        // How often the caches are looked through may be another matter now.
+        self.due.retain(|&(_, due)| due != Due::Sweep);
+        self.at(now + self.config.timeout, Due::Sweep);
+        let stays: HashSet<&(Address, Gid)> = self.config.hosts.iter().collect();
+        for endpoint in self.endpoints.values_mut() {
+            for (address, gid) in before.hosts.iter().filter(|it| !stays.contains(it)) {
+                endpoint.cache.unbind_preloaded(address, *gid);
+            }
+            endpoint.cache.forget_file_routes();
+            endpoint.cache.set_most(self.config.most_destinations);
+        }
+        let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
+        for key in keys {
+            self.preload(now, key);
+        }
         let states: Vec<(PortId, PortState)> =
             self.ports.iter().map(|(&id, port)| (id, port.state.clone())).collect();
         for (id, state) in states {
@@ -323,6 +341,11 @@ impl Service {
         let endpoint = self.endpoints.get_mut(&key).expect("it was just made");
         for (address, gid) in &self.config.hosts {
             let peer = endpoint.cache.peer_of(*gid, now);
+            // What a file says counts more than what a port has said.
+            let owner = endpoint.cache.lookup(address).filter(|&owner| owner != peer);
+            if owner.is_some() && endpoint.cache.seen(address).is_some() {
+                endpoint.cache.unbind(address);
+            }
             endpoint.cache.bind(address, peer, now, true);
             endpoint.cache.remove_if_nameless(peer);
         }
@@ -350,7 +373,7 @@ impl Service {
                 let peer = cache.peer_of(path.dgid, now);
                 cache.bind(&Address::Gid(path.dgid), peer, now, true);
                 if let Some(peer) = cache.peer_mut(peer) {
-                    peer.route = Some(SaRoute::of(path, now));
+                    peer.set_file_route(path, now);
                 }
                 cache.remove_if_nameless(peer);
             }
@@ -397,6 +420,7 @@ impl Service {
 
     /// Ends all that waits at an endpoint.
     fn fail_all(&mut self, now: Instant, key: EndpointKey) {
+        self.give_up(now, key);
         let endpoint = self.endpoint(key);
         let waiters: Vec<Waiter> = std::mem::take(&mut endpoint.resolutions)
             .into_values()

@@ -48,6 +48,11 @@ impl Group {
             GroupState::Out | GroupState::Asked => None,
         }
     }
+
+    /// Returns its service level: the one that is wanted, until subnet administration tells it.
+    pub(super) fn sl(&self) -> u8 {
+        self.record().map_or(self.spec.sl, |record| record.sl)
+    }
 }
 
 /// How many groups fit into a message.
@@ -73,7 +78,6 @@ impl Service {
         }
         let specs = self.specs(&port.state);
         let routes = self.config.route_protocol;
-        let check = self.config.check_routes;
         let endpoint = self.endpoint(key);
         let p_key = endpoint.p_key;
         let mut old = std::mem::take(&mut endpoint.groups);
@@ -94,7 +98,6 @@ impl Service {
         }
         endpoint.routes = routes;
         endpoint.is_news = true;
-        endpoint.is_unchecked = routes == RouteProtocol::Acm && check;
         let count = endpoint.groups.len();
         if !endpoint.groups.iter().map(|group| group.mgid).eq(places) {
             // The numbers of groups have changed.
@@ -106,7 +109,16 @@ impl Service {
         for group in 0..count {
             self.join(key, group);
         }
-        if self.endpoint(key).is_unchecked {
+        self.compare_soon(now, key);
+    }
+
+    /// Has service levels compared, as far as that is wanted; until then no route is made of groups.
+    fn compare_soon(&mut self, now: Instant, key: EndpointKey) {
+        let check = self.config.check_routes;
+        self.give_up_comparison(key);
+        let endpoint = self.endpoint(key);
+        endpoint.is_unchecked = check && endpoint.routes == RouteProtocol::Acm;
+        if endpoint.is_unchecked {
             let delay = self.about(Duration::from_millis(200));
             self.at(now + delay, Due::RouteCheck(key));
         }
@@ -186,13 +198,13 @@ impl Service {
         }
     }
 
-    /// Takes what subnet administration has said of a group.
+    /// Takes what subnet administration has said of a group; with an error whether that is a refusal, and why.
     pub(super) fn joined(
         &mut self,
         now: Instant,
         key: EndpointKey,
         mgid: Gid,
-        answer: Result<MCMemberRecord, String>,
+        answer: Result<MCMemberRecord, (bool, String)>,
     ) {
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
         let Some(place) = endpoint.groups.iter().position(|group| group.mgid == mgid) else {
@@ -207,13 +219,14 @@ impl Service {
             if sound(&record) {
                 Ok(record)
             } else {
-                Err("its answer names another group".to_owned())
+                Err((false, "its answer names another group".to_owned()))
             }
         });
         match answer {
             Ok(record) => {
                 let old = group.record().map(|record| record.mlid);
                 let mlid = record.mlid;
+                let is_other_sl = record.sl != group.sl();
                 group.failures = 0;
                 group.state = GroupState::In(Box::new(record));
                 let is_first = place == 0;
@@ -223,6 +236,9 @@ impl Service {
                         self.act(key.port, Action::Detach { p_key, mgid, mlid });
                     }
                     self.act(key.port, Action::Attach { p_key, mgid, mlid });
+                }
+                if is_other_sl {
+                    self.compare_soon(now, key);
                 }
                 let endpoint = self.endpoint(key);
                 if endpoint.groups.iter().any(|group| matches!(group.state, GroupState::Asked)) {
@@ -241,9 +257,17 @@ impl Service {
                 self.announce_soon(now, key);
                 self.next_turns(now, key);
             }
-            Err(why) => {
+            Err((is_refused, why)) => {
                 group.failures += 1;
-                group.state = GroupState::Out;
+                // A manager that is silent or busy has put nobody out.
+                let lost = group.record().map(|record| record.mlid).filter(|_| is_refused);
+                if is_refused || group.record().is_none() {
+                    group.state = GroupState::Out;
+                }
+                if let Some(mlid) = lost.filter(|_| place == 0) {
+                    self.act(key.port, Action::Detach { p_key, mgid, mlid });
+                }
+                let group = &self.endpoint(key).groups[place];
                 let [shortest, longest] = REJOIN;
                 let factor = 1 << (group.failures - 1).min(10);
                 let endpoint = self.name(key);
@@ -365,7 +389,7 @@ impl Service {
             ..AcmMessage::zeroed()
         };
         let mut bytes = message.to_bytes();
-        super::peers::put_more(&mut bytes, source, &endpoint.addresses);
+        super::more::put_more(&mut bytes, source, &endpoint.addresses);
         let to = to.unwrap_or_else(|| {
             self.counters.multicasts += 1;
             Destination { route: route_to_group(&own, record), qpn: Qpn::MULTICAST }

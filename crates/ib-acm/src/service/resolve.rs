@@ -7,9 +7,9 @@ use ib_wire::mad::sa::{LifeTimeCode, PathRecord, Selector};
 use super::config::RouteProtocol;
 use super::endpoint::{Endpoint, EndpointKey};
 use super::request::{Question, Started, Waiter, Wanted};
-use super::{Due, Service};
+use super::{Due, Service, ServiceConfig};
 use crate::Address;
-use crate::cache::{NO_GROUP, Peer, PeerKey, Stamp};
+use crate::cache::{NO_GROUP, Peer, PeerKey};
 use crate::port::PortState;
 
 /// How far a resolution has come.
@@ -152,7 +152,7 @@ impl Service {
         let Some(port) = self.ports.get(&key.port) else { return Way::Nothing };
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return Way::Nothing };
         let peer_key = match address {
-            Address::Gid(gid) => endpoint.cache.by_gid(*gid),
+            Address::Gid(gid) => endpoint.cache.use_gid(*gid, now),
             address => endpoint.cache.use_address(address, now),
         };
         let Some(peer_key) = peer_key else { return Way::Nothing };
@@ -165,7 +165,7 @@ impl Service {
         }
         let Some(peer) = endpoint.cache.peer(peer_key) else { return Way::Nothing };
         let age = peer.confirmed.age(now);
-        let aging = config.check_interval.is_some_and(|interval| age >= interval);
+        let aging = config.check_age().is_some_and(|limit| age >= limit);
         if peer.qpn != 0 && config.check_interval.is_some_and(|interval| age >= 2 * interval) {
             return Way::Stale(peer_key);
         }
@@ -186,7 +186,7 @@ impl Service {
 
     /// Has what is known of an address confirmed, while it is still good.
     fn refresh(&mut self, now: Instant, key: EndpointKey, address: &Address) {
-        let endpoint = self.endpoint(key);
+        let Some(endpoint) = self.endpoints.get(&key) else { return };
         let found = match address {
             Address::Gid(gid) => endpoint.cache.by_gid(*gid),
             address => endpoint.cache.lookup(address),
@@ -194,14 +194,11 @@ impl Service {
         let Some(peer_key) = found else { return };
         let Some(peer) = endpoint.cache.peer(peer_key) else { return };
         let (gid, has_queue_pair) = (peer.gid, peer.qpn != 0);
-        let route = peer.route.map(|route| route.learned);
-        let is_old = |learned: Stamp, limit: Option<std::time::Duration>| {
-            limit.is_some_and(|limit| learned.age(now) >= limit * 7 / 8)
-        };
+        let has_old_route = has_old_route(&self.config, now, peer);
         if has_queue_pair {
             self.check(now, key, peer_key, None);
         }
-        if route.is_some_and(|learned| is_old(learned, self.config.route_timeout)) {
+        if has_old_route {
             self.ask_route(key, gid, None);
         }
     }
@@ -411,17 +408,22 @@ impl Service {
 }
 
 /// Returns the way by a route of subnet administration.
-fn sa_way(config: &super::ServiceConfig, now: Instant, peer: &Peer, own: &PortState) -> Way {
+fn sa_way(config: &ServiceConfig, now: Instant, peer: &Peer, own: &PortState) -> Way {
     let Some(route) = peer.route else { return Way::NoRoute };
     let age = route.learned.age(now);
     let path = Box::new(route.path(own.link.gid(), peer.gid));
-    // Nobody but subnet administration can tell whether a port without a service has moved.
-    let mute = config.check_interval.filter(|_| peer.qpn == 0).map(|interval| 2 * interval);
-    match config.route_timeout.into_iter().chain(mute).min() {
+    match config.route_limit(peer.qpn != 0) {
         Some(limit) if age >= limit => Way::NoRoute,
-        Some(limit) if age >= limit * 7 / 8 => Way::Aging(path),
+        _ if has_old_route(config, now, peer) => Way::Aging(path),
         _ => Way::Path(path),
     }
+}
+
+/// Returns whether the route to a peer is to be asked for again before it counts no more.
+fn has_old_route(config: &ServiceConfig, now: Instant, peer: &Peer) -> bool {
+    let limit = config.route_limit(peer.qpn != 0).map(ServiceConfig::soon);
+    let route = peer.route.zip(limit);
+    route.is_some_and(|(route, limit)| route.learned.age(now) >= limit)
 }
 
 /// Returns the path to a peer by what is known of the group that both have.
@@ -456,8 +458,9 @@ impl Service {
     /// Looks through some of the caches: what is in use and grows old is confirmed before it is asked for again, what
     /// is too old goes.
     pub(super) fn sweep(&mut self, now: Instant) {
-        let span = self.config.check_interval.into_iter().chain(self.config.address_timeout).min();
-        let Some(span) = span else { return };
+        let ServiceConfig { check_interval, address_timeout, route_timeout, .. } = self.config;
+        let spans = [check_interval, address_timeout, route_timeout];
+        let Some(span) = spans.into_iter().flatten().min() else { return };
         // All of it in an eighth of that, a little at a time.
         let step = (span / 64)
             .clamp(std::time::Duration::from_millis(100), std::time::Duration::from_secs(5));
@@ -465,18 +468,27 @@ impl Service {
         let share = (step.as_secs_f64() / (span.as_secs_f64() / 8.0)).min(1.0);
         let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
         for key in keys {
-            let (check, limit) = (self.config.check_interval, self.config.address_timeout);
-            let endpoint = self.endpoint(key);
+            let (check, limit) = (self.config.check_age(), self.config.address_timeout);
+            let config = &self.config;
+            let endpoint = self.endpoints.get_mut(&key).expect("just listed");
             let count = (endpoint.cache.places() as f64 * share).ceil() as u32;
             let (mut old, mut dead): (Vec<PeerKey>, Vec<PeerKey>) = (Vec::new(), Vec::new());
-            let Endpoint { cache, hand, .. } = endpoint;
+            let mut with_old_route: Vec<Gid> = Vec::new();
+            let Endpoint { cache, hand, routes, .. } = endpoint;
             cache.sweep(hand, count, |peer_key, peer| {
                 let age = peer.confirmed.age(now);
                 let is_used = peer.used > peer.confirmed;
                 if limit.is_some_and(|limit| age >= limit) {
                     dead.push(peer_key);
-                } else if is_used && peer.qpn != 0 && check.is_some_and(|it| age >= it) {
+                    return;
+                }
+                if is_used && peer.qpn != 0 && check.is_some_and(|it| age >= it) {
                     old.push(peer_key);
+                }
+                let by_route = *routes == RouteProtocol::Sa || peer.lid == 0;
+                let is_used = peer.route.is_some_and(|route| peer.used > route.learned);
+                if by_route && is_used && has_old_route(config, now, peer) {
+                    with_old_route.push(peer.gid);
                 }
             });
             for peer_key in dead {
@@ -484,6 +496,9 @@ impl Service {
             }
             for peer_key in old {
                 self.check(now, key, peer_key, None);
+            }
+            for gid in with_old_route {
+                self.ask_route(key, gid, None);
             }
         }
     }

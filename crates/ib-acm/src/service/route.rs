@@ -1,18 +1,18 @@
 //! Subnet administration: groups, paths, and whether groups have the service levels of its paths.
 
 use ib_link::Remote;
-use ib_mad::{Backoff, Completion, Failure, Request, Timing};
+use ib_mad::{Backoff, Completion, Failure, Message, Request, Timing};
 use ib_types::{Gid, Instant};
 use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
-use ib_wire::mad::{Attribute, Mad, Method, MgmtClass, TransactionId};
+use ib_wire::mad::{Attribute, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
 use super::Service;
 use super::config::{Event, RouteProtocol};
 use super::endpoint::EndpointKey;
+use super::groups::Group;
 use super::request::Waiter;
 use crate::Address;
-use crate::cache::SaRoute;
 use crate::port::PortId;
 
 /// Why subnet administration is asked.
@@ -29,7 +29,20 @@ pub(super) enum Purpose {
     /// For all paths of the port, to compare their service levels.
     Compare { key: EndpointKey },
     /// Because a program wants it asked.
-    Query { key: EndpointKey, waiter: Box<Waiter> },
+    Query { key: EndpointKey, wanted: Box<PathRecord>, waiter: Box<Waiter> },
+}
+
+impl Purpose {
+    /// Returns the endpoint that wants to know of paths.
+    const fn of_paths(&self) -> Option<EndpointKey> {
+        match self {
+            Self::Route { key, .. }
+            | Self::RouteToLid { key, .. }
+            | Self::Compare { key }
+            | Self::Query { key, .. } => Some(*key),
+            Self::Join { .. } | Self::Leave => None,
+        }
+    }
 }
 
 /// Those that wait for the route to a port.
@@ -89,7 +102,9 @@ impl Service {
             match purpose {
                 Purpose::Leave => {}
                 Purpose::Join { key, mgid } => {
-                    self.joined(now, key, mgid, record(&completion).map_err(|(_, why)| why));
+                    let answer = record(&completion);
+                    let answer = answer.map_err(|(_, why)| (is_refusal(&completion), why));
+                    self.joined(now, key, mgid, answer);
                 }
                 Purpose::Route { key, gid } => {
                     let answer = record(&completion).map_err(|(status, _)| status);
@@ -100,7 +115,7 @@ impl Service {
                     self.routed_to_lid(now, key, (lid, tid), answer);
                 }
                 Purpose::Compare { key } => self.compare(now, key, &completion),
-                Purpose::Query { key, waiter } => match record::<PathRecord>(&completion) {
+                Purpose::Query { key, waiter, .. } => match record::<PathRecord>(&completion) {
                     Ok(path) => self.succeed(&waiter, &path),
                     Err(_) => {
                         let status = of_query(&completion);
@@ -111,27 +126,71 @@ impl Service {
         }
     }
 
+    /// Gives up some of what an endpoint has asked of paths, whose answers are not believed any more; returns what that
+    /// was.
+    fn withdraw(&mut self, key: EndpointKey, which: fn(&Purpose) -> bool) -> Vec<Purpose> {
+        let Some(port) = self.ports.get_mut(&key.port) else { return Vec::new() };
+        let is_it =
+            |_: &u64, purpose: &mut Purpose| purpose.of_paths() == Some(key) && which(purpose);
+        let withdrawn: Vec<(u64, Purpose)> = port.asked.extract_if(.., is_it).collect();
+        for (request, _) in &withdrawn {
+            port.requester.cancel(TransactionId(*request));
+        }
+        withdrawn.into_iter().map(|(_, purpose)| purpose).collect()
+    }
+
+    /// Gives up what an endpoint has asked of paths, and tells the programs that wait for it.
+    pub(super) fn give_up(&mut self, now: Instant, key: EndpointKey) {
+        for purpose in self.withdraw(key, |_| true) {
+            if let Purpose::Query { key, waiter, .. } = purpose {
+                self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
+            }
+        }
+    }
+
+    /// Gives up a comparison of service levels, which is to be made anew.
+    pub(super) fn give_up_comparison(&mut self, key: EndpointKey) {
+        self.withdraw(key, |purpose| matches!(purpose, Purpose::Compare { .. }));
+    }
+
+    /// Asks again what an endpoint has asked of paths: another manager is to answer, or paths begin elsewhere.
+    pub(super) fn ask_again(&mut self, key: EndpointKey) {
+        for purpose in self.withdraw(key, |_| true) {
+            match purpose {
+                Purpose::Route { gid, .. } => self.send_route_query(key, gid),
+                Purpose::RouteToLid { lid, tid, .. } => self.ask_route_to_lid(key, lid, tid),
+                Purpose::Query { wanted, waiter, .. } => self.query(key, &wanted, *waiter),
+                // It is begun anew with the groups.
+                Purpose::Compare { .. } | Purpose::Join { .. } | Purpose::Leave => {}
+            }
+        }
+    }
+
     /// Asks for what a program wants to know.
     pub(super) fn query(&mut self, key: EndpointKey, wanted: &PathRecord, waiter: Waiter) {
         self.counters.sa_queries += 1;
         self.endpoint(key).counters.route_queries += 1;
         let components = components_of(wanted);
-        let purpose = Purpose::Query { key, waiter: Box::new(waiter) };
+        let purpose = Purpose::Query { key, wanted: Box::new(*wanted), waiter: Box::new(waiter) };
         self.ask(key.port, Method::GET, &components, wanted, purpose);
     }
 
     /// Asks for the route to a port, unless somebody does.
     pub(super) fn ask_route(&mut self, key: EndpointKey, gid: Gid, resolution: Option<u64>) {
+        let queries = &mut self.endpoint(key).route_queries;
+        if let Some(query) = queries.get_mut(&gid) {
+            query.resolutions.extend(resolution);
+            return;
+        }
+        queries.insert(gid, RouteQuery { resolutions: resolution.into_iter().collect() });
+        self.send_route_query(key, gid);
+    }
+
+    fn send_route_query(&mut self, key: EndpointKey, gid: Gid) {
         let Some(port) = self.ports.get(&key.port) else { return };
         let sgid = port.state.link.gid();
         let endpoint = self.endpoints.get_mut(&key).expect("it was just found");
         let p_key = endpoint.p_key;
-        if let Some(query) = endpoint.route_queries.get_mut(&gid) {
-            query.resolutions.extend(resolution);
-            return;
-        }
-        let query = RouteQuery { resolutions: resolution.into_iter().collect() };
-        endpoint.route_queries.insert(gid, query);
         endpoint.counters.route_queries += 1;
         self.counters.sa_queries += 1;
         let wanted = PathRecord {
@@ -186,11 +245,16 @@ impl Service {
             let peer = endpoint.cache.peer_of(gid, now);
             // A GID is an address as well: that is what keeps a port without a name.
             endpoint.cache.bind(&Address::Gid(gid), peer, now, false);
+            let by_lid = Address::Lid(path.dlid);
+            if endpoint.cache.lookup(&by_lid) == Some(peer) {
+                endpoint.cache.bind(&by_lid, peer, now, false);
+            }
             if let Some(peer) = endpoint.cache.peer_mut(peer) {
-                peer.route = Some(SaRoute::of(path, now));
+                peer.set_route(path, now);
             }
             endpoint.cache.remove_if_nameless(peer);
-        } else if let Some(peer) = endpoint.cache.by_gid(gid)
+        } else if !matches!(answer, Err(ClientStatus::ETIMEDOUT | ClientStatus::ENOTCONN))
+            && let Some(peer) = endpoint.cache.by_gid(gid)
             && let Some(peer) = endpoint.cache.peer_mut(peer)
         {
             peer.route = None;
@@ -212,7 +276,7 @@ impl Service {
             let peer = endpoint.cache.peer_of(path.dgid, now);
             endpoint.cache.bind(&Address::Lid(lid), peer, now, false);
             if let Some(peer) = endpoint.cache.peer_mut(peer) {
-                peer.route = Some(SaRoute::of(path, now));
+                peer.set_route(path, now);
             }
             endpoint.cache.remove_if_nameless(peer);
         }
@@ -242,19 +306,21 @@ impl Service {
         if !std::mem::replace(&mut endpoint.is_unchecked, false) {
             return;
         }
-        let group = self.config.least.sl;
+        // Which of them a route will be made of is not known yet, so all have to have the service levels of all paths.
+        let groups: Vec<u8> = endpoint.groups.iter().map(Group::sl).collect();
         let sgid = self.ports.get(&key.port).map(|port| port.state.link.gid());
         let event = match &completion.result {
             Ok(message) if message.status().is_ok() => {
                 let paths = message.records::<PathRecord>().filter(|path| Some(path.dgid) != sgid);
                 let paths: Vec<PathRecord> = paths.collect();
-                let other = paths.iter().filter(|path| path.sl != group);
-                let example = other.clone().next().map(|path| (path.sl, path.dgid));
-                let count = (other.count(), paths.len());
+                let other = |path: &PathRecord| groups.iter().copied().find(|&sl| sl != path.sl);
+                let others = || paths.iter().filter_map(|path| Some((path, other(path)?)));
+                let example = others().next().map(|(path, group)| (group, path.sl, path.dgid));
+                let count = (others().count(), paths.len());
                 if example.is_some() {
                     endpoint.routes = RouteProtocol::Sa;
                 }
-                example.map(|(given, to)| {
+                example.map(|(group, given, to)| {
                     let endpoint = self.name(key);
                     Event::RoutesDiffer { endpoint, group, given, to, count }
                 })
@@ -298,6 +364,12 @@ fn record<A: Attribute>(completion: &Completion) -> Result<A, (ClientStatus, Str
             Err((code, failure.to_string()))
         }
     }
+}
+
+/// Returns whether subnet administration says no, rather than nothing or that it is busy.
+fn is_refusal(completion: &Completion) -> bool {
+    let status = completion.result.as_ref().map_or(MadStatus::OK, Message::status);
+    !status.is_ok() && status.0 & MadStatus::BUSY.0 == 0
 }
 
 /// Returns what a program is told that wanted subnet administration asked: the status of its class as it is.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_link::{Datagram, Incoming, LinkPort, Route};
+use ib_link::{Datagram, Incoming, Route};
 use ib_types::{Gid, Guid, Instant, PKey, Qpn};
 use ib_wire::acm::{
     ByteOrder, ClientHeader, ClientOpcode, ClientStatus, Entry, EntryFlags, EntryType, HEADER,
@@ -13,19 +13,23 @@ use ib_wire::mad::sa::{LifeTimeCode, MCMemberRecord, PathRecord, RateCode, SaHea
 use ib_wire::mad::sm::MtuCode;
 use ib_wire::mad::{AttributeId, MAD_LENGTH, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
+use port::PREFIX;
+
 use super::*;
 use crate::port::{Action, Arrived, Destination, PortState};
 
+mod changes;
+mod expiry;
 mod hostile;
+mod port;
 mod programs;
+mod versions;
 
 /// The only port of each service.
 const PORT: PortId = PortId(1);
 
 /// The group's LID.
 const MLID: u16 = 0xc001;
-
-const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
 /// A service at a LID.
 struct Host {
@@ -50,6 +54,11 @@ struct Net {
     sl: u8,
     /// Whether it answers.
     is_mute: bool,
+    /// Whether its answers are kept back until [`Net::deliver_late`], and those for whom they are.
+    is_slow: bool,
+    late: Vec<(usize, Datagram)>,
+    /// What it says to whoever wants to join a group.
+    refusal: MadStatus,
     numbers: u64,
 }
 
@@ -66,27 +75,8 @@ fn name(host: usize) -> Address {
 }
 
 fn state(host: usize) -> PortState {
-    let link = LinkPort {
-        node_guid: Guid(0x1000 + host as u64),
-        port_guid: Guid(0x1000 + host as u64),
-        gid_prefix: PREFIX,
-        number: 1,
-        lid: lid(host),
-        sm_lid: 100,
-        ..LinkPort::default()
-    };
-    PortState {
-        device: format!("dev{host}").into(),
-        port_count: 1,
-        link,
-        is_active: true,
-        mtu: MtuCode::MTU_4096,
-        rate: RateCode::GBPS_100,
-        p_keys: vec![PKey::DEFAULT],
-        registrations: 0,
-        has_datagrams: true,
-        names: vec![name(host), Address::V4([10, 0, 0, host as u8 + 1].into())],
-    }
+    let names = vec![name(host), Address::V4([10, 0, 0, host as u8 + 1].into())];
+    port::port(&format!("dev{host}"), Guid(0x1000 + host as u64), lid(host), names)
 }
 
 impl Net {
@@ -99,6 +89,9 @@ impl Net {
             asked: Vec::new(),
             sl: 0,
             is_mute: false,
+            is_slow: false,
+            late: Vec::new(),
+            refusal: MadStatus::OK,
             numbers: 0,
         };
         for host in 0..count {
@@ -146,10 +139,21 @@ impl Net {
             }
             Action::Mad(datagram) => {
                 if let Some(answer) = self.administration(host, &datagram) {
+                    if self.is_slow {
+                        return self.late.push((host, answer));
+                    }
                     let arrived = Arrived::Mad(Box::new(Incoming::Received(answer)));
                     self.hosts[host].service.handle(self.now, PORT, arrived);
                 }
             }
+        }
+    }
+
+    /// Has the answers arrive that subnet administration was slow with.
+    fn deliver_late(&mut self) {
+        for (host, answer) in std::mem::take(&mut self.late) {
+            let arrived = Arrived::Mad(Box::new(Incoming::Received(answer)));
+            self.hosts[host].service.handle(self.now, PORT, arrived);
         }
     }
 
@@ -187,6 +191,10 @@ impl Net {
         }
         let own = self.hosts[host].state.link;
         match mad.attribute_id() {
+            AttributeId::MC_MEMBER_RECORD if self.refusal != MadStatus::OK => {
+                mad.answer(self.refusal);
+                return Some(asked.reply(mad));
+            }
             AttributeId::MC_MEMBER_RECORD => {
                 let mut record: MCMemberRecord = mad.attribute()?;
                 (record.mlid, record.life_time, record.hop_limit) = (MLID, LifeTimeCode(18), 0);
@@ -220,6 +228,12 @@ impl Net {
                 };
                 mad.set_attribute(&path);
                 mad.set_sa(&SaHeader { attribute_offset: 8, ..mad.sa() });
+                if mad.method() == Method::GET_TABLE {
+                    // There is room for three.
+                    for at in [120, 184] {
+                        mad.0.copy_within(56..120, at);
+                    }
+                }
             }
         }
         mad.answer(MadStatus::OK);
@@ -254,6 +268,17 @@ impl Net {
         is_there.then_some(out)
     }
 
+    /// Returns the path that is known to an address, without any question.
+    fn known(&mut self, host: usize, to: &Address) -> Option<PathRecord> {
+        let mut bytes = Vec::new();
+        Resolve::request([0; 8], vec![entry_of(to)]).put(ByteOrder::NATIVE, &mut bytes);
+        let answer = self.say(host, &bytes)?;
+        let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
+        assert_eq!(header.status, ClientStatus::SUCCESS);
+        let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
+        Some(answer.entries[0].path_record())
+    }
+
     /// Resolves, and waits for the answer.
     fn resolve(&mut self, host: usize, entries: Vec<Entry>) -> Result<PathRecord, ClientStatus> {
         let mut bytes = Vec::new();
@@ -278,13 +303,7 @@ impl Net {
     }
 
     fn find(&mut self, host: usize, to: &Address) -> Result<PathRecord, ClientStatus> {
-        let by_path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
-        let entry = match to {
-            Address::Gid(gid) => by_path(PathRecord { dgid: *gid, ..PathRecord::zeroed() }),
-            Address::Lid(lid) => by_path(PathRecord { dlid: *lid, ..PathRecord::zeroed() }),
-            _ => to.to_entry(EntryFlags::DESTINATION).expect("a name"),
-        };
-        self.resolve(host, vec![entry])
+        self.resolve(host, vec![entry_of(to)])
     }
 
     fn counters(&self, host: usize) -> ServiceCounters {
@@ -293,6 +312,16 @@ impl Net {
 
     fn events(&mut self, host: usize) -> Vec<Event> {
         std::iter::from_fn(|| self.hosts[host].service.poll_event()).collect()
+    }
+}
+
+/// Returns what a program says that wants to reach an address.
+fn entry_of(to: &Address) -> Entry {
+    let by_path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
+    match to {
+        Address::Gid(gid) => by_path(PathRecord { dgid: *gid, ..PathRecord::zeroed() }),
+        Address::Lid(lid) => by_path(PathRecord { dlid: *lid, ..PathRecord::zeroed() }),
+        _ => to.to_entry(EntryFlags::DESTINATION).expect("a name"),
     }
 }
 

@@ -84,6 +84,11 @@ impl PacketFilter {
             && (self.opcodes.is_empty() || self.opcodes.contains(&opcode))
             && (self.peers.is_empty() || self.peers.iter().any(|peer| peer.is_at(route)))
     }
+
+    /// Returns whether nothing is left out.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.direction.is_none() && self.opcodes.is_empty() && self.peers.is_empty()
+    }
 }
 
 /// Which queue pairs are traced: those that fit all of what is asked for. Without anything all are.

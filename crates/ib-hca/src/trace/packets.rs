@@ -87,6 +87,10 @@ pub(super) struct PacketWriter {
     noted: PacketCounts,
     /// The usual ways, as far as they are known.
     usual: [Option<Route>; 2],
+    /// Whether the way of the queue pair's connection is the usual one; `None` where that is to be looked at.
+    is_own_usual: Option<bool>,
+    /// Up to where can be written without another look: to where the memory ends, the oldest packet or the part.
+    free_until: u64,
 }
 
 /// In how many parts a ring is written over.
@@ -96,41 +100,76 @@ impl PacketWriter {
     pub(super) fn new(ring: Arc<PacketRing>) -> Self {
         let (starts, noted) = (VecDeque::new(), PacketCounts::default());
         let next_part = ring.memory.len() as u64 / PARTS;
-        Self { ring, head: 0, tail: 0, starts, next_part, noted, usual: [None; 2] }
+        let (usual, is_own_usual, free_until) = ([None; 2], None, 0);
+        Self { ring, head: 0, tail: 0, starts, next_part, noted, usual, is_own_usual, free_until }
+    }
+
+    #[inline(always)]
+    pub(super) fn write(&mut self, noted: &Noted<'_>, length: u32, bytes: &[u8]) {
+        let is_usual = match self.is_own_usual.filter(|_| noted.is_own) {
+            Some(is_usual) => is_usual,
+            None => self.is_usual(noted),
+        };
+        if !is_usual || noted.lost.is_some() {
+            return self.write_more(noted, is_usual, length, bytes);
+        }
+        let whole = (HEADER + bytes.len()).next_multiple_of(8);
+        if self.head + whole as u64 > self.free_until {
+            self.make_room(whole);
+        }
+        let header = header((&self.noted, true), noted, (whole, length, bytes.len(), 0));
+        let written = self.ring.memory.write_words(self.ring.at(self.head), &header, bytes);
+        written.expect("it does not reach the end");
+        let (kind, count) = match noted.direction {
+            Direction::Send => (0, &mut self.noted.sent),
+            Direction::Receive => (1, &mut self.noted.received),
+        };
+        *count += 1;
+        self.ring.noted[kind].store(*count, Ordering::Relaxed);
+        self.publish(whole);
     }
 
     #[inline]
-    pub(super) fn write(&mut self, noted: &Noted<'_>, length: u32, bytes: &[u8]) {
-        let size = self.ring.memory.len();
+    fn publish(&mut self, whole: usize) {
+        self.head += whole as u64;
+        self.ring.head.store(self.head, Ordering::Release);
+    }
+
+    /// Looks whether a packet takes the usual way.
+    #[inline(never)]
+    fn is_usual(&mut self, noted: &Noted<'_>) -> bool {
         let is_usual = match &self.usual[noted.direction as usize] {
             Some(usual) => usual == noted.route,
             None => self.set_usual(noted),
         };
+        if noted.is_own {
+            self.is_own_usual = Some(is_usual);
+        }
+        is_usual
+    }
+
+    /// The queue pair's connection may take another way from now on.
+    pub(super) const fn forget_way(&mut self) {
+        self.is_own_usual = None;
+    }
+
+    /// Writes a packet that takes another way than usual, or of which there is more to say.
+    #[cold]
+    #[inline(never)]
+    fn write_more(&mut self, noted: &Noted<'_>, is_usual: bool, length: u32, bytes: &[u8]) {
         let remark = noted.lost.map_or("", |text| &text[..text.floor_char_boundary(LONGEST)]);
-        let before = if is_usual { HEADER } else { HEADER + ROUTE };
-        let whole = (before + bytes.len() + remark.len()).next_multiple_of(8);
-        let rest = size - self.ring.at(self.head);
-        let skipped = if rest < whole { rest } else { 0 };
-        if self.head + (skipped + whole) as u64 - self.tail > size as u64 {
-            self.make_room((skipped + whole) as u64);
+        let mut behind = Vec::new();
+        if !is_usual {
+            behind.extend(route_to_bytes(noted.route));
         }
-        if skipped > 0 {
-            self.skip(skipped);
-        }
-        if self.head >= self.next_part {
-            self.starts.push_back(self.head);
-            self.next_part = self.head + size as u64 / PARTS;
-        }
+        behind.extend(bytes);
+        behind.extend(remark.as_bytes());
+        let whole = (HEADER + behind.len()).next_multiple_of(8);
+        self.make_room(whole);
         let sizes = (whole, length, bytes.len(), remark.len());
         let header = header((&self.noted, is_usual), noted, sizes);
-        if is_usual && remark.is_empty() {
-            let at = self.ring.at(self.head);
-            let written = self.ring.memory.write_words(at, &header, bytes);
-            written.expect("it does not reach the end");
-        } else {
-            self.write_more(&header, noted.route, (bytes, remark));
-        }
-        self.head += whole as u64;
+        let at = self.ring.at(self.head);
+        self.ring.memory.write_words(at, &header, &behind).expect("it does not reach the end");
         let (kind, count) = match noted.direction {
             _ if noted.lost.is_some() => (2, &mut self.noted.lost),
             Direction::Send => (0, &mut self.noted.sent),
@@ -138,20 +177,7 @@ impl PacketWriter {
         };
         *count += 1;
         self.ring.noted[kind].store(*count, Ordering::Relaxed);
-        self.ring.head.store(self.head, Ordering::Release);
-    }
-
-    /// Writes a packet that takes another way than usual, or of which there is more to say.
-    #[cold]
-    fn write_more(&self, header: &[u64; WORDS], route: &Route, (bytes, remark): (&[u8], &str)) {
-        let mut behind = Vec::new();
-        if header[5] >> 48 & u64::from(UNUSUAL) != 0 {
-            behind.extend(route_to_bytes(route));
-        }
-        behind.extend(bytes);
-        behind.extend(remark.as_bytes());
-        let at = self.ring.at(self.head);
-        self.ring.memory.write_words(at, header, &behind).expect("it does not reach the end");
+        self.publish(whole);
     }
 
     /// Takes the way of the first packet for the usual one.
@@ -174,10 +200,32 @@ impl PacketWriter {
         self.head += skipped as u64;
     }
 
-    /// Moves the tail on until so many bytes are free.
+    /// Gets to a place where so many bytes are free.
     #[cold]
-    fn make_room(&mut self, needed: u64) {
+    #[inline(never)]
+    fn make_room(&mut self, whole: usize) {
+        let size = self.ring.memory.len();
+        let rest = size - self.ring.at(self.head);
+        let skipped = if rest < whole { rest } else { 0 };
+        self.free((skipped + whole) as u64);
+        if skipped > 0 {
+            self.skip(skipped);
+        }
+        if self.head >= self.next_part {
+            self.starts.push_back(self.head);
+            self.next_part = self.head + size as u64 / PARTS;
+        }
+        let end = self.head + (size - self.ring.at(self.head)) as u64;
+        // The first packet behind the part's end comes here again.
+        self.free_until = end.min(self.tail + size as u64).min(self.next_part);
+    }
+
+    /// Moves the tail on until so many bytes are free.
+    fn free(&mut self, needed: u64) {
         let size = self.ring.memory.len() as u64;
+        if self.head + needed - self.tail <= size {
+            return;
+        }
         while self.head + needed - self.tail > size {
             // No packet is as long as the ring, so that there is always a part behind the oldest.
             self.tail = self.starts.pop_front().unwrap_or(self.head);

@@ -16,8 +16,7 @@ mod client;
 mod server;
 
 /// What can be asked for.
-const USAGE: &str =
-    "expected: client SERVER DEVICE [MEGABYTES], server ADDRESS MEGABYTES, or bench SECONDS DEPTH SIZE";
+const USAGE: &str = "expected: client SERVER DEVICE [MEGABYTES], server ADDRESS MEGABYTES, or bench SECONDS DEPTH SIZE";
 
 type Done<T> = Result<T, Box<dyn std::error::Error>>;
 

@@ -568,3 +568,6 @@ impl std::fmt::Debug for Server {
         f.debug_struct("Server").field("poll", &poll).field("clients", &self.count).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

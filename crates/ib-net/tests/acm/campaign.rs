@@ -9,15 +9,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ib_acm::ServiceConfig;
 use ib_acm::service::RouteProtocol;
+use ib_acm::{Address, ServiceConfig};
 use ib_routing::LidOptions;
 use ib_sim::Options;
 use ib_sm::SmConfig;
-use ib_types::Instant;
-use ib_wire::acm::EntryFlags;
+use ib_types::{Gid, Instant};
+use ib_wire::mad::sm::PortState;
 
-use crate::lab::{Lab, ip, name};
+use crate::lab::{Lab, destination, ip, ip6, name};
 
 const FABRICS: [(&str, &str); 4] = [
     ("fat-tree 4 2", "minhop"),
@@ -143,10 +143,17 @@ fn run(seed: u64, tally: &mut Tally) {
         for _ in 0..draw.below(6) {
             let (from, to) = (draw.below(count as u64) as usize, draw.below(count as u64 + 1));
             let to = to as usize;
-            let address = if draw.below(2) == 0 { name(to) } else { ip(to) };
-            let entry = address.to_entry(EntryFlags::DESTINATION).expect("a name or an address");
+            // One more than there are hosts: nobody has its addresses.
+            let all = match to {
+                to if to < count => lab.addresses(to),
+                _ => [name(to), ip(to), ip6(to), Address::Gid(Gid(1)), Address::Lid(0xbfff)],
+            };
+            let address = &all[draw.below(5) as usize];
+            if *address == Address::Lid(0) {
+                continue;
+            }
             tally.asked += 1;
-            match lab.ask(from, vec![entry]) {
+            match lab.ask(from, vec![destination(address)]) {
                 (_, Some(answer)) => tally.failed += u64::from(answer.is_err()),
                 (number, None) => {
                     open.insert((from, number), (to, lab.managed.sim.now()));
@@ -176,7 +183,7 @@ fn run(seed: u64, tally: &mut Tally) {
     }
     for from in 0..count {
         for to in 0..count {
-            for address in [name(to), ip(to)] {
+            for address in lab.addresses(to) {
                 let answer = lab.resolve(from, &address);
                 let path = answer.unwrap_or_else(|status| {
                     let events = |host: usize| {
@@ -187,8 +194,11 @@ fn run(seed: u64, tally: &mut Tally) {
                     };
                     let (one, other) = (events(from), events(to));
                     let now = lab.managed.sim.now();
+                    let down = not_active(&lab);
                     panic!(
-                        "{from} cannot resolve {address} at {now:?}: {status}\n{from}: {one}\n{to}: {other}"
+                        "{kind} {engine} {route_protocol:?}, another manager: {has_failed_over}, not active: \
+                         {down:?}: {from} cannot resolve {address} at {now:?}: {status}\n{from}: {one}\n\
+                         {to}: {other}"
                     )
                 });
                 let there = lab.managed.sim.link_port(lab.hosts[to].port);
@@ -202,6 +212,19 @@ fn run(seed: u64, tally: &mut Tally) {
             }
         }
     }
+}
+
+/// Returns the ports with a link that are not in service, by the names of their nodes, and in what state they are.
+fn not_active(lab: &Lab) -> Vec<(String, u8, PortState)> {
+    let sim = &lab.managed.sim;
+    let nodes = sim.node_ids();
+    let ports = nodes.flat_map(|node| (1..=64).filter_map(move |at| sim.find_port(node, at)));
+    let linked = ports.filter(|&port| sim.peer(port).is_some());
+    let states = linked.map(|port| {
+        let (node, number) = sim.place(port);
+        (sim.node_name(node).to_owned(), number, sim.port_info(port).port_state)
+    });
+    states.filter(|&(.., state)| state != PortState::ACTIVE).collect()
 }
 
 /// Takes answers, none of which may have come late.

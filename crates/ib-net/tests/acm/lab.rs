@@ -1,7 +1,7 @@
 //! A simulated fabric with a service of IB ACM at every host.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ib_acm::port::PortId as AcmPort;
@@ -57,6 +57,21 @@ pub(crate) struct Lab {
 /// Returns the IPv4 address of a host.
 pub(crate) fn ip(host: usize) -> Address {
     Address::V4(Ipv4Addr::from(0x0a00_0001 + host as u32))
+}
+
+/// Returns the IPv6 address of a host.
+pub(crate) fn ip6(host: usize) -> Address {
+    Address::V6(Ipv6Addr::from((0xfd00 << 112) | (1 + host as u128)))
+}
+
+/// Returns what a program says that wants to reach an address.
+pub(crate) fn destination(to: &Address) -> Entry {
+    let path = |path: PathRecord| Entry::path(EntryFlags(0), &path);
+    match to {
+        Address::Gid(gid) => path(PathRecord { dgid: *gid, ..PathRecord::zeroed() }),
+        Address::Lid(lid) => path(PathRecord { dlid: *lid, ..PathRecord::zeroed() }),
+        _ => to.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address"),
+    }
 }
 
 /// Returns the name of a host.
@@ -117,7 +132,7 @@ impl Lab {
             options.seed[16..24].copy_from_slice(&self.boots.to_le_bytes());
             let Managed { sim, devices, .. } = &mut self.managed;
             devices.attach(sim, port, &options).expect("there is room");
-            let names = vec![name(host), ip(host)];
+            let names = vec![name(host), ip(host), ip6(host)];
             assert!(self.ports.add(sim, devices, port, names, 256), "there is room");
         }
         Service::new(self.config.clone(), options.seed)
@@ -210,8 +225,7 @@ impl Lab {
 
     /// Has a program of a host ask for an address, and waits for the answer.
     pub(crate) fn resolve(&mut self, host: usize, to: &Address) -> Answer {
-        let entry = to.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address");
-        let (number, found) = self.ask(host, vec![entry]);
+        let (number, found) = self.ask(host, vec![destination(to)]);
         found.unwrap_or_else(|| self.answer(host, number))
     }
 
@@ -224,6 +238,12 @@ impl Lab {
             }
             assert!(self.step(end) && self.managed.sim.now() < end, "no answer");
         }
+    }
+
+    /// Returns the addresses of a host as they are now: its names, its GID and its LID.
+    pub(crate) fn addresses(&self, host: usize) -> [Address; 5] {
+        let port = self.managed.sim.link_port(self.hosts[host].port);
+        [name(host), ip(host), ip6(host), Address::Gid(port.gid()), Address::Lid(port.lid)]
     }
 
     /// Returns the name of a host's node.

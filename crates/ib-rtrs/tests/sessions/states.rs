@@ -22,8 +22,11 @@ enum Happening {
 use Happening::{Disconnect, Ended, LinkDown, LinkUp, Reconnect, Remove, Timeout};
 use PathState::{Closing, Connected, Connecting, Disconnected, Waiting};
 
-/// A path in each state, and its state after each happening; `None` when it is gone.
-const TABLE: [(PathState, [(Happening, Option<PathState>); 7]); 5] = [
+/// A state, and the state after each happening; `None` when the path is gone.
+type Row = (PathState, [(Happening, Option<PathState>); 7]);
+
+/// All states.
+const TABLE: [Row; 5] = [
     (
         Connecting,
         [

@@ -86,6 +86,13 @@ impl SubnetManager {
                 // A copy may still be on its way and undo what is written after it.
                 self.doubtful.insert(self.found.node(node).info.node_guid);
             }
+            if let Asked::Work(Work::Switch(node)) = asked
+                && result.is_ok()
+                && let known = self.found.node(node)
+                && known.switch.is_some_and(|switch| switch.port_state_change)
+            {
+                self.uncertain.insert(known.info.node_guid, 1);
+            }
             self.ended(now, asked, result);
         }
         self.advance(now);

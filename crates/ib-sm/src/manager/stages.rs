@@ -1,6 +1,6 @@
 //! The stages of a sweep, and what leads from one to the next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ const MOST_CHANGED: usize = 16;
 
 /// Why a subnet is explored of which nodes have told something.
 const CHANGES: &str = "nodes have told of changes";
+
+/// How many of the ports that may have changed unnoticed are looked at by a look.
+const MOST_UNCERTAIN: usize = 16;
 
 /// How often the time until the next sweep is doubled when something goes on not answering.
 const MOST_DOUBLINGS: u32 = 8;
@@ -93,12 +96,9 @@ impl SubnetManager {
                 left.push(audit((self.looks % u32::from(blocks)) as u16));
             }
         }
-        // The own port, and one adapter's after the other.
-        let hosts = |place: &Place| !self.found.node(place.node).kind.is_switch();
-        let ends: Vec<Place> = self.found.end_ports().filter(hosts).collect();
-        let next = ends.get(self.looks as usize % ends.len().max(1)).copied();
-        let own = self.found.own.filter(|own| hosts(own) && next != Some(*own));
-        left.extend(next.into_iter().chain(own).map(Asked::State));
+        let mut places = self.ports_to_look_at();
+        places.extend(self.uncertain_ports());
+        left.extend(places.into_iter().map(Asked::State));
         self.doubtful.clear();
         let doubts = [
             (std::mem::take(&mut self.unsettled), "the last one left something undone"),
@@ -110,6 +110,43 @@ impl SubnetManager {
             self.spoil(why);
         }
         self.stage = Stage::Looking { left, waiting: 0 };
+    }
+
+    /// Returns the ports whose state is asked for by a look: both ends of the own link, of that of one adapter after the
+    /// other, and of one link between switches after the other.
+    ///
+    /// Either end of a link can have been reset while nobody was told of it.
+    fn ports_to_look_at(&self) -> BTreeSet<Place> {
+        let is_switch = |place: Place| self.found.node(place.node).kind.is_switch();
+        let turn =
+            |places: &[Place]| places.get(self.looks as usize % places.len().max(1)).copied();
+        let adapters: Vec<Place> = self.found.end_ports().filter(|&at| !is_switch(at)).collect();
+        let trunks: Vec<Place> = self.found.trunks().collect();
+        let own = self.found.own.filter(|&own| !is_switch(own));
+        let ends = own.into_iter().chain(turn(&adapters)).chain(turn(&trunks));
+        ends.flat_map(|end| [Some(end), self.found.port(end).peer]).flatten().collect()
+    }
+
+    /// Returns some of the ports that may have changed unnoticed.
+    fn uncertain_ports(&mut self) -> Vec<Place> {
+        let mut places = Vec::new();
+        while places.len() < MOST_UNCERTAIN
+            && let Some(mut entry) = self.uncertain.first_entry()
+        {
+            let (guid, port) = (*entry.key(), *entry.get());
+            let node = self.found.find(guid);
+            match node.filter(|&node| port <= self.found.node(node).info.num_ports) {
+                Some(node) => {
+                    places.push(node.at(port));
+                    entry.insert(port.saturating_add(1));
+                }
+                None => _ = entry.remove(),
+            }
+            if port == u8::MAX {
+                self.uncertain.remove(&guid);
+            }
+        }
+        places
     }
 
     /// Waits for the next look at the subnet.

@@ -3,13 +3,15 @@
 //!
 //! `HOSTILE_RUNS` is the number of runs and `HOSTILE_FIRST` the seed of the first one.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use ib_link::{Datagram, Incoming, Remote};
 use ib_sm::{Fault, SmConfig};
 use ib_types::Guid;
 use ib_wire::mad::sa::{ComponentMask, NodeRecord};
-use ib_wire::mad::sm::{NodeInfo, PortInfo, SmState};
+use ib_wire::mad::sm::{NodeInfo, PhysState, PortInfo, PortState, SmState};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 
 use crate::lab::Lab;
@@ -99,6 +101,75 @@ fn a_lie_that_stays_is_told_once() {
     assert!(matches!(fault, Fault::Absurd { .. }), "{fault}");
     assert!(fault.to_string().contains("255 ports"), "{fault}");
     assert_eq!(lab.stations[0].last().nodes, 17, "the rest is up");
+}
+
+#[test]
+fn a_look_sees_the_state_of_both_ends_of_links_with_few_questions() {
+    for is_trunk in [false, true] {
+        let mut lab = Lab::new("torus 3x3 hosts=1");
+        let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
+        let to_host = u32::from(lab.sim.place(leaf).1);
+        lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
+        // Once all has been looked at that may have changed while it was explored.
+        lab.run_for(20 * SECOND);
+        let asked = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&asked);
+        let of_ports = |mad: &Mad| mad.attribute::<PortInfo>();
+        lab.spoil(move |datagram| {
+            counted.set(counted.get() + of_ports(&datagram.mad).iter().count());
+        });
+        lab.run_for(60 * SECOND);
+        assert!(asked.get() <= 61 * 6, "{} questions in 60 looks", asked.get());
+        assert_eq!(lab.stations[0].reports.len(), 1, "nothing has changed");
+        // A port of a switch was reset: its adapter, or the switch beside it, has not been.
+        let mut is_told = false;
+        lab.spoil(move |datagram| {
+            let is_it = (datagram.mad.attribute_modifier() != to_host) == is_trunk;
+            // Only port 0 of a switch has a LID.
+            let info = of_ports(&datagram.mad).filter(|info| info.lid == 0 && is_it && !is_told);
+            if let Some(info) = info {
+                is_told = true;
+                let port_state = PortState::INIT;
+                datagram.mad.set_attribute(&PortInfo { port_state, ..info });
+            }
+        });
+        lab.run_for(20 * SECOND);
+        let station = &lab.stations[0];
+        assert!(station.changes.iter().any(|it| it.contains("was reset")), "{:?}", station.changes);
+        assert_eq!(station.reports.len(), 2);
+        lab.check();
+    }
+}
+
+#[test]
+fn a_link_that_comes_up_while_it_is_explored_is_found() {
+    let mut lab = Lab::new("torus 3x3 hosts=1");
+    let leaf = lab.sim.peer(lab.host(3)).expect("its switch");
+    let to_host = u32::from(lab.sim.place(leaf).1);
+    // The last switch says at first that its port to its host is down, and tells nobody that it is not any more.
+    let mut seen = 0;
+    lab.spoil(move |datagram| {
+        let is_it = datagram.mad.attribute_modifier() == to_host;
+        let info: Option<PortInfo> = datagram.mad.attribute();
+        if let Some(info) = info.filter(|info| is_it && info.lid == 0) {
+            seen += 1;
+            if seen == 9 {
+                let (port_state, phys_state) = (PortState::DOWN, PhysState::POLLING);
+                datagram.mad.set_attribute(&PortInfo { port_state, phys_state, ..info });
+            }
+        }
+    });
+    lab.add(0, SmConfig { sweep_interval: Some(SECOND), ..SmConfig::default() });
+    lab.run_while(|lab| lab.stations[0].reports.is_empty());
+    let out_of_service = |lab: &Lab| {
+        let hosts = (0..9)
+            .filter(|&host| lab.sim.port_info(lab.host(host)).port_state != PortState::ACTIVE);
+        hosts.count()
+    };
+    assert_eq!(out_of_service(&lab), 1);
+    lab.run_for(30 * SECOND);
+    assert_eq!(out_of_service(&lab), 0);
+    lab.check();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -102,6 +103,11 @@ impl Log {
         self.flags & level != 0
     }
 
+    /// Has other levels logged from now on.
+    pub(crate) const fn set_flags(&mut self, flags: u8) {
+        self.flags = flags;
+    }
+
     /// Opens the file again: the old one was renamed.
     pub(crate) fn reopen(&self) {
         if let Target::File { path, file, size } = &mut lock(&self.inner).target {
@@ -167,7 +173,8 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
 
 /// Opens a file to be appended to; returns its size, too.
 fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    // Whatever the mask of new files is, nobody but the owner can write it.
+    let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path)?;
     if erases {
         file.set_len(0)?;
     }

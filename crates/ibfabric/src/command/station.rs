@@ -58,6 +58,20 @@ pub(super) fn host_name() -> String {
     short.unwrap_or("localhost").to_owned()
 }
 
+/// Returns the adapter and the port that the value of an option names: `DEV` or `DEV:PORT`.
+pub(super) fn device_and_port<'t>(
+    option: &str,
+    text: &'t str,
+) -> Result<(&'t str, Option<u8>), Failure> {
+    let Some((name, number)) = text.split_once(':') else { return Ok((text, None)) };
+    let number = number.parse().ok().filter(|number| (1..=254).contains(number));
+    let number = number.ok_or_else(|| {
+        let expected = "expected DEV or DEV:PORT, a port of 1 to 254";
+        Failure::Unusable(format!("{option} {text}: {expected}"))
+    })?;
+    Ok((name, Some(number)))
+}
+
 /// Finds the port of an adapter that is asked for.
 fn device(args: &StationArgs) -> Result<UmadDevice, Failure> {
     let no_ports = |error: ib_net::umad::UmadError| {
@@ -74,18 +88,7 @@ fn device(args: &StationArgs) -> Result<UmadDevice, Failure> {
             Failure::Unusable(format!("there is no InfiniBand port{which} in this machine"))
         });
     };
-    let (name, number) = match text.split_once(':') {
-        None => (text.as_str(), None),
-        Some((name, number)) => {
-            let number = number.parse().ok().filter(|number| (1..=254).contains(number));
-            let number: u8 = number.ok_or_else(|| {
-                Failure::Unusable(format!(
-                    "-I {text}: expected DEV or DEV:PORT, a port of 1 to 254"
-                ))
-            })?;
-            (name, Some(number))
-        }
-    };
+    let (name, number) = device_and_port("-I", text)?;
     if let (Some(one), Some(other)) = (number, args.port)
         && one != other
     {

@@ -1,5 +1,7 @@
 //! The service of IB ACM and the programs that ask it, as processes on a simulated fabric.
 
+mod files;
+mod many;
 #[path = "../program/mod.rs"]
 mod program;
 mod rdma;

@@ -75,8 +75,13 @@ fn real_path(lab: &Lab) -> PathRecord {
 
 /// Writes a little to the second host; returns the result, and what was said beside it.
 fn write(lab: &Lab, service: Option<&Path>) -> (Value, String) {
+    write_over(lab, service, "1")
+}
+
+/// The same over so many queue pairs.
+fn write_over(lab: &Lab, service: Option<&Path>, queue_pairs: &str) -> (Value, String) {
     let mut command = ibfabric(&["rdma", "bw", "--attach", &lab.simulator, "--node", "host-2"]);
-    command.args([HOSTS[1], "-n", "10", "-s", "3000", "--format", "json"]);
+    command.args([HOSTS[1], "-n", "10", "-s", "3000", "-q", queue_pairs, "--format", "json"]);
     match service {
         Some(service) => command.arg("--acm").arg(service),
         None => command.env("RDMA_CM_USE_IB_ACM", "1"),
@@ -101,6 +106,9 @@ fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
     let (found, said) = write(&lab, Some(&good.socket));
     assert_eq!((&found["mtu"], said.as_str()), (&512.into(), ""));
     assert_eq!(good.asked.load(Ordering::Relaxed), 1);
+    // The service knows when a path is true no more, so each connection asks it.
+    write_over(&lab, Some(&good.socket), "3");
+    assert_eq!(good.asked.load(Ordering::Relaxed), 4);
     // One that begins at another port, one without an MTU, and nobody: subnet administration tells.
     let other = OnePath::start(other, PathRecord { sgid: path.dgid, ..small });
     let odd = OnePath::start(odd, PathRecord { mtu: MtuCode(60), ..path });
@@ -118,5 +126,51 @@ fn rdma_takes_the_path_that_a_service_tells_and_goes_on_without() {
     if !fs::exists("/run/ibacm.sock").expect("it can be looked for") {
         let (_, said) = write(&lab, None);
         assert!(said.contains("/run/ibacm.sock: "), "{said}");
+    }
+}
+
+/// Returns the library that makes an umad device of a simulator's port, which cargo builds beside the tests.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let library = test.parent().expect("in a directory").join("libib_umad_preload.so");
+    assert!(library.exists(), "{} is not built", library.display());
+    library
+}
+
+#[test]
+fn a_service_over_umad_and_an_adapter_share_a_node() {
+    let mut lab = Lab::new("shared", &[]);
+    lab.resolves(&mut lab.client());
+    let gid = lab.ctl(&["known", HOSTS[1]])[0]["gid"].as_str().expect("a GID").to_owned();
+    let status = ibfabric(&["acm", "ctl", "status", "--format", "json", "--socket"])
+        .arg(lab.path(1))
+        .output()
+        .expect("it runs");
+    let status: Value = serde_json::from_slice(&status.stdout).expect("JSON");
+    let addresses = status["endpoints"][0]["addresses"].as_array().expect("a list");
+    let lines = addresses.iter().filter_map(Value::as_str).map(|it| format!("{it} {gid}\n"));
+    let config = lab.directory.path().join("over-umad");
+    fs::create_dir(&config).expect("a directory");
+    fs::write(config.join("hosts"), lines.collect::<String>()).expect("a file");
+    let hosts = config.join("hosts");
+    let options = format!("addr_preload acm_hosts\naddr_data_file {}\n", hosts.display());
+    fs::write(config.join("ibacm_opts.cfg"), options).expect("a file");
+    // Its port is the server's now.
+    drop(lab.services.pop());
+    let serve = ["rdma", "serve", "--attach", &lab.simulator, "--node", HOSTS[1]];
+    let _server = Running::start(&serve);
+    let socket = lab.path(14);
+    let mut command = ibfabric(&["acm", "--umad", "ibsim0:1", "--socket"]);
+    command.arg(&socket).arg("--config").arg(&config).current_dir(&config);
+    command.env("LD_PRELOAD", library());
+    command.env("IBSIM_SOCKNAME", &lab.simulator).env("SIM_HOST", "host-2");
+    let _service = Running::ready(command);
+    for number in 1..=2 {
+        let (found, said) = write(&lab, Some(&socket));
+        assert_eq!(said, "", "the service has told the path");
+        assert!(found["mtu"].as_u64().is_some_and(|mtu| mtu > 512), "{found}");
+        let status = ibfabric(&["acm", "ctl", "status", "--socket"]).arg(&socket).output();
+        let status = text(&status.expect("it runs").stdout);
+        assert!(status.contains(&format!("Resolve Count: {number}\n")), "{status}");
     }
 }

@@ -15,14 +15,14 @@ use ib_wire::acm::ClientStatus;
 use super::{HOSTS, Lab, Running, answer, destination, ibfabric, text};
 
 /// Writes the file of options of a service; returns its directory.
-fn options(lab: &Lab, name: &str, options: &str) -> PathBuf {
+pub(super) fn options(lab: &Lab, name: &str, options: &str) -> PathBuf {
     let directory = lab.directory.path().join(name);
     fs::create_dir(&directory).expect("a directory");
     fs::write(directory.join("ibacm_opts.cfg"), options).expect("a file");
     directory
 }
 
-fn path(path: &Path) -> &str {
+pub(super) fn path(path: &Path) -> &str {
     path.to_str().expect("a path")
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::MOST_ADDRESSES;
 
 /// A question as a peer would send it, of a host for an address.
-fn question(from: &Address, to: &Address) -> AcmMessage {
+pub(super) fn question(from: &Address, to: &Address) -> AcmMessage {
     let (source_type, source) = from.to_field();
     let (destination_type, destination) = to.to_field();
     let mut gids = [Gid::ZERO; 6];
@@ -29,7 +29,7 @@ fn question(from: &Address, to: &Address) -> AcmMessage {
 }
 
 /// Returns a fabric of three, of which host 0 knows host 1, and host 2 will lie.
-fn three() -> Net {
+pub(super) fn three() -> Net {
     let mut net = Net::new(3, &by_group());
     net.run_for(Duration::from_secs(1));
     net.find(0, &name(1)).expect("it is there");

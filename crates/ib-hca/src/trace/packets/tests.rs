@@ -30,6 +30,7 @@ fn write(writer: &mut PacketWriter, number: u64) {
         at: Instant::from_nanos(number),
         posted: number.is_multiple_of(4).then_some(Instant::from_nanos(number / 2)),
         route: &route(number / 10),
+        is_own: false,
         is_repeated: number.is_multiple_of(5),
         dropped: number.is_multiple_of(7).then_some(Drop::ALL[(number % 15) as usize]),
         lost: number.is_multiple_of(11).then_some(lost.as_str()),
@@ -117,4 +118,25 @@ fn a_reader_beside_the_adapter_gets_whole_packets() {
     let (read, overwritten) = other.join().expect("no panic");
     assert_eq!(read + overwritten, COUNT);
     assert!(read > 0);
+}
+
+/// The way of a connection is looked at once, and again when it may be another.
+#[test]
+fn the_way_of_a_connection_is_known_until_it_changes() {
+    let ring = PacketRing::new(SMALL).expect("memory");
+    let mut reader = PacketReader::new(Arc::clone(&ring), Qpn::truncated(9));
+    let mut writer = PacketWriter::new(ring);
+    let (mut bytes, at) = (Vec::new(), Instant::from_nanos(1));
+    // Back to the first one, too; strangers in between change nothing.
+    for number in [1, 2, 1, 3] {
+        writer.forget_way();
+        for is_own in [true, true, false, true] {
+            let route = if is_own { route(number) } else { route(77) };
+            let noted = Noted { is_own, ..Noted::new((Direction::Send, at), &route) };
+            writer.write(&noted, 4, b"data");
+            let record = reader.next_packet(&mut bytes).expect("it was written");
+            assert_eq!((record.route, &bytes[..]), (route, &b"data"[..]));
+        }
+    }
+    assert_eq!(reader.noted().sent, 16);
 }

@@ -95,6 +95,10 @@ impl Managed {
                 }
             }
             while let Some(event) = manager.engine.poll_event() {
+                if std::env::var_os("TRACE").is_some() {
+                    let text: String = format!("{event:?}").chars().take(300).collect();
+                    eprintln!("{now:?} {} {text}", manager.engine.info().guid);
+                }
                 let is_up = matches!(event, SmEvent::SubnetUp(_));
                 manager.is_up |= is_up;
                 self.ups += u64::from(is_up);

@@ -1,15 +1,16 @@
 //! The loop that joins programs, service and ports.
 
-use std::fs;
+use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ib_acm::config::options::ServerMode;
+use ib_acm::port::PortId;
 use ib_acm::{Event, Port as _, Service};
 use ib_net::acm::{Server, ServerOptions};
 use ib_net::alarm::{Alarm, Bell};
@@ -18,6 +19,7 @@ use ib_net::page::PageServer;
 use ib_net::signals::{Order, Orders};
 use ib_net::{clock, daemon};
 use ib_types::Instant;
+use ib_wire::mad::sa::PathRecord;
 
 use super::lock::Lock;
 use super::settings::Settings;
@@ -61,6 +63,8 @@ pub(super) struct Daemon {
     pub(super) service: Service,
     pub(super) server: Server,
     settings: Settings,
+    /// Those that it was started with.
+    first: Settings,
     args: ServeArgs,
     stations: Vec<Station>,
     log: Log,
@@ -71,6 +75,13 @@ pub(super) struct Daemon {
     awake_until: Instant,
     _published: Published,
     _lock: Option<Lock>,
+}
+
+/// What files say of the routes of a port, and what is to be said of them.
+struct FilePaths {
+    id: PortId,
+    paths: Vec<PathRecord>,
+    said: Vec<String>,
 }
 
 /// Serves as it is asked to.
@@ -86,20 +97,29 @@ pub(super) fn run(args: ServeArgs, out: &mut Output) -> Result<Verdict, Failure>
     result
 }
 
-fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
+/// Returns the file of the log, if there is to be one.
+pub(super) fn log_file(args: &ServeArgs, settings: &Settings) -> Option<PathBuf> {
     let is_named = args.log.is_some() || args.options.is_some();
-    let file = match &args.log {
+    match &args.log {
         Some(path) => Some(path.clone()),
         // ibacm's usual log is for its usual places only.
         None if args.socket.is_some() && !is_named && settings.has_usual_log() => None,
         None => settings.log_file(),
-    };
-    let flags = match settings.options.log_level {
-        0 => ERROR | INFO,
-        _ => ERROR | INFO | VERBOSE,
-    };
+    }
+}
+
+fn log_flags(settings: &Settings) -> u8 {
+    match settings.options.log_level {
+        0 => ERROR | INFO | SYSTEM,
+        _ => ERROR | INFO | VERBOSE | SYSTEM,
+    }
+}
+
+fn open_log(args: &ServeArgs, settings: &Settings) -> Result<Log, Failure> {
+    let is_named = args.log.is_some() || args.options.is_some();
+    let file = log_file(args, settings);
     let log = Log::open(&LogOptions {
-        flags: flags | SYSTEM,
+        flags: log_flags(settings),
         limit: 0,
         file: file.as_deref(),
         is_default: !is_named,
@@ -156,6 +176,7 @@ impl Daemon {
         let mut this = Self {
             service,
             server,
+            first: settings.clone(),
             settings,
             args,
             stations,
@@ -173,21 +194,35 @@ impl Daemon {
 
     /// Has the service know what files say of routes. They begin at the LID of a port: one that has none yet waits.
     fn preload(&mut self) -> Result<(), Failure> {
+        let now = clock::now();
         for station in &mut self.stations {
-            let now = clock::now();
-            let state = station.port.state();
+            let has_lid = station.port.state().link.lid != 0;
             self.service.drive(now, station.id, &mut station.port, &mut station.seen);
-            if state.link.lid == 0 {
-                continue;
-            }
-            station.is_preloaded = true;
-            let (paths, said) = self.settings.paths(&state)?;
+            station.is_preloaded |= has_lid;
+        }
+        let paths = self.paths(&self.settings)?;
+        self.preload_paths(paths);
+        Ok(())
+    }
+
+    /// Returns what files say of routes, by port, and what is to be said of the files.
+    fn paths(&self, settings: &Settings) -> Result<Vec<FilePaths>, Failure> {
+        let stations = self.stations.iter();
+        let with_lid = stations.filter(|station| station.port.state().link.lid != 0);
+        let read = |station: &Station| {
+            let (paths, said) = settings.paths(&station.port.state())?;
+            Ok(FilePaths { id: station.id, paths, said })
+        };
+        with_lid.map(read).collect()
+    }
+
+    fn preload_paths(&mut self, all: Vec<FilePaths>) {
+        for FilePaths { id, paths, said } in all {
             for line in said {
                 self.log.line(ERROR, &line);
             }
-            self.service.preload_paths(now, station.id, &paths);
+            self.service.preload_paths(clock::now(), id, &paths);
         }
-        Ok(())
     }
 
     fn run(mut self, out: &mut Output) -> Result<Verdict, Failure> {
@@ -301,20 +336,23 @@ impl Daemon {
 
     /// Reads the files again. What cannot be used leaves all as it was.
     pub(super) fn reload(&mut self) {
-        match Settings::read(&self.args) {
-            Ok(settings) => {
+        let read = Settings::read(&self.args)
+            .and_then(|settings| self.paths(&settings).map(|paths| (settings, paths)));
+        match read {
+            Ok((settings, paths)) => {
                 for warning in &settings.warnings {
                     self.log.line(ERROR, warning);
                 }
+                for line in self.first.stays(&settings, &self.args) {
+                    self.log.line(ERROR, &line);
+                }
+                self.log.set_flags(log_flags(&settings));
                 self.service.configure(clock::now(), settings.config.clone());
                 self.settings = settings;
                 for station in &mut self.stations {
                     station.configure(&self.settings);
                 }
-                let preloaded = self.preload();
-                if let Err(error) = preloaded {
-                    self.log.line(ERROR, &error.into_message());
-                }
+                self.preload_paths(paths);
                 self.log.line(INFO, "the files were read again");
             }
             Err(error) => {
@@ -384,7 +422,7 @@ fn place(args: &ServeArgs, settings: &Settings) -> ServerOptions {
 }
 
 /// Returns whether the service is where programs look for it.
-const fn is_usual(args: &ServeArgs) -> bool {
+pub(super) const fn is_usual(args: &ServeArgs) -> bool {
     args.socket.is_none() && args.tcp.is_none()
 }
 
@@ -406,12 +444,21 @@ fn publish(args: &ServeArgs, settings: &Settings) -> Result<Published, Failure> 
         }
         ServerMode::Loop | ServerMode::Open => {
             let port = settings.options.server_port;
-            fs::write(PORT_FILE, format!("{port}\n")).map_err(failed(PORT_FILE))?;
+            write_port(Path::new(PORT_FILE), port).map_err(failed(PORT_FILE))?;
             published.0.push(PORT_FILE.into());
             published.link(PORT_FILE, PORT_LINK).map_err(failed(PORT_LINK))?;
         }
     }
     Ok(published)
+}
+
+/// Writes where the service listens to a file that everybody can read and its owner can write, whatever the mask of new
+/// files is and whoever has made it.
+fn write_port(path: &Path, port: u16) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o644).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    writeln!(file, "{port}")
 }
 
 /// Files that go with the service.
@@ -440,5 +487,25 @@ impl Drop for Published {
 fn tell(state: &str) {
     if let Err(error) = daemon::notify(state) {
         say!("cannot tell the service manager: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_but_its_owner_can_write_where_a_service_listens() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ibacm.port");
+        for before in [None, Some(0o666)] {
+            if let Some(mode) = before {
+                fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
+            }
+            write_port(&path, 6125).expect("a file");
+            let mode = fs::metadata(&path).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o644);
+            assert_eq!(fs::read_to_string(&path).expect("a file"), "6125\n");
+        }
     }
 }

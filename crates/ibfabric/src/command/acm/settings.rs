@@ -15,11 +15,13 @@ use ib_types::{Gid, Lid, PKey};
 use ib_wire::mad::sa::{PathRecord, Selector};
 use ib_wire::mad::sm::MtuCode;
 
+use super::daemon::{is_usual, log_file};
 use crate::cli::acm::ServeArgs;
 use crate::command::log::STDERR;
 use crate::failure::Failure;
 
 /// What a service is told before it starts, or starts again.
+#[derive(Clone)]
 pub(super) struct Settings {
     pub(super) options: Options,
     pub(super) config: ServiceConfig,
@@ -91,6 +93,34 @@ impl Settings {
         let is_elsewhere = args.socket.is_some() || args.tcp.is_some();
         let is_usual = self.options.lock_file == Options::default().lock_file;
         (!is_elsewhere || !is_usual).then(|| self.options.lock_file.as_str().into())
+    }
+
+    /// Returns what is to be said of options that were read again, are others now, and count from the next start only.
+    pub(super) fn stays(&self, new: &Self, args: &ServeArgs) -> Vec<String> {
+        let (old, now) = (&self.options, &new.options);
+        let shown =
+            |path: Option<PathBuf>| path.map_or("none".to_owned(), |it| it.display().to_string());
+        let log = |settings| shown(log_file(args, settings));
+        let lock = |settings: &Self| shown(settings.lock_file(args));
+        let mut all = vec![
+            ("log_file", log(self), log(new)),
+            ("lock_file", lock(self), lock(new)),
+            ("recv_depth", old.recv_depth.to_string(), now.recv_depth.to_string()),
+        ];
+        // The command line says otherwise.
+        if is_usual(args) {
+            let only_kernel = |it: &Options| it.acme_plus_kernel_only.to_string();
+            all.extend([
+                ("server_mode", format!("{:?}", old.server_mode), format!("{:?}", now.server_mode)),
+                ("server_port", old.server_port.to_string(), now.server_port.to_string()),
+                ("acme_plus_kernel_only", only_kernel(old), only_kernel(now)),
+            ]);
+        }
+        let changed = all.into_iter().filter(|(_, old, now)| old != now);
+        let line = |(key, old, now)| {
+            format!("{key}: found {now}, the service stays with {old} until it is started again")
+        };
+        changed.map(line).collect()
     }
 
     /// Returns what is to be said of options that are there for ibacm alone.

@@ -13,7 +13,7 @@ use ib_types::Instant;
 
 use super::settings::Settings;
 use crate::cli::acm::Place;
-use crate::command::station::host_name;
+use crate::command::station::{device_and_port, host_name};
 use crate::failure::Failure;
 
 /// A port, and what is watched of it.
@@ -149,18 +149,7 @@ impl Port for AnyPort {
 
 /// Returns the ports of this machine that a name means, with their places among all.
 fn devices(name: &str) -> Result<Vec<(usize, UmadDevice)>, Failure> {
-    let (device, port) = match name.split_once(':') {
-        None => (name, None),
-        Some((device, port)) => {
-            let port = port.parse().ok().filter(|port| (1..=254).contains(port));
-            let port: u8 = port.ok_or_else(|| {
-                Failure::Unusable(format!(
-                    "--umad {name}: expected DEV or DEV:PORT, such as mlx5_0:1"
-                ))
-            })?;
-            (device, Some(port))
-        }
-    };
+    let (device, port) = device_and_port("--umad", name)?;
     let all = UmadDevice::list().map_err(|error| without_ports(&error))?;
     let fits = |it: &UmadDevice| {
         let is_it = device.is_empty() && it.is_infiniband() || it.name == device;

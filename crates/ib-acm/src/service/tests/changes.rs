@@ -1,0 +1,250 @@
+//! Managers that change, are slow, silent or refuse; ports that move; options that are read again.
+
+use super::*;
+use crate::service::config::GroupSpec;
+
+/// Something that changes at a port.
+type Change = fn(&mut PortState);
+
+const MOVED: Change = |state| state.link.lid = 77;
+const OTHER_MANAGER: Change = |state| state.link.sm_lid = 101;
+const REGISTERED_AGAIN: Change = |state| state.registrations += 1;
+
+#[test]
+fn an_answer_from_before_a_change_is_not_believed_and_asked_for_again() {
+    let to_port = PathRecord { sgid: gid(0), dgid: gid(1), ..PathRecord::zeroed() };
+    let questions = [
+        entry_of(&name(1)),
+        entry_of(&Address::Gid(gid(1))),
+        entry_of(&Address::Lid(lid(1))),
+        Entry::path(EntryFlags::QUERY_SA, &to_port),
+    ];
+    for change in [MOVED, OTHER_MANAGER, REGISTERED_AGAIN] {
+        for question in questions {
+            let mut net = Net::new(2, &quiet());
+            net.run_for(Duration::from_secs(1));
+            net.is_slow = true;
+            let mut bytes = Vec::new();
+            Resolve::request([0; 8], vec![question]).put(ByteOrder::NATIVE, &mut bytes);
+            assert_eq!(net.say(0, &bytes), None);
+            net.run_for(Duration::from_millis(100));
+            assert_eq!(net.late.len(), 1);
+            // From now on paths have another service level.
+            (net.is_slow, net.sl) = (false, 5);
+            change(&mut net.hosts[0].state);
+            net.update(0);
+            net.deliver_late();
+            net.settle();
+            let (_, answer) = net.hosts[0].service.poll_reply().expect("an answer");
+            let header = ClientHeader::parse(answer.first_chunk().expect("a header"));
+            let answer = Resolve::parse(header, &answer[HEADER..], ByteOrder::NATIVE);
+            let path = answer.entries[0].path_record();
+            assert_eq!((path.slid, path.sl), (net.hosts[0].state.link.lid, 5));
+            assert_eq!(net.hosts[0].service.waiting(), 0);
+            assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(5));
+        }
+    }
+}
+
+#[test]
+fn an_answer_to_a_port_that_was_down_meanwhile_is_not_believed() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(Duration::from_secs(1));
+    net.is_slow = true;
+    assert_eq!(net.known(0, &Address::Gid(gid(1))), None);
+    for is_active in [false, true] {
+        net.hosts[0].state.is_active = is_active;
+        net.update(0);
+    }
+    let (_, answer) = net.hosts[0].service.poll_reply().expect("it is over");
+    assert_eq!(ClientStatus(answer[2]), ClientStatus::ENOTCONN);
+    (net.is_slow, net.sl) = (false, 5);
+    net.deliver_late();
+    net.settle();
+    assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(5));
+}
+
+#[test]
+fn a_comparison_from_before_a_change_lets_no_routes_be_made_of_groups() {
+    let mut net = Net::new(2, &by_group());
+    net.is_slow = true;
+    net.run_for(Duration::from_secs(1));
+    let tables = net.asked.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
+    assert!(tables >= 2, "both compare");
+    (net.is_slow, net.sl) = (false, 3);
+    for host in 0..2 {
+        net.hosts[host].state.link.sm_lid = 101;
+        net.update(host);
+    }
+    net.deliver_late();
+    net.settle();
+    assert_eq!(net.find(0, &name(1)).map(|path| path.sl), Ok(3));
+}
+
+#[test]
+fn a_group_is_kept_while_a_manager_is_silent_or_busy_and_lost_when_it_refuses() {
+    for (is_mute, refusal, is_kept) in [
+        (true, MadStatus::OK, true),
+        (false, MadStatus::BUSY, true),
+        (false, MadStatus(2 << 8), false),
+    ] {
+        let config = ServiceConfig { check_interval: Some(Duration::from_secs(20)), ..by_group() };
+        let mut net = Net::new(2, &config);
+        net.run_for(Duration::from_secs(1));
+        (net.is_mute, net.refusal) = (is_mute, refusal);
+        let before = net.counters(0).joins;
+        // The groups are joined again every 20 s or so.
+        net.run_for(Duration::from_secs(40));
+        assert!(net.counters(0).joins > before);
+        let not_joined = |it: &Event| matches!(it, Event::NotJoined { .. });
+        assert!(net.events(0).iter().any(not_joined), "{is_mute} {refusal}");
+        assert_eq!(net.hosts[0].service.endpoints()[0].is_up, is_kept, "{is_mute} {refusal}");
+        assert_eq!(net.hosts[0].is_member, is_kept);
+        // Questions and routes go on.
+        let found = net.find(0, &name(1)).map(|path| path.dlid);
+        assert_eq!(found.ok(), is_kept.then(|| lid(1)), "{is_mute} {refusal}");
+        (net.is_mute, net.refusal) = (false, MadStatus::OK);
+        net.run_for(Duration::from_secs(120));
+        assert!(net.hosts[0].service.endpoints()[0].is_up && net.hosts[0].is_member);
+        assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
+    }
+}
+
+#[test]
+fn known_routes_are_used_while_a_manager_is_silent_and_others_end_in_time() {
+    let config = ServiceConfig { route_timeout: Some(Duration::from_secs(60)), ..quiet() };
+    let mut net = Net::new(3, &config);
+    net.run_for(Duration::from_secs(1));
+    let (known, other) = (Address::Gid(gid(1)), Address::Gid(gid(2)));
+    net.find(0, &known).expect("it is there");
+    net.is_mute = true;
+    for _ in 0..11 {
+        net.run_for(Duration::from_secs(5));
+        assert_eq!(net.known(0, &known).map(|path| path.dlid), Some(lid(1)), "{:?}", net.now);
+    }
+    let begun = net.now;
+    assert_eq!(net.find(0, &other), Err(ClientStatus::ETIMEDOUT));
+    assert!(net.now.since(begun) < Duration::from_secs(13));
+    // A name is found, its route is not.
+    assert_eq!(net.find(0, &name(2)), Err(ClientStatus::ETIMEDOUT));
+    net.run_for(Duration::from_secs(10));
+    assert_eq!(net.find(0, &known), Err(ClientStatus::ETIMEDOUT), "it was too old");
+    net.is_mute = false;
+    for to in [known, other, name(2)] {
+        net.find(0, &to).expect("the manager is there again");
+    }
+}
+
+#[test]
+fn service_levels_are_compared_with_those_of_all_groups() {
+    // The least group has the one of all paths, the best one does not.
+    let best = GroupSpec { rate: RateCode::GBPS_100, mtu: MtuCode::MTU_4096, sl: 3 };
+    let config = ServiceConfig { groups: vec![best], ..by_group() };
+    let mut net = Net::new(2, &config);
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(net.find(0, &name(1)).map(|path| path.sl), Ok(0));
+    let differs = |event: &Event| matches!(event, Event::RoutesDiffer { group: 3, given: 0, .. });
+    let events = net.events(0);
+    assert!(events.iter().any(differs), "{events:?}");
+    // Where all have the same one, the best group is the way.
+    net.sl = 3;
+    let least = GroupSpec { sl: 3, ..config.least };
+    let mut net = Net::new(2, &ServiceConfig { least, ..config });
+    net.sl = 3;
+    for host in 0..2 {
+        net.hosts[host].state.registrations += 1;
+        net.update(host);
+    }
+    net.settle();
+    net.run_for(Duration::from_secs(1));
+    let before = net.counters(0).sa_queries;
+    let path = net.find(0, &name(1)).expect("it is there");
+    assert_eq!((path.sl, path.rate), (3, RateCode::GBPS_100));
+    assert_eq!(net.counters(0).sa_queries, before);
+}
+
+#[test]
+fn turns_that_end_at_once_follow_each_other_without_depth() {
+    let config = ServiceConfig { resolve_depth: 1, ..quiet() };
+    let mut net = Net::new(1, &config);
+    net.run_for(Duration::from_secs(1));
+    for number in 0..20_000 {
+        let to = Address::name(&format!("nobody{number}")).expect("a name");
+        assert_eq!(net.known(0, &to), None);
+    }
+    // The first one has its turn; all others get theirs, and end, when it is over.
+    net.hosts[0].state.has_datagrams = false;
+    net.update(0);
+    net.run_for(Duration::from_secs(5));
+    let replies = std::iter::from_fn(|| net.hosts[0].service.poll_reply()).count();
+    assert_eq!((replies, net.hosts[0].service.waiting()), (20_000, 0));
+}
+
+#[test]
+fn options_and_hosts_that_are_read_again_count_at_endpoints_that_are_there() {
+    let stored = |number| Address::name(&format!("stored{number}")).expect("a name");
+    let host = |number: usize, to| (stored(number), gid(to));
+    let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 1), host(3, 2)], ..quiet() };
+    let mut net = Net::new(3, &config);
+    net.run_for(Duration::from_secs(1));
+    for (number, to) in [(1, 1), (2, 1), (3, 2)] {
+        assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
+    }
+    // The first stays, the second is another port's, the third is nobody's, the fourth is new.
+    let config = ServiceConfig { hosts: vec![host(1, 1), host(2, 2), host(4, 1)], ..config };
+    net.hosts[0].service.configure(net.now, config.clone());
+    net.settle();
+    for (number, to) in [(1, 1), (2, 2), (4, 1)] {
+        assert_eq!(net.find(0, &stored(number)).map(|path| path.dlid), Ok(lid(to)));
+    }
+    assert_eq!(net.find(0, &stored(3)), Err(ClientStatus::ETIMEDOUT));
+    // Room for fewer.
+    for host in [1, 2] {
+        net.find(0, &name(host)).expect("it is there");
+    }
+    let known = |net: &Net| net.hosts[0].service.endpoints()[0].known;
+    assert!(known(&net) > 4);
+    let config = ServiceConfig { hosts: Vec::new(), most_destinations: 4, ..config };
+    net.hosts[0].service.configure(net.now, config.clone());
+    net.settle();
+    assert!(known(&net) <= 4);
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
+    assert!(known(&net) <= 4);
+    // More questions to subnet administration at a time.
+    net.hosts[0].service.flush(net.now);
+    net.run_for(Duration::from_secs(1));
+    net.is_slow = true;
+    net.asked.clear();
+    for host in [1, 2] {
+        assert_eq!(net.known(0, &Address::Gid(gid(host))), None);
+    }
+    let queries =
+        |net: &Net| net.asked.iter().filter(|(_, id)| *id == AttributeId::PATH_RECORD).count();
+    assert_eq!(queries(&net), 1);
+    net.hosts[0].service.configure(net.now, ServiceConfig { sa_depth: 4, ..config });
+    net.settle();
+    assert_eq!(queries(&net), 2);
+}
+
+#[test]
+fn routes_of_files_that_are_read_again_are_what_they_say_now() {
+    let mut net = Net::new(3, &quiet());
+    net.run_for(Duration::from_secs(1));
+    let path = |to: usize| PathRecord {
+        sgid: gid(0),
+        dgid: gid(to),
+        slid: lid(0),
+        dlid: lid(to),
+        sl: 7,
+        ..PathRecord::zeroed()
+    };
+    net.hosts[0].service.preload_paths(net.now, PORT, &[path(1), path(2)]);
+    for to in [1, 2] {
+        assert_eq!(net.find(0, &Address::Gid(gid(to))).map(|path| path.sl), Ok(7));
+    }
+    net.hosts[0].service.configure(net.now, quiet());
+    net.hosts[0].service.preload_paths(net.now, PORT, &[PathRecord { sl: 6, ..path(1) }]);
+    net.settle();
+    assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(6));
+    assert_eq!(net.find(0, &Address::Gid(gid(2))).map(|path| path.sl), Ok(0), "no file says it");
+}

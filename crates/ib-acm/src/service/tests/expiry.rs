@@ -1,0 +1,131 @@
+//! What is in use is asked for again before it counts no more.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Uses what is known of an address again and again; it is there each time without a question to be awaited.
+fn is_always_known(net: &mut Net, to: &Address) {
+    for _ in 0..40 {
+        net.run_for(10 * SECOND);
+        assert!(net.known(0, to).is_some(), "{to} at {:?}", net.now);
+    }
+}
+
+#[test]
+fn a_port_without_a_service_that_is_in_use_stays_known() {
+    let config = ServiceConfig { check_interval: Some(100 * SECOND), ..quiet() };
+    for to in [Address::Gid(gid(1)), Address::Lid(lid(1))] {
+        let mut net = Net::new(2, &config);
+        net.off.push(1);
+        net.run_for(SECOND);
+        net.find(0, &to).expect("subnet administration knows it");
+        is_always_known(&mut net, &to);
+        assert!(net.counters(0).sa_queries < 10, "{}", net.counters(0).sa_queries);
+        // Whoever does not ask just before the end has it, too.
+        net.run_for(110 * SECOND);
+        assert!(net.known(0, &to).is_some());
+        let before = net.counters(0).sa_queries;
+        net.run_for(180 * SECOND);
+        assert!(net.known(0, &to).is_some(), "{to}");
+        // What nobody uses is left to grow old.
+        assert!(net.counters(0).sa_queries <= before + 2);
+        net.run_for(1000 * SECOND);
+        assert_eq!(net.known(0, &to), None);
+        assert!(net.counters(0).sa_queries <= before + 4);
+    }
+}
+
+#[test]
+fn a_route_is_asked_for_again_before_it_is_too_old() {
+    let config = ServiceConfig { route_timeout: Some(60 * SECOND), ..quiet() };
+    let mut net = Net::new(2, &config);
+    net.run_for(SECOND);
+    net.find(0, &name(1)).expect("it is there");
+    is_always_known(&mut net, &name(1));
+}
+
+#[test]
+fn routes_and_hosts_of_files_are_asked_for_again_before_they_are_too_old() {
+    let stored = Address::name("stored").expect("a name");
+    let hosts = vec![(stored.clone(), gid(1))];
+    for (route_timeout, address_timeout) in [(Some(60), None), (None, Some(60))] {
+        let config = ServiceConfig {
+            hosts: hosts.clone(),
+            route_timeout: route_timeout.map(|time| time * SECOND),
+            address_timeout: address_timeout.map(|time| time * SECOND),
+            check_interval: None,
+            ..quiet()
+        };
+        let mut net = Net::new(2, &config);
+        net.run_for(SECOND);
+        let path = PathRecord {
+            sgid: gid(0),
+            dgid: gid(1),
+            slid: lid(0),
+            dlid: lid(1),
+            sl: 7,
+            ..PathRecord::zeroed()
+        };
+        net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
+        assert_eq!(net.known(0, &stored).map(|path| path.sl), Some(7));
+        is_always_known(&mut net, &stored);
+        is_always_known(&mut net, &Address::Gid(gid(1)));
+        assert_eq!(net.known(0, &stored).map(|path| path.sl), Some(0), "the file's is too old");
+    }
+}
+
+#[test]
+fn an_address_that_expires_before_it_is_checked_is_asked_for_before_that() {
+    for check in [60, 300] {
+        let config = ServiceConfig {
+            address_timeout: Some(60 * SECOND),
+            check_interval: Some(check * SECOND),
+            ..by_group()
+        };
+        let mut net = Net::new(2, &config);
+        net.run_for(SECOND);
+        net.find(0, &name(1)).expect("it is there");
+        let before = net.counters(0);
+        is_always_known(&mut net, &name(1));
+        assert_eq!(net.counters(0).multicasts, before.multicasts, "its owner alone is asked");
+    }
+}
+
+#[test]
+fn routes_of_files_are_those_of_each_partition() {
+    let part = Address::name("part").expect("a name");
+    let stored = Address::name("stored").expect("a name");
+    let p_key = PKey(0x8001);
+    let assignment = Assignment { address: part.clone(), device: "dev0".into(), port: 1, p_key };
+    let config = ServiceConfig {
+        assignments: vec![assignment],
+        hosts: vec![(stored.clone(), gid(1))],
+        ..quiet()
+    };
+    let mut net = Net::new(2, &config);
+    net.hosts[0].state.p_keys.push(p_key);
+    net.update(0);
+    net.settle();
+    net.run_for(SECOND);
+    let path = PathRecord {
+        sgid: gid(0),
+        dgid: gid(1),
+        slid: lid(0),
+        dlid: lid(1),
+        p_key: PKey::DEFAULT,
+        ..PathRecord::zeroed()
+    };
+    let before = net.counters(0).sa_queries;
+    net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
+    let destination = stored.to_entry(EntryFlags::DESTINATION).expect("a name");
+    for (source, expected) in [(part, p_key), (name(0), PKey::DEFAULT)] {
+        let source = source.to_entry(EntryFlags::SOURCE).expect("a name");
+        let found = net.resolve(0, vec![source, destination]);
+        assert_eq!(found.map(|path| (path.p_key, path.dlid)), Ok((expected, lid(1))));
+        let by_gid = PathRecord { sgid: gid(0), dgid: gid(1), p_key: expected, ..path };
+        let found = net.resolve(0, vec![Entry::path(EntryFlags(0), &by_gid)]);
+        assert_eq!(found.map(|path| path.p_key), Ok(expected));
+    }
+    assert_eq!(net.counters(0).sa_queries, before, "files say it all");
+}

@@ -1,0 +1,220 @@
+//! Files that a service reads and writes: what is read again, what is not trusted, who can write what it makes.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::start::{options, path};
+use super::{HOSTS, Lab, Running, ibfabric, text};
+
+/// Asks a service at a socket.
+fn ctl(socket: &str, words: &[&str]) -> String {
+    let output = ibfabric(&["acm", "ctl"]).args(words).args(["--socket", socket]).output();
+    text(&output.expect("it runs").stdout)
+}
+
+#[test]
+fn what_can_be_changed_is_and_what_counts_from_the_next_start_is_named() {
+    let lab = Lab::new("again", &[]);
+    let known = |name: &str| lab.ctl(&["known", name])[0]["gid"].as_str().map(str::to_owned);
+    lab.resolves(&mut lab.client());
+    let gid = known(HOSTS[1]).expect("it was resolved");
+    let directory = lab.directory.path();
+    let hosts = directory.join("hosts");
+    let log = directory.join("acm.log");
+    let (lock, socket) = (directory.join("acm.pid"), lab.path(4));
+    let write = |more: &str| {
+        let all = format!("log_file {}\nlock_file {}\n{more}", path(&log), path(&lock));
+        fs::write(directory.join("again/ibacm_opts.cfg"), all).expect("a file");
+    };
+    options(&lab, "again", "");
+    write("");
+    let mut command = Command::new("sh");
+    // Files are made for everybody where nobody says otherwise.
+    command.args(["-c", "umask 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ibfabric"), "acm"]);
+    let config = directory.join("again");
+    command.args(["--attach", &lab.simulator, "--node", "host-2", "--socket", path(&socket)]);
+    command.args(["--config", path(&config)]).stdout(Stdio::piped());
+    let _service = Running::ready(command);
+    for file in [&log, &lock] {
+        let mode = fs::metadata(file).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o022, 0, "{}: {mode:o}", file.display());
+    }
+    fs::write(&hosts, format!("stored-1 {gid}\n")).expect("a file");
+    let named = format!("addr_preload acm_hosts\naddr_data_file {}\n", path(&hosts));
+    write(&format!("{named}recv_depth 77\nsa_depth 3\nserver_port 9999\nmax_destinations 50\n"));
+    ctl(path(&socket), &["reload"]);
+    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("from a file"));
+    let said = fs::read_to_string(&log).expect("a file");
+    let line = "recv_depth: found 77, the service stays with 1024 until it is started again";
+    assert_eq!(said.matches(line).count(), 1, "{said}");
+    // The command line says where programs call, and the others count at once.
+    for key in ["server_port", "sa_depth", "max_destinations", "lock_file", "log_file"] {
+        assert!(!said.contains(&format!("{key}: found")), "{said}");
+    }
+    // Another log and another lock are for later, too. Hosts that are gone are gone.
+    fs::write(&hosts, format!("stored-2 {gid}\n")).expect("a file");
+    let elsewhere = format!("{}-2", path(&log));
+    let all = format!("log_file {elsewhere}\nlock_file {}-2\n{named}", path(&lock));
+    fs::write(config.join("ibacm_opts.cfg"), all).expect("a file");
+    ctl(path(&socket), &["reload"]);
+    assert!(ctl(path(&socket), &["known", "stored-1"]).contains("nothing is known"));
+    assert!(ctl(path(&socket), &["known", "stored-2"]).contains("from a file"));
+    let said = fs::read_to_string(&log).expect("a file");
+    for key in ["log_file", "lock_file"] {
+        assert_eq!(said.matches(&format!("{key}: found")).count(), 1, "{said}");
+    }
+    assert!(!fs::exists(elsewhere).expect("it can be looked for"));
+}
+
+#[test]
+fn files_of_addresses_and_routes_that_everybody_can_write_are_refused() {
+    let lab = Lab::new("trust", &[]);
+    let directory = lab.directory.path();
+    for (name, keys) in [
+        ("hosts", "addr_preload acm_hosts\naddr_data_file"),
+        ("routes", "route_preload opensm_full_v1\nroute_data_file"),
+    ] {
+        let file = directory.join(format!("{name}.data"));
+        fs::write(&file, "").expect("a file");
+        let mode = |mode| fs::set_permissions(&file, Permissions::from_mode(mode)).expect("a mode");
+        let config = options(&lab, name, &format!("{keys} {}\n", path(&file)));
+        let socket = directory.join(format!("{name}.sock"));
+        let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
+        let words = [&words[..], &[path(&socket), "--config", path(&config)]].concat();
+        for bits in [0o666, 0o602, 0o777] {
+            mode(bits);
+            // One that would be served would not end.
+            let mut command = Command::new("timeout");
+            command.args(["30", env!("CARGO_BIN_EXE_ibfabric")]).args(&words);
+            let output = command.output().expect("it runs");
+            assert_eq!(output.status.code(), Some(2), "{name} {bits:o}");
+            let said = text(&output.stderr);
+            let why = format!("{}: found mode {bits:03o}, expected a file that only", path(&file));
+            assert!(said.contains(&why), "{said}");
+        }
+        // One that its group can write is as good as any; later it is looked at again.
+        mode(0o664);
+        let words = [&words[..], &["--log", "stderr"]].concat();
+        let mut command = ibfabric(&words);
+        let said = directory.join(format!("{name}.said"));
+        command.stderr(fs::File::create(&said).expect("a file"));
+        let _service = Running::ready(command);
+        mode(0o666);
+        ctl(path(&socket), &["reload"]);
+        let said = fs::read_to_string(said).expect("a file");
+        assert!(said.contains("the options stay as they were"), "{said}");
+        assert!(ctl(path(&socket), &["status"]).contains("address host-2"), "it goes on");
+    }
+}
+
+/// Runs a script of the shell in a place of its own, where /run is empty; `None` where the system does not allow that.
+fn with_own_run(script: &str, lab: &Lab, config: &str) -> Option<(bool, String)> {
+    let prepared = format!("mount -t tmpfs none /run && echo prepared && {{ {script}; }}");
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", &prepared]);
+    command.args([env!("CARGO_BIN_EXE_ibfabric"), &lab.simulator, config]);
+    let output = command.output().ok()?;
+    let said = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    if !text(&output.stdout).starts_with("prepared\n") {
+        eprintln!("skipped: no /run of its own here: {said}");
+        return None;
+    }
+    Some((output.status.success(), said))
+}
+
+#[test]
+fn a_service_that_cannot_listen_leaves_what_another_one_has_published() {
+    let lab = Lab::new("publish", &[]);
+    let one = options(&lab, "one", "server_mode loop\nserver_port 6127\nlog_file stderr\n");
+    let two = "server_mode loop\nserver_port 6127\nlog_file stderr\nlock_file /run/two.pid\n";
+    options(&lab, "two", two);
+    let script = "umask 0; trap 'kill $first' EXIT
+        \"$0\" acm --attach \"$1\" --node host-2 --config \"$2\" >/run/said 2>&1 & first=$!
+        for i in $(seq 100); do grep -q READY /run/said && break; sleep 0.1; done
+        ls -l /run; test \"$(cat /run/ibacm.port)\" = 6127 || exit 3
+        test \"$(stat -c %a /run/ibacm-tcp.port)\" = 644 || exit 4
+        \"$0\" acm --attach \"$1\" --node host-2 --config \"$2/../two\" && exit 5
+        test \"$(cat /run/ibacm.port)\" = 6127 || exit 6
+        kill $first; wait $first; trap - EXIT
+        test ! -e /run/ibacm.port || exit 7";
+    if let Some((is_good, said)) = with_own_run(script, &lab, path(&one)) {
+        assert!(is_good, "{said}");
+        assert!(said.contains("listening on 127.0.0.1:6127"), "{said}");
+    }
+}
+
+#[test]
+fn the_page_of_metrics_tells_what_was_asked() {
+    let port = free_port();
+    let number = port.to_string();
+    let mut lab = Lab::new("metrics", &[]);
+    drop(lab.services.remove(0));
+    let service = lab.serve(0, &["--metrics-port", &number]);
+    lab.services.insert(0, service);
+    let mut client = lab.client();
+    for _ in 0..3 {
+        lab.resolves(&mut client);
+    }
+    let end = Instant::now() + Duration::from_secs(10);
+    let page = loop {
+        let page = page(port);
+        if page.contains("ibfabric_acm_programs 1\n") || Instant::now() > end {
+            break page;
+        }
+    };
+    let (head, body) = page.split_once("\r\n\r\n").expect("an answer");
+    assert!(head.starts_with("HTTP/1.") && head.contains(" 200 "), "{head}");
+    assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
+    let of_endpoint = "{device=\"host-0\",port=\"1\",pkey=\"0xffff\"}";
+    let value = |name: &str, labels: &str| {
+        let line = format!("ibfabric_acm_{name}{labels} ");
+        let values: Vec<&str> = body.lines().filter_map(|it| it.strip_prefix(&line)).collect();
+        let [value] = values[..] else { panic!("{line}: {values:?} in {body}") };
+        value.parse::<u64>().expect("a number")
+    };
+    // Nobody else asks: three requests, of which at most the first had to be asked of others.
+    for (name, expected) in [("resolve_total", 3), ("error_total", 0), ("no_data_total", 0)] {
+        assert_eq!(value(name, of_endpoint), expected, "{name}");
+    }
+    let (asked, cached) =
+        (value("addr_query_total", of_endpoint), value("addr_cache_total", of_endpoint));
+    assert!(asked <= 1 && cached + asked >= 3, "{body}");
+    assert_eq!(value("route_query_total", of_endpoint), 1);
+    assert_eq!(value("route_cache_total", of_endpoint), 2);
+    for (name, expected) in [("programs", 1), ("waiting", 0), ("sa_queries_total", 1)] {
+        assert_eq!(value(name, ""), expected, "{name}");
+    }
+    for name in ["malformed", "unasked", "flooded", "conflicts", "refused"] {
+        assert_eq!(value(&format!("{name}_total"), ""), 0, "{name}");
+    }
+    for name in ["malformed_programs", "crowded_programs"] {
+        assert_eq!(value(&format!("{name}_total"), ""), 0, "{name}");
+    }
+    assert!(value("joins_total", "") >= 1 && value("multicasts_total", "") <= 3);
+    assert_eq!(value("up", of_endpoint), 1);
+    assert!(value("known", of_endpoint) >= 1 && value("peers", of_endpoint) >= 1);
+    // Whatever has a value has a meaning and a type.
+    for line in body.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().expect("a name");
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+        assert!(body.contains(&format!("# TYPE {name} {kind}\n")), "{name}");
+        assert!(body.contains(&format!("# HELP {name} ")), "{name}");
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Returns the page of metrics as it comes.
+fn page(port: u16) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it is taken");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}

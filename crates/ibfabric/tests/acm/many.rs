@@ -1,0 +1,63 @@
+//! As many programs as a service takes, where the system lets a process open 1,024 files unless it asks for more.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ib_wire::acm::ClientStatus;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::start::path;
+use super::{HOSTS, Lab, Running, answer, destination};
+
+/// Lets this process open so many files; false when the system does not.
+fn allow(files: u64) -> bool {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= files);
+    let raised = Rlimit { current: Some(files), maximum };
+    is_enough(current) || is_enough(maximum) && setrlimit(Resource::Nofile, raised).is_ok()
+}
+
+#[test]
+fn ten_thousand_programs_are_served_under_the_usual_limit_of_files() {
+    const COUNT: usize = 10_000;
+    if !allow(COUNT as u64 + 500) {
+        eprintln!("skipped: the system lets this process open too few files");
+        return;
+    }
+    let lab = Lab::new("many", &[]);
+    let socket = lab.path(3);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -S -n 1024 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_ibfabric")]);
+    command.args([
+        "acm",
+        "--attach",
+        &lab.simulator,
+        "--node",
+        "host-2",
+        "--socket",
+        path(&socket),
+    ]);
+    command.args(["--config", path(lab.directory.path())]).stdout(Stdio::piped());
+    let service = Running::ready(command);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", service.0.id())).expect("a table");
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a line");
+    let soft = line.split_whitespace().nth(3).and_then(|word| word.parse::<usize>().ok());
+    assert!(soft.is_none_or(|soft| soft > COUNT), "{line}");
+    let mut all: Vec<UnixStream> = Vec::with_capacity(COUNT);
+    for _ in 0..COUNT {
+        let stream = UnixStream::connect(&socket).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time");
+        all.push(stream);
+    }
+    let asked = destination(HOSTS[1]);
+    for stream in &mut all {
+        stream.write_all(&asked).expect("it is taken");
+    }
+    for (number, stream) in all.iter_mut().enumerate() {
+        let (header, _) = answer(stream).unwrap_or_else(|| panic!("no answer to {number}"));
+        assert_eq!(header.status, ClientStatus::SUCCESS);
+    }
+}
