@@ -342,6 +342,11 @@ impl Server {
     }
 }
 
+/// Returns whether a count of connections, which starts again from zero, has gone on since another time.
+const fn is_later(count: u16, before: u16) -> bool {
+    (count.wrapping_sub(before) as i16) > 0
+}
+
 /// Why a server cannot listen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -10,7 +10,7 @@ use ib_wire::rtrs::{
 };
 
 use super::path::{Desk, Operation, Path, Proving, State};
-use super::{End, Server, ServerPathId, Session, Timer};
+use super::{End, Server, ServerPathId, Session, Timer, is_later};
 use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::address::{Address, PathAddress};
@@ -383,9 +383,4 @@ fn address_of(requested: &Requested) -> PathAddress {
             destination: Address::Gid(requested.route.source),
         },
     }
-}
-
-/// Returns whether a count that starts again from zero has gone on since another time.
-const fn is_later(count: u16, before: u16) -> bool {
-    (count.wrapping_sub(before) as i16) > 0
 }

@@ -5,7 +5,7 @@ use ib_types::Instant;
 use ib_wire::rtrs::{Fence, Fenced, MessageType};
 
 use super::path::State;
-use super::{End, Server, ServerEvent, ServerPathId, Timer};
+use super::{End, Server, ServerEvent, ServerPathId, Timer, is_later};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection;
 
@@ -165,9 +165,4 @@ impl Server {
             }
         }
     }
-}
-
-/// Returns whether a count that starts again from zero has gone on since another time.
-const fn is_later(count: u16, before: u16) -> bool {
-    (count.wrapping_sub(before) as i16) > 0
 }

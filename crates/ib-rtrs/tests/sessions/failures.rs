@@ -247,3 +247,30 @@ fn a_server_that_has_another_depth_than_before_is_left_alone() {
     assert!(lab.has(&event), "{:?}", lab.events);
     assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Disconnected));
 }
+
+#[test]
+fn a_count_of_connections_that_starts_again_from_zero_is_understood() {
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    // The first request says that the path was connected 65,535 times; the next one is number 0.
+    let shift = |bytes: &mut Vec<u8>| {
+        let count = u16::from_le_bytes([bytes[230], bytes[231]]).wrapping_add(0xfffe);
+        bytes[230..232].copy_from_slice(&count.to_le_bytes());
+    };
+    lab.tap = Box::new(move |from, _, bytes| {
+        let is_cm = from == 0 && bytes[0] == 0x64;
+        if is_cm && bytes[37] == 0x10 {
+            shift(bytes);
+        }
+        // The server does not hear that a path ends.
+        !(is_cm && bytes[37] == 0x15)
+    });
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::Up));
+    for _ in 0..3 {
+        lab.events.clear();
+        let path = lab.paths[0];
+        lab.client.reconnect_path(lab.now, &mut lab.sides[0], path);
+        lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
+    }
+    assert_eq!(lab.server.paths().count(), 1);
+}
