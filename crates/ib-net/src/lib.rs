@@ -35,6 +35,7 @@ pub mod device;
 pub mod disk;
 pub mod ibsim;
 pub mod page;
+pub mod nbd;
 mod poll;
 pub mod roce;
 pub mod rtrs;
