@@ -48,6 +48,8 @@ fn page(
         "ibfabric-acm-ctl-flush" => "acm-flush",
         "ibfabric-acm-ctl-reload" => "acm-reload",
         "ibfabric-acm-ctl-metrics" => "acm-metrics",
+        "ibfabric-rtrs-serve" => "rtrs-serve",
+        "ibfabric-rtrs-bench" => "rtrs-bench",
         _ => command.get_name(),
     };
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
