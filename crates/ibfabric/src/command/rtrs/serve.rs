@@ -1,11 +1,12 @@
 //! `rtrs serve`: devices for clients of RNBD.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use ib_net::disk::Disk;
 use ib_net::rtrs::{BlockServer, Devices};
 use ib_net::signals::{Order, Orders};
-use ib_rtrs::{ServerConfig, ServerEvent};
+use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
 use ib_types::Instant;
 
 use super::remote::{adapter, key};
@@ -48,12 +49,13 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     }
     let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
     let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;
+    let mut names = Names::default();
     writeln!(out, "READY")?;
     out.flush()?;
     loop {
         let moved = server.progress().map_err(Failure::unusable)?;
         while let Some(event) = server.poll_event() {
-            tell(&server, &event);
+            names.tell(&server, &event);
         }
         if let Some(Order::End) = orders.take() {
             server.close().map_err(Failure::unusable)?;
@@ -65,23 +67,36 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     }
 }
 
-/// Says what has happened.
-fn tell(server: &BlockServer, event: &ServerEvent) {
-    let name = |session| {
-        let name = server.rtrs().name(session).unwrap_or_default();
-        String::from_utf8_lossy(name).into_owned()
-    };
-    let path = |path| server.rtrs().address(path).map_or_else(String::new, |it| it.to_string());
-    match event {
-        ServerEvent::SessionUp { name, .. } => {
-            say!("session {}: connected", String::from_utf8_lossy(name));
-        }
-        ServerEvent::SessionDown { session } => say!("session {}: ended", name(*session)),
-        ServerEvent::PathUp { session, path: it } => {
-            say!("session {}: path {} connected", name(*session), path(*it));
-        }
-        ServerEvent::PathDown { session, path: it, why } => {
-            say!("session {}: path {} ended: {why}", name(*session), path(*it));
+/// What was told of sessions and paths, which are not there any more when their end is.
+#[derive(Default)]
+struct Names {
+    sessions: BTreeMap<SessionId, String>,
+    paths: BTreeMap<ServerPathId, String>,
+}
+
+impl Names {
+    /// Says what has happened.
+    fn tell(&mut self, server: &BlockServer, event: &ServerEvent) {
+        let session = |names: &Self, id| names.sessions.get(id).cloned().unwrap_or_default();
+        match event {
+            ServerEvent::SessionUp { session, name } => {
+                let name = String::from_utf8_lossy(name).into_owned();
+                say!("session {name}: connected");
+                self.sessions.insert(*session, name);
+            }
+            ServerEvent::SessionDown { session } => {
+                let name = self.sessions.remove(session).unwrap_or_default();
+                say!("session {name}: ended");
+            }
+            ServerEvent::PathUp { session: id, path } => {
+                let address = server.rtrs().address(*path).map_or_else(String::new, |it| it.to_string());
+                say!("session {}: path {address} connected", session(self, id));
+                self.paths.insert(*path, address);
+            }
+            ServerEvent::PathDown { session: id, path, why } => {
+                let address = self.paths.remove(path).unwrap_or_default();
+                say!("session {}: path {address} ended: {why}", session(self, id));
+            }
         }
     }
 }
