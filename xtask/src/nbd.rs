@@ -19,7 +19,9 @@ pub(crate) fn run(Args { selection }: &Args) -> Chored {
     for (program, package) in PROGRAMS {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output()?;
         if !found.status.success() {
-            return Err(format!("there is no {program}: it is in Debian's package {package}").into());
+            return Err(
+                format!("there is no {program}: it is in Debian's package {package}").into()
+            );
         }
     }
     let binary = release_binary()?;

@@ -173,7 +173,8 @@ impl Lab<'_> {
             "block_size_minimum: 512".into(),
             "block_size_maximum: 33554432".into(),
         ] {
-            self.checked.check(told.contains(&line), || format!("nbdinfo does not say {line:?}: {told}"));
+            self.checked
+                .check(told.contains(&line), || format!("nbdinfo does not say {line:?}: {told}"));
         }
         let told = self.told(&["nbdinfo", "--size", &uri])?;
         self.checked.check(told.trim() == SIZE.to_string(), || format!("the size is {told}"));
@@ -223,7 +224,8 @@ impl Lab<'_> {
             &["--rw=randrw", "--bs=4k", "--iodepth=32", "--io_size=32M"],
             &["--rw=write", "--bs=256k", "--iodepth=8", "--fsync=16"],
         ] {
-            let told = self.told(&[&common[..], &["--do_verify=1", "--verify_fatal=1"], how].concat())?;
+            let told =
+                self.told(&[&common[..], &["--do_verify=1", "--verify_fatal=1"], how].concat())?;
             self.checked.check(told.contains("err= 0"), || format!("{how:?}: {told}"));
         }
         Ok(())

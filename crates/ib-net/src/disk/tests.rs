@@ -117,7 +117,10 @@ fn many_are_under_way_at_once() {
     while ended.contains(&false) {
         assert!(Instant::now() < end, "they do not end");
         while let Some((id, errno)) = disk.poll() {
-            assert_eq!((errno, std::mem::replace(&mut ended[id as usize], true)), (Errno::OK, false));
+            assert_eq!(
+                (errno, std::mem::replace(&mut ended[id as usize], true)),
+                (Errno::OK, false)
+            );
         }
     }
     for id in 0..COUNT {

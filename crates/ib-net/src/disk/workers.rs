@@ -60,7 +60,8 @@ impl Workers {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(job) = next else { return };
                     let done = run(&file, kind, &job);
-                    let told = ended.send((job.id, done.map_or_else(|it| errno(&it), |()| Errno::OK)));
+                    let told =
+                        ended.send((job.id, done.map_or_else(|it| errno(&it), |()| Errno::OK)));
                     if told.is_err() {
                         return;
                     }
@@ -78,7 +79,12 @@ fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
     let Command { operation, offset, length, fua } = job.command;
     match operation {
         Operation::Read => move_all(length, |done, left| {
-            read_at(file.as_raw_fd(), offset + done, (&job.memory, job.offset + done as usize), left)
+            read_at(
+                file.as_raw_fd(),
+                offset + done,
+                (&job.memory, job.offset + done as usize),
+                left,
+            )
         })?,
         Operation::Write => move_all(length, |done, left| {
             let data = (&*job.memory, job.offset + done as usize);
@@ -95,10 +101,7 @@ fn run(file: &File, kind: FileKind, job: &Job) -> io::Result<()> {
 }
 
 /// Goes on until everything was moved.
-fn move_all(
-    length: u64,
-    mut once: impl FnMut(u64, usize) -> io::Result<usize>,
-) -> io::Result<()> {
+fn move_all(length: u64, mut once: impl FnMut(u64, usize) -> io::Result<usize>) -> io::Result<()> {
     let mut done = 0;
     while done < length {
         match once(done, (length - done) as usize) {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use ib_block::rnbd::{Client as Rnbd, ClientEvent as RnbdEvent, DeviceId, OpenError, Outgoing, Tag};
+use ib_block::rnbd::{
+    Client as Rnbd, ClientEvent as RnbdEvent, DeviceId, OpenError, Outgoing, Tag,
+};
 use ib_block::{Command, Errno, Geometry, Operation, Plan};
 use ib_hca::Memory;
 use ib_rtrs::{

@@ -54,8 +54,9 @@ impl Server {
 }
 
 fn number(output: &Output, key: &str) -> f64 {
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {} {}", text(&output.stdout), text(&output.stderr)));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {} {}", text(&output.stdout), text(&output.stderr))
+    });
     json[key].as_f64().unwrap_or_else(|| panic!("{key} in {json}"))
 }
 
@@ -63,7 +64,9 @@ fn number(output: &Output, key: &str) -> f64 {
 fn what_was_written_is_read() {
     let server = Server::start(&["--export", "disk0=mem:32M"]);
     // All lengths: less than a chunk, more than one, and those between.
-    for (rw, size) in [("randrw", "512"), ("randrw", "4K"), ("write", "125952"), ("randwrite", "1M")] {
+    for (rw, size) in
+        [("randrw", "512"), ("randrw", "4K"), ("write", "125952"), ("randwrite", "1M")]
+    {
         let words = ["--rw", rw, "--bs", size, "--verify", "--io-size", "24M", "--iodepth", "8"];
         let output = server.bench(&words);
         let said = text(&output.stderr);
@@ -80,7 +83,8 @@ fn files_are_served_and_what_is_wrong_is_said() {
     std::fs::write(&file, vec![0; 8 << 20]).expect("room");
     let export = format!("disk0={}", file.display());
     let server = Server::start(&["--export", &export, "--no-always-invalidate"]);
-    let words = ["--rw", "randwrite", "--bs", "64K", "--verify", "--io-size", "8M", "--iodepth", "4"];
+    let words =
+        ["--rw", "randwrite", "--bs", "64K", "--verify", "--io-size", "8M", "--iodepth", "4"];
     let output = server.bench(&words);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let written = std::fs::read(&file).expect("it is there");
@@ -105,7 +109,9 @@ fn files_are_served_and_what_is_wrong_is_said() {
         said(&[&common[..], words].concat())
     };
     assert!(serve(&["--export", "disk0=/nowhere"]).contains("/nowhere: No such file"));
-    assert!(serve(&["--export", "a=mem:1M", "--export", "a=mem:1M"]).contains("a is offered already"));
+    assert!(
+        serve(&["--export", "a=mem:1M", "--export", "a=mem:1M"]).contains("a is offered already")
+    );
     assert!(serve(&["--export", "../a=mem:1M"]).contains("no part of it is . or .."));
     assert!(serve(&["--export", "a=mem:100"]).contains("expected a multiple of 512"));
 }
@@ -185,7 +191,9 @@ fn a_device_that_can_only_be_read_is_not_written() {
     assert_eq!(program.read(0, 512), Ok(vec![0; 512]));
     // The socket is taken.
     let common = ["nbd", "--path", "127.0.0.9@127.0.0.1", "--udp-port", &server.udp];
-    let again = ibfabric(&[&common[..], &["--device", "disk0", "--socket", socket, "--read-only"]].concat());
+    let again = ibfabric(
+        &[&common[..], &["--device", "disk0", "--socket", socket, "--read-only"]].concat(),
+    );
     let output = { again }.output().expect("the program runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("nbd.sock"), "{}", text(&output.stderr));

@@ -139,9 +139,8 @@ pub(super) fn adapter(address: IpAddr, args: &LinkArgs) -> Result<Device, Failur
 /// Returns the key of a file, if one is named.
 pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, Failure> {
     let Some(path) = path else { return Ok(None) };
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::Unusable(format!("{}: {error}", path.display()))
-    };
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {error}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
     let key = bytes.trim_ascii_end();
     if key.len() < 16 {

@@ -44,7 +44,8 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         server.offer(&export.name, disk).map_err(Failure::unusable)?;
     }
     for (adapter, address) in adapters.into_iter().zip(&args.listen) {
-        let failed = |error| Failure::unusable(format_args!("{address} port {}: {error}", args.port));
+        let failed =
+            |error| Failure::unusable(format_args!("{address} port {}: {error}", args.port));
         server.listen(adapter, args.port).map_err(failed)?;
     }
     let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
@@ -89,7 +90,8 @@ impl Names {
                 say!("session {name}: ended");
             }
             ServerEvent::PathUp { session: id, path } => {
-                let address = server.rtrs().address(*path).map_or_else(String::new, |it| it.to_string());
+                let address =
+                    server.rtrs().address(*path).map_or_else(String::new, |it| it.to_string());
                 say!("session {}: path {address} connected", session(self, id));
                 self.paths.insert(*path, address);
             }
