@@ -121,17 +121,12 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
     const UNREACHABLE: &str = "An address, a peer or an option is unusable, or a signal has ended the command before it was done.";
     const UNWRITTEN: &str = "The file of \\-\\-capture was not written to its end.";
     Ok(match page {
-        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" => all(
+        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => all(
             "The answer is good.",
             "The answer is bad: the page of each command says how.",
             UNUSABLE,
         ),
         "ibfabric-gen" => two("The file was written."),
-        "ibfabric-rtrs" => all(
-            "The answer is good.",
-            "The answer is bad: the page of each command says how.",
-            UNUSABLE,
-        ),
         "ibfabric-rtrs-serve" => two("The server was told to end."),
         "ibfabric-rtrs-bench" => all(
             "All requests were done, and what was compared was as it was written.",

@@ -48,7 +48,7 @@ pub struct Disk {
 #[derive(Debug)]
 enum Kind {
     Memory(memory::MemoryDisk),
-    File(file::FileDisk),
+    File(Box<file::FileDisk>),
 }
 
 /// Why a device cannot be had.
@@ -103,7 +103,7 @@ impl Disk {
     /// Fails when it cannot be opened, or is none of both.
     pub fn open(path: impl Into<PathBuf>, bell: Bell) -> Result<Self, DiskError> {
         let (disk, geometry) = file::FileDisk::open(path.into(), bell)?;
-        Ok(Self { geometry, kind: Kind::File(disk) })
+        Ok(Self { geometry, kind: Kind::File(Box::new(disk)) })
     }
 
     /// Returns what the device is like.

@@ -24,8 +24,11 @@ pub(super) struct Workers {
     kind: FileKind,
     bell: Bell,
     jobs: Option<Sender<Job>>,
-    ended: (Sender<(u64, Errno)>, Receiver<(u64, Errno)>),
+    ended: (Sender<Ended>, Receiver<Ended>),
 }
+
+/// The number of a job, and how it has ended.
+type Ended = (u64, Errno);
 
 impl Workers {
     pub(super) fn new(file: Arc<File>, kind: FileKind, bell: Bell) -> Self {
