@@ -132,6 +132,32 @@ fn only_who_is_allowed_and_knows_the_key_comes_in() {
     let allowed = bench("127.0.0.3", &[]).wait_with_output().expect("it ends");
     assert!(allowed.status.success(), "{}", text(&allowed.stderr));
     assert!(first_line(bench("127.0.0.2", &[])).contains("EACCES"));
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, key: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, key).expect("room");
+        path.to_str().expect("a name").to_owned()
+    };
+    let key = file("key", "a key that nobody guesses\n");
+    let server = Server::start(&["--export", "disk0=mem:1M", "--key-file", &key]);
+    let bench = |more: &[&str]| {
+        let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
+        let rest = ["--device", "disk0", "--runtime", "0.1"];
+        let child = ibfabric(&[&common[..], &rest, more].concat())
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn();
+        child.expect("the program runs")
+    };
+    let known = bench(&["--key-file", &key]).wait_with_output().expect("it ends");
+    assert!(known.status.success(), "{}", text(&known.stderr));
+    assert!(first_line(bench(&[])).contains("EACCES"));
+    let other = file("other", "another key that nobody guesses");
+    assert!(!first_line(bench(&["--key-file", &other])).contains("connected"));
+    let short = bench(&["--key-file", &file("short", "short")]);
+    let short = short.wait_with_output().expect("it ends");
+    assert!(text(&short.stderr).contains("a key of 5 bytes: expected at least 16"));
 }
 
 /// Returns the first line that a program says, which is ended then.
