@@ -136,6 +136,9 @@ impl Lab<'_> {
     fn told(&mut self, words: &[&str]) -> io::Result<String> {
         let limit = Duration::from_secs(LIMIT).as_secs().to_string();
         let mut command = Command::new("timeout");
+        // Debian's nbdsh runs whatever python3 comes first, which has to be Debian's.
+        let others = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("/usr/bin:/usr/sbin:/bin:/sbin:{others}"));
         let output = command.arg(limit).args(words).current_dir(self.directory).output()?;
         let said = format!(
             "{}{}",
