@@ -34,6 +34,8 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "sm" -d 'Manages a
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "rtrs" -d 'Block devices over RTRS: served, measured and verified'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "nbd" -d 'Offers a device of a server to programs of this machine, over NBD'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
@@ -417,6 +419,75 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -f -a "serve" -d 'Serves block devices to clients of RNBD: of this project, and to Linux kernels'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -f -a "bench" -d 'Measures and verifies a device of a server, of this project or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l listen -d 'An own address to listen at; several may be given. Addresses of loopback and of private networks are good ones' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l export -d 'A device that is offered: a file, a block device, or so much memory (mem:64M); several may be given' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s p -l port -d 'The port of `rdma_cm`' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l queue-depth -d 'How many requests a session may have under way' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l max-io-size -d 'The longest data of a request in bytes; the chunks, with headers, are a power of two for Linux' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l allow -d 'A network whose clients may connect, as ADDR/BITS; several may be given; everybody without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l udp-port -d 'The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l key-file -d 'A file with a key, of at least 16 bytes, that both ends have to know. Linux knows none' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l no-always-invalidate -d 'Lets the keys of chunks stay open: faster, and a client can change what it has written while it is processed'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l path -d 'A path to the server: its address, with the own one before an @ where that matters; several may be given' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l device -d 'The device\'s name at the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s p -l port -d 'The port of `rdma_cm` at the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l session -d 'The name of the session; of this machine and process without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l policy -d 'Which path a request takes' -r -f -a "round-robin\t'One after the other'
+min-inflight\t'That with the fewest requests under way'
+min-latency\t'That whose last heartbeat was fastest'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l connections -d 'How many connections each path has' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l udp-port -d 'The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l key-file -d 'A file with a key, of at least 16 bytes, that both ends have to know. Linux knows none' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l rw -d 'What is done' -r -f -a "read\t'Reads one place after the other'
+write\t'Writes one place after the other'
+randread\t'Reads random places'
+randwrite\t'Writes random places'
+randrw\t'Reads and writes random places, half of each'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l bs -d 'The length of a request, with K, M or G; more than the server takes at once is split' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l iodepth -d 'How many requests are under way at once, of each job' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l jobs -d 'How many jobs there are, each with its own part of the random places' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l runtime -d 'How long, in seconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l io-size -d 'How much is read or written at most, with K, M or G; as much as there is time for without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l size -d 'How much of the device is used, from its start, with K, M or G; all of it without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l seed -d 'The seed of the random places' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l verify -d 'Writes what tells where it belongs and how often it was written, and compares what is read with it'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serves block devices to clients of RNBD: of this project, and to Linux kernels'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "bench" -d 'Measures and verifies a device of a server, of this project or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l path -d 'A path to the server: its address, with the own one before an @ where that matters; several may be given' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l device -d 'The device\'s name at the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s p -l port -d 'The port of `rdma_cm` at the server' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l session -d 'The name of the session; of this machine and process without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l policy -d 'Which path a request takes' -r -f -a "round-robin\t'One after the other'
+min-inflight\t'That with the fewest requests under way'
+min-latency\t'That whose last heartbeat was fastest'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l connections -d 'How many connections each path has' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l udp-port -d 'The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l spin -d 'How long something to do is looked for until the program sleeps, in microseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l key-file -d 'A file with a key, of at least 16 bytes, that both ends have to know. Linux knows none' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l socket -d 'Where programs connect: a socket in the file system' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l tcp -d 'Where programs connect: an address of loopback and a port, 10809 being the usual one' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l depth -d 'How many requests of the device may be under way' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l read-only -d 'Offers the device to be read only'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at whose ports the service is. Can be given more than once' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l node -d 'A node of the simulated fabric of the --attach before it, or of the only one, with `:PORT` behind it where that is not its first port; can be given more than once. The first host without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l umad -d 'A port of an adapter of this machine, such as `mlx5_0:1`, by its management datagrams; without a port all of the adapter, without a name all InfiniBand ports of the machine, as ibacm has it. Can be given more than once. There are no queue pairs behind it: addresses are known from files only, routes from subnet administration' -r
@@ -545,18 +616,20 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "read" -d 'Shows the packets of a capture file, whoever wrote it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "gen" -d 'Writes a fabric file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "sm" -d 'Manages a subnet'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma acm acme capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "sm" -d 'Manages a subnet'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "rtrs" -d 'Block devices over RTRS: served, measured and verified'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "nbd" -d 'Offers a device of a server to programs of this machine, over NBD'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sm" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "devinfo" -d 'Shows what an adapter at an address is and takes'
@@ -566,6 +639,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "pingpong" -d 'Sends messages to and fro; with the real `ibv_rc_pingpong` at either end'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "lat" -d 'Measures latency'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "serve" -d 'Serves block devices to clients of RNBD: of this project, and to Linux kernels'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "bench" -d 'Measures and verifies a device of a server, of this project or of a Linux kernel'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from acm" -f -a "ctl" -d 'Asks a running service, or tells it to read its files again or to forget'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'

@@ -48,6 +48,8 @@ fn page(
         "ibfabric-acm-ctl-flush" => "acm-flush",
         "ibfabric-acm-ctl-reload" => "acm-reload",
         "ibfabric-acm-ctl-metrics" => "acm-metrics",
+        "ibfabric-rtrs-serve" => "rtrs-serve",
+        "ibfabric-rtrs-bench" => "rtrs-bench",
         _ => command.get_name(),
     };
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
@@ -95,6 +97,7 @@ fn page(
         _ if name.starts_with("ibfabric-capture") => "docs/capture.md",
         _ if name.starts_with("ibfabric-acm") => "docs/acm.md",
         _ if name.starts_with("ibfabric-rdma") => "docs/rdma.md",
+        _ if name.starts_with("ibfabric-rtrs") || subcommand == "nbd" => "docs/rtrs.md",
         "sm" | "sm-ctl" | "status" | "sweep" | "routes" | "metrics" => "docs/sm.md",
         _ => "docs/fabric-files.md for the file formats",
     };
@@ -118,12 +121,22 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
     const UNREACHABLE: &str = "An address, a peer or an option is unusable, or a signal has ended the command before it was done.";
     const UNWRITTEN: &str = "The file of \\-\\-capture was not written to its end.";
     Ok(match page {
-        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" => all(
+        "ibfabric" | "ibfabric-capture" | "ibfabric-rdma" | "ibfabric-rtrs" => all(
             "The answer is good.",
             "The answer is bad: the page of each command says how.",
             UNUSABLE,
         ),
         "ibfabric-gen" => two("The file was written."),
+        "ibfabric-rtrs-serve" => two("The server was told to end."),
+        "ibfabric-rtrs-bench" => all(
+            "All requests were done, and what was compared was as it was written.",
+            "A request has failed, or what was read is not what was written.",
+            "The server or its device cannot be used, or the command line.",
+        ),
+        "ibfabric-nbd" => vec![
+            (0, "The command was told to end."),
+            (2, "The server or its device cannot be used, or the command line."),
+        ],
         "ibfabric-sim" => two("The simulator was asked to end, or the replay is over."),
         "ibfabric-sim-ctl" => all("All commands were done.", "A command was refused.", UNUSABLE),
         "ibfabric-sm" => all(

@@ -8,6 +8,7 @@
 //! | `clients.rs` | `conformance ibsim-clients`: unmodified clients of ibsim, on ibsim and on `ibfabric sim` |
 //! | `links.rs` | `conformance links`: our own links on a real ibsim and with a real OpenSM |
 //! | `sm.rs` | `conformance sm`: our subnet manager on both simulators, beside a real OpenSM |
+//! | `nbd.rs` | `conformance nbd`: programs that use block devices over NBD |
 //! | `rtrs.rs` | `conformance rtrs`: the kernel's RTRS and RNBD in a guest, and ours beside it |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on the kernel's soft RoCE in a guest, and ours beside it |
 //! | `cases.rs` | what the chores that run cases have in common |
@@ -35,6 +36,7 @@ mod conformance;
 mod docs;
 mod links;
 mod miri;
+mod nbd;
 mod paths;
 mod rtrs;
 mod rxe;
@@ -113,6 +115,8 @@ enum Peer {
     Acm(acm::Args),
     /// Boots a Linux guest with soft RoCE and runs RDMA programs in it and beside it, on links of several MTUs.
     Rxe(rxe::Args),
+    /// Has qemu-img, nbdcopy, nbdsh, fio and the tools of ext4 use a device of `rtrs serve` that `nbd` offers.
+    Nbd(nbd::Args),
     /// Boots a Linux guest with RTRS and RNBD and runs ours beside it, as client and as server.
     Rtrs(rtrs::Args),
 }
@@ -146,6 +150,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Tracer(args) } => tracer::run(&args),
         Chore::Conformance { peer: Peer::Acm(args) } => acm::run(&args),
         Chore::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
+        Chore::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
         Chore::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),

@@ -6,8 +6,8 @@
 pub mod client;
 pub mod server;
 
-pub use client::{Client, ClientEvent, DeviceId, Outgoing, Tag};
-pub use server::{Answer, Export, ExportId, Server, ServerCommand};
+pub use client::{Client, ClientEvent, DeviceId, OpenError, Outgoing, Tag};
+pub use server::{Answer, Export, ExportError, ExportId, Server, ServerCommand};
 
 /// The version that both ends speak here.
 pub const VERSION: u8 = 2;

@@ -158,6 +158,22 @@ impl Memory {
         Ok(bytes)
     }
 
+    /// Copies bytes from a place of another memory into this one.
+    ///
+    /// # Errors
+    /// Fails, and copies nothing, when one of the ranges is not within its memory.
+    pub fn copy_from(
+        &self,
+        offset: usize,
+        (from, place): (&Self, usize),
+        length: usize,
+    ) -> Result<(), OutOfBounds> {
+        let (to, from) = (self.at(offset, length)?, from.at(place, length)?);
+        // SAFETY: both ranges lie within allocations that are only reached by atomics.
+        unsafe { copy::between(from, to, length) };
+        Ok(())
+    }
+
     /// Fills a range with a byte.
     ///
     /// # Errors

@@ -253,6 +253,11 @@ impl Device {
         }
     }
 
+    /// Returns how long the adapter looks for packets before it sleeps.
+    pub(crate) const fn spin(&self) -> Duration {
+        self.spin
+    }
+
     /// Returns the socket for whoever waits for several.
     pub(crate) fn socket_mut(&mut self) -> Option<&mut RoceSocket> {
         match &mut self.wire {

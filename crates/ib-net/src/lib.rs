@@ -11,6 +11,8 @@
 //! | [`attach`] | ports of a simulated fabric for adapters in other processes: shared memory, and a socket |
 //! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
 //! | [`roce`] | RoCEv2 packets over UDP sockets, and network interfaces as their ports |
+//! | [`disk`] | block devices in memory and files |
+//! | [`nbd`] | a device for programs, over NBD |
 //! | [`device`] | an adapter on RoCEv2: engine, connection manager and socket |
 //! | [`capture`] | captures of a running program's queue pairs |
 //! | [`acm`] | ports and programs for the service of IB ACM |
@@ -32,7 +34,9 @@ pub mod clock;
 pub mod console;
 pub mod daemon;
 pub mod device;
+pub mod disk;
 pub mod ibsim;
+pub mod nbd;
 pub mod page;
 mod poll;
 pub mod roce;

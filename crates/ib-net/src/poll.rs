@@ -49,6 +49,27 @@ pub(crate) fn watched(file: BorrowedFd<'_>, writable: bool) -> libc::pollfd {
     libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 }
 }
 
+/// A file that is waited for, and what for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interest<'f> {
+    pub(crate) file: BorrowedFd<'f>,
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+impl<'f> Interest<'f> {
+    pub(crate) const fn to_read(file: BorrowedFd<'f>) -> Self {
+        Self { file, reads: true, writes: false }
+    }
+
+    /// Returns it as [`wait_any`] takes it. A file that nothing is wanted of tells nevertheless when it has broken.
+    pub(crate) fn watched(&self) -> libc::pollfd {
+        let reads = if self.reads { libc::POLLIN } else { 0 };
+        let writes = if self.writes { libc::POLLOUT } else { 0 };
+        libc::pollfd { fd: self.file.as_raw_fd(), events: reads | writes, revents: 0 }
+    }
+}
+
 /// Has the system let the process open as many files as it may, and returns how many that is.
 pub(crate) fn allow_files() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -19,8 +19,7 @@
 //!
 //! # Addresses
 //!
-//! A socket has one family. An adapter with GIDs of both opens two, and waits for them with
-//! [`wait_any`].
+//! A socket has one family. An adapter with GIDs of both opens two.
 //!
 //! # Identifications
 //!
@@ -243,12 +242,19 @@ impl RoceSocket {
     /// # Errors
     /// Fails when the system does.
     pub fn wait(&mut self, until: Instant, alarm: Option<&Alarm>) -> io::Result<()> {
+        let Some(writes) = self.begin_wait() else { return Ok(()) };
+        wait_files(&mut [poll::watched(self.as_fd(), writes), ringing(alarm)], until)
+    }
+
+    /// Flushes and prepares for a wait of the caller for this socket, until it can be read or, where that is returned,
+    /// written; `None` when something has come already.
+    pub(crate) fn begin_wait(&mut self) -> Option<bool> {
         let unsent = self.sender.flush();
         if self.receiver.has_more() {
-            return Ok(());
+            return None;
         }
         self.receiver.expect_more();
-        wait_files(&mut [poll::watched(self.as_fd(), unsent != 0), ringing(alarm)], until)
+        Some(unsent != 0)
     }
 
     /// Lends both halves.
@@ -302,28 +308,6 @@ impl RoceReceiver {
         self.expect_more();
         wait_files(&mut [poll::watched(self.as_fd(), false), ringing(alarm)], until)
     }
-}
-
-/// Waits for several sockets as [`RoceSocket::wait`] does for one.
-///
-/// # Errors
-/// Fails when the system does.
-pub fn wait_any(
-    sockets: &mut [&mut RoceSocket],
-    until: Instant,
-    alarm: Option<&Alarm>,
-) -> io::Result<()> {
-    let mut files = Vec::with_capacity(sockets.len() + 1);
-    for socket in sockets {
-        let unsent = socket.sender.flush();
-        if socket.receiver.has_more() {
-            return Ok(());
-        }
-        socket.receiver.expect_more();
-        files.push(poll::watched(socket.as_fd(), unsent != 0));
-    }
-    files.push(ringing(alarm));
-    wait_files(&mut files, until)
 }
 
 /// Returns an alarm's file to wait for; without an alarm one that is never ready.

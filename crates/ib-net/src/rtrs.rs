@@ -1,18 +1,26 @@
-//! Adapters for the engines of RTRS, all driven by one thread.
+//! Adapters for the engines of RTRS, all driven by one thread; and what stands on them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `serving` | [`BlockServer`]: RTRS, RNBD and devices |
+//! | `remote` | [`RemoteDisk`]: a device of a server, as whoever uses it sees it |
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::os::fd::AsFd;
 
 use ib_rtrs::{Adapter, AdapterId, Adapters, PathSpec};
 use ib_types::{Instant, PKey};
 
 use crate::clock;
 use crate::device::{Device, DeviceEvent, PathError};
-use crate::roce;
+use crate::poll::{self, Interest};
 
-/// How long one of several adapters is waited for before the next one is looked at, when one is in a simulated fabric.
-const TURN: Duration = Duration::from_micros(200);
+mod remote;
+mod serving;
+
+pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
+pub use serving::BlockServer;
 
 /// Adapters that one thread drives.
 #[derive(Default)]
@@ -77,20 +85,65 @@ impl Devices {
     /// # Errors
     /// Fails when the system does.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
-        match &mut self.0[..] {
-            [] => Ok(()),
-            [only] => only.wait(until, None),
-            several if several.iter().all(|device| device.socket().is_some()) => {
-                let due = several.iter_mut().filter_map(Device::begin_wait);
-                let until = due.fold(until, Instant::min);
-                let sockets = several.iter_mut().filter_map(Device::socket_mut);
-                roce::wait_any(&mut sockets.collect::<Vec<_>>(), until, None)
-            }
-            several => several.iter_mut().try_for_each(|device| {
-                device.flush();
-                device.wait(until.min(clock::now() + TURN), None)
-            }),
+        self.wait_with(until, &[])
+    }
+
+    /// Waits until something may have come, one of some files is ready, or a moment comes.
+    pub(crate) fn wait_with(&mut self, until: Instant, others: &[Interest<'_>]) -> io::Result<()> {
+        let others: Vec<_> = others.iter().map(Interest::watched).collect();
+        if self.spin(&others)? {
+            return Ok(());
         }
+        let mut until = until;
+        for device in &mut self.0 {
+            match device.begin_wait() {
+                Some(due) => until = until.min(due),
+                None => return Ok(()),
+            }
+        }
+        let mut files = Vec::with_capacity(2 * self.0.len() + others.len());
+        for device in &mut self.0 {
+            if let Some(socket) = device.socket_mut() {
+                let Some(writes) = socket.begin_wait() else { return Ok(()) };
+                files.push(poll::watched(socket.as_fd(), writes));
+            } else if let Some(port) = device.attached() {
+                files.extend(port.files().map(|file| poll::watched(file, false)));
+            }
+        }
+        files.extend(others);
+        poll::wait_any_for(&mut files, until.since(clock::now()))?;
+        let mut rang = files.iter().map(|file| file.revents != 0);
+        for device in &mut self.0 {
+            if device.socket().is_some() {
+                rang.next();
+            } else {
+                let both = [rang.next(), rang.next()].map(|rang| rang.unwrap_or(false));
+                device.end_wait(both)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for something for as long as the adapters do before they sleep; returns whether there was anything.
+    fn spin(&mut self, others: &[libc::pollfd]) -> io::Result<bool> {
+        let spin = self.0.iter().map(Device::spin).max().unwrap_or_default();
+        let end = clock::now() + spin;
+        let mut others = others.to_vec();
+        while clock::now() < end {
+            for device in &mut self.0 {
+                if device.progress()? {
+                    return Ok(true);
+                }
+            }
+            if !others.is_empty() {
+                poll::wait_any(&mut others, 0)?;
+                if others.iter().any(|file| file.revents != 0) {
+                    return Ok(true);
+                }
+            }
+            std::hint::spin_loop();
+        }
+        Ok(false)
     }
 }
 

@@ -75,7 +75,8 @@ pub use errno::Errno;
 pub use proof::SharedKey;
 
 pub use server::{
-    End, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
+    End, ListenError, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest,
+    ServerRequestId, SessionId,
 };
 
 use std::time::Duration;

@@ -13,6 +13,7 @@ pub mod acme;
 pub mod capture;
 pub(crate) mod opensm;
 pub mod rdma;
+pub mod rtrs;
 pub mod sim;
 pub mod sm;
 pub mod tracer;
@@ -164,6 +165,46 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "Bandwidth between two addresses of this machine:",
                 "ibfabric rdma serve --listen 127.0.0.1 &
     ibfabric rdma bw 127.0.0.1 --from 127.0.0.2 --size 1048576",
+            ),
+        ],
+        "rtrs" => &[
+            (
+                "A device in memory, for Linux kernels and others:",
+                "ibfabric rtrs serve --listen 192.168.77.2 --export disk0=mem:1G",
+            ),
+            (
+                "How fast a device of a Linux kernel is over two paths:",
+                "ibfabric rtrs bench --path 192.168.77.1 --path fd00:77::1 --device dev/ram0",
+            ),
+        ],
+        "rtrs-serve" => &[
+            (
+                "A file and a block device, at two addresses:",
+                "ibfabric rtrs serve --listen 10.0.0.1 --listen 10.0.1.1 --export disk0=/srv/disk0.img --export nvme=/dev/nvme0n1",
+            ),
+            (
+                "For machines of one network only:",
+                "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --allow 10.0.0.0/24",
+            ),
+        ],
+        "rtrs-bench" => &[
+            (
+                "Random reads of 4 KiB, 32 at once:",
+                "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randread --bs 4K --iodepth 32",
+            ),
+            (
+                "What is written has to be there:",
+                "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bs 64K --verify --size 256M --format json",
+            ),
+        ],
+        "nbd" => &[
+            (
+                "A device that two paths lead to, for qemu and others:",
+                "ibfabric nbd --path 10.0.0.1 --path 10.0.1.1 --device disk0 --socket /run/disk0.sock",
+            ),
+            (
+                "At the usual port of loopback:",
+                "ibfabric nbd --path 10.0.0.1 --device disk0 --tcp 127.0.0.1:10809",
             ),
         ],
         "capture" => &[
@@ -319,6 +360,12 @@ pub enum Command {
     /// RDMA from this machine without an adapter: RoCEv2 over UDP.
     #[command(after_long_help = examples_text("rdma"))]
     Rdma(rdma::RdmaArgs),
+    /// Block devices over RTRS: served, measured and verified.
+    #[command(after_long_help = examples_text("rtrs"))]
+    Rtrs(rtrs::RtrsArgs),
+    /// Offers a device of a server to programs of this machine, over NBD.
+    #[command(after_long_help = examples_text("nbd"))]
+    Nbd(Box<rtrs::NbdArgs>),
     /// Resolves names, addresses and routes for the programs of a machine, as ibacm does
     #[command(after_long_help = examples_text("acm"))]
     Acm(acm::AcmArgs),

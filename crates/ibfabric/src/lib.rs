@@ -43,6 +43,8 @@ pub fn main() -> ExitCode {
         cli::Command::Acme(args) => command::acme::run(&args, &mut output),
         cli::Command::Acm(args) => command::acm::run(args, &mut output),
         cli::Command::Rdma(args) => command::rdma::run(&args, &mut output),
+        cli::Command::Rtrs(args) => command::rtrs::run(&args, &mut output),
+        cli::Command::Nbd(args) => command::nbd::run(&args, &mut output),
         cli::Command::Capture(args) => command::capture::run(&args, &mut output),
     };
     end(result, &mut output)

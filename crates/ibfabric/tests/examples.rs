@@ -9,13 +9,14 @@ use ibfabric::cli::{self, Cli};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ibfabric");
 
-/// Returns the names of all commands below one, as their examples are known by: of those that have the same name two belong
-/// to managers and services.
+/// Returns the names of all commands below one, as their examples are known by: of those that have the same name some belong
+/// to managers, services and block devices.
 fn names(command: &clap::Command, of: &str) -> Vec<String> {
     let below = command.get_subcommands().filter(|below| below.get_name() != "help");
     let name = |below: &clap::Command| match (of, below.get_name()) {
         ("sm", "ctl") => "sm-ctl".to_owned(),
         ("acm" | "acm-ctl", name) => format!("acm-{name}"),
+        ("rtrs", name) => format!("rtrs-{name}"),
         (_, name) => name.to_owned(),
     };
     below.flat_map(|below| [vec![name(below)], names(below, &name(below))].concat()).collect()

@@ -18,6 +18,7 @@
 pub mod acm;
 pub mod clients;
 pub mod links;
+pub mod nbd;
 pub mod opensm;
 pub mod routing;
 pub mod rtrs;

@@ -162,3 +162,35 @@ pub(super) unsafe fn fill(to: *mut u8, length: usize, value: u8) {
         done += part;
     }
 }
+
+/// Copies bytes from one shared memory to another, or within one, where the ranges do not overlap or `to` comes first.
+///
+/// # Safety
+/// As many bytes from `from` and from `to` on are allocated and only reached by atomics and by this module.
+pub(super) unsafe fn between(from: *mut u8, to: *mut u8, length: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if length >= LONG {
+        // SAFETY: as for storing; both ranges are allocated.
+        unsafe {
+            std::arch::asm!(
+                "rep movsb",
+                inout("rcx") length => _,
+                inout("rsi") from => _,
+                inout("rdi") to => _,
+                options(nostack, preserves_flags)
+            );
+        }
+        return;
+    }
+    let mut part = [0; LONG];
+    let mut done = 0;
+    while done < length {
+        let part = &mut part[..(length - done).min(LONG)];
+        // SAFETY: the parts lie within the ranges that are the caller's.
+        unsafe {
+            load(from.add(done), part);
+            store(part, to.add(done));
+        }
+        done += part.len();
+    }
+}

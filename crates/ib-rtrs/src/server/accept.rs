@@ -58,11 +58,35 @@ impl Server {
         requested: &Requested,
     ) {
         let accepted = self.accept(now, cx, adapter, requested);
-        let Err(refusal) = accepted else { return };
+        if let Err(refusal) = accepted {
+            self.say_no(now, cx, adapter, requested, &refusal);
+        }
+    }
+
+    /// Refuses a connection that its user does not want, with an error; [`Server::handle_cm`] is not told of it then.
+    pub fn refuse(
+        &self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        requested: &Requested,
+        errno: Errno,
+    ) {
+        self.say_no(now, cx, adapter, requested, &Refusal::Errno(errno));
+    }
+
+    fn say_no(
+        &self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        requested: &Requested,
+        refusal: &Refusal,
+    ) {
         let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
         let (reason, errno) = match refusal {
-            Refusal::Errno(errno) => (RejectReason::CONSUMER, errno),
-            Refusal::Reason(reason) => (reason, Errno::OK),
+            Refusal::Errno(errno) => (RejectReason::CONSUMER, *errno),
+            Refusal::Reason(reason) => (*reason, Errno::OK),
         };
         let response = if errno.is_ok() {
             Vec::new()

@@ -1,0 +1,174 @@
+//! Files by io_uring: without a thread that waits, and many at once.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use ib_block::{Command, Errno, Operation};
+use io_uring::{IoUring, opcode, squeue, types};
+use rustix::event::{EventfdFlags, eventfd};
+use slab::Slab;
+
+use super::workers::pointer;
+use super::{Job, errno};
+
+/// How many entries the ring has; what does not fit waits.
+const ENTRIES: u32 = 256;
+
+/// A ring, and what is under way in it.
+pub(super) struct Ring {
+    ring: IoUring,
+    file: Arc<File>,
+    /// By the numbers of their entries.
+    jobs: Slab<UnderWay>,
+    /// Those that are not with the system yet.
+    waiting: VecDeque<usize>,
+    under_way: usize,
+    ended: VecDeque<(u64, Errno)>,
+    /// Can be read when something has ended.
+    bell: OwnedFd,
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ring({} under way)", self.jobs.len())
+    }
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    job: Job,
+    /// How much was moved before, in bytes.
+    done: u64,
+}
+
+impl Ring {
+    pub(super) fn new(file: Arc<File>) -> io::Result<Self> {
+        let ring = IoUring::new(ENTRIES)?;
+        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        ring.submitter().register_eventfd(bell.as_raw_fd())?;
+        let (waiting, ended) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { ring, file, jobs: Slab::new(), waiting, under_way: 0, ended, bell })
+    }
+
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    pub(super) fn submit(&mut self, job: Job) {
+        let number = self.jobs.insert(UnderWay { job, done: 0 });
+        self.waiting.push_back(number);
+    }
+
+    /// Hands what waits to the system.
+    pub(super) fn flush(&mut self) {
+        while self.under_way < ENTRIES as usize
+            && let Some(&number) = self.waiting.front()
+        {
+            self.waiting.pop_front();
+            let entry = match self.entry(number) {
+                Ok(entry) => entry.user_data(number as u64),
+                Err(error) => {
+                    let job = self.jobs.remove(number).job;
+                    self.ended.push_back((job.id, errno(&error)));
+                    continue;
+                }
+            };
+            // SAFETY: the memory that the entry names is kept by the job until the entry has ended, and so is the
+            // file by this.
+            let pushed = unsafe { self.ring.submission().push(&entry) };
+            if pushed.is_err() {
+                self.waiting.push_front(number);
+                break;
+            }
+            self.under_way += 1;
+        }
+        // What the system does not take now it takes with the next ones.
+        self.ring.submit().ok();
+    }
+
+    fn entry(&self, number: usize) -> io::Result<squeue::Entry> {
+        let UnderWay { job, done } = &self.jobs[number];
+        let Command { operation, offset, length, fua } = job.command;
+        let file = types::Fd(self.file.as_raw_fd());
+        let left = (length - done) as usize;
+        let data = || pointer(&job.memory, job.offset + *done as usize, left);
+        let (place, count) = (offset + done, left as u32);
+        Ok(match operation {
+            Operation::Read => opcode::Read::new(file, data()?, count).offset(place).build(),
+            Operation::Write => {
+                let flags = if fua { libc::RWF_DSYNC } else { 0 };
+                let write = opcode::Write::new(file, data()?, count).offset(place);
+                write.rw_flags(flags).build()
+            }
+            _ => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        })
+    }
+
+    pub(super) fn poll(&mut self) -> Option<(u64, Errno)> {
+        if self.ended.is_empty() {
+            self.reap();
+        }
+        self.ended.pop_front()
+    }
+
+    fn reap(&mut self) {
+        // The bell is silent before the ring is looked at, so that nothing ends unheard.
+        rustix::io::read(&self.bell, &mut [0; 8]).ok();
+        let mut again = false;
+        for entry in self.ring.completion() {
+            let number = entry.user_data() as usize;
+            self.under_way -= 1;
+            let it = &mut self.jobs[number];
+            let moves = matches!(it.job.command.operation, Operation::Read | Operation::Write);
+            let length = it.job.command.length;
+            let done = match u64::try_from(entry.result()) {
+                Err(_) => {
+                    let error = io::Error::from_raw_os_error(-entry.result());
+                    let is_early = matches!(
+                        error.kind(),
+                        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                    );
+                    if is_early { None } else { Some(errno(&error)) }
+                }
+                // The file has become shorter than it was.
+                Ok(0) if moves && length > it.done => Some(Errno::EIO),
+                Ok(moved) => {
+                    it.done += if moves { moved } else { 0 };
+                    (!moves || it.done >= length).then_some(Errno::OK)
+                }
+            };
+            match done {
+                Some(errno) => {
+                    let job = self.jobs.remove(number).job;
+                    self.ended.push_back((job.id, errno));
+                }
+                None => {
+                    self.waiting.push_back(number);
+                    again = true;
+                }
+            }
+        }
+        if again || !self.waiting.is_empty() {
+            self.flush();
+        }
+    }
+}
+
+impl Drop for Ring {
+    /// Waits for what is under way: the system moves data of memory that others may have afterwards.
+    fn drop(&mut self) {
+        self.waiting.clear();
+        while self.under_way > 0 {
+            if self.ring.submit_and_wait(1).is_err() {
+                // What cannot be waited for must keep its memory.
+                std::mem::forget(std::mem::take(&mut self.jobs));
+                return;
+            }
+            self.reap();
+        }
+    }
+}

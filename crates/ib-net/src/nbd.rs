@@ -1,0 +1,323 @@
+//! A device for programs, over NBD: a socket of the system, its connections, and a device of a server behind them, in one
+//! thread.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ib_block::nbd::{Export, NbdError, NbdRequest, RequestToken, Session};
+use ib_types::Instant;
+use slab::Slab;
+
+use crate::poll::Interest;
+use crate::rtrs::RemoteDisk;
+
+/// Where programs connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A socket in the file system, of the owner and the group.
+    Unix(PathBuf),
+    /// A port of TCP, on loopback.
+    Tcp(SocketAddr),
+}
+
+/// Why programs cannot connect.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// Nobody is authenticated, so nobody from outside may come.
+    #[error("{0}: programs connect over loopback only")]
+    NotLoopback(SocketAddr),
+    /// Somebody listens there, or something else is there.
+    #[error("{}: {error}", path.display())]
+    Unix {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The port cannot be had.
+    #[error("{address}: {error}")]
+    Tcp {
+        /// The port.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// The most connections at once.
+const MOST: usize = 256;
+
+/// What is read of a connection before another one is looked at, in reads.
+const ROUND: usize = 16;
+
+/// The server of programs.
+#[derive(Debug)]
+pub struct NbdServer {
+    listener: Listener,
+    exports: Arc<[Export]>,
+    connections: Slab<Connection>,
+    last: u64,
+    /// What the device does: of which connection, by place and number, and which request.
+    under_way: Slab<(usize, u64, RequestToken)>,
+    /// What was wrong with connections.
+    failed: Vec<NbdError>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    number: u64,
+    stream: Stream,
+    session: Session,
+}
+
+#[derive(Debug)]
+enum Listener {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+#[derive(Debug)]
+enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl NbdServer {
+    /// Listens for programs, which are offered some devices, at least one.
+    ///
+    /// # Errors
+    /// Fails when the place is taken, cannot be had, or is open to others.
+    pub fn listen(place: &Place, exports: Arc<[Export]>) -> Result<Self, ListenError> {
+        let listener = match place {
+            Place::Unix(path) => {
+                let listener = listen_unix(path);
+                let failed = |error| ListenError::Unix { path: path.clone(), error };
+                Listener::Unix(listener.map_err(failed)?, path.clone())
+            }
+            Place::Tcp(address) if !address.ip().is_loopback() => {
+                return Err(ListenError::NotLoopback(*address));
+            }
+            Place::Tcp(address) => {
+                let listener = TcpListener::bind(address).and_then(|listener| {
+                    listener.set_nonblocking(true)?;
+                    Ok(listener)
+                });
+                let failed = |error| ListenError::Tcp { address: *address, error };
+                Listener::Tcp(listener.map_err(failed)?)
+            }
+        };
+        let (connections, under_way) = (Slab::new(), Slab::new());
+        Ok(Self { listener, exports, connections, last: 0, under_way, failed: Vec::new() })
+    }
+
+    /// Returns the port, where it is one of TCP.
+    #[must_use]
+    pub fn port(&self) -> Option<SocketAddr> {
+        match &self.listener {
+            Listener::Unix(..) => None,
+            Listener::Tcp(listener) => listener.local_addr().ok(),
+        }
+    }
+
+    /// Returns how many programs are connected.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Returns why a connection has ended before its time.
+    pub fn poll_failed(&mut self) -> Option<NbdError> {
+        self.failed.pop()
+    }
+
+    /// Moves what can be moved between programs and a device; returns whether there was anything.
+    pub fn progress(&mut self, disk: &mut RemoteDisk) -> bool {
+        let mut moved = self.accept();
+        while let Some((user, errno)) = disk.poll() {
+            moved = true;
+            let (at, number, token) = self.under_way.remove(user as usize);
+            // Whoever has gone is told nothing.
+            if let Some(it) = self.connections.get_mut(at).filter(|it| it.number == number) {
+                it.session.complete(token, errno, disk.data());
+            }
+        }
+        let mut over = Vec::new();
+        for (at, connection) in &mut self.connections {
+            let number = connection.number;
+            let under_way = &mut self.under_way;
+            let taken = connection.take(|request| {
+                let user = under_way.insert((at, number, request.token)) as u64;
+                disk.submit(user, request.command, request.data);
+            });
+            let sent = connection.send();
+            moved |= matches!(taken, Ok(true)) || matches!(sent, Ok(true));
+            if taken.is_err() || sent.is_err() || connection.session.is_over() {
+                over.push(at);
+            }
+        }
+        for at in over {
+            let connection = self.connections.remove(at);
+            self.failed.extend(connection.session.failed().cloned());
+        }
+        moved
+    }
+
+    fn accept(&mut self) -> bool {
+        let mut moved = false;
+        while self.connections.len() < MOST {
+            let stream = match &self.listener {
+                Listener::Unix(listener, _) => {
+                    listener.accept().map(|(stream, _)| Stream::Unix(stream))
+                }
+                Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
+            };
+            // Nobody is there, or there are no more files: then whoever waits is accepted later.
+            let Ok(stream) = stream else { break };
+            if stream.prepare().is_err() {
+                continue;
+            }
+            moved = true;
+            self.last += 1;
+            let session = Session::new(Arc::clone(&self.exports));
+            self.connections.insert(Connection { number: self.last, stream, session });
+        }
+        moved
+    }
+
+    /// Waits until there may be something to do, some other file can be read, or a moment comes.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(
+        &mut self,
+        disk: &mut RemoteDisk,
+        until: Instant,
+        others: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        let listener = match &self.listener {
+            Listener::Unix(listener, _) => listener.as_fd(),
+            Listener::Tcp(listener) => listener.as_fd(),
+        };
+        let accepts = (self.connections.len() < MOST).then_some(listener);
+        let mut files: Vec<Interest<'_>> =
+            others.iter().copied().chain(accepts).map(Interest::to_read).collect();
+        for (_, connection) in &mut self.connections {
+            let reads = connection.session.room().is_some();
+            let writes = !connection.session.output().is_empty();
+            files.push(Interest { file: connection.stream.as_fd(), reads, writes });
+        }
+        disk.wait_with(until, &files)
+    }
+}
+
+impl Drop for NbdServer {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = &self.listener {
+            // It may have been removed by somebody else.
+            std::fs::remove_file(path).ok();
+        }
+    }
+}
+
+impl Connection {
+    /// Takes what the program has sent, and hands over what it asks for; returns whether there was anything.
+    fn take(&mut self, mut ask: impl FnMut(NbdRequest<'_>)) -> io::Result<bool> {
+        let mut moved = false;
+        for _ in 0..ROUND {
+            while let Some(request) = self.session.poll_request() {
+                moved = true;
+                ask(request);
+            }
+            let Some(room) = self.session.room() else { break };
+            match self.stream.read(room) {
+                Ok(0) => {
+                    self.session.end();
+                    return Ok(true);
+                }
+                Ok(length) => {
+                    self.session.handle(length);
+                    moved = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        while let Some(request) = self.session.poll_request() {
+            moved = true;
+            ask(request);
+        }
+        Ok(moved)
+    }
+
+    /// Sends what waits; returns whether there was anything that could be sent.
+    fn send(&mut self) -> io::Result<bool> {
+        let mut moved = false;
+        while !self.session.output().is_empty() {
+            match self.stream.write(self.session.output()) {
+                Ok(length) => {
+                    self.session.sent(length);
+                    moved = true;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(moved)
+    }
+}
+
+impl Stream {
+    fn prepare(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(true)?;
+                stream.set_nodelay(true)
+            }
+        }
+    }
+
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.read(room),
+            Self::Tcp(stream) => stream.read(room),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => stream.write(bytes),
+            Self::Tcp(stream) => stream.write(bytes),
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// Listens at a socket of the file system, also where one was left behind.
+fn listen_unix(path: &Path) -> io::Result<UnixListener> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    if is_socket {
+        if UnixStream::connect(path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

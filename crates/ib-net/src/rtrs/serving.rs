@@ -1,0 +1,218 @@
+//! A server of block devices: RTRS, RNBD and the devices, in one thread.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use ib_block::rnbd::{Answer, Export, ExportId, Server as Rnbd};
+use ib_block::{Errno, Operation};
+use ib_hca::cm::CmEvent;
+use ib_rtrs::{
+    AdapterId, ListenError, Server as Rtrs, ServerConfig, ServerEvent, ServerRequest,
+    ServerRequestId, SessionId,
+};
+use ib_types::Instant;
+use slab::Slab;
+
+use super::Devices;
+use crate::alarm::{Alarm, Bell};
+use crate::clock;
+use crate::device::{DeviceEvent, address_of};
+use crate::disk::{Disk, Job};
+use crate::poll::Interest;
+
+/// How long nothing may be looked at when nobody rings.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long clients are told of the end.
+const PARTING: Duration = Duration::from_millis(200);
+
+/// The longest header of a request that means something, in bytes.
+const LONGEST_HEADER: usize = 512;
+
+/// A server of block devices.
+pub struct BlockServer {
+    devices: Devices,
+    rtrs: Rtrs,
+    rnbd: Rnbd<SessionId>,
+    disks: Vec<Disk>,
+    alarm: Alarm,
+    /// What the devices do: requests, and how much of an answer each becomes when it succeeds, in bytes.
+    under_way: Slab<(ServerRequestId, u32)>,
+    header: Vec<u8>,
+    is_allowed: Box<dyn Fn(IpAddr) -> bool>,
+}
+
+impl BlockServer {
+    /// Makes a server on some adapters, which listens nowhere yet and has no devices.
+    ///
+    /// # Errors
+    /// Fails when the system has no more files or no random numbers.
+    pub fn new(devices: Devices, config: ServerConfig) -> io::Result<Self> {
+        Ok(Self {
+            devices,
+            rtrs: Rtrs::new(config, crate::random()?),
+            rnbd: Rnbd::default(),
+            disks: Vec::new(),
+            alarm: Alarm::new()?,
+            under_way: Slab::new(),
+            header: vec![0; LONGEST_HEADER],
+            is_allowed: Box::new(|_| true),
+        })
+    }
+
+    /// Takes only clients of some addresses from now on; others are refused with [`Errno::EACCES`].
+    pub fn allow(&mut self, is_allowed: impl Fn(IpAddr) -> bool + 'static) {
+        self.is_allowed = Box::new(is_allowed);
+    }
+
+    /// Listens at a port of an adapter.
+    ///
+    /// # Errors
+    /// Fails when the port is taken there.
+    pub fn listen(&mut self, adapter: AdapterId, port: u16) -> Result<(), ListenError> {
+        self.rtrs.listen(&mut self.devices, adapter, port)
+    }
+
+    /// Returns what devices ring that have ended something.
+    #[must_use]
+    pub fn bell(&self) -> Bell {
+        self.alarm.bell()
+    }
+
+    /// Offers a device.
+    ///
+    /// # Errors
+    /// Fails when the name is taken or cannot be asked for.
+    pub fn offer(
+        &mut self,
+        name: &str,
+        disk: Disk,
+    ) -> Result<ExportId, ib_block::rnbd::ExportError> {
+        let (name, geometry) = (name.to_owned(), *disk.geometry());
+        let id = self.rnbd.offer(Export { name, geometry })?;
+        self.disks.push(disk);
+        Ok(id)
+    }
+
+    /// Returns the transport's part, to look at.
+    #[must_use]
+    pub const fn rtrs(&self) -> &Rtrs {
+        &self.rtrs
+    }
+
+    /// Moves what can be moved; returns whether there was anything.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn progress(&mut self) -> io::Result<bool> {
+        let Self { devices, rtrs, is_allowed, .. } = self;
+        let mut moved = devices.progress(|devices, adapter, event| {
+            let now = clock::now();
+            match event {
+                DeviceEvent::Hca(event) => rtrs.handle_hca(now, devices, 0, adapter, &event),
+                DeviceEvent::Cm(CmEvent::Requested(requested))
+                    if !is_allowed(address_of(requested.route.destination)) =>
+                {
+                    rtrs.refuse(now, devices, adapter, &requested, Errno::EACCES);
+                }
+                // What is for nobody is refused by the connection manager's time limits.
+                DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, devices, adapter, event)),
+            }
+        })?;
+        let now = clock::now();
+        if rtrs.poll_timeout().is_some_and(|at| at <= now) {
+            rtrs.handle_timeout(now, devices);
+        }
+        while let Some(request) = self.rtrs.poll_request() {
+            moved = true;
+            self.take(&request);
+        }
+        for disk in &mut self.disks {
+            disk.flush();
+        }
+        Ok(self.answer() | moved)
+    }
+
+    fn take(&mut self, request: &ServerRequest) {
+        let Some(memory) = self.rtrs.memory(request.session).cloned() else { return };
+        let length = (request.header_length as usize).min(LONGEST_HEADER);
+        let header = &mut self.header[..length];
+        let data = (request.direction, request.data_length);
+        let answer = match memory.read(request.header_offset, header) {
+            Ok(()) => self.rnbd.handle(request.session, data, header),
+            Err(_) => Answer::Now(Errno::EINVAL, Vec::new()),
+        };
+        match answer {
+            Answer::Now(errno, bytes) => {
+                let fits = bytes.len() <= request.data_length as usize
+                    && memory.write(request.data_offset, &bytes).is_ok();
+                let errno = if fits { errno } else { Errno::EINVAL };
+                let now = clock::now();
+                self.rtrs.complete(now, &mut self.devices, request.id, errno, bytes.len() as u32);
+            }
+            Answer::Do(it) => {
+                let reads = it.command.operation == Operation::Read;
+                let produced = if reads { it.command.length as u32 } else { 0 };
+                let id = self.under_way.insert((request.id, produced)) as u64;
+                let (command, offset) = (it.command, request.data_offset);
+                self.disks[it.export.0 as usize].submit(Job { id, command, memory, offset });
+            }
+        }
+    }
+
+    /// Answers what devices have done; returns whether there was anything.
+    fn answer(&mut self) -> bool {
+        let mut moved = false;
+        for disk in &mut self.disks {
+            while let Some((id, errno)) = disk.poll() {
+                moved = true;
+                let (request, produced) = self.under_way.remove(id as usize);
+                let produced = if errno.is_ok() { produced } else { 0 };
+                self.rtrs.complete(clock::now(), &mut self.devices, request, errno, produced);
+            }
+        }
+        moved
+    }
+
+    /// Returns the next thing that has happened.
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
+        let event = self.rtrs.poll_event()?;
+        if let ServerEvent::SessionDown { session } = event {
+            self.rnbd.end(session);
+        }
+        Some(event)
+    }
+
+    /// Disconnects all clients and takes no more; what devices do meanwhile is not answered.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn close(&mut self) -> io::Result<()> {
+        self.rtrs.close(clock::now(), &mut self.devices);
+        // The other ends answer, so that they need not find out.
+        let end = clock::now() + PARTING;
+        while clock::now() < end {
+            self.progress()?;
+            self.devices.wait(end)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until there may be something to do, or a moment comes.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&mut self, until: Instant) -> io::Result<()> {
+        self.alarm.silence();
+        if self.answer() {
+            return Ok(());
+        }
+        let due = self.rtrs.poll_timeout().unwrap_or(Instant::NEVER);
+        let until = until.min(due).min(clock::now() + PATIENCE);
+        let bells = self.disks.iter().filter_map(Disk::bell);
+        let files: Vec<_> = bells.chain([self.alarm.as_fd()]).map(Interest::to_read).collect();
+        self.devices.wait_with(until, &files)
+    }
+}

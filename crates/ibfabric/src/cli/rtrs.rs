@@ -1,0 +1,323 @@
+//! The command lines of `rtrs` and `nbd`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand, ValueEnum};
+use ib_types::Mtu;
+
+use super::{examples_text, in_range, mtu};
+use crate::output::Format;
+
+/// The port of RNBD's server.
+pub const PORT: u16 = 1234;
+
+/// Arguments of `rtrs`.
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct RtrsArgs {
+    /// What is done.
+    #[command(subcommand)]
+    pub command: RtrsCommand,
+}
+
+/// What `rtrs` does.
+#[derive(Debug, Subcommand)]
+pub enum RtrsCommand {
+    /// Serves block devices to clients of RNBD: of this project, and to Linux kernels.
+    #[command(after_long_help = examples_text("rtrs-serve"))]
+    Serve(Box<ServeArgs>),
+    /// Measures and verifies a device of a server, of this project or of a Linux kernel.
+    #[command(after_long_help = examples_text("rtrs-bench"))]
+    Bench(Box<BenchArgs>),
+}
+
+/// How packets go.
+#[derive(Clone, Debug, Args)]
+pub struct LinkArgs {
+    /// The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests.
+    #[arg(long, value_name = "PORT", default_value_t = 4791)]
+    pub udp_port: u16,
+    /// The UDP port at the other end, when it is another one.
+    #[arg(long, value_name = "PORT")]
+    pub peer_udp_port: Option<u16>,
+    /// The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it.
+    #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
+    pub mtu: Option<Mtu>,
+    /// How long something to do is looked for until the program sleeps, in microseconds.
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    pub spin: u64,
+    /// A file with a key, of at least 16 bytes, that both ends have to know. Linux knows none.
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+}
+
+impl LinkArgs {
+    /// Returns whether both ends have the same port of UDP.
+    #[must_use]
+    pub fn is_one_port(&self) -> bool {
+        self.peer_udp_port.is_none_or(|port| port == self.udp_port)
+    }
+}
+
+/// Arguments of `rtrs serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// An own address to listen at; several may be given. Addresses of loopback and of private networks are good ones.
+    #[arg(long, value_name = "ADDR", required = true)]
+    pub listen: Vec<IpAddr>,
+    /// A device that is offered: a file, a block device, or so much memory (mem:64M); several may be given.
+    #[arg(long, value_name = "NAME=FILE|mem:SIZE|DEVICE", required = true)]
+    pub export: Vec<ExportArg>,
+    /// The port of `rdma_cm`.
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
+    pub port: u16,
+    /// How many requests a session may have under way.
+    #[arg(long, value_name = "N", default_value = "512", value_parser = in_range(1, 8192))]
+    pub queue_depth: u64,
+    /// The longest data of a request in bytes; the chunks, with headers, are a power of two for Linux.
+    #[arg(long, value_name = "BYTES", default_value = "126976", value_parser = in_range(4096, 4 << 20))]
+    pub max_io_size: u64,
+    /// Lets the keys of chunks stay open: faster, and a client can change what it has written while it is processed.
+    #[arg(long)]
+    pub no_always_invalidate: bool,
+    /// A network whose clients may connect, as ADDR/BITS; several may be given; everybody without it.
+    #[arg(long, value_name = "CIDR")]
+    pub allow: Vec<Network>,
+    /// How packets go.
+    #[command(flatten)]
+    pub link: LinkArgs,
+}
+
+/// The server and its device.
+#[derive(Clone, Debug, Args)]
+pub struct RemoteArgs {
+    /// A path to the server: its address, with the own one before an @ where that matters; several may be given.
+    #[arg(long, value_name = "[SRC@]ADDR", required = true)]
+    pub path: Vec<PathArg>,
+    /// The device's name at the server.
+    #[arg(long, value_name = "NAME")]
+    pub device: String,
+    /// The port of `rdma_cm` at the server.
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT)]
+    pub port: u16,
+    /// The name of the session; of this machine and process without it.
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
+    /// Which path a request takes.
+    #[arg(long, value_enum, default_value = "min-inflight")]
+    pub policy: PolicyArg,
+    /// How many connections each path has.
+    #[arg(long, value_name = "N", default_value = "2", value_parser = in_range(1, 4096))]
+    pub connections: u64,
+    /// How long to wait before a path that has failed is connected again, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    pub reconnect_delay: u64,
+    /// How packets go.
+    #[command(flatten)]
+    pub link: LinkArgs,
+}
+
+/// Arguments of `rtrs bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// The server and its device.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// What is done.
+    #[arg(long, value_enum, default_value = "randread")]
+    pub rw: RwArg,
+    /// The length of a request, with K, M or G; more than the server takes at once is split.
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size)]
+    pub bs: u64,
+    /// How many requests are under way at once, of each job.
+    #[arg(long, value_name = "N", default_value = "32", value_parser = in_range(1, 8192))]
+    pub iodepth: u64,
+    /// How many jobs there are, each with its own part of the random places.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = in_range(1, 1024))]
+    pub jobs: u64,
+    /// How long, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    pub runtime: f64,
+    /// How much is read or written at most, with K, M or G; as much as there is time for without it.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub io_size: Option<u64>,
+    /// How much of the device is used, from its start, with K, M or G; all of it without it.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<u64>,
+    /// Writes what tells where it belongs and how often it was written, and compares what is read with it.
+    #[arg(long)]
+    pub verify: bool,
+    /// The seed of the random places.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+}
+
+/// Arguments of `nbd`.
+#[derive(Debug, Args)]
+pub struct NbdArgs {
+    /// The server and its device.
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// Where programs connect: a socket in the file system.
+    #[arg(long, value_name = "PATH", required_unless_present = "tcp", conflicts_with = "tcp")]
+    pub socket: Option<PathBuf>,
+    /// Where programs connect: an address of loopback and a port, 10809 being the usual one.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub tcp: Option<SocketAddr>,
+    /// Offers the device to be read only.
+    #[arg(long)]
+    pub read_only: bool,
+    /// How many requests of the device may be under way.
+    #[arg(long, value_name = "N", default_value = "128", value_parser = in_range(1, 8192))]
+    pub depth: u64,
+}
+
+/// What `rtrs bench` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RwArg {
+    /// Reads one place after the other.
+    Read,
+    /// Writes one place after the other.
+    Write,
+    /// Reads random places.
+    Randread,
+    /// Writes random places.
+    Randwrite,
+    /// Reads and writes random places, half of each.
+    Randrw,
+}
+
+/// Which path a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyArg {
+    /// One after the other.
+    RoundRobin,
+    /// That with the fewest requests under way.
+    MinInflight,
+    /// That whose last heartbeat was fastest.
+    MinLatency,
+}
+
+/// A path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathArg {
+    /// The own address, if it was given.
+    pub source: Option<IpAddr>,
+    /// The server's.
+    pub server: IpAddr,
+}
+
+impl FromStr for PathArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let address = |text: &str| -> Result<IpAddr, String> {
+            let bare = text.strip_prefix("ip:").unwrap_or(text);
+            bare.parse().map_err(|_| format!("{text:?}: expected an IP address"))
+        };
+        match text.split_once(['@', ',']) {
+            Some((source, server)) => {
+                let (source, server) = (address(source)?, address(server)?);
+                if source.is_ipv4() != server.is_ipv4() {
+                    return Err("both ends of a path have to be of one kind, IPv4 or IPv6".into());
+                }
+                Ok(Self { source: Some(source), server })
+            }
+            None => Ok(Self { source: None, server: address(text)? }),
+        }
+    }
+}
+
+/// A device that is offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportArg {
+    /// Its name.
+    pub name: String,
+    /// Where its data lies.
+    pub store: StoreArg,
+}
+
+/// Where the data of a device lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreArg {
+    /// In memory, of so many bytes.
+    Memory(u64),
+    /// In a file, or a block device.
+    File(PathBuf),
+}
+
+impl FromStr for ExportArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, store) = text
+            .split_once('=')
+            .filter(|(name, store)| !name.is_empty() && !store.is_empty())
+            .ok_or("expected NAME=FILE, NAME=mem:SIZE or NAME=DEVICE")?;
+        let store = match store.strip_prefix("mem:") {
+            Some(text) => StoreArg::Memory(size(text)?),
+            None => StoreArg::File(store.into()),
+        };
+        Ok(Self { name: name.to_owned(), store })
+    }
+}
+
+/// A network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?}: expected an address, or ADDR/BITS");
+        let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            Some(bits) => bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(wrong)?,
+            None => most,
+        };
+        Ok(Self { address, bits })
+    }
+}
+
+impl Network {
+    /// Returns whether an address belongs to it.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (own, other, width) = match (self.address, address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                (u128::from(own.to_bits()), u128::from(other.to_bits()), 32)
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
+            _ => return false,
+        };
+        // All bits behind the network's count for nothing.
+        (own ^ other).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
+    }
+}
+
+/// Reads a size in bytes, with K, M, G or T for powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?}: expected a number of bytes, with K, M, G or T behind it");
+    let upper = text.to_ascii_uppercase();
+    let bare = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);
+    let (digits, unit) = match bare.strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(digits) => (digits, 10 * (1 + "KMGT".find(&bare[digits.len()..]).unwrap_or(0) as u32)),
+        None => (bare, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << unit).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests;

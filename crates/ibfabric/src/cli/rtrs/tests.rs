@@ -1,0 +1,49 @@
+use super::*;
+
+#[test]
+fn sizes_have_units() {
+    let cases = [("512", 512), ("4K", 4096), ("4k", 4096), ("2MiB", 2 << 20), ("1G", 1 << 30)];
+    for (text, expected) in cases {
+        assert_eq!(size(text), Ok(expected), "{text}");
+    }
+    for text in ["", "K", "-1", "1.5M", "99999999999T", "4X", "four"] {
+        assert!(size(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn networks_contain_addresses() {
+    let contains = |network: &str, address: &str| {
+        let network: Network = network.parse().expect("a network");
+        network.contains(address.parse().expect("an address"))
+    };
+    assert!(contains("10.0.0.0/8", "10.255.3.4"));
+    assert!(contains("10.0.0.0/8", "::ffff:10.1.2.3"));
+    assert!(!contains("10.0.0.0/8", "11.0.0.0"));
+    assert!(contains("192.0.2.7", "192.0.2.7"));
+    assert!(!contains("192.0.2.7", "192.0.2.6"));
+    assert!(contains("0.0.0.0/0", "1.2.3.4") && !contains("0.0.0.0/0", "::1"));
+    assert!(contains("fd00::/16", "fd00:1::2") && contains("::/0", "::1"));
+    for text in ["10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/x", ""] {
+        assert!(text.parse::<Network>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn paths_and_devices_are_read() {
+    let path = |text: &str| text.parse::<PathArg>();
+    let server = "127.0.0.1".parse().expect("an address");
+    let source = Some("127.0.0.2".parse().expect("an address"));
+    assert_eq!(path("127.0.0.1"), Ok(PathArg { source: None, server }));
+    assert_eq!(path("127.0.0.2@127.0.0.1"), Ok(PathArg { source, server }));
+    assert_eq!(path("ip:127.0.0.2@ip:127.0.0.1"), Ok(PathArg { source, server }));
+    assert!(path("::1@127.0.0.1").is_err() && path("here").is_err());
+    let export = |text: &str| text.parse::<ExportArg>();
+    let (name, store) = ("disk0".to_owned(), StoreArg::Memory(1 << 20));
+    assert_eq!(export("disk0=mem:1M"), Ok(ExportArg { name: name.clone(), store }));
+    let store = StoreArg::File("/dev/ram0".into());
+    assert_eq!(export("disk0=/dev/ram0"), Ok(ExportArg { name, store }));
+    for text in ["disk0", "disk0=", "=x", "disk0=mem:", "disk0=mem:x"] {
+        assert!(export(text).is_err(), "{text}");
+    }
+}

@@ -1,0 +1,62 @@
+//! `ibfabric nbd`: a device of a server for programs of this machine.
+
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
+
+use ib_block::nbd::Export;
+use ib_net::alarm::Alarm;
+use ib_net::nbd::{NbdServer, Place};
+use ib_net::signals::{Order, Orders};
+use ib_types::Instant;
+
+use super::rtrs::remote::{self, Use};
+use crate::cli::rtrs::NbdArgs;
+use crate::failure::{Failure, Verdict, say};
+use crate::output::Output;
+
+/// The length of requests that are done best, in bytes.
+const PREFERRED: u32 = 4096;
+
+pub(crate) fn run(args: &NbdArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let alarm = Alarm::new().map_err(Failure::unusable)?;
+    let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
+    let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
+    let how = Use { writes: !args.read_only, depth: args.depth as usize, keeps_data: true };
+    let (mut disk, geometry) = remote::open(&args.remote, &how)?;
+    let export = Export {
+        name: args.remote.device.clone(),
+        description: format!("{} over RTRS", args.remote.device),
+        geometry,
+        preferred: PREFERRED.max(geometry.logical_block),
+    };
+    let place = match (&args.socket, args.tcp) {
+        (Some(path), _) => Place::Unix(path.clone()),
+        (None, Some(address)) => Place::Tcp(address),
+        (None, None) => unreachable!("one of both is asked for"),
+    };
+    let mut server = NbdServer::listen(&place, [export].into()).map_err(Failure::unusable)?;
+    match server.port() {
+        Some(port) => writeln!(out, "READY nbd://{port}/{}", args.remote.device)?,
+        None => writeln!(out, "READY")?,
+    }
+    out.flush()?;
+    let failed = |error| Failure::unusable(format_args!("driving the adapters: {error}"));
+    loop {
+        alarm.silence();
+        let moved = disk.progress().map_err(failed)? | server.progress(&mut disk);
+        while let Some(why) = server.poll_failed() {
+            say!("a program's connection has ended: {why}");
+        }
+        if !remote::tell(&mut disk) {
+            return Err(Failure::Said);
+        }
+        if let Some(Order::End) = orders.take() {
+            drop(server);
+            remote::close(disk)?;
+            return Ok(Verdict::Good);
+        }
+        if !moved {
+            server.wait(&mut disk, Instant::NEVER, &[alarm.as_fd()]).map_err(failed)?;
+        }
+    }
+}

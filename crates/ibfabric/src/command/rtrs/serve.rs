@@ -1,0 +1,104 @@
+//! `rtrs serve`: devices for clients of RNBD.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+
+use ib_net::disk::Disk;
+use ib_net::rtrs::{BlockServer, Devices};
+use ib_net::signals::{Order, Orders};
+use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
+use ib_types::Instant;
+
+use super::remote::{adapter, key};
+use crate::cli::rtrs::{ServeArgs, StoreArg};
+use crate::failure::{Failure, Verdict, say};
+use crate::output::Output;
+
+pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let mut devices = Devices::new();
+    let mut adapters = Vec::new();
+    for address in &args.listen {
+        adapters.push(devices.add(adapter(*address, &args.link)?));
+    }
+    let config = ServerConfig {
+        queue_depth: args.queue_depth as u16,
+        max_io_size: args.max_io_size as u32,
+        always_invalidate: !args.no_always_invalidate,
+        key: key(args.link.key_file.as_deref())?,
+        ..ServerConfig::default()
+    };
+    let mut server = BlockServer::new(devices, config).map_err(Failure::unusable)?;
+    let allowed = args.allow.clone();
+    server.allow(move |address| {
+        allowed.is_empty() || allowed.iter().any(|network| network.contains(address))
+    });
+    for export in &args.export {
+        let disk = match &export.store {
+            StoreArg::Memory(size) => Disk::in_memory(*size),
+            StoreArg::File(path) => Disk::open(path, server.bell()),
+        };
+        let disk = disk.map_err(Failure::unusable)?;
+        if disk.geometry().read_only {
+            say!("{}: it cannot be written, so it is offered to be read", export.name);
+        }
+        server.offer(&export.name, disk).map_err(Failure::unusable)?;
+    }
+    for (adapter, address) in adapters.into_iter().zip(&args.listen) {
+        let failed =
+            |error| Failure::unusable(format_args!("{address} port {}: {error}", args.port));
+        server.listen(adapter, args.port).map_err(failed)?;
+    }
+    let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
+    let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;
+    let mut names = Names::default();
+    writeln!(out, "READY")?;
+    out.flush()?;
+    loop {
+        let moved = server.progress().map_err(Failure::unusable)?;
+        while let Some(event) = server.poll_event() {
+            names.tell(&server, &event);
+        }
+        if let Some(Order::End) = orders.take() {
+            server.close().map_err(Failure::unusable)?;
+            return Ok(Verdict::Good);
+        }
+        if !moved {
+            server.wait(Instant::NEVER).map_err(Failure::unusable)?;
+        }
+    }
+}
+
+/// What was told of sessions and paths, which are not there any more when their end is.
+#[derive(Default)]
+struct Names {
+    sessions: BTreeMap<SessionId, String>,
+    paths: BTreeMap<ServerPathId, String>,
+}
+
+impl Names {
+    /// Says what has happened.
+    fn tell(&mut self, server: &BlockServer, event: &ServerEvent) {
+        let session = |names: &Self, id| names.sessions.get(id).cloned().unwrap_or_default();
+        match event {
+            ServerEvent::SessionUp { session, name } => {
+                let name = String::from_utf8_lossy(name).into_owned();
+                say!("session {name}: connected");
+                self.sessions.insert(*session, name);
+            }
+            ServerEvent::SessionDown { session } => {
+                let name = self.sessions.remove(session).unwrap_or_default();
+                say!("session {name}: ended");
+            }
+            ServerEvent::PathUp { session: id, path } => {
+                let address =
+                    server.rtrs().address(*path).map_or_else(String::new, |it| it.to_string());
+                say!("session {}: path {address} connected", session(self, id));
+                self.paths.insert(*path, address);
+            }
+            ServerEvent::PathDown { session: id, path, why } => {
+                let address = self.paths.remove(path).unwrap_or_default();
+                say!("session {}: path {address} ended: {why}", session(self, id));
+            }
+        }
+    }
+}

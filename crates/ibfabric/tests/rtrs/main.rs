@@ -1,0 +1,229 @@
+//! `ibfabric rtrs` and `ibfabric nbd` as processes on loopback.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `program.rs` | a program that speaks NBD |
+//! | `../program` | what starts commands |
+
+#[path = "../program/mod.rs"]
+mod command;
+mod program;
+
+use std::io::{Read as _, Write as _};
+use std::net::UdpSocket;
+use std::process::{Child, Output};
+
+use command::{Running, ibfabric, text};
+use program::{FLUSH, Program, READ, TRIM, WRITE, ZEROES};
+
+/// Ports that nobody has, and a server that has one of them.
+struct Server {
+    _running: Running,
+    udp: String,
+}
+
+/// Returns a UDP port that is free at the first addresses of loopback.
+fn free_port() -> String {
+    let free = |port: &u16| {
+        (1..6).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())
+    };
+    let start = 20_000 + (std::process::id() % 20_000) as u16;
+    static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
+    let begin = start + 16 * NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    (begin..begin + 16).find(free).expect("a free port").to_string()
+}
+
+impl Server {
+    fn start(words: &[&str]) -> Self {
+        let udp = free_port();
+        let common = ["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp];
+        let running = Running::ready(ibfabric(&[&common[..], words].concat()));
+        Self { _running: running, udp }
+    }
+
+    fn bench(&self, words: &[&str]) -> Output {
+        let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &self.udp];
+        let words = [&common[..], &["--device", "disk0", "--format", "json"], words].concat();
+        ibfabric(&words).output().expect("the program runs")
+    }
+
+    fn nbd(&self, socket: &str, words: &[&str]) -> Running {
+        let common = ["nbd", "--path", "127.0.0.1", "--udp-port", &self.udp, "--socket", socket];
+        Running::ready(ibfabric(&[&common[..], &["--device", "disk0"], words].concat()))
+    }
+}
+
+fn number(output: &Output, key: &str) -> f64 {
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {} {}", text(&output.stdout), text(&output.stderr))
+    });
+    json[key].as_f64().unwrap_or_else(|| panic!("{key} in {json}"))
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let server = Server::start(&["--export", "disk0=mem:32M"]);
+    // All lengths: less than a chunk, more than one, and those between.
+    for (rw, size) in
+        [("randrw", "512"), ("randrw", "4K"), ("write", "125952"), ("randwrite", "1M")]
+    {
+        let words = ["--rw", rw, "--bs", size, "--verify", "--io-size", "24M", "--iodepth", "8"];
+        let output = server.bench(&words);
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{rw} {size}: {said}");
+        assert_eq!(number(&output, "errors"), 0.0, "{said}");
+        assert!(number(&output, "ios") >= 24.0 && number(&output, "mib_per_s") > 0.0);
+    }
+}
+
+#[test]
+fn files_are_served_and_what_is_wrong_is_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("disk");
+    std::fs::write(&file, vec![0; 8 << 20]).expect("room");
+    let export = format!("disk0={}", file.display());
+    let server = Server::start(&["--export", &export, "--no-always-invalidate"]);
+    let words =
+        ["--rw", "randwrite", "--bs", "64K", "--verify", "--io-size", "8M", "--iodepth", "4"];
+    let output = server.bench(&words);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let written = std::fs::read(&file).expect("it is there");
+    assert!(written.iter().any(|byte| *byte != 0));
+
+    let said = |words: &[&str]| {
+        let output = ibfabric(words).output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", text(&output.stdout));
+        text(&output.stderr)
+    };
+    let bench = |device: &str, more: &[&str]| {
+        let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
+        said(&[&common[..], &["--device", device], more].concat())
+    };
+    assert!(bench("none", &[]).contains("refuses device none: ENOENT"));
+    assert!(bench("../disk0", &[]).contains("EINVAL"));
+    assert!(bench("disk0", &["--bs", "100"]).contains("expected a multiple of 512"));
+    assert!(bench("disk0", &["--size", "1T"]).contains("the device has 8388608 bytes"));
+    let udp = free_port();
+    let serve = |words: &[&str]| {
+        let common = ["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp];
+        said(&[&common[..], words].concat())
+    };
+    assert!(serve(&["--export", "disk0=/nowhere"]).contains("/nowhere: No such file"));
+    assert!(
+        serve(&["--export", "a=mem:1M", "--export", "a=mem:1M"]).contains("a is offered already")
+    );
+    assert!(serve(&["--export", "../a=mem:1M"]).contains("no part of it is . or .."));
+    assert!(serve(&["--export", "a=mem:100"]).contains("expected a multiple of 512"));
+}
+
+#[test]
+fn only_who_is_allowed_and_knows_the_key_comes_in() {
+    let server = Server::start(&["--export", "disk0=mem:1M", "--allow", "127.0.0.3/32"]);
+    let bench = |source: &str, more: &[&str]| {
+        let path = format!("{source}@127.0.0.1");
+        let common = ["rtrs", "bench", "--path", &path, "--udp-port", &server.udp];
+        let rest = ["--device", "disk0", "--runtime", "0.1"];
+        let child = ibfabric(&[&common[..], &rest, more].concat())
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn();
+        child.expect("the program runs")
+    };
+    let allowed = bench("127.0.0.3", &[]).wait_with_output().expect("it ends");
+    assert!(allowed.status.success(), "{}", text(&allowed.stderr));
+    assert!(first_line(bench("127.0.0.2", &[])).contains("EACCES"));
+
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = |name: &str, key: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, key).expect("room");
+        path.to_str().expect("a name").to_owned()
+    };
+    let key = file("key", "a key that nobody guesses\n");
+    let server = Server::start(&["--export", "disk0=mem:1M", "--key-file", &key]);
+    let bench = |more: &[&str]| {
+        let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
+        let rest = ["--device", "disk0", "--runtime", "0.1"];
+        let child = ibfabric(&[&common[..], &rest, more].concat())
+            .stderr(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn();
+        child.expect("the program runs")
+    };
+    let known = bench(&["--key-file", &key]).wait_with_output().expect("it ends");
+    assert!(known.status.success(), "{}", text(&known.stderr));
+    assert!(first_line(bench(&[])).contains("EACCES"));
+    let other = file("other", "another key that nobody guesses");
+    assert!(!first_line(bench(&["--key-file", &other])).contains("connected"));
+    let short = bench(&["--key-file", &file("short", "short")]);
+    let short = short.wait_with_output().expect("it ends");
+    assert!(text(&short.stderr).contains("a key of 5 bytes: expected at least 16"));
+}
+
+/// Returns the first line that a program says, which is ended then.
+fn first_line(mut child: Child) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    let stderr = child.stderr.as_mut().expect("it is piped");
+    while stderr.read(&mut byte).is_ok_and(|length| length == 1) && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    child.kill().ok();
+    child.wait().expect("it has ended");
+    text(&line)
+}
+
+#[test]
+fn programs_use_a_device_over_nbd() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("nbd.sock");
+    let socket = socket.to_str().expect("a name");
+    let server = Server::start(&["--export", "disk0=mem:64M"]);
+    let nbd = server.nbd(socket, &[]);
+    let mut program = Program::connect(socket, "disk0");
+    assert_eq!(program.size, 64 << 20);
+    // More than a chunk has, at places between.
+    let data: Vec<u8> = (0..3_000_320_u32).map(|at| (at % 251) as u8).collect();
+    assert_eq!(program.request(WRITE, 512, &data), Ok(Vec::new()));
+    assert_eq!(program.request(FLUSH, 0, &[]), Ok(Vec::new()));
+    let read = program.read(0, 3_001_344).expect("it can be read");
+    assert!(read[512..512 + data.len()] == data && read[..512] == [0; 512]);
+    assert_eq!(program.length(TRIM, 512, 1024), Ok(Vec::new()));
+    assert_eq!(program.length(ZEROES, 4096, 1 << 20), Ok(Vec::new()));
+    let read = program.read(0, 2 << 20).expect("it can be read");
+    assert!(read[512..1536].iter().all(|byte| *byte == 0) && read[2048] == data[1536]);
+    assert!(read[4096..4096 + (1 << 20)].iter().all(|byte| *byte == 0));
+    assert_eq!(program.length(READ, 64 << 20, 512), Err(22));
+    // A second one sees what the first has written; one that says nonsense is left alone.
+    let mut other = Program::connect(socket, "disk0");
+    assert_eq!(other.read(512 + (2 << 20), 512).expect("it can be read"), data[2 << 20..][..512]);
+    let mut rude = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
+    rude.write_all(&[9; 64]).expect("it is sent");
+    let mut rest = Vec::new();
+    rude.read_to_end(&mut rest).expect("it is closed");
+    assert_eq!(other.request(FLUSH, 0, &[]), Ok(Vec::new()));
+    drop(nbd);
+}
+
+#[test]
+fn a_device_that_can_only_be_read_is_not_written() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("nbd.sock");
+    let socket = socket.to_str().expect("a name");
+    let server = Server::start(&["--export", "disk0=mem:1M"]);
+    let _nbd = server.nbd(socket, &["--read-only"]);
+    let mut program = Program::connect(socket, "");
+    assert_eq!(program.request(WRITE, 0, &[0; 512]), Err(1));
+    assert_eq!(program.read(0, 512), Ok(vec![0; 512]));
+    // The socket is taken.
+    let common = ["nbd", "--path", "127.0.0.9@127.0.0.1", "--udp-port", &server.udp];
+    let again = ibfabric(
+        &[&common[..], &["--device", "disk0", "--socket", socket, "--read-only"]].concat(),
+    );
+    let output = { again }.output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("nbd.sock"), "{}", text(&output.stderr));
+    let tcp = ["--device", "disk0", "--tcp", "0.0.0.0:0", "--read-only"];
+    let output = ibfabric(&[&common[..], &tcp].concat()).output().expect("the program runs");
+    assert!(text(&output.stderr).contains("over loopback only"), "{}", text(&output.stderr));
+}

@@ -1,0 +1,78 @@
+//! A program that uses a device over NBD, in the simplest way.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+pub(crate) const READ: u16 = 0;
+pub(crate) const WRITE: u16 = 1;
+pub(crate) const FLUSH: u16 = 3;
+pub(crate) const TRIM: u16 = 4;
+pub(crate) const ZEROES: u16 = 6;
+
+pub(crate) struct Program {
+    stream: UnixStream,
+    pub(crate) size: u64,
+}
+
+impl Program {
+    /// Connects, and chooses a device.
+    pub(crate) fn connect(socket: &str, device: &str) -> Self {
+        let mut stream = UnixStream::connect(socket).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+        let mut hello = [0; 18];
+        stream.read_exact(&mut hello).expect("it greets");
+        let mut choice = 3_u32.to_be_bytes().to_vec();
+        choice.extend(b"IHAVEOPT");
+        choice.extend(1_u32.to_be_bytes());
+        choice.extend((device.len() as u32).to_be_bytes());
+        choice.extend(device.as_bytes());
+        stream.write_all(&choice).expect("it is sent");
+        let mut answer = [0; 10];
+        stream.read_exact(&mut answer).expect("there is such a device");
+        let size = u64::from_be_bytes(*answer.first_chunk().expect("8 bytes"));
+        Self { stream, size }
+    }
+
+    /// Asks for something with data, and waits for the answer; returns its error.
+    pub(crate) fn request(&mut self, kind: u16, offset: u64, data: &[u8]) -> Result<Vec<u8>, u32> {
+        self.send(kind, offset, data.len() as u32, data);
+        self.answer(0)
+    }
+
+    /// Asks for something about so many bytes.
+    pub(crate) fn length(&mut self, kind: u16, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
+        self.send(kind, offset, length, &[]);
+        self.answer(0)
+    }
+
+    pub(crate) fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, u32> {
+        self.send(READ, offset, length, &[]);
+        self.answer(length as usize)
+    }
+
+    fn send(&mut self, kind: u16, offset: u64, length: u32, data: &[u8]) {
+        let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
+        request.extend([0, 0]);
+        request.extend(kind.to_be_bytes());
+        request.extend(7_u64.to_be_bytes());
+        request.extend(offset.to_be_bytes());
+        request.extend(length.to_be_bytes());
+        request.extend(data);
+        self.stream.write_all(&request).expect("it is sent");
+    }
+
+    fn answer(&mut self, length: usize) -> Result<Vec<u8>, u32> {
+        let mut head = [0; 16];
+        self.stream.read_exact(&mut head).expect("an answer");
+        assert_eq!(head[..4], 0x6744_6698_u32.to_be_bytes());
+        match u32::from_be_bytes(head[4..8].try_into().expect("4 bytes")) {
+            0 => {
+                let mut data = vec![0; length];
+                self.stream.read_exact(&mut data).expect("its data");
+                Ok(data)
+            }
+            error => Err(error),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Programs that use block devices over NBD: `qemu-img`, `nbdinfo`, `nbdcopy`, `nbdsh`, `fio`, and the tools of ext4, on a
+//! device of `ibfabric rtrs serve` that `ibfabric nbd` offers.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The size of the device, and of what is put there, in bytes.
+const SIZE: u64 = 96 << 20;
+const IMAGE: usize = 40 << 20;
+
+/// How long a program may take, in seconds.
+const LIMIT: u64 = 120;
+
+/// The programs that are needed, and the packages of Debian that have them.
+pub const PROGRAMS: [(&str, &str); 7] = [
+    ("qemu-img", "qemu-utils"),
+    ("nbdinfo", "libnbd-bin"),
+    ("nbdcopy", "libnbd-bin"),
+    ("nbdsh", "python3-libnbd"),
+    ("fio", "fio"),
+    ("mke2fs", "e2fsprogs"),
+    ("e2fsck", "e2fsprogs"),
+];
+
+/// Where the data of the device lies, and how programs reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// What it is called.
+    pub name: &'static str,
+    in_file: bool,
+    over_tcp: bool,
+    paths: usize,
+}
+
+/// What is tried.
+pub const CASES: [Case; 3] = [
+    Case { name: "memory, a Unix socket", in_file: false, over_tcp: false, paths: 1 },
+    Case { name: "a file, a Unix socket, two paths", in_file: true, over_tcp: false, paths: 2 },
+    Case { name: "a file, TCP", in_file: true, over_tcp: true, paths: 1 },
+];
+
+/// What was checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// How many checks there were.
+    pub checks: usize,
+    /// What was wrong.
+    pub faults: Vec<String>,
+}
+
+impl Checked {
+    fn check(&mut self, is_good: bool, what: impl FnOnce() -> String) {
+        self.checks += 1;
+        if !is_good {
+            self.faults.push(what());
+        }
+    }
+}
+
+/// A process that ends with this.
+struct Running(Child);
+
+impl Running {
+    /// Starts a program, and returns it with its first line.
+    fn start(command: &mut Command) -> io::Result<(Self, String)> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        let output = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(output).read_line(&mut line)?;
+        Ok((Self(child), line.trim().to_owned()))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A device, and the programs that use it.
+struct Lab<'a> {
+    directory: &'a Path,
+    uri: String,
+    checked: Checked,
+}
+
+/// Tries a case in a directory, on a UDP port that is free at loopback.
+///
+/// # Errors
+/// Fails when the programs cannot be started.
+pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Result<Checked> {
+    let udp = port.to_string();
+    let store = if case.in_file {
+        let file = directory.join("disk");
+        fs::File::create(&file)?.set_len(SIZE)?;
+        file.display().to_string()
+    } else {
+        format!("mem:{SIZE}")
+    };
+    let mut serve = Command::new(program);
+    serve.args(["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp, "--export"]);
+    let (_serve, ready) = Running::start(serve.arg(format!("disk0={store}")))?;
+    let mut checked = Checked::default();
+    checked.check(ready == "READY", || format!("rtrs serve says {ready:?}"));
+    let mut nbd = Command::new(program);
+    nbd.args(["nbd", "--udp-port", &udp, "--device", "disk0"]);
+    nbd.args((0..case.paths).flat_map(|_| ["--path", "127.0.0.1"]));
+    let socket = directory.join("nbd.sock");
+    match case.over_tcp {
+        true => nbd.args(["--tcp", "127.0.0.1:0"]),
+        false => nbd.arg("--socket").arg(&socket),
+    };
+    let (_nbd, ready) = Running::start(&mut nbd)?;
+    checked.check(ready.starts_with("READY"), || format!("nbd says {ready:?}"));
+    let uri = match ready.strip_prefix("READY ") {
+        Some(uri) => uri.to_owned(),
+        None => format!("nbd+unix:///disk0?socket={}", socket.display()),
+    };
+    let mut lab = Lab { directory, uri, checked };
+    lab.describe()?;
+    lab.convert()?;
+    lab.copy()?;
+    lab.verify()?;
+    lab.change()?;
+    lab.file_system()?;
+    Ok(lab.checked)
+}
+
+impl Lab<'_> {
+    /// Runs a program that has to succeed; returns what it says.
+    fn told(&mut self, words: &[&str]) -> io::Result<String> {
+        let limit = Duration::from_secs(LIMIT).as_secs().to_string();
+        let mut command = Command::new("timeout");
+        // Debian's nbdsh runs whatever python3 comes first, which has to be Debian's.
+        let others = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("/usr/bin:/usr/sbin:/bin:/sbin:{others}"));
+        let output = command.arg(limit).args(words).current_dir(self.directory).output()?;
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        self.checked.check(output.status.success(), || {
+            format!("`{}` ended with {}: {said}", words.join(" "), output.status)
+        });
+        Ok(said)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn same(&mut self, one: &str, other: &str) -> io::Result<()> {
+        let is_same = fs::read(self.path(one))? == fs::read(self.path(other))?;
+        self.checked.check(is_same, || format!("{one} and {other} differ"));
+        Ok(())
+    }
+
+    fn describe(&mut self) -> io::Result<()> {
+        let uri = self.uri.clone();
+        let told = self.told(&["nbdinfo", &uri])?;
+        for line in [
+            format!("export-size: {SIZE} "),
+            "can_flush: true".into(),
+            "can_fua: true".into(),
+            "can_multi_conn: true".into(),
+            "can_trim: true".into(),
+            "can_zero: true".into(),
+            "can_df: true".into(),
+            "is_read_only: false".into(),
+            "block_size_minimum: 512".into(),
+            "block_size_maximum: 33554432".into(),
+        ] {
+            self.checked
+                .check(told.contains(&line), || format!("nbdinfo does not say {line:?}: {told}"));
+        }
+        let told = self.told(&["nbdinfo", "--size", &uri])?;
+        self.checked.check(told.trim() == SIZE.to_string(), || format!("the size is {told}"));
+        let list = uri.replacen("/disk0", "/", 1);
+        let told = self.told(&["nbdinfo", "--list", &list])?;
+        self.checked.check(told.contains("export=\"disk0\""), || format!("the list is {told}"));
+        Ok(())
+    }
+
+    fn convert(&mut self) -> io::Result<()> {
+        let uri = self.uri.clone();
+        // Data, and holes between.
+        let mut image = vec![0; SIZE as usize];
+        let mut state = 88_172_645_463_325_252_u64;
+        for chunk in image[..IMAGE].chunks_mut(8) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
+        }
+        image[8 << 20..16 << 20].fill(0);
+        fs::write(self.path("image"), &image)?;
+        self.told(&["qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", "image", &uri])?;
+        let told = self.told(&["qemu-img", "compare", "-f", "raw", "-F", "raw", "image", &uri])?;
+        self.checked.check(told.contains("identical"), || told);
+        self.told(&["qemu-img", "convert", "-f", "raw", "-O", "qcow2", &uri, "image.qcow2"])?;
+        let told = self.told(&["qemu-img", "compare", "-F", "raw", "image.qcow2", &uri])?;
+        self.checked.check(told.contains("identical"), || told);
+        Ok(())
+    }
+
+    fn copy(&mut self) -> io::Result<()> {
+        let uri = self.uri.clone();
+        self.told(&["nbdcopy", &uri, "back"])?;
+        self.same("image", "back")?;
+        let many = ["--connections=4", "--requests=64", "--request-size=1048576", "--flush"];
+        self.told(&[&["nbdcopy"], &many[..], &["image", &uri]].concat())?;
+        self.told(&["nbdcopy", "--synchronous", &uri, "back"])?;
+        self.same("image", "back")
+    }
+
+    fn verify(&mut self) -> io::Result<()> {
+        let uri = format!("--uri={}", self.uri);
+        let common = ["fio", "--name=v", "--ioengine=nbd", &uri, "--size=64M", "--verify=crc32c"];
+        for how in [
+            &["--rw=randwrite", "--bsrange=512-1M", "--bs_unaligned=0", "--iodepth=16"][..],
+            &["--rw=randrw", "--bs=4k", "--iodepth=32", "--io_size=32M"],
+            &["--rw=write", "--bs=256k", "--iodepth=8", "--fsync=16"],
+        ] {
+            let told =
+                self.told(&[&common[..], &["--do_verify=1", "--verify_fatal=1"], how].concat())?;
+            self.checked.check(told.contains("err= 0"), || format!("{how:?}: {told}"));
+        }
+        Ok(())
+    }
+
+    /// Forgets, clears and flushes.
+    fn change(&mut self) -> io::Result<()> {
+        let uri = self.uri.clone();
+        let script = "\
+h.pwrite(b'x' * 65536, 0, nbd.CMD_FLAG_FUA)
+h.trim(4096, 4096, nbd.CMD_FLAG_FUA)
+h.zero(4096, 16384)
+h.zero(512, 32768, nbd.CMD_FLAG_NO_HOLE)
+h.flush()
+b = h.pread(65536, 0)
+z = bytes(4096)
+assert b[:4096] == b'x' * 4096 and b[8192:16384] == b'x' * 8192
+assert b[4096:8192] == z and b[16384:20480] == z and b[32768:33280] == z[:512]
+for offset, length in [(h.get_size(), 512), (1, 512), (0, 100)]:
+    h.set_strict_mode(0)
+    try:
+        h.pread(length, offset)
+    except nbd.Error as error:
+        assert error.errno == 'EINVAL', error
+    else:
+        assert False, (offset, length)
+print('as it should be')";
+        let told = self.told(&["nbdsh", "-u", &uri, "-c", script])?;
+        self.checked.check(told.contains("as it should be"), || told);
+        Ok(())
+    }
+
+    fn file_system(&mut self) -> io::Result<()> {
+        let uri = self.uri.clone();
+        let tree = self.path("tree");
+        fs::create_dir_all(tree.join("deep/er"))?;
+        for number in 0..200_u32 {
+            let bytes: Vec<u8> = (0..number * 371).map(|at| (at * number) as u8).collect();
+            fs::write(tree.join(format!("deep/er/{number}")), bytes)?;
+        }
+        fs::File::create(self.path("ext4"))?.set_len(SIZE)?;
+        self.told(&["mke2fs", "-q", "-t", "ext4", "-d", "tree", "ext4"])?;
+        self.told(&["nbdcopy", "--flush", "ext4", &uri])?;
+        fs::remove_file(self.path("back"))?;
+        self.told(&["nbdcopy", &uri, "back"])?;
+        self.told(&["e2fsck", "-f", "-n", "back"])?;
+        self.same("ext4", "back")
+    }
+}
