@@ -106,3 +106,22 @@ fn copies_of_any_length_and_place_are_exact() {
         }
     }
 }
+
+#[test]
+fn copies_between_memories_are_exact() {
+    let most = if cfg!(miri) { 20 } else { 700 };
+    let [from, to] = [0, 1].map(|_| Memory::zeroed(most + 40).expect("memory"));
+    let bytes: Vec<u8> = (0..most + 40).map(|at| (at * 11) as u8).collect();
+    from.write(0, &bytes).expect("it fits");
+    for (place, offset) in [(0, 0), (3, 0), (0, 5), (7, 9)] {
+        for length in (0..most).step_by(if cfg!(miri) { 3 } else { 1 }) {
+            to.fill(0, most + 40, 0xee).expect("it fits");
+            to.copy_from(offset, (&from, place), length).expect("it fits");
+            assert_eq!(to.to_vec(offset, length).expect("it fits"), bytes[place..place + length]);
+            let around = [to.to_vec(0, offset), to.to_vec(offset + length, 10)];
+            assert!(around.iter().flatten().flatten().all(|byte| *byte == 0xee));
+        }
+    }
+    assert!(to.copy_from(41, (&from, 0), most).is_err());
+    assert!(to.copy_from(0, (&from, 41), most).is_err());
+}
