@@ -1,5 +1,6 @@
 //! The command lines of `rtrs` and `nbd`.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -131,10 +132,20 @@ pub struct BenchArgs {
     /// The length of a request, with K, M or G; more than the server takes at once is split.
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size)]
     pub bs: u64,
+    /// Requests of all lengths between two, multiples of the shorter one, as are their places.
+    #[arg(long, value_name = "MIN-MAX", conflicts_with = "bs")]
+    pub bsrange: Option<Lengths>,
+    /// Flushes after so many writes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub fsync: u64,
+    /// Discards a place after so many writes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub trim: u64,
     /// How many requests are under way at once, of each job.
     #[arg(long, value_name = "N", default_value = "32", value_parser = in_range(1, 8192))]
     pub iodepth: u64,
-    /// How many jobs there are, each with its own part of the random places.
+    /// How many jobs there are, all in one session; each has an own part of the device for what it does in sequence, and
+    /// own random places.
     #[arg(long, value_name = "N", default_value = "1", value_parser = in_range(1, 1024))]
     pub jobs: u64,
     /// How long, in seconds.
@@ -190,6 +201,61 @@ pub enum RwArg {
     Randwrite,
     /// Reads and writes random places, half of each.
     Randrw,
+    /// Discards one place after the other.
+    Trim,
+    /// Discards random places.
+    Randtrim,
+}
+
+impl RwArg {
+    /// Returns whether places are random.
+    #[must_use]
+    pub const fn is_random(self) -> bool {
+        matches!(self, Self::Randread | Self::Randwrite | Self::Randrw | Self::Randtrim)
+    }
+}
+
+impl BenchArgs {
+    /// Returns whether anything on the device is changed.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        !matches!(self.rw, RwArg::Read | RwArg::Randread)
+    }
+
+    /// Returns whether places are discarded.
+    #[must_use]
+    pub const fn discards(&self) -> bool {
+        self.changes() && self.trim > 0 || matches!(self.rw, RwArg::Trim | RwArg::Randtrim)
+    }
+}
+
+/// The lengths of requests in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// The shortest.
+    pub least: u64,
+    /// The longest.
+    pub most: u64,
+}
+
+impl FromStr for Lengths {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (least, most) = text.split_once('-').ok_or("expected MIN-MAX, such as 512-1M")?;
+        let (least, most) = (size(least)?, size(most)?);
+        if least > most {
+            return Err(format!("{least} is more than {most}"));
+        }
+        Ok(Self { least, most })
+    }
+}
+
+impl fmt::Display for Lengths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { least, most } = self;
+        if least == most { write!(f, "{least}") } else { write!(f, "{least}-{most}") }
+    }
 }
 
 /// Which path a request takes.
