@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
@@ -112,6 +113,12 @@ pub struct RemoteArgs {
     /// How many connections each path has.
     #[arg(long, value_name = "N", default_value = "2", value_parser = in_range(1, 4096))]
     pub connections: u64,
+    /// Has the server invalidate the key of each read, instead of closing it here.
+    #[arg(long)]
+    pub need_invalidation: bool,
+    /// How long the device may take to be open at first, in seconds.
+    #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
+    pub wait: Duration,
     /// How long to wait before a path that has failed is connected again, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub reconnect_delay: u64,
@@ -149,8 +156,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = in_range(1, 1024))]
     pub jobs: u64,
     /// How long, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
-    pub runtime: f64,
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub runtime: Duration,
     /// How much is read or written at most, with K, M or G; as much as there is time for without it.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub io_size: Option<u64>,
@@ -160,6 +167,9 @@ pub struct BenchArgs {
     /// Writes what tells where it belongs and how often it was written, and compares what is read with it.
     #[arg(long)]
     pub verify: bool,
+    /// How long the device is left alone before, in seconds.
+    #[arg(long, value_name = "S", default_value = "0", value_parser = seconds)]
+    pub idle: Duration,
     /// The seed of the random places.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -370,6 +380,18 @@ impl Network {
         // All bits behind the network's count for nothing.
         (own ^ other).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
     }
+}
+
+/// Reads a time in seconds, with or without a fraction, of up to a year.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(365 * 24 * 3600);
+    let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.filter(|it| *it <= MOST).ok_or_else(|| {
+        format!(
+            "{text:?}: expected seconds, such as 10 or 0.5, and no more than {}",
+            MOST.as_secs()
+        )
+    })
 }
 
 /// Reads a size in bytes, with K, M, G or T for powers of 1024.

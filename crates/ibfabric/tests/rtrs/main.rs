@@ -90,6 +90,8 @@ fn requests_of_all_lengths_with_flushes_and_discards_are_verified() {
     for (words, why) in [
         (&["--bsrange", "4K-1K"][..], "4096 is more than 1024"),
         (&["--bsrange", "4K"], "expected MIN-MAX"),
+        (&["--runtime", "inf"], "expected seconds"),
+        (&["--idle=-1"], "expected seconds"),
         (&["--bs", "4K", "--bsrange", "4K-8K"], "cannot be used with"),
     ] {
         let output = server.bench(words);

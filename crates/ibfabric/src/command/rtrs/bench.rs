@@ -68,6 +68,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure
     let how = Use { writes: args.changes(), depth: depth.max(64), keeps_data: args.verify };
     let (mut disk, geometry) = remote::open(&args.remote, &how)?;
     let mut bench = Bench::new(args, Jobs::new(args, &geometry)?);
+    bench.rest(&mut disk)?;
     bench.run(&mut disk)?;
     if bench.ledger.is_some() && args.changes() && bench.errors == 0 {
         bench.read_back(&mut disk)?;
@@ -139,10 +140,21 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Leaves the device alone for as long as is wanted.
+    fn rest(&mut self, disk: &mut RemoteDisk) -> Result<(), Failure> {
+        let begun = WallClock::now();
+        while begun.elapsed() < self.args.idle {
+            if !self.step(disk)? {
+                return Err(Failure::Said);
+            }
+        }
+        Ok(())
+    }
+
     /// Does what is wanted until the time is over, or everything was moved, or the device is gone.
     fn run(&mut self, disk: &mut RemoteDisk) -> Result<(), Failure> {
         self.begun = WallClock::now();
-        let end = self.begun + Duration::from_secs_f64(self.args.runtime.max(0.0));
+        let end = self.begun + self.args.runtime;
         let most = self.args.io_size.unwrap_or(u64::MAX);
         self.work(disk, |bench| {
             if bench.asked >= most || WallClock::now() >= end {
