@@ -9,6 +9,7 @@ use super::layout::{File, Layout};
 use super::walk::{Sessions, distinct, find_file, kind_of, list, session_name};
 use super::{Entry, Kind, Ports, TreeError, ibtrs, metrics, rtrs, value};
 use crate::client::{AddError, Client, ClientEvent, Failure, PathId, PathState};
+use crate::connection::SetupError;
 use crate::errno::Errno;
 use crate::stats::ClientStat;
 
@@ -347,7 +348,8 @@ fn errno_of(why: &Failure) -> Errno {
         Failure::LinkDown => Errno::ENETDOWN,
         Failure::Unwanted => Errno::ECONNABORTED,
         Failure::Unproven => Errno::EACCES,
-        Failure::Setup(_) => Errno::ENOMEM,
+        Failure::Setup(SetupError::Memory(_) | SetupError::Create(_)) => Errno::ENOMEM,
+        Failure::Setup(_) => Errno::EIO,
         Failure::Transport(_)
         | Failure::Disconnected
         | Failure::QueueDepth { .. }
