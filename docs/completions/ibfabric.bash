@@ -3285,7 +3285,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__bench)
-            opts="-p -m -h --path --device --port --session --policy --connections --reconnect-delay --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --iodepth --jobs --runtime --io-size --size --verify --seed --format --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --reconnect-delay --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --seed --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3348,10 +3348,22 @@ _ibfabric() {
                     return 0
                     ;;
                 --rw)
-                    COMPREPLY=($(compgen -W "read write randread randwrite randrw" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "read write randread randwrite randrw trim randtrim" -- "${cur}"))
                     return 0
                     ;;
                 --bs)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --bsrange)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fsync)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --trim)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -454,10 +454,15 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 write\t'Writes one place after the other'
 randread\t'Reads random places'
 randwrite\t'Writes random places'
-randrw\t'Reads and writes random places, half of each'"
+randrw\t'Reads and writes random places, half of each'
+trim\t'Discards one place after the other'
+randtrim\t'Discards random places'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l bs -d 'The length of a request, with K, M or G; more than the server takes at once is split' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l bsrange -d 'Requests of all lengths between two, multiples of the shorter one, as are their places' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l fsync -d 'Flushes after so many writes' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l trim -d 'Discards a place after so many writes' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l iodepth -d 'How many requests are under way at once, of each job' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l jobs -d 'How many jobs there are, each with its own part of the random places' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l jobs -d 'How many jobs there are, all in one session; each has an own part of the device for what it does in sequence, and own random places' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l runtime -d 'How long, in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l io-size -d 'How much is read or written at most, with K, M or G; as much as there is time for without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l size -d 'How much of the device is used, from its start, with K, M or G; all of it without it' -r

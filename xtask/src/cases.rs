@@ -17,7 +17,7 @@ pub(crate) struct Selection {
     /// Runs only the cases whose name holds this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Also runs the larger fabrics, of up to 3,456 hosts.
+    /// Also runs what takes long: fabrics of up to 3,456 hosts; a GiB of data and ten minutes without any.
     #[arg(long)]
     pub(crate) all: bool,
     /// Keeps the outputs of all programs in this directory; those of a failed run are kept anyway.

@@ -11,6 +11,7 @@
 //! | `nbd.rs` | `conformance nbd`: programs that use block devices over NBD |
 //! | `rtrs.rs` | `conformance rtrs`: the kernel's RTRS and RNBD in a guest, and ours beside it |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on the kernel's soft RoCE in a guest, and ours beside it |
+//! | `guests.rs` | what the two before have in common |
 //! | `cases.rs` | what the chores that run cases have in common |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_capture.rs` | `bench capture`: a program that is captured and the same that is not, in turn |
@@ -34,6 +35,7 @@ mod cases;
 mod clients;
 mod conformance;
 mod docs;
+mod guests;
 mod links;
 mod miri;
 mod nbd;

@@ -1,14 +1,10 @@
 //! RTRS and RNBD of the kernel in a guest, and ours beside it.
 
-use std::fs;
-
 use conformance::rtrs::CASES;
-use conformance::rxe::{Gear, LINKS};
-use interop::BootError;
 
+use crate::Chored;
 use crate::cases::Selection;
-use crate::rxe::{Verdict, boot, name, run_case};
-use crate::{Chored, release_artifact};
+use crate::guests::{self, Guests, Ran};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -17,39 +13,19 @@ pub(crate) struct Args {
     /// Fails where no guest can run, instead of skipping all cases.
     #[arg(long)]
     require: bool,
+    /// Runs every case this often in one guest, for what goes wrong rarely.
+    #[arg(long, value_name = "N", default_value = "1")]
+    times: u32,
 }
 
-pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
-    let program = release_artifact(&["--package", "ib-net", "--example", "rtrs"], "rtrs")?;
+pub(crate) fn run(Args { selection, require, times }: &Args) -> Chored {
+    let list = guests::wanted(CASES.to_vec(), selection)?;
+    let binary = selection.ibfabric()?;
     let mut outputs = selection.outputs("rtrs-")?;
-    let (mut passed, mut failed) = (0, 0);
-    for link in LINKS {
-        let wanted = |case: &&_| selection.wants(&name(case, link));
-        let list: Vec<_> = CASES.iter().filter(wanted).collect();
-        if list.is_empty() {
-            continue;
-        }
-        let directory = outputs.path().join(format!("mtu{}", link.mtu));
-        fs::create_dir_all(&directory)?;
-        let guest = match boot(link, &directory) {
-            Err(error @ BootError::Unavailable(_)) if !require => {
-                eprintln!("skipped: {error}");
-                return Ok(());
-            }
-            booted => booted?,
-        };
-        let gear = Gear { guest: &guest, link, ibfabric: Some(&program) };
-        for case in list {
-            let verdict = match run_case(case, &gear, &directory)? {
-                Verdict::Stalled => run_case(case, &gear, &directory)?,
-                verdict => verdict,
-            };
-            *(if verdict == Verdict::Good { &mut passed } else { &mut failed }) += 1;
-        }
-        let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
-        fs::write(directory.join("kernel-log"), log)?;
-        fs::write(directory.join("console"), guest.console())?;
-    }
+    let guests = Guests { selection, require: *require, times: *times, binary: Some(&binary) };
+    let Some(Ran { passed, failed }) = guests.run(&list, outputs.path(), |_| Ok(()))? else {
+        return Ok(());
+    };
     if failed > 0 {
         outputs.keep();
     }

@@ -1,124 +1,130 @@
-//! RTRS and RNBD of the kernel in a guest, and ours beside it: either end may be ours.
+//! RTRS and RNBD of the kernel in a guest, and `ibfabric rtrs` beside it: either end may be ours.
 //!
-//! The cases run the small program of `crates/ib-net/examples/rtrs`, and the guest's own block device. A case leaves
-//! no module loaded that it has loaded.
+//! | module | holds |
+//! |---|---|
+//! | `ours` | cases in which the client is ours, and the device the guest's disk |
+//! | `theirs` | those in which the kernel is the client |
+//! | `deaths` | those in which an end is killed, and comes back |
+//! | `idle` | that in which nothing happens for a while |
+//!
+//! A case leaves no module loaded that it has loaded. Those of a whole run move a GiB and wait ten minutes, others a part
+//! of that.
+
+mod deaths;
+mod idle;
+mod ours;
+mod theirs;
 
 use std::time::Duration;
 
-use interop::RunError;
+use interop::{Finished, RunError, Running};
 
 use crate::rxe::{Case, Scene};
 
 /// What is tried.
-pub const CASES: [Case; 9] = [
-    Case::with_ours("our client, their server", |scene| client(scene, "", "192.168.77.1", &[])),
-    Case::with_ours("our client, their server, IPv6", |scene| client(scene, "", "fd00:77::1", &[])),
+pub const CASES: [Case; 17] = [
+    Case::with_ours("our client, their server", |scene| ours::verify(scene, "", &[])),
     Case::with_ours("our client, their server, keys that stay, depth 64", |scene| {
-        client(scene, "always_invalidate=N sess_queue_depth=64", "192.168.77.1", &[])
+        ours::verify(scene, "always_invalidate=N sess_queue_depth=64", &[])
     }),
     Case::with_ours("our client, their server, depth 1, one connection", |scene| {
-        client(scene, "sess_queue_depth=1", "192.168.77.1", &["one"])
+        ours::verify(scene, "sess_queue_depth=1", &["--connections", "2"])
+    }),
+    Case::with_ours("our client, their server, keys that stay, depth 1", |scene| {
+        ours::verify(scene, "always_invalidate=N sess_queue_depth=1", &[])
     }),
     Case::with_ours("our client, their server, which invalidates", |scene| {
-        client(scene, "", "192.168.77.1", &["invalidate"])
+        ours::verify(scene, "sess_queue_depth=64", &["--need-invalidation"])
     }),
-    Case::with_ours("their client, our server", |scene| server(scene, &[])),
-    Case::with_ours("their client, our server, keys that stay", |scene| server(scene, &["keep"])),
-    Case::with_ours("their client, our server, two paths that are connected anew", paths),
-    Case::with_ours("nobody listens", refused),
+    Case::with_ours("our client, their server, IPv6", ours::version_6),
+    Case::with_ours("our client, their server, which closes the path", ours::closed),
+    Case::with_ours("our client asks for what is not there", ours::refused),
+    Case::with_ours("their client, our server", |scene| theirs::verify(scene, &[])),
+    Case::with_ours("their client, our server, keys that stay, depth 64", |scene| {
+        theirs::verify(scene, &["--no-always-invalidate", "--queue-depth", "64"])
+    }),
+    // With a depth of 1 it waits for ever for its first request, also beside its own server.
+    Case::with_ours("their client, our server, depth 2", |scene| {
+        theirs::verify(scene, &["--queue-depth", "2"])
+    }),
+    Case::with_ours("their client, our server, two paths that are connected anew", theirs::paths),
+    Case::with_ours("their client asks for what is not there", theirs::refused),
+    Case::with_ours("our client is killed and returns", deaths::our_client_dies),
+    Case::with_ours("their server is unloaded and returns", deaths::their_server_leaves),
+    Case::with_ours("our server is killed and returns", deaths::our_server_dies),
+    Case::with_ours("both ways, idle", idle::both_ways),
 ];
 
 /// How long a command may take.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(120);
 
-const MAP: &str = "modprobe rtrs_client && modprobe rnbd_client && \
-     echo 'sessname=guest path=ip:192.168.77.2 device_path=disk0 access_mode=rw' \
-     >/sys/devices/virtual/rnbd-client/ctl/map_device && sleep 1";
+/// How long one may take that moves much.
+const LONG: Duration = Duration::from_secs(1200);
+
+/// Where the kernel's client is told what to do.
+const CONTROL: &str = "/sys/devices/virtual/rnbd-client/ctl/map_device";
+
+/// The kernel's client at an end of its work.
 const UNMAP: &str = "echo normal >/sys/block/rnbd0/rnbd/unmap_device; sleep 1; \
      rmmod rnbd_client; rmmod rtrs_client; rmmod rtrs_core";
 
-fn client(
-    scene: &mut Scene<'_>,
-    parameters: &str,
-    address: &str,
-    options: &[&str],
-) -> Result<(), RunError> {
-    let load = format!(
-        "modprobe brd rd_nr=1 rd_size=65536 && modprobe rtrs_server {parameters} && modprobe rnbd_server"
+/// Loads the kernel's server.
+fn serve(scene: &mut Scene<'_>, parameters: &str) -> Result<(), RunError> {
+    told(scene, &format!("modprobe rtrs_server {parameters} && modprobe rnbd_server"))?;
+    Ok(())
+}
+
+/// Takes the kernel's server away again.
+fn unserve(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    told(scene, "sleep 1; rmmod rnbd_server; rmmod rtrs_server; rmmod rtrs_core")?;
+    Ok(())
+}
+
+/// Has the kernel's client open our device, over paths from the guest's addresses.
+fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
+    let command = format!(
+        "modprobe rtrs_client && modprobe rnbd_client && \
+         echo 'sessname=guest {paths} device_path=disk0 access_mode=rw' >{CONTROL} && sleep 1"
     );
-    told(scene, &load)?;
-    let arguments = [&["client", address, "dev/ram0", "48"], options].concat();
-    let ours = scene.ours(arguments)?;
-    let ours = scene.succeeds(ours)?;
-    scene.says(&ours, "bytes written", 1);
-    scene.says(&ours, "read and compared", 1);
-    scene.says(&ours, "closed", 1);
-    told(scene, "sleep 1; rmmod rnbd_server; rmmod rtrs_server; rmmod rtrs_core; rmmod brd")?;
-    sound(scene)
+    told(scene, &command)?;
+    Ok(())
 }
 
-fn server(scene: &mut Scene<'_>, options: &[&str]) -> Result<(), RunError> {
-    let arguments = [&["server", "192.168.77.2", "64"], options].concat();
-    let ours = scene.ours(arguments)?;
-    ours.until("READY", LIMIT)?;
-    told(scene, MAP)?;
-    told(
-        scene,
-        "dd if=/dev/urandom of=/tmp/a bs=1M count=24 && dd if=/tmp/a of=/dev/rnbd0 bs=1M oflag=direct",
-    )?;
-    // Of all lengths, up to the longest, from which it is cut.
-    let sizes = "for bs in 512 4096 12288 126976 130048 1048576; do \
-         dd if=/dev/rnbd0 of=/tmp/b bs=$bs count=$((4194304 / bs)) iflag=direct && \
-         head -c $(stat -c %s /tmp/b) /tmp/a | cmp - /tmp/b && echo same; done";
-    let read = told(scene, sizes)?;
-    scene.says(&read, "same", 6);
-    // Several at once.
-    let several = "for n in 1 2 3 4; do \
-         dd if=/tmp/a of=/dev/rnbd0 bs=4096 seek=$((n * 1024)) count=512 oflag=direct & done; wait; \
-         for n in 1 2 3 4; do \
-         dd if=/dev/rnbd0 of=/tmp/b bs=4096 skip=$((n * 1024)) count=512 iflag=direct && \
-         head -c 2097152 /tmp/a | cmp - /tmp/b && echo same; done";
-    let read = told(scene, several)?;
-    scene.says(&read, "same", 4);
-    told(scene, "rm /tmp/a /tmp/b")?;
-    told(scene, UNMAP)?;
-    sound(scene)
-}
-
-fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let ours = "192.168.77.2";
-    told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
-    let server = scene.ours(["server", ours, "64"])?;
+/// Starts our server of a device of 64 MiB, and waits until it listens.
+fn our_server(scene: &Scene<'_>, options: &[&str]) -> Result<Running, RunError> {
+    let common =
+        ["rtrs", "serve", "--listen", "192.168.77.2", "--listen", "fd00:77::2", "--export"];
+    let server = scene.ours([&common[..], &["disk0=mem:64M"], options].concat())?;
     server.until("READY", LIMIT)?;
-    let map = "modprobe rtrs_client && modprobe rnbd_client && \
-         echo 'sessname=guest path=ip:192.168.77.1@ip:192.168.77.2 path=ip:192.168.77.11@ip:192.168.77.2 \
-         device_path=disk0 access_mode=rw' >/sys/devices/virtual/rnbd-client/ctl/map_device && sleep 1";
-    told(scene, map)?;
-    let flap = "dd if=/dev/urandom of=/tmp/a bs=1M count=16; \
-         (for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-client/guest/paths/*; do \
-         echo 1 >$path/disconnect; echo 1 >$path/reconnect; cat $path/state; done; done) & \
-         for n in 1 2 3 4; do dd if=/tmp/a of=/dev/rnbd0 bs=65536 oflag=direct; done; wait; \
-         dd if=/dev/rnbd0 of=/tmp/b bs=65536 count=256 iflag=direct; \
-         cmp /tmp/a /tmp/b && echo same; rm /tmp/a /tmp/b";
-    let flapped = told(scene, flap)?;
-    scene.says(&flapped, "same", 1);
-    scene.says(&flapped, "connected", 6);
-    told(scene, UNMAP)?;
-    told(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
-    sound(scene)
+    Ok(server)
 }
 
-fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let ours = scene.ours(["client", "192.168.77.1", "dev/ram0"])?;
-    let ours = scene.fails(ours)?;
-    scene.says(&ours, "the connection is refused", 1);
-    sound(scene)
+/// Ends our server as a user does, and checks that it ends well.
+fn end(scene: &mut Scene<'_>, server: Running) -> Result<(), RunError> {
+    server.signal(interop::Signal::TERM);
+    scene.succeeds(server)?;
+    Ok(())
+}
+
+/// Starts our client on the guest's disk.
+fn our_client(scene: &Scene<'_>, path: &str, options: &[&str]) -> Result<Running, RunError> {
+    let common = ["rtrs", "bench", "--path", path, "--device", "dev/vda"];
+    scene.ours([&common[..], options].concat())
 }
 
 /// Runs a command of the guest that has to succeed.
-fn told(scene: &mut Scene<'_>, command: &str) -> Result<interop::Finished, RunError> {
+fn told(scene: &mut Scene<'_>, command: &str) -> Result<Finished, RunError> {
+    told_within(scene, command, LIMIT)
+}
+
+/// The same, of one that may take so long.
+fn told_within(
+    scene: &mut Scene<'_>,
+    command: &str,
+    limit: Duration,
+) -> Result<Finished, RunError> {
     let running = scene.guest.start(command)?;
-    let finished = scene.ends(running, LIMIT)?;
+    let finished = scene.ends(running, limit)?;
     scene.checked.check(finished.success(), || {
         format!("`{command}` ended with status {}: {}", finished.status, finished.output)
     });
@@ -129,8 +135,13 @@ fn told(scene: &mut Scene<'_>, command: &str) -> Result<interop::Finished, RunEr
 fn sound(scene: &mut Scene<'_>) -> Result<(), RunError> {
     scene.gained("completer_retry_err", 0..=0)?;
     scene.gained("retry_exceeded_err", 0..=0)?;
+    calm(scene)
+}
+
+/// Checks that the kernel had not to complain.
+fn calm(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let log = scene.guest.kernel_log()?;
-    for word in ["WARNING:", "BUG:", "Oops", "Call Trace"] {
+    for word in ["WARNING:", "BUG:", "Oops", "Call Trace", "stack guard", "hung task"] {
         scene.checked.check(!log.contains(word), || format!("the kernel's log has {word:?}"));
     }
     Ok(())

@@ -37,4 +37,4 @@ mod network;
 
 pub use error::{BootError, RunError};
 pub use guest::{Guest, GuestOptions};
-pub use running::{Finished, Running};
+pub use running::{Finished, Running, Signal};

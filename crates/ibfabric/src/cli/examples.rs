@@ -150,6 +150,10 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "What is written has to be there:",
                 "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bs 64K --verify --size 256M --format json",
             ),
+            (
+                "Requests of all lengths, with flushes and discards among them:",
+                "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bsrange 512-1M --fsync 32 --trim 16 --verify --io-size 1G",
+            ),
         ],
         "nbd" => &[
             (

@@ -1,8 +1,10 @@
 //! The command lines of `rtrs` and `nbd`.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
@@ -111,6 +113,12 @@ pub struct RemoteArgs {
     /// How many connections each path has.
     #[arg(long, value_name = "N", default_value = "2", value_parser = in_range(1, 4096))]
     pub connections: u64,
+    /// Has the server invalidate the key of each read, instead of closing it here.
+    #[arg(long)]
+    pub need_invalidation: bool,
+    /// How long the device may take to be open at first, in seconds.
+    #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
+    pub wait: Duration,
     /// How long to wait before a path that has failed is connected again, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub reconnect_delay: u64,
@@ -131,15 +139,25 @@ pub struct BenchArgs {
     /// The length of a request, with K, M or G; more than the server takes at once is split.
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = size)]
     pub bs: u64,
+    /// Requests of all lengths between two, multiples of the shorter one, as are their places.
+    #[arg(long, value_name = "MIN-MAX", conflicts_with = "bs")]
+    pub bsrange: Option<Lengths>,
+    /// Flushes after so many writes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub fsync: u64,
+    /// Discards a place after so many writes.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub trim: u64,
     /// How many requests are under way at once, of each job.
     #[arg(long, value_name = "N", default_value = "32", value_parser = in_range(1, 8192))]
     pub iodepth: u64,
-    /// How many jobs there are, each with its own part of the random places.
+    /// How many jobs there are, all in one session; each has an own part of the device for what it does in sequence, and
+    /// own random places.
     #[arg(long, value_name = "N", default_value = "1", value_parser = in_range(1, 1024))]
     pub jobs: u64,
     /// How long, in seconds.
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
-    pub runtime: f64,
+    #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
+    pub runtime: Duration,
     /// How much is read or written at most, with K, M or G; as much as there is time for without it.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub io_size: Option<u64>,
@@ -149,6 +167,9 @@ pub struct BenchArgs {
     /// Writes what tells where it belongs and how often it was written, and compares what is read with it.
     #[arg(long)]
     pub verify: bool,
+    /// How long the device is left alone before, in seconds.
+    #[arg(long, value_name = "S", default_value = "0", value_parser = seconds)]
+    pub idle: Duration,
     /// The seed of the random places.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -190,6 +211,61 @@ pub enum RwArg {
     Randwrite,
     /// Reads and writes random places, half of each.
     Randrw,
+    /// Discards one place after the other.
+    Trim,
+    /// Discards random places.
+    Randtrim,
+}
+
+impl RwArg {
+    /// Returns whether places are random.
+    #[must_use]
+    pub const fn is_random(self) -> bool {
+        matches!(self, Self::Randread | Self::Randwrite | Self::Randrw | Self::Randtrim)
+    }
+}
+
+impl BenchArgs {
+    /// Returns whether anything on the device is changed.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        !matches!(self.rw, RwArg::Read | RwArg::Randread)
+    }
+
+    /// Returns whether places are discarded.
+    #[must_use]
+    pub const fn discards(&self) -> bool {
+        self.changes() && self.trim > 0 || matches!(self.rw, RwArg::Trim | RwArg::Randtrim)
+    }
+}
+
+/// The lengths of requests in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// The shortest.
+    pub least: u64,
+    /// The longest.
+    pub most: u64,
+}
+
+impl FromStr for Lengths {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (least, most) = text.split_once('-').ok_or("expected MIN-MAX, such as 512-1M")?;
+        let (least, most) = (size(least)?, size(most)?);
+        if least > most {
+            return Err(format!("{least} is more than {most}"));
+        }
+        Ok(Self { least, most })
+    }
+}
+
+impl fmt::Display for Lengths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { least, most } = self;
+        if least == most { write!(f, "{least}") } else { write!(f, "{least}-{most}") }
+    }
 }
 
 /// Which path a request takes.
@@ -304,6 +380,18 @@ impl Network {
         // All bits behind the network's count for nothing.
         (own ^ other).checked_shr(width - u32::from(self.bits)).unwrap_or(0) == 0
     }
+}
+
+/// Reads a time in seconds, with or without a fraction, of up to a year.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(365 * 24 * 3600);
+    let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.filter(|it| *it <= MOST).ok_or_else(|| {
+        format!(
+            "{text:?}: expected seconds, such as 10 or 0.5, and no more than {}",
+            MOST.as_secs()
+        )
+    })
 }
 
 /// Reads a size in bytes, with K, M, G or T for powers of 1024.

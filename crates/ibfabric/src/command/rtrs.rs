@@ -3,7 +3,7 @@
 //! | file | subcommand |
 //! |---|---|
 //! | `serve.rs` | `serve` |
-//! | `bench.rs` | `bench`; `pattern.rs`: what it writes to know it again |
+//! | `bench.rs` | `bench` |
 //! | `remote.rs` | what `bench` and `nbd` share: adapters, paths, the device |
 
 use crate::cli::rtrs::{RtrsArgs, RtrsCommand};
@@ -11,7 +11,6 @@ use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 mod bench;
-mod pattern;
 pub(super) mod remote;
 mod serve;
 

@@ -77,6 +77,30 @@ fn what_was_written_is_read() {
 }
 
 #[test]
+fn requests_of_all_lengths_with_flushes_and_discards_are_verified() {
+    let server = Server::start(&["--export", "disk0=mem:32M"]);
+    let words = ["--rw", "randrw", "--bsrange", "512-1M", "--fsync", "8", "--trim", "16"];
+    let more = ["--verify", "--io-size", "64M", "--iodepth", "4", "--jobs", "2"];
+    let output = server.bench(&[&words[..], &more].concat());
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(number(&output, "errors"), 0.0, "{said}");
+    assert!(number(&output, "flushes") >= 4.0, "{}", text(&output.stdout));
+    assert_eq!((number(&output, "bs_min"), number(&output, "bs")), (512.0, 1048576.0));
+    for (words, why) in [
+        (&["--bsrange", "4K-1K"][..], "4096 is more than 1024"),
+        (&["--bsrange", "4K"], "expected MIN-MAX"),
+        (&["--runtime", "inf"], "expected seconds"),
+        (&["--idle=-1"], "expected seconds"),
+        (&["--bs", "4K", "--bsrange", "4K-8K"], "cannot be used with"),
+    ] {
+        let output = server.bench(words);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn files_are_served_and_what_is_wrong_is_said() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("disk");
@@ -101,7 +125,7 @@ fn files_are_served_and_what_is_wrong_is_said() {
     };
     assert!(bench("none", &[]).contains("refuses device none: ENOENT"));
     assert!(bench("../disk0", &[]).contains("EINVAL"));
-    assert!(bench("disk0", &["--bs", "100"]).contains("expected a multiple of 512"));
+    assert!(bench("disk0", &["--bs", "100"]).contains("expected multiples of 512"));
     assert!(bench("disk0", &["--size", "1T"]).contains("the device has 8388608 bytes"));
     let udp = free_port();
     let serve = |words: &[&str]| {

@@ -22,6 +22,8 @@ pub struct Gear<'a> {
     pub link: Link,
     /// Our program, where a case wants it.
     pub ibfabric: Option<&'a Path>,
+    /// Whether cases may take long.
+    pub whole: bool,
 }
 
 /// Where a case runs.
@@ -35,6 +37,8 @@ pub struct Scene<'a> {
     pub checked: Checked,
     /// What was run so far, with what came of it.
     pub transcript: String,
+    /// Whether the case may take long.
+    pub whole: bool,
     ibfabric: Option<&'a Path>,
     before: BTreeMap<String, u64>,
 }
@@ -48,10 +52,10 @@ impl<'a> Scene<'a> {
     /// # Errors
     /// Fails when the guest does not tell its counters.
     pub fn open(gear: &Gear<'a>) -> Result<Self, RunError> {
-        let Gear { guest, link, ibfabric } = *gear;
+        let Gear { guest, link, ibfabric, whole } = *gear;
         let before = guest.counters()?;
         let (checked, transcript) = (Checked::default(), String::new());
-        Ok(Self { guest, link, checked, transcript, ibfabric, before })
+        Ok(Self { guest, link, checked, transcript, whole, ibfabric, before })
     }
 
     /// Starts our program beside the guest.

@@ -1,33 +1,49 @@
 //! `rtrs bench`: how fast a device of a server is, and whether what it has is what was written.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `bench/jobs.rs` | what is asked for next |
+//! | `bench/ledger.rs` | what was written where, and what is under way |
+//! | `bench/pattern.rs` | what sectors are filled with, to be known again |
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::{Duration, Instant as WallClock};
 
-use ib_block::{Command, Errno, Geometry, Operation};
+use ib_block::{Command, Errno, Operation};
 use ib_net::clock;
 use ib_net::rtrs::RemoteDisk;
 use serde::Serialize;
 
-use super::pattern::{self, SECTOR};
+use self::jobs::Jobs;
+use self::ledger::Ledger;
 use super::remote::{self, Use};
-use crate::cli::rtrs::{BenchArgs, RwArg};
+use crate::cli::rtrs::{BenchArgs, Lengths};
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
 
+mod jobs;
+mod ledger;
+mod pattern;
+
 /// How many errors are told one by one.
 const TOLD: u64 = 10;
+
+/// How often a place is looked for that nothing is under way to, before something has to end first.
+const TRIES: u32 = 64;
 
 /// The names are JSON keys.
 #[derive(Serialize)]
 struct Report {
     device: String,
     rw: String,
+    /// The longest; `bs_min` is the shortest.
     bs: u64,
+    bs_min: u64,
     iodepth: u64,
     jobs: u64,
     seconds: f64,
     ios: u64,
+    flushes: u64,
     iops: f64,
     mib_per_s: f64,
     latency_us: Latency,
@@ -48,17 +64,16 @@ struct Latency {
 }
 
 pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let writes = !matches!(args.rw, RwArg::Read | RwArg::Randread);
     let depth = (args.iodepth * args.jobs) as usize;
-    let how = Use { writes, depth: depth.max(64), keeps_data: args.verify };
+    let how = Use { writes: args.changes(), depth: depth.max(64), keeps_data: args.verify };
     let (mut disk, geometry) = remote::open(&args.remote, &how)?;
-    let blocks = blocks(args, &geometry)?;
-    let mut bench = Bench::new(args, blocks);
+    let mut bench = Bench::new(args, Jobs::new(args, &geometry)?);
+    bench.rest(&mut disk)?;
     bench.run(&mut disk)?;
-    if args.verify && writes && bench.errors == 0 {
+    if bench.ledger.is_some() && args.changes() && bench.errors == 0 {
         bench.read_back(&mut disk)?;
     }
-    let report = bench.report(args, &disk);
+    let report = bench.report(&disk);
     remote::close(disk)?;
     match args.format {
         Format::Json => out.json(&report)?,
@@ -67,174 +82,161 @@ pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure
     Ok(Verdict::good_if(report.errors == 0))
 }
 
-/// Returns how many blocks of the bench's length are used.
-fn blocks(args: &BenchArgs, geometry: &Geometry) -> Result<u64, Failure> {
-    let unit = u64::from(geometry.logical_block).max(if args.verify { SECTOR } else { 1 });
-    if args.bs == 0 || !args.bs.is_multiple_of(unit) {
-        return Err(Failure::Unusable(format!("--bs {}: expected a multiple of {unit}", args.bs)));
-    }
-    let size = args.size.unwrap_or(geometry.size);
-    if size > geometry.size {
-        return Err(Failure::Unusable(format!(
-            "--size {size}: the device has {} bytes",
-            geometry.size
-        )));
-    }
-    let blocks = size / args.bs;
-    if blocks < args.iodepth * args.jobs && args.verify {
-        return Err(Failure::Unusable(format!(
-            "{blocks} blocks of {} bytes: to be verified, there have to be as many as are under way, {}",
-            args.bs,
-            args.iodepth * args.jobs
-        )));
-    }
-    if blocks == 0 {
-        return Err(Failure::Unusable(format!("{size} bytes have no block of {} bytes", args.bs)));
-    }
-    Ok(blocks)
-}
-
 /// A request that is under way.
 #[derive(Clone, Copy)]
 struct UnderWay {
     begun: WallClock,
     command: Command,
+    /// That of a write to be verified.
     round: u32,
+}
+
+/// What is done next.
+enum Next {
+    Do(Command),
+    /// Something has to end before.
+    Later,
+    Over,
 }
 
 struct Bench<'a> {
     args: &'a BenchArgs,
-    blocks: u64,
-    random: u64,
-    next: u64,
+    jobs: Jobs,
     under_way: Vec<Option<UnderWay>>,
     free: Vec<usize>,
-    /// With `--verify`: in which round each block was written last, and which are under way.
-    rounds: Vec<u32>,
-    busy: BTreeMap<u64, ()>,
+    /// With `--verify`.
+    ledger: Option<Ledger>,
     latencies: Vec<u32>,
     begun: WallClock,
     took: Duration,
     ios: u64,
+    flushes: u64,
+    /// Of all requests that were begun, in bytes.
+    asked: u64,
+    /// Of all that have ended well.
     bytes: u64,
     errors: u64,
-    zeros: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl<'a> Bench<'a> {
-    fn new(args: &'a BenchArgs, blocks: u64) -> Self {
+    fn new(args: &'a BenchArgs, jobs: Jobs) -> Self {
         let depth = (args.iodepth * args.jobs) as usize;
-        let rounds = if args.verify { vec![0; blocks as usize] } else { Vec::new() };
         Self {
             args,
-            blocks,
-            random: args.seed,
-            next: 0,
             under_way: vec![None; depth],
             free: (0..depth).rev().collect(),
-            rounds,
-            busy: BTreeMap::new(),
+            ledger: args.verify.then(|| Ledger::new(jobs.size())),
             latencies: Vec::new(),
             begun: WallClock::now(),
             took: Duration::ZERO,
             ios: 0,
+            flushes: 0,
+            asked: 0,
             bytes: 0,
             errors: 0,
-            zeros: vec![0; args.bs as usize],
+            buffer: vec![0; jobs.longest() as usize],
+            jobs,
         }
+    }
+
+    /// Leaves the device alone for as long as is wanted.
+    fn rest(&mut self, disk: &mut RemoteDisk) -> Result<(), Failure> {
+        let begun = WallClock::now();
+        while begun.elapsed() < self.args.idle {
+            if !self.step(disk)? {
+                return Err(Failure::Said);
+            }
+        }
+        Ok(())
     }
 
     /// Does what is wanted until the time is over, or everything was moved, or the device is gone.
     fn run(&mut self, disk: &mut RemoteDisk) -> Result<(), Failure> {
         self.begun = WallClock::now();
-        let end = self.begun + Duration::from_secs_f64(self.args.runtime.max(0.0));
-        let most = self.args.io_size.map(|size| size.div_ceil(self.args.bs));
-        let mut begun = 0;
-        loop {
-            let is_over = WallClock::now() >= end || most.is_some_and(|most| begun >= most);
-            while !is_over
-                && most.is_none_or(|most| begun < most)
-                && let Some(slot) = self.free.pop()
-            {
-                let (block, writes) = self.choose();
-                self.begin(disk, slot, block, writes);
-                begun += 1;
+        let end = self.begun + self.args.runtime;
+        let most = self.args.io_size.unwrap_or(u64::MAX);
+        self.work(disk, |bench| {
+            if bench.asked >= most || WallClock::now() >= end {
+                return Next::Over;
             }
-            if is_over && self.free.len() == self.under_way.len() {
-                break;
+            let Some(slot) = bench.free.last() else { return Next::Later };
+            let job = *slot / bench.args.iodepth as usize;
+            for _ in 0..TRIES {
+                let command = bench.jobs.next(job);
+                // Two at once to one place could end in any order, so nobody could say what there should be.
+                if bench.ledger.as_ref().is_none_or(|ledger| ledger.is_free(&command)) {
+                    return Next::Do(command);
+                }
             }
-            if !self.step(disk)? {
-                return Err(Failure::Said);
-            }
-        }
+            Next::Later
+        })?;
         self.took = self.begun.elapsed();
         Ok(())
     }
 
-    /// Reads every block that was written, and compares it.
+    /// Reads everything that was written, and compares it.
     fn read_back(&mut self, disk: &mut RemoteDisk) -> Result<(), Failure> {
-        let written: Vec<u64> =
-            (0..self.blocks).filter(|block| self.rounds[*block as usize] > 0).collect();
-        let (ios, bytes, count) = (self.ios, self.bytes, self.latencies.len());
-        let mut left = written.into_iter();
-        loop {
-            while let Some(slot) = self.free.pop() {
-                let Some(block) = left.next() else {
-                    self.free.push(slot);
-                    break;
-                };
-                self.begin(disk, slot, block, false);
+        let before = (self.ios, self.bytes, self.asked, self.latencies.len());
+        let (mut offset, step) = (0, self.jobs.longest());
+        self.work(disk, |bench| {
+            let Some(ledger) = bench.ledger.as_ref() else { return Next::Over };
+            while offset < bench.jobs.size() {
+                let length = step.min(bench.jobs.size() - offset);
+                if !ledger.was_written(offset, length) {
+                    offset += length;
+                    continue;
+                }
+                if bench.free.is_empty() {
+                    return Next::Later;
+                }
+                let read = Command { operation: Operation::Read, offset, length, fua: false };
+                offset += length;
+                return Next::Do(read);
             }
-            if self.free.len() == self.under_way.len() {
-                break;
+            Next::Over
+        })?;
+        // It is no part of what was measured.
+        (self.ios, self.bytes, self.asked) = (before.0, before.1, before.2);
+        self.latencies.truncate(before.3);
+        Ok(())
+    }
+
+    /// Does what a function tells until it says that it is over, and everything has ended.
+    fn work(
+        &mut self,
+        disk: &mut RemoteDisk,
+        mut next: impl FnMut(&mut Self) -> Next,
+    ) -> Result<(), Failure> {
+        loop {
+            let is_over = loop {
+                match next(self) {
+                    Next::Do(command) => self.begin(disk, command),
+                    Next::Later if self.free.len() < self.under_way.len() => break false,
+                    // Nothing can end any more that would make room.
+                    Next::Later => {}
+                    Next::Over => break true,
+                }
+            };
+            if is_over && self.free.len() == self.under_way.len() {
+                return Ok(());
             }
             if !self.step(disk)? {
                 return Err(Failure::Said);
             }
         }
-        // It is no part of what was measured.
-        (self.ios, self.bytes) = (ios, bytes);
-        self.latencies.truncate(count);
-        Ok(())
     }
 
-    /// Returns the next block, and whether it is written.
-    fn choose(&mut self) -> (u64, bool) {
-        loop {
-            let block = match self.args.rw {
-                RwArg::Read | RwArg::Write => {
-                    self.next += 1;
-                    (self.next - 1) % self.blocks
-                }
-                _ => pattern::next(&mut self.random) % self.blocks,
-            };
-            // Two at once could end in any order, so nobody could say what there should be.
-            if self.args.verify && self.busy.contains_key(&block) {
-                continue;
-            }
-            let writes = match self.args.rw {
-                RwArg::Read | RwArg::Randread => false,
-                RwArg::Write | RwArg::Randwrite => true,
-                RwArg::Randrw => pattern::next(&mut self.random).is_multiple_of(2),
-            };
-            return (block, writes);
-        }
-    }
-
-    fn begin(&mut self, disk: &mut RemoteDisk, slot: usize, block: u64, writes: bool) {
-        let operation = if writes { Operation::Write } else { Operation::Read };
-        let (offset, length) = (block * self.args.bs, self.args.bs);
-        let command = Command { operation, offset, length, fua: false };
-        let mut round = 0;
-        if self.args.verify {
-            round = self.rounds[block as usize] + u32::from(writes);
-            self.busy.insert(block, ());
-            if writes {
-                pattern::fill(&mut self.zeros, offset, round);
-            }
-        }
+    fn begin(&mut self, disk: &mut RemoteDisk, command: Command) {
+        let Some(slot) = self.free.pop() else { return };
+        let data = match command.operation {
+            Operation::Write => &mut self.buffer[..command.length as usize],
+            _ => &mut [],
+        };
+        let round = self.ledger.as_mut().map_or(0, |ledger| ledger.begin(&command, data));
+        self.asked += command.length;
         self.under_way[slot] = Some(UnderWay { begun: WallClock::now(), command, round });
-        disk.submit(slot as u64, command, if writes { &self.zeros } else { &[] });
+        disk.submit(slot as u64, command, data);
     }
 
     /// Moves what can be moved; returns false once the device is gone.
@@ -258,26 +260,21 @@ impl<'a> Bench<'a> {
     fn end(&mut self, slot: usize, errno: Errno, data: &[u8]) {
         let Some(UnderWay { begun, command, round }) = self.under_way[slot].take() else { return };
         self.free.push(slot);
-        let nanoseconds = begun.elapsed().as_nanos();
-        self.latencies.push(u32::try_from(nanoseconds).unwrap_or(u32::MAX));
-        self.ios += 1;
-        let found = if errno.is_ok() {
-            self.bytes += command.length;
-            match (self.args.verify, command.operation) {
-                (true, Operation::Read) => pattern::check(data, command.offset, round),
-                _ => Ok(()),
-            }
+        if command.operation == Operation::Flush {
+            self.flushes += 1;
         } else {
-            Err(errno.to_string())
-        };
-        if self.args.verify {
-            let block = command.offset / self.args.bs;
-            self.busy.remove(&block);
-            if command.operation == Operation::Write {
-                // What has failed may have been written, or not.
-                self.rounds[block as usize] = if errno.is_ok() { round } else { 0 };
-            }
+            let nanoseconds = begun.elapsed().as_nanos();
+            self.latencies.push(u32::try_from(nanoseconds).unwrap_or(u32::MAX));
+            self.ios += 1;
         }
+        if errno.is_ok() {
+            self.bytes += command.length;
+        }
+        let found = match &mut self.ledger {
+            Some(ledger) => ledger.end(&command, round, errno.is_ok().then_some(data)),
+            None => Ok(()),
+        };
+        let found = if errno.is_ok() { found } else { Err(errno.to_string()) };
         if let Err(why) = found {
             self.errors += 1;
             let Command { operation, offset, length, .. } = command;
@@ -287,7 +284,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn report(&mut self, args: &BenchArgs, disk: &RemoteDisk) -> Report {
+    fn report(&mut self, disk: &RemoteDisk) -> Report {
+        let args = self.args;
         self.latencies.sort_unstable();
         let at = |share: f64| {
             let last = self.latencies.len().saturating_sub(1);
@@ -299,11 +297,13 @@ impl<'a> Bench<'a> {
         Report {
             device: args.remote.device.clone(),
             rw: format!("{:?}", args.rw).to_lowercase(),
-            bs: args.bs,
+            bs: self.jobs.lengths().most,
+            bs_min: self.jobs.lengths().least,
             iodepth: args.iodepth,
             jobs: args.jobs,
             seconds,
             ios: self.ios,
+            flushes: self.flushes,
             iops: self.ios as f64 / seconds,
             mib_per_s: self.bytes as f64 / f64::from(1 << 20) / seconds,
             latency_us: Latency {
@@ -322,7 +322,8 @@ impl<'a> Bench<'a> {
 }
 
 fn print(report: &Report, out: &mut Output) -> Result<(), Failure> {
-    let Report { device, rw, bs, iodepth, jobs, seconds, ios, iops, mib_per_s, .. } = report;
+    let Report { device, rw, iodepth, jobs, seconds, ios, iops, mib_per_s, .. } = report;
+    let bs = Lengths { least: report.bs_min, most: report.bs };
     let Latency { min, p50, p90, p99, p999, max } = report.latency_us;
     writeln!(
         out,
@@ -333,7 +334,8 @@ fn print(report: &Report, out: &mut Output) -> Result<(), Failure> {
         out,
         "latency in µs: min {min:.1}, p50 {p50:.1}, p90 {p90:.1}, p99 {p99:.1}, p99.9 {p999:.1}, max {max:.1}"
     )?;
-    let Report { errors, failovers, reconnects, .. } = report;
-    writeln!(out, "{errors} errors, {failovers} failovers, {reconnects} reconnects")?;
+    let Report { flushes, errors, failovers, reconnects, .. } = report;
+    let flushes = if *flushes > 0 { format!("{flushes} flushes, ") } else { String::new() };
+    writeln!(out, "{flushes}{errors} errors, {failovers} failovers, {reconnects} reconnects")?;
     Ok(())
 }

@@ -16,9 +16,6 @@ use ib_wire::rnbd::AccessMode;
 use crate::cli::rtrs::{LinkArgs, PathArg, PolicyArg, RemoteArgs};
 use crate::failure::{Failure, say};
 
-/// How long the device may take to be open.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// How a device is used.
 pub(in crate::command) struct Use {
     pub(in crate::command) writes: bool,
@@ -43,7 +40,7 @@ pub(in crate::command) fn open(
     };
     let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));
     let mut disk = RemoteDisk::open(devices, &paths, options).map_err(failed)?;
-    let end = clock::now() + PATIENCE;
+    let end = clock::now() + args.wait;
     let mut why = None;
     loop {
         disk.progress().map_err(failed)?;
@@ -70,7 +67,7 @@ pub(in crate::command) fn open(
             return Err(Failure::Unusable(format!(
                 "{}: not open after {} s: {why}",
                 args.device,
-                PATIENCE.as_secs()
+                args.wait.as_secs_f64()
             )));
         }
         disk.wait(end.min(clock::now() + Duration::from_millis(200))).map_err(failed)?;
@@ -182,6 +179,7 @@ fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
             PolicyArg::MinInflight => Policy::MinInflight,
             PolicyArg::MinLatency => Policy::MinLatency,
         },
+        need_invalidation: args.need_invalidation,
         key: key(args.link.key_file.as_deref())?,
         reconnect_delay: Duration::from_millis(args.reconnect_delay),
         ..ClientConfig::new(name)

@@ -24,26 +24,17 @@ pub(super) fn fill(bytes: &mut [u8], offset: u64, round: u32) {
     }
 }
 
-/// Compares whole sectors that were written in a round; 0 is that of sectors that were not written here, of which nothing
-/// is known.
-pub(super) fn check(bytes: &[u8], offset: u64, round: u32) -> Result<(), String> {
-    if round == 0 {
+/// Compares a sector with what was written to it in a round; 0 is that of sectors of which nothing is known.
+pub(super) fn check(sector: &[u8], number: u64, round: u32) -> Result<(), String> {
+    let mut expected = [0; SECTOR as usize];
+    fill(&mut expected, number * SECTOR, round);
+    if round == 0 || sector == expected {
         return Ok(());
     }
-    let mut expected = vec![0; bytes.len()];
-    fill(&mut expected, offset, round);
-    if bytes == expected {
-        return Ok(());
-    }
-    let at = bytes.iter().zip(&expected).position(|(found, expected)| found != expected);
-    let at = at.expect("they differ") / SECTOR as usize * SECTOR as usize;
-    let word = |place: usize| {
-        u64::from_le_bytes(bytes[at + place..at + place + 8].try_into().expect("8 bytes"))
-    };
-    let number = offset / SECTOR + (at as u64) / SECTOR;
+    let word = |at: usize| u64::from_le_bytes(sector[at..at + 8].try_into().expect("8 bytes"));
     let found = match word(0) {
         MAGIC => format!("sector {} of round {}", word(8), word(16)),
-        0 if bytes[at..at + SECTOR as usize].iter().all(|byte| *byte == 0) => "zeros".to_owned(),
+        0 if sector.iter().all(|byte| *byte == 0) => "zeros".to_owned(),
         _ => "other data".to_owned(),
     };
     Err(format!("sector {number} has {found}: expected what was written in round {round}"))
@@ -66,19 +57,20 @@ mod tests {
     fn what_was_written_is_known_again() {
         let mut bytes = vec![0; 4096];
         fill(&mut bytes, 8192, 3);
-        assert_eq!(check(&bytes, 8192, 3), Ok(()));
-        assert_eq!(check(&bytes, 0, 0), Ok(()));
-        let old = check(&bytes, 8192, 4).expect_err("it is old");
+        let sector = |bytes: &[u8], at: usize| bytes[at * 512..][..512].to_vec();
+        assert_eq!(check(&sector(&bytes, 7), 23, 3), Ok(()));
+        assert_eq!(check(&sector(&bytes, 7), 99, 0), Ok(()));
+        let old = check(&sector(&bytes, 0), 16, 4).expect_err("it is old");
         assert_eq!(old, "sector 16 has sector 16 of round 3: expected what was written in round 4");
-        let moved = check(&bytes, 4096, 3).expect_err("it is elsewhere");
+        let moved = check(&sector(&bytes, 0), 8, 3).expect_err("it is elsewhere");
         assert!(moved.starts_with("sector 8 has sector 16 of round 3"), "{moved}");
         bytes[1024 + 300] ^= 1;
-        let hurt = check(&bytes, 8192, 3).expect_err("a bit differs");
+        let hurt = check(&sector(&bytes, 2), 18, 3).expect_err("a bit differs");
         assert!(hurt.starts_with("sector 18 has sector 18 of round 3"), "{hurt}");
         bytes[512..1024].fill(0);
-        let lost = check(&bytes, 8192, 3).expect_err("it was lost");
+        let lost = check(&sector(&bytes, 1), 17, 3).expect_err("it was lost");
         assert!(lost.starts_with("sector 17 has zeros"), "{lost}");
         bytes[512] = 7;
-        assert!(check(&bytes, 8192, 3).expect_err("it is other").contains("other data"));
+        assert!(check(&sector(&bytes, 1), 17, 3).expect_err("it is other").contains("other data"));
     }
 }

@@ -1,0 +1,91 @@
+//! Our client on the kernel's server.
+
+use interop::RunError;
+
+use super::{LONG, our_client, serve, sound, told, unserve};
+use crate::rxe::Scene;
+
+/// The guest's address.
+const GUEST: &str = "192.168.77.1";
+
+/// Verifies requests of all lengths and places, long ones and short ones.
+pub(super) fn verify(
+    scene: &mut Scene<'_>,
+    parameters: &str,
+    options: &[&str],
+) -> Result<(), RunError> {
+    serve(scene, parameters)?;
+    for (lengths, part, whole) in [("512-1M", "96M", "1G"), ("512-16K", "8M", "64M")] {
+        let much = if scene.whole { whole } else { part };
+        bench(scene, GUEST, &["--bsrange", lengths, "--io-size", much], options)?;
+    }
+    unserve(scene)?;
+    sound(scene)
+}
+
+pub(super) fn version_6(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    serve(scene, "")?;
+    bench(scene, "fd00:77::1", &["--bsrange", "512-256K", "--io-size", "24M"], &[])?;
+    unserve(scene)?;
+    sound(scene)
+}
+
+/// Writes and reads random places with flushes and discards among them, all verified.
+fn bench(
+    scene: &mut Scene<'_>,
+    path: &str,
+    much: &[&str],
+    options: &[&str],
+) -> Result<(), RunError> {
+    let common = ["--rw", "randrw", "--verify", "--fsync", "16", "--trim", "16", "--runtime"];
+    let ours = our_client(
+        scene,
+        path,
+        &[&common[..], &["1200", "--iodepth", "16"], much, options].concat(),
+    )?;
+    let ours = scene.ends(ours, LONG)?;
+    scene.checked.check(ours.success(), || format!("it failed: {}", ours.output));
+    scene.says(&ours, " flushes, 0 errors, 0 failovers, 0 reconnects", 1);
+    Ok(())
+}
+
+/// The server's side closes the path while requests are under way: they go on when it is connected again.
+pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    serve(scene, "")?;
+    let options = [
+        "--rw",
+        "randrw",
+        "--verify",
+        "--bsrange",
+        "512-64K",
+        "--runtime",
+        "8",
+        "--session",
+        "anew",
+    ];
+    let ours = our_client(scene, GUEST, &[&options[..], &["--reconnect-delay", "200"]].concat())?;
+    told(
+        scene,
+        "sleep 2; for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-server/anew/paths/*; do \
+         echo 1 >$path/disconnect; done; sleep 1; done",
+    )?;
+    let ours = scene.succeeds(ours)?;
+    scene.says(&ours, " 3 reconnects", 1);
+    scene.says(&ours, "0 errors, ", 1);
+    scene.says(&ours, "the device is open again", 3);
+    unserve(scene)?;
+    super::calm(scene)
+}
+
+/// Nobody listens; then there is no such device, or only one that can be read.
+pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let ours = our_client(scene, GUEST, &["--wait", "3"])?;
+    let ours = scene.fails(ours)?;
+    scene.says(&ours, "the connection is refused", 2);
+    serve(scene, "")?;
+    let ours = scene.ours(["rtrs", "bench", "--path", GUEST, "--device", "dev/none"])?;
+    let ours = scene.fails(ours)?;
+    scene.says(&ours, "refuses device dev/none: ENOENT", 1);
+    unserve(scene)?;
+    sound(scene)
+}

@@ -1,0 +1,86 @@
+//! The kernel's client on our server.
+
+use interop::RunError;
+
+use super::{CONTROL, LONG, UNMAP, end, map, our_server, sound, told, told_within};
+use crate::rxe::Scene;
+
+/// The server's address as the only path.
+pub(super) const PATH: &str = "path=ip:192.168.77.2";
+
+/// Has fio verify requests of all lengths and places, and more at once than the depth allows.
+pub(super) fn verify(scene: &mut Scene<'_>, options: &[&str]) -> Result<(), RunError> {
+    let server = our_server(scene, options)?;
+    map(scene, PATH)?;
+    // Each time all of the device is written and read.
+    let times = if scene.whole { 8 } else { 1 };
+    fio(scene, &format!("--bsrange=512-1M --loops={times}"))?;
+    let part = if scene.whole { "32M" } else { "4M" };
+    fio(scene, &format!("--bsrange=512-16K --size={part} --offset=8M --fsync=16"))?;
+    // What is discarded is zeros in memory; around it everything stays.
+    let discard = "dd if=/dev/urandom of=/tmp/a bs=64K count=4 2>/dev/null && \
+         dd if=/tmp/a of=/dev/rnbd0 bs=64K oflag=direct conv=fsync 2>/dev/null && \
+         blkdiscard -o 65536 -l 131072 /dev/rnbd0 && \
+         dd if=/dev/rnbd0 of=/tmp/b bs=64K count=4 iflag=direct 2>/dev/null && \
+         dd if=/dev/zero of=/tmp/a bs=64K seek=1 count=2 conv=notrunc 2>/dev/null && \
+         cmp /tmp/a /tmp/b && echo same; rm /tmp/a /tmp/b";
+    let discarded = told(scene, discard)?;
+    scene.says(&discarded, "same", 1);
+    told(scene, UNMAP)?;
+    end(scene, server)?;
+    sound(scene)
+}
+
+/// Has fio write random places of the kernel's device and verify what it reads.
+pub(super) fn fio(scene: &mut Scene<'_>, options: &str) -> Result<(), RunError> {
+    let command = format!(
+        "fio --name=verify --filename=/dev/rnbd0 --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite \
+         --verify=crc32c --verify_fatal=1 --size=64M {options}"
+    );
+    let finished = told_within(scene, &command, LONG)?;
+    scene.says(&finished, "err= 0", 1);
+    Ok(())
+}
+
+/// Paths are closed and connected again, in turn, while data is written.
+pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
+    let server = our_server(scene, &[])?;
+    map(scene, "path=ip:192.168.77.1@ip:192.168.77.2 path=ip:192.168.77.11@ip:192.168.77.2")?;
+    let flap = "dd if=/dev/urandom of=/tmp/a bs=1M count=16; \
+         (for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-client/guest/paths/*; do \
+         echo 1 >$path/disconnect; echo 1 >$path/reconnect; cat $path/state; done; done) & \
+         for n in 1 2 3 4; do dd if=/tmp/a of=/dev/rnbd0 bs=65536 oflag=direct; done; wait; \
+         dd if=/dev/rnbd0 of=/tmp/b bs=65536 count=256 iflag=direct; \
+         cmp /tmp/a /tmp/b && echo same; rm /tmp/a /tmp/b";
+    let flapped = told(scene, flap)?;
+    scene.says(&flapped, "same", 1);
+    scene.says(&flapped, "connected", 6);
+    told(scene, UNMAP)?;
+    told(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
+    end(scene, server)?;
+    sound(scene)
+}
+
+/// A device that is not there, and one that can only be read.
+pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let server = our_server(scene, &["--allow", "192.168.77.0/24"])?;
+    let ask = |device: &str, mode: &str| {
+        format!(
+            "echo 'sessname=guest {PATH} device_path={device} access_mode={mode}' >{CONTROL} 2>&1 || \
+             echo refused"
+        )
+    };
+    let none = format!("modprobe rtrs_client && modprobe rnbd_client; {}", ask("none", "rw"));
+    let none = told(scene, &none)?;
+    scene.says(&none, "refused", 1);
+    let twice = format!("{}; {}", ask("disk0", "ro"), ask("disk0", "ro"));
+    let twice = told(scene, &twice)?;
+    scene.says(&twice, "refused", 1);
+    let write = "dd if=/dev/zero of=/dev/rnbd0 bs=4096 count=1 oflag=direct 2>&1 || echo readonly";
+    let write = told(scene, write)?;
+    scene.says(&write, "readonly", 1);
+    told(scene, UNMAP)?;
+    end(scene, server)?;
+    sound(scene)
+}

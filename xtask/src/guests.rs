@@ -1,0 +1,168 @@
+//! Cases in guests: one guest for each link, in which they run one after the other.
+
+use std::fs;
+use std::io::Write as _;
+use std::iter;
+use std::path::Path;
+use std::time::Instant;
+
+use conformance::rxe::{Case, Gear, LINKS, Link, Scene};
+use interop::{BootError, Guest, GuestOptions};
+
+use crate::cases::Selection;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The file of all packets of a guest.
+pub(crate) const PACKETS: &str = "packets.pcap";
+
+/// How the fault of a guest begins that has repeated one packet.
+const STALL: &str = "completer_retry_err has grown by 1,";
+
+/// How many of the last lines of a fault are shown.
+const SHOWN: usize = 8;
+
+/// How cases are run.
+pub(crate) struct Guests<'a> {
+    pub(crate) selection: &'a Selection,
+    /// Whether it is an error that no guest can run here.
+    pub(crate) require: bool,
+    /// How often each case is run.
+    pub(crate) times: u32,
+    /// Our program, where a case wants it.
+    pub(crate) binary: Option<&'a Path>,
+}
+
+/// How cases went.
+#[derive(Default)]
+pub(crate) struct Ran {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+}
+
+/// Returns the cases that are wanted on any link.
+pub(crate) fn wanted(mut list: Vec<Case>, selection: &Selection) -> Result<Vec<Case>> {
+    list.retain(|case| LINKS.iter().any(|link| selection.wants(&name(case, *link))));
+    if list.is_empty() { Err("no case has that name".into()) } else { Ok(list) }
+}
+
+impl Guests<'_> {
+    /// Runs cases in one guest for each link, whose outputs are in a directory of their own; tells which that is when the
+    /// guest has ended. Returns nothing where no guest can run.
+    pub(crate) fn run(
+        &self,
+        list: &[Case],
+        outputs: &Path,
+        mut then: impl FnMut(&Path) -> Result<()>,
+    ) -> Result<Option<Ran>> {
+        let mut ran = Ran::default();
+        for link in LINKS {
+            let list = list.iter().filter(|case| self.selection.wants(&name(case, link)));
+            let list: Vec<&Case> = list.collect();
+            if list.is_empty() {
+                continue;
+            }
+            let directory = outputs.join(format!("mtu{}", link.mtu));
+            fs::create_dir_all(&directory)?;
+            let guest = match boot(link, &directory) {
+                Err(error @ BootError::Unavailable(_)) if !self.require => {
+                    eprintln!("skipped: {error}");
+                    return Ok(None);
+                }
+                booted => booted?,
+            };
+            let seconds = guest.boot_time().as_secs_f64();
+            eprintln!("a guest with MTU {} has booted in {seconds:.1} s", link.mtu);
+            let whole = self.selection.all;
+            let gear = Gear { guest: &guest, link, ibfabric: self.binary, whole };
+            for case in list.iter().flat_map(|case| iter::repeat_n(*case, self.times as usize)) {
+                let verdict = match run_case(case, &gear, &directory)? {
+                    Verdict::Stalled => run_case(case, &gear, &directory)?,
+                    verdict => verdict,
+                };
+                *(if verdict == Verdict::Good { &mut ran.passed } else { &mut ran.failed }) += 1;
+            }
+            // A guest that has crashed says so on its console only.
+            let log = guest.kernel_log().unwrap_or_else(|error| error.to_string());
+            fs::write(directory.join("kernel-log"), log)?;
+            fs::write(directory.join("console"), guest.console())?;
+            // What it has captured is whole when it has ended.
+            drop(guest);
+            then(&directory)?;
+        }
+        Ok(Some(ran))
+    }
+}
+
+fn name(case: &Case, link: Link) -> String {
+    format!("{} | MTU {}", case.name, link.mtu)
+}
+
+/// Boots the guest of a link. It has a disk, which knows of flushing and discarding, and its packets are captured.
+fn boot(link: Link, directory: &Path) -> std::result::Result<Guest, BootError> {
+    let disk = directory.join("disk");
+    let made = fs::File::create(&disk).and_then(|file| file.set_len(64 << 20));
+    made.map_err(|source| BootError::File { path: disk.clone(), source })?;
+    let (disk, capture) = (Some(disk), Some(directory.join(PACKETS)));
+    Guest::boot(&GuestOptions { mtu: link.mtu, disk, capture, ..GuestOptions::default() })
+}
+
+/// How a case went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    /// All is well but that the guest has repeated one packet; the case is run once more, and that run counts. Soft RoCE
+    /// did so once, in the middle of a message, when all that it had asked an acknowledgement for was acknowledged. A
+    /// rare loss of ours would look the same here: the packets that are kept tell them apart.
+    Stalled,
+    Bad,
+}
+
+/// Runs a case and says how it went.
+fn run_case(case: &Case, gear: &Gear<'_>, directory: &Path) -> Result<Verdict> {
+    let begun = Instant::now();
+    let (transcript, faults, count) = match Scene::open(gear) {
+        Ok(mut scene) => {
+            case.run(&mut scene);
+            (scene.transcript, scene.checked.faults, scene.checked.checks)
+        }
+        Err(error) => (String::new(), vec![error.to_string()], 0),
+    };
+    let file = case.name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(directory.join(file))?;
+    file.write_all(transcript.as_bytes())?;
+    let good = case.accepts(&faults);
+    let stalled =
+        case.wrong.is_none() && matches!(&faults[..], [fault] if fault.starts_with(STALL));
+    let (verdict, word) = match (good, case.wrong.is_some()) {
+        (true, false) => (Verdict::Good, "ok     "),
+        (true, true) => (Verdict::Good, "noticed"),
+        (false, _) if stalled => (Verdict::Stalled, "stalled"),
+        (false, _) => (Verdict::Bad, "FAILED "),
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    eprintln!("{word} {count:>4} checks {seconds:>5.1} s  {}", name(case, gear.link));
+    if let Some(expected) = case.wrong.filter(|_| !good) {
+        eprintln!("         expected one fault, with {expected:?}");
+    }
+    for fault in faults.iter().filter(|_| !good) {
+        say(fault);
+    }
+    if verdict == Verdict::Bad {
+        let log = gear.guest.kernel_log().unwrap_or_else(|error| error.to_string());
+        say(&format!("the guest's kernel said:\n{log}"));
+    }
+    Ok(verdict)
+}
+
+/// Says a fault: of a long one its first line and how it ends. The transcript has it whole.
+fn say(fault: &str) {
+    let lines: Vec<&str> = fault.lines().collect();
+    let skipped = lines.len().saturating_sub(1 + SHOWN);
+    for (at, line) in lines.iter().enumerate().filter(|(at, _)| *at == 0 || *at > skipped) {
+        eprintln!("         {line}");
+        if at == 0 && skipped > 0 {
+            eprintln!("         [{skipped} lines are in the transcript]");
+        }
+    }
+}
