@@ -114,4 +114,4 @@ impl AsFd for Control {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -70,24 +70,24 @@ impl Reply {
         serde_json::from_str(line)
     }
 
-    pub(super) fn failed(error: &TreeError) -> Self {
+    pub(in crate::rtrs) fn failed(error: &TreeError) -> Self {
         Self { ok: false, text: error.to_string(), data: json!({ "errno": error.errno.0 }) }
     }
 
-    pub(super) fn done() -> Self {
+    pub(in crate::rtrs) fn done() -> Self {
         Self { ok: true, text: String::new(), data: Value::Null }
     }
 
-    pub(super) fn read(path: &str, text: String) -> Self {
+    pub(in crate::rtrs) fn read(path: &str, text: String) -> Self {
         let data = json!({ "path": path, "value": text });
         Self { ok: true, text, data }
     }
 
-    pub(super) fn metrics(text: String) -> Self {
+    pub(in crate::rtrs) fn metrics(text: String) -> Self {
         Self { ok: true, text, data: Value::Null }
     }
 
-    pub(super) fn list(entries: &[Entry]) -> Self {
+    pub(in crate::rtrs) fn list(entries: &[Entry]) -> Self {
         let line = |entry: &Entry| match entry.kind {
             Kind::Directory => format!("{}/\n", entry.name),
             Kind::File { .. } => format!("{}\n", entry.name),
@@ -101,7 +101,7 @@ impl Reply {
         Self { ok: true, text, data: entries.iter().map(data).collect() }
     }
 
-    pub(super) fn kind(of: Kind) -> Self {
+    pub(in crate::rtrs) fn kind(of: Kind) -> Self {
         Self { ok: true, text: String::new(), data: kind(of) }
     }
 
