@@ -265,8 +265,26 @@ _ibfabric() {
             ibfabric__subcmd__help__subcmd__rtrs,bench)
                 cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__bench"
                 ;;
+            ibfabric__subcmd__help__subcmd__rtrs,ctl)
+                cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl"
+                ;;
+            ibfabric__subcmd__help__subcmd__rtrs,mount)
+                cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__mount"
+                ;;
             ibfabric__subcmd__help__subcmd__rtrs,serve)
                 cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__serve"
+                ;;
+            ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl,get)
+                cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__get"
+                ;;
+            ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl,list)
+                cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__list"
+                ;;
+            ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl,metrics)
+                cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__metrics"
+                ;;
+            ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl,set)
+                cmd="ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__set"
                 ;;
             ibfabric__subcmd__help__subcmd__sim,ctl)
                 cmd="ibfabric__subcmd__help__subcmd__sim__subcmd__ctl"
@@ -337,20 +355,74 @@ _ibfabric() {
             ibfabric__subcmd__rtrs,bench)
                 cmd="ibfabric__subcmd__rtrs__subcmd__bench"
                 ;;
+            ibfabric__subcmd__rtrs,ctl)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl"
+                ;;
             ibfabric__subcmd__rtrs,help)
                 cmd="ibfabric__subcmd__rtrs__subcmd__help"
+                ;;
+            ibfabric__subcmd__rtrs,mount)
+                cmd="ibfabric__subcmd__rtrs__subcmd__mount"
                 ;;
             ibfabric__subcmd__rtrs,serve)
                 cmd="ibfabric__subcmd__rtrs__subcmd__serve"
                 ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl,get)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__get"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl,help)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl,list)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__list"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl,metrics)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__metrics"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl,set)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__set"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help,get)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__get"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help,help)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__help"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help,list)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__list"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help,metrics)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__metrics"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help,set)
+                cmd="ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__set"
+                ;;
             ibfabric__subcmd__rtrs__subcmd__help,bench)
                 cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__bench"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__help,ctl)
+                cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl"
                 ;;
             ibfabric__subcmd__rtrs__subcmd__help,help)
                 cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__help"
                 ;;
+            ibfabric__subcmd__rtrs__subcmd__help,mount)
+                cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__mount"
+                ;;
             ibfabric__subcmd__rtrs__subcmd__help,serve)
                 cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__serve"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl,get)
+                cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__get"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl,list)
+                cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__list"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl,metrics)
+                cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__metrics"
+                ;;
+            ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl,set)
+                cmd="ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__set"
                 ;;
             ibfabric__subcmd__sim,ctl)
                 cmd="ibfabric__subcmd__sim__subcmd__ctl"
@@ -1961,7 +2033,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help__subcmd__rtrs)
-            opts="serve bench"
+            opts="serve bench ctl mount"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1975,6 +2047,90 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help__subcmd__rtrs__subcmd__bench)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl)
+            opts="get set list metrics"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__get)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__metrics)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__rtrs__subcmd__ctl__subcmd__set)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__rtrs__subcmd__mount)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -2129,7 +2285,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__nbd)
-            opts="-p -m -h --path --device --port --session --policy --connections --reconnect-delay --udp-port --peer-udp-port --mtu --spin --key-file --socket --tcp --read-only --depth --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --udp-port --peer-udp-port --mtu --spin --key-file --socket --tcp --read-only --depth --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2163,7 +2319,19 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --reconnect-delay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --metrics-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3271,7 +3439,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs)
-            opts="-h --help serve bench help"
+            opts="-h --help serve bench ctl mount help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3285,7 +3453,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__bench)
-            opts="-p -m -h --path --device --port --session --policy --connections --reconnect-delay --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --seed --format --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3319,7 +3487,19 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --wait)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --reconnect-delay)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --metrics-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3387,6 +3567,10 @@ _ibfabric() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --idle)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -3402,8 +3586,202 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl)
+            opts="-h --control --format --help get set list metrics help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__get)
+            opts="-h --control --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help)
+            opts="get set list metrics help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__get)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__metrics)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__help__subcmd__set)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__list)
+            opts="-h --control --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__metrics)
+            opts="-h --control --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__ctl__subcmd__set)
+            opts="-h --control --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ibfabric__subcmd__rtrs__subcmd__help)
-            opts="serve bench help"
+            opts="serve bench ctl mount help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3430,7 +3808,91 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl)
+            opts="get set list metrics"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__get)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__list)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__metrics)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__help__subcmd__ctl__subcmd__set)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 5 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ibfabric__subcmd__rtrs__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__rtrs__subcmd__help__subcmd__mount)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -3458,8 +3920,26 @@ _ibfabric() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        ibfabric__subcmd__rtrs__subcmd__mount)
+            opts="-h --control --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         ibfabric__subcmd__rtrs__subcmd__serve)
-            opts="-p -m -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --udp-port --peer-udp-port --mtu --spin --key-file --help"
+            opts="-p -m -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --control --metrics-port --udp-port --peer-udp-port --mtu --spin --key-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3490,6 +3970,14 @@ _ibfabric() {
                     return 0
                     ;;
                 --allow)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --control)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --metrics-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -419,16 +419,20 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "bw" -d 'Measures bandwidth'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -f -a "serve" -d 'Serves block devices to clients of RNBD: of this project, and to Linux kernels'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -f -a "bench" -d 'Measures and verifies a device of a server, of this project or of a Linux kernel'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "serve" -d 'Serves block devices to clients of RNBD: of this project, and to Linux kernels'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "bench" -d 'Measures and verifies a device of a server, of this project or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "ctl" -d 'Shows statistics of a program that runs, and changes its paths'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "mount" -d 'Offers the same as files, as the kernel does below /sys/devices/virtual, until it is told to end'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and not __fish_seen_subcommand_from serve bench ctl mount help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l listen -d 'An own address to listen at; several may be given. Addresses of loopback and of private networks are good ones' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l export -d 'A device that is offered: a file, a block device, or so much memory (mem:64M); several may be given' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s p -l port -d 'The port of `rdma_cm`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l queue-depth -d 'How many requests a session may have under way' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l max-io-size -d 'The longest data of a request in bytes; the chunks, with headers, are a power of two for Linux' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l allow -d 'A network whose clients may connect, as ADDR/BITS; several may be given; everybody without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l udp-port -d 'The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from serve" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -444,7 +448,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 min-inflight\t'That with the fewest requests under way'
 min-latency\t'That whose last heartbeat was fastest'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l connections -d 'How many connections each path has' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l wait -d 'How long the device may take to be open at first, in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l udp-port -d 'The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -466,13 +473,28 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l runtime -d 'How long, in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l io-size -d 'How much is read or written at most, with K, M or G; as much as there is time for without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l size -d 'How much of the device is used, from its start, with K, M or G; all of it without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l idle -d 'How long the device is left alone before, in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l seed -d 'The seed of the random places' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l need-invalidation -d 'Has the server invalidate the key of each read, instead of closing it here'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l verify -d 'Writes what tells where it belongs and how often it was written, and compares what is read with it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -l control -d 'The control socket of the program, as it was given to `rtrs serve`, `rtrs bench` or `nbd`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -l format -d 'How the answer is printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "get" -d 'Prints what a file says'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "set" -d 'Writes to a file, and waits until that is done'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "list" -d 'Prints what is in a directory; directories have a slash behind them'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "metrics" -d 'Prints what --metrics-port serves'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -l control -d 'The control socket of a program; several may be given, and have their sessions side by side' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from mount" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serves block devices to clients of RNBD: of this project, and to Linux kernels'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "bench" -d 'Measures and verifies a device of a server, of this project or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "ctl" -d 'Shows statistics of a program that runs, and changes its paths'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "mount" -d 'Offers the same as files, as the kernel does below /sys/devices/virtual, until it is told to end'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l path -d 'A path to the server: its address, with the own one before an @ where that matters; several may be given' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l device -d 'The device\'s name at the server' -r
@@ -482,7 +504,10 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l policy -d 'Whi
 min-inflight\t'That with the fewest requests under way'
 min-latency\t'That whose last heartbeat was fastest'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l connections -d 'How many connections each path has' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l wait -d 'How long the device may take to be open at first, in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l metrics-port -d 'Serves metrics for Prometheus on this port of the loopback device' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l udp-port -d 'The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l peer-udp-port -d 'The UDP port at the other end, when it is another one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s m -l mtu -d 'The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it' -r
@@ -491,6 +516,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l key-file -d 'A
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l socket -d 'Where programs connect: a socket in the file system' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l tcp -d 'Where programs connect: an address of loopback and a port, 10809 being the usual one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l depth -d 'How many requests of the device may be under way' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l need-invalidation -d 'Has the server invalidate the key of each read, instead of closing it here'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l read-only -d 'Offers the device to be read only'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at whose ports the service is. Can be given more than once' -r
@@ -646,6 +672,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "lat" -d 'Measures latency'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "serve" -d 'Serves block devices to clients of RNBD: of this project, and to Linux kernels'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "bench" -d 'Measures and verifies a device of a server, of this project or of a Linux kernel'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "ctl" -d 'Shows statistics of a program that runs, and changes its paths'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rtrs" -f -a "mount" -d 'Offers the same as files, as the kernel does below /sys/devices/virtual, until it is told to end'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from acm" -f -a "ctl" -d 'Asks a running service, or tells it to read its files again or to forget'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from capture" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'

@@ -50,6 +50,12 @@ fn page(
         "ibfabric-acm-ctl-metrics" => "acm-metrics",
         "ibfabric-rtrs-serve" => "rtrs-serve",
         "ibfabric-rtrs-bench" => "rtrs-bench",
+        "ibfabric-rtrs-ctl" => "rtrs-ctl",
+        "ibfabric-rtrs-ctl-get" => "rtrs-ctl-get",
+        "ibfabric-rtrs-ctl-set" => "rtrs-ctl-set",
+        "ibfabric-rtrs-ctl-list" => "rtrs-ctl-list",
+        "ibfabric-rtrs-ctl-metrics" => "rtrs-ctl-metrics",
+        "ibfabric-rtrs-mount" => "rtrs-mount",
         _ => command.get_name(),
     };
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase());
@@ -133,6 +139,22 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
             "A request has failed, or what was read is not what was written.",
             "The server or its device cannot be used, or the command line.",
         ),
+        "ibfabric-rtrs-ctl"
+        | "ibfabric-rtrs-ctl-get"
+        | "ibfabric-rtrs-ctl-set"
+        | "ibfabric-rtrs-ctl-list"
+        | "ibfabric-rtrs-ctl-metrics" => all(
+            "It was done.",
+            "It was not done: the number of the error tells why, as it does for files.",
+            "Nobody listens at the socket, or does not answer, or the command line is unusable.",
+        ),
+        "ibfabric-rtrs-mount" => vec![
+            (0, "The command was told to end, or somebody has unmounted the files."),
+            (
+                2,
+                "Nobody listens at a socket, nothing can be mounted, or the command line is unusable.",
+            ),
+        ],
         "ibfabric-nbd" => vec![
             (0, "The command was told to end."),
             (2, "The server or its device cannot be used, or the command line."),

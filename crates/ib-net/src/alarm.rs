@@ -8,6 +8,8 @@ use std::sync::Arc;
 use ib_link::{LinkError, MadLink};
 use ib_types::Instant;
 
+use crate::poll;
+
 /// A file that can be read after somebody has rung.
 #[derive(Debug)]
 pub struct Alarm {
@@ -35,6 +37,16 @@ impl Alarm {
     #[must_use]
     pub fn bell(&self) -> Bell {
         self.bell.clone()
+    }
+
+    /// Waits until it rings, and makes it silent again.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait(&self) -> io::Result<()> {
+        poll::wait(self.as_fd(), false, -1)?;
+        self.silence();
+        Ok(())
     }
 
     /// Makes it silent again.

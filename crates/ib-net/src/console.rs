@@ -1,15 +1,21 @@
 //! Lines of text over a private Unix socket: one line asks, one line answers.
 //!
-//! The socket has the abstract name `NAME:console`. Only processes of the same user, or of root, are
-//! listened to.
+//! The socket has the abstract name `NAME:console`, or a path in the file system. Only processes of the same user, or
+//! of root, are listened to.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
 
-use crate::poll;
+use crate::{poll, unix};
+
+mod later;
+
+pub use later::Serving;
 
 /// The longest line that is taken.
 const LONGEST: usize = 64 * 1024;
@@ -54,6 +60,15 @@ impl ConsoleServer {
     pub fn bind(base: &str) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&name(base)?)?;
         listener.set_nonblocking(true)?;
+        Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
+    }
+
+    /// Opens a socket in the file system, of the owner only, also where one was left behind.
+    ///
+    /// # Errors
+    /// Fails when somebody listens there, something else is there, or the directory takes no socket.
+    pub fn bind_at(path: &Path) -> io::Result<Self> {
+        let listener = unix::listen(path, 0o600)?;
         Ok(Self { listener, connections: BTreeMap::new(), next: 1, refused: 0 })
     }
 
@@ -168,7 +183,7 @@ impl ConsoleServer {
         }
         if poll::wait_any(&mut files, -1).is_err() {
             // Out of memory for the moment.
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
             return;
         }
         if files[0].revents != 0 {
@@ -253,10 +268,28 @@ impl ConsoleClient {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
+    /// Connects to a socket in the file system.
+    ///
+    /// # Errors
+    /// Fails when nobody listens there.
+    pub fn connect_at(path: &Path) -> io::Result<Self> {
+        Ok(Self { stream: BufReader::new(UnixStream::connect(path)?) })
+    }
+
+    /// Has [`ConsoleClient::ask`] wait for an answer so long at most; for ever without this.
+    ///
+    /// # Errors
+    /// Fails when that is no time at all.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        let stream = self.stream.get_ref();
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))
+    }
+
     /// Sends a line and returns the line that answers it.
     ///
     /// # Errors
-    /// Fails when the other side has gone.
+    /// Fails when the other side has gone, or does not answer in time; then nothing more can be asked.
     pub fn ask(&mut self, line: &str) -> io::Result<String> {
         let stream = self.stream.get_mut();
         stream.write_all(line.replace(['\n', '\r'], " ").as_bytes())?;

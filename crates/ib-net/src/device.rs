@@ -85,6 +85,8 @@ pub struct Device {
     hca: Hca,
     cm: Cm,
     wire: Wire,
+    /// The network interface that it is on, or the node of a simulated fabric.
+    name: String,
     /// Its address; its GID in a simulated fabric.
     address: IpAddr,
     spin: Duration,
@@ -144,6 +146,7 @@ impl Device {
             hca: Hca::new(config, seed),
             cm: Cm::new(CmConfig { ca_guid: guid, ..CmConfig::default() }, cm_seed),
             wire: Wire::Roce(Box::new(socket)),
+            name,
             address,
             spin: options.spin,
             connection_mtu,
@@ -173,7 +176,7 @@ impl Device {
             port.wait(end, false, None)?;
         }
         let details = port.details();
-        let own = details.port;
+        let (own, name) = (details.port, details.node.clone());
         let [seed, cm_seed] = seeds(options.seed)?;
         let active_mtu = options.mtu.map_or(details.mtu, |mtu| mtu.min(details.mtu));
         let config = HcaConfig {
@@ -186,6 +189,7 @@ impl Device {
             hca: Hca::new(config, seed),
             cm: Cm::new(CmConfig { ca_guid: own.node_guid, ..CmConfig::default() }, cm_seed),
             wire: Wire::Attached(Box::new(Attached::new(port, first))),
+            name,
             address: IpAddr::V6(Ipv6Addr::from(own.gid().0)),
             spin: options.spin,
             connection_mtu: active_mtu,
@@ -216,6 +220,18 @@ impl Device {
     #[must_use]
     pub const fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Returns what the adapter is called: as the network interface that it is on, or as its node in a simulated fabric.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of its port: 1, but in a simulated fabric.
+    #[must_use]
+    pub fn port_number(&self) -> u8 {
+        self.attached().map_or(1, |port| port.details().port.number)
     }
 
     /// Returns the UDP port that it listens on; 0 in a simulated fabric.

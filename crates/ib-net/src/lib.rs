@@ -7,6 +7,8 @@
 //! | [`signals`] | being asked to end, and what else signals tell a daemon |
 //! | [`daemon`] | life in the background, and the service manager |
 //! | [`alarm`] | what ends a wait early |
+//! | [`desk`] | questions of other threads to a loop |
+//! | [`cpu`] | the processors of this machine |
 //! | [`ibsim`] | the datagrams between ibsim and its clients: messages, server and client |
 //! | [`attach`] | ports of a simulated fabric for adapters in other processes: shared memory, and a socket |
 //! | [`umad`] | the kernel's devices for management datagrams: a link, and their binary interface |
@@ -19,6 +21,7 @@
 //! | [`rtrs`] | adapters for the engines of RTRS |
 //! | [`clock`] | the time that links tell |
 //! | `seqpacket` | JSON objects over a private Unix socket |
+//! | `unix` | sockets in the file system |
 //! | `batch` | many datagrams with one system call |
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
@@ -32,7 +35,9 @@ mod batch;
 pub mod capture;
 pub mod clock;
 pub mod console;
+pub mod cpu;
 pub mod daemon;
+pub mod desk;
 pub mod device;
 pub mod disk;
 pub mod ibsim;
@@ -45,6 +50,7 @@ mod seqpacket;
 pub mod signals;
 mod tick;
 pub mod umad;
+mod unix;
 
 /// Returns bytes that nobody can guess, from the system.
 ///

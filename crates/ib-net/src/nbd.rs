@@ -4,9 +4,8 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ib_block::nbd::{Export, NbdError, NbdRequest, RequestToken, Session};
@@ -96,7 +95,7 @@ impl NbdServer {
     pub fn listen(place: &Place, exports: Arc<[Export]>) -> Result<Self, ListenError> {
         let listener = match place {
             Place::Unix(path) => {
-                let listener = listen_unix(path);
+                let listener = crate::unix::listen(path, 0o660);
                 let failed = |error| ListenError::Unix { path: path.clone(), error };
                 Listener::Unix(listener.map_err(failed)?, path.clone())
             }
@@ -305,19 +304,4 @@ impl Stream {
             Self::Tcp(stream) => stream.as_fd(),
         }
     }
-}
-
-/// Listens at a socket of the file system, also where one was left behind.
-fn listen_unix(path: &Path) -> io::Result<UnixListener> {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
-    if is_socket {
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::ErrorKind::AddrInUse.into());
-        }
-        std::fs::remove_file(path)?;
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
 }

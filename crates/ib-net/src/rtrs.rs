@@ -4,11 +4,14 @@
 //! |---|---|
 //! | `serving` | [`BlockServer`]: RTRS, RNBD and devices |
 //! | `remote` | [`RemoteDisk`]: a device of a server, as whoever uses it sees it |
+//! | [`control`] | their statistics and what changes them, for other processes |
+//! | [`mount`] | the same as a file system |
 
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
+use ib_rtrs::tree::PortName;
 use ib_rtrs::{Adapter, AdapterId, Adapters, PathSpec};
 use ib_types::{Instant, PKey};
 
@@ -16,6 +19,8 @@ use crate::clock;
 use crate::device::{Device, DeviceEvent, PathError};
 use crate::poll::{self, Interest};
 
+pub mod control;
+pub mod mount;
 mod remote;
 mod serving;
 
@@ -59,6 +64,13 @@ impl Devices {
         let source = SocketAddr::new(device.address(), port);
         let spec = PathSpec::new(id, source, server, path.route, path.mtu);
         Ok(PathSpec { p_key: path.p_key, ..spec })
+    }
+
+    /// Returns how the port of an adapter is called.
+    #[must_use]
+    pub fn port_name(&self, id: AdapterId) -> Option<PortName> {
+        let device = self.0.get(id.0 as usize)?;
+        Some(PortName { adapter: device.name().to_owned(), number: device.port_number() })
     }
 
     /// Moves what can be moved, and hands over what adapters tell; returns whether there was anything.

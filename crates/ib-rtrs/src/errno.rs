@@ -44,6 +44,10 @@ errnos! {
     EEXIST = 17,
     /// No such device.
     ENODEV = 19,
+    /// It is no directory.
+    ENOTDIR = 20,
+    /// It is a directory.
+    EISDIR = 21,
     /// What was said makes no sense.
     EINVAL = 22,
     /// No room.
@@ -52,6 +56,8 @@ errnos! {
     EROFS = 30,
     /// It is not done here.
     EOPNOTSUPP = 95,
+    /// There is no network.
+    ENETDOWN = 100,
     /// The connection was given up.
     ECONNABORTED = 103,
     /// The connection was refused, or ended.
@@ -60,6 +66,10 @@ errnos! {
     ENOTCONN = 107,
     /// It took too long.
     ETIMEDOUT = 110,
+    /// Nobody listens.
+    ECONNREFUSED = 111,
+    /// Nobody answers.
+    EHOSTUNREACH = 113,
 }
 
 impl Errno {

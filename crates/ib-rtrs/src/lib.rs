@@ -12,6 +12,7 @@
 //! | [`adapters`] | [`Adapters`]: how engines reach the adapters of their owner |
 //! | [`address`] | [`Address`], [`PathAddress`]: the ends of paths, as they are written |
 //! | [`stats`] | what is counted of paths |
+//! | [`tree`] | the files by which people and programs see and change all that, as IBTRS and Linux have them |
 //! | [`errno`] | numbers of errors, which are Linux's |
 //! | `connection`, `heartbeat`, `proof`, `timers` | what both ends share |
 //!
@@ -64,6 +65,7 @@ mod proof;
 pub mod server;
 pub mod stats;
 mod timers;
+pub mod tree;
 
 pub use adapters::{Adapter, AdapterId, Adapters};
 pub use address::{Address, PathAddress};

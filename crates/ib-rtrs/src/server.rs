@@ -148,6 +148,19 @@ impl Server {
         self.paths.iter().flatten().filter(|path| path.state != State::Dead).map(|path| path.id)
     }
 
+    /// Returns the sessions that have a path that is connected, in the order in which they began.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        let up = self.sessions.iter().filter(|(_, session)| session.up > 0);
+        up.map(|(&key, session)| SessionId { key, incarnation: session.incarnation })
+    }
+
+    /// Returns the paths of a session that are connected.
+    pub fn connected_paths(&self, id: SessionId) -> impl Iterator<Item = ServerPathId> {
+        let paths = self.session(id).map(|session| &session.paths[..]).unwrap_or_default();
+        let paths = paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
+        paths.filter(|path| path.state == State::Connected).map(|path| path.id)
+    }
+
     /// Returns the session of a path.
     #[must_use]
     pub fn session_of(&self, id: ServerPathId) -> Option<SessionId> {

@@ -72,6 +72,8 @@ pub struct Latencies {
     pub counts: [[u64; 2]; LATENCIES],
     /// The longest read and the longest write.
     pub longest: [Duration; 2],
+    /// How long all reads and all writes took together.
+    pub total: [Duration; 2],
 }
 
 impl Latencies {
@@ -81,6 +83,7 @@ impl Latencies {
         let range = millis.next_power_of_two().trailing_zeros() as usize;
         self.counts[range.min(LATENCIES - 1)][column] += 1;
         self.longest[column] = self.longest[column].max(took);
+        self.total[column] = self.total[column].saturating_add(took);
     }
 }
 

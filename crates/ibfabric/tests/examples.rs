@@ -17,6 +17,7 @@ fn names(command: &clap::Command, of: &str) -> Vec<String> {
         ("sm", "ctl") => "sm-ctl".to_owned(),
         ("acm" | "acm-ctl", name) => format!("acm-{name}"),
         ("rtrs", name) => format!("rtrs-{name}"),
+        ("rtrs-ctl", name) => format!("rtrs-ctl-{name}"),
         (_, name) => name.to_owned(),
     };
     below.flat_map(|below| [vec![name(below)], names(below, &name(below))].concat()).collect()

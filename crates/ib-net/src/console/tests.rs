@@ -31,7 +31,7 @@ fn lines_are_asked_and_answered() {
     assert_eq!(seen, ["one two", "three"]);
     // The client reads the last answer, and leaves.
     let ended = (0..5000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
         server.next_line(key) == Asked::Ended
     });
     assert!(ended, "the end of the connection is seen");

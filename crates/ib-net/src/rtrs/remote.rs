@@ -17,9 +17,10 @@ use ib_wire::rnbd::AccessMode;
 use slab::Slab;
 
 use super::Devices;
-use crate::clock;
+use super::control::{Control, PathFinder, SessionControl};
 use crate::device::DeviceEvent;
 use crate::poll::Interest;
+use crate::{clock, cpu};
 
 /// How a device is used.
 #[derive(Clone, Debug)]
@@ -73,6 +74,8 @@ pub struct RemoteDisk {
     ended: VecDeque<(u64, Errno, Vec<u8>)>,
     last: Vec<u8>,
     events: VecDeque<RemoteEvent>,
+    /// Who asks for numbers and changes.
+    control: Option<Box<SessionControl>>,
 }
 
 /// Registered memory in pieces of a length.
@@ -164,7 +167,14 @@ impl RemoteDisk {
             ended: VecDeque::new(),
             last: Vec::new(),
             events: VecDeque::new(),
+            control: None,
         })
+    }
+
+    /// Has other processes see the session and its paths, and change them; `find_path` finds the way of paths that they
+    /// add.
+    pub fn set_control(&mut self, control: Control, find_path: PathFinder) {
+        self.control = Some(Box::new(SessionControl::new(control, find_path)));
     }
 
     /// Returns what the device is like, once it is open.
@@ -245,7 +255,9 @@ impl RemoteDisk {
         let mut moved = devices.progress(|devices, adapter, event| {
             let now = clock::now();
             match event {
-                DeviceEvent::Hca(event) => rtrs.handle_hca(now, devices, 0, adapter, &event),
+                DeviceEvent::Hca(event) => {
+                    rtrs.handle_hca(now, devices, cpu::current(), adapter, &event)
+                }
                 // What is for nobody ends by the connection manager's time limits.
                 DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, devices, adapter, event)),
             }
@@ -256,8 +268,14 @@ impl RemoteDisk {
         }
         while let Some(event) = self.rtrs.poll_event() {
             moved = true;
+            if let Some(control) = &mut self.control {
+                control.follow(now, &mut self.rtrs, &mut self.devices, &event);
+            }
             self.follow(&event)?;
             self.events.push_back(RemoteEvent::Session(event));
+        }
+        if let Some(control) = &mut self.control {
+            moved |= control.serve(now, &mut self.rtrs, &mut self.devices);
         }
         while let Some(completion) = self.rtrs.poll_completion() {
             moved = true;
@@ -284,7 +302,15 @@ impl RemoteDisk {
             return Ok(());
         }
         let due = self.rtrs.poll_timeout().unwrap_or(Instant::NEVER);
-        self.devices.wait_with(until.min(due), files)
+        let Some(control) = &mut self.control else {
+            return self.devices.wait_with(until.min(due), files);
+        };
+        if control.begin_wait() {
+            return Ok(());
+        }
+        let until = until.min(due).min(control.poll_timeout().unwrap_or(Instant::NEVER));
+        let files = [files, &[Interest::to_read(control.as_fd())]].concat();
+        self.devices.wait_with(until, &files)
     }
 
     fn follow(&mut self, event: &ClientEvent) -> io::Result<()> {
@@ -380,7 +406,7 @@ impl RemoteDisk {
             data = Some(self.admin.segment(slot, out.data_length));
         }
         let request = Request {
-            cpu: 0,
+            cpu: cpu::current(),
             direction: out.direction,
             header: out.header(),
             data: data.as_slice(),

@@ -16,11 +16,12 @@ use ib_types::Instant;
 use slab::Slab;
 
 use super::Devices;
+use super::control::{Control, ServerControl};
 use crate::alarm::{Alarm, Bell};
-use crate::clock;
 use crate::device::{DeviceEvent, address_of};
 use crate::disk::{Disk, Job};
 use crate::poll::Interest;
+use crate::{clock, cpu};
 
 /// How long nothing may be looked at when nobody rings.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -42,6 +43,8 @@ pub struct BlockServer {
     under_way: Slab<(ServerRequestId, u32)>,
     header: Vec<u8>,
     is_allowed: Box<dyn Fn(IpAddr) -> bool>,
+    /// Who asks for numbers and changes.
+    control: Option<ServerControl>,
 }
 
 impl BlockServer {
@@ -59,12 +62,18 @@ impl BlockServer {
             under_way: Slab::new(),
             header: vec![0; LONGEST_HEADER],
             is_allowed: Box::new(|_| true),
+            control: None,
         })
     }
 
     /// Takes only clients of some addresses from now on; others are refused with [`Errno::EACCES`].
     pub fn allow(&mut self, is_allowed: impl Fn(IpAddr) -> bool + 'static) {
         self.is_allowed = Box::new(is_allowed);
+    }
+
+    /// Has other processes see sessions and their paths, and change them.
+    pub fn set_control(&mut self, control: Control) {
+        self.control = Some(ServerControl::new(control));
     }
 
     /// Listens at a port of an adapter.
@@ -111,7 +120,9 @@ impl BlockServer {
         let mut moved = devices.progress(|devices, adapter, event| {
             let now = clock::now();
             match event {
-                DeviceEvent::Hca(event) => rtrs.handle_hca(now, devices, 0, adapter, &event),
+                DeviceEvent::Hca(event) => {
+                    rtrs.handle_hca(now, devices, cpu::current(), adapter, &event)
+                }
                 DeviceEvent::Cm(CmEvent::Requested(requested))
                     if !is_allowed(address_of(requested.route.destination)) =>
                 {
@@ -124,6 +135,9 @@ impl BlockServer {
         let now = clock::now();
         if rtrs.poll_timeout().is_some_and(|at| at <= now) {
             rtrs.handle_timeout(now, devices);
+        }
+        if let Some(control) = &mut self.control {
+            moved |= control.serve(now, rtrs, devices);
         }
         while let Some(request) = self.rtrs.poll_request() {
             moved = true;
@@ -206,13 +220,15 @@ impl BlockServer {
     /// Fails when the system does.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.alarm.silence();
-        if self.answer() {
+        if self.control.as_mut().is_some_and(ServerControl::begin_wait) || self.answer() {
             return Ok(());
         }
         let due = self.rtrs.poll_timeout().unwrap_or(Instant::NEVER);
         let until = until.min(due).min(clock::now() + PATIENCE);
         let bells = self.disks.iter().filter_map(Disk::bell);
-        let files: Vec<_> = bells.chain([self.alarm.as_fd()]).map(Interest::to_read).collect();
+        let asked = self.control.as_ref().map(ServerControl::as_fd);
+        let files = bells.chain([self.alarm.as_fd()]).chain(asked).map(Interest::to_read);
+        let files: Vec<_> = files.collect();
         self.devices.wait_with(until, &files)
     }
 }

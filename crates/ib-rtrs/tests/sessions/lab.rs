@@ -52,8 +52,8 @@ impl Rng {
 pub(crate) struct Node {
     pub(crate) hca: Hca,
     pub(crate) cm: Cm,
-    gid: Gid,
-    address: Ipv4Addr,
+    pub(crate) gid: Gid,
+    pub(crate) address: Ipv4Addr,
 }
 
 /// The adapters of one side.

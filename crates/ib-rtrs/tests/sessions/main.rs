@@ -8,3 +8,4 @@ mod lab;
 mod paths;
 mod requests;
 mod states;
+mod tree;

@@ -140,6 +140,10 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "For machines of one network only:",
                 "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --allow 10.0.0.0/24",
             ),
+            (
+                "With statistics for `rtrs ctl` and for Prometheus:",
+                "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --control /run/serve.ctl --metrics-port 9440",
+            ),
         ],
         "rtrs-bench" => &[
             (
@@ -155,6 +159,49 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bsrange 512-1M --fsync 32 --trim 16 --verify --io-size 1G",
             ),
         ],
+        "rtrs-ctl" => &[
+            (
+                "How requests of a session are divided, and another way:",
+                "ibfabric rtrs ctl --control /run/disk0.ctl get rtrs-client/host-1/mpath_policy
+    ibfabric rtrs ctl --control /run/disk0.ctl set rtrs-client/host-1/mpath_policy round-robin",
+            ),
+            (
+                "A second path, while the first is in use:",
+                "ibfabric rtrs ctl --control /run/disk0.ctl set rtrs-client/host-1/add_path ip:10.0.1.2,ip:10.0.1.1",
+            ),
+        ],
+        "rtrs-ctl-get" => &[(
+            "What a path has carried:",
+            "ibfabric rtrs ctl get rtrs-client/host-1/paths/ip:10.0.0.2@ip:10.0.0.1/stats/rdma",
+        )],
+        "rtrs-ctl-set" => &[
+            (
+                "A path that is to carry nothing for a while:",
+                "ibfabric rtrs ctl set rtrs-client/host-1/paths/ip:10.0.0.2@ip:10.0.0.1/disconnect 1",
+            ),
+            (
+                "All numbers of a path from zero:",
+                "ibfabric rtrs ctl set ibtrs-client/host-1/paths/ip:10.0.0.2@ip:10.0.0.1/stats/reset_all 0",
+            ),
+        ],
+        "rtrs-ctl-list" => &[
+            (
+                "Sessions of a server:",
+                "ibfabric rtrs ctl --control /run/serve.ctl list rtrs-server",
+            ),
+            (
+                "Paths of a session, as data:",
+                "ibfabric rtrs ctl list rtrs-client/host-1/paths --format json",
+            ),
+        ],
+        "rtrs-ctl-metrics" => &[("All numbers:", "ibfabric rtrs ctl metrics")],
+        "rtrs-mount" => &[
+            (
+                "A server and one of its clients as files:",
+                "ibfabric rtrs mount /mnt/rtrs --control /run/serve.ctl --control /run/disk0.ctl",
+            ),
+            ("At the usual socket:", "ibfabric rtrs mount /mnt/rtrs"),
+        ],
         "nbd" => &[
             (
                 "A device that two paths lead to, for qemu and others:",
@@ -163,6 +210,10 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             (
                 "At the usual port of loopback:",
                 "ibfabric nbd --path 10.0.0.1 --device disk0 --tcp 127.0.0.1:10809",
+            ),
+            (
+                "With paths that can be added, taken away and looked at:",
+                "ibfabric nbd --path 10.0.0.1 --device disk0 --socket /run/disk0.sock --session host-1 --control /run/disk0.ctl",
             ),
         ],
         "capture" => &[

@@ -9,8 +9,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
 
+pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
+
 use super::{examples_text, in_range, mtu};
 use crate::output::Format;
+
+mod control;
 
 /// The port of RNBD's server.
 pub const PORT: u16 = 1234;
@@ -33,6 +37,12 @@ pub enum RtrsCommand {
     /// Measures and verifies a device of a server, of this project or of a Linux kernel.
     #[command(after_long_help = examples_text("rtrs-bench"))]
     Bench(Box<BenchArgs>),
+    /// Shows statistics of a program that runs, and changes its paths.
+    #[command(after_long_help = examples_text("rtrs-ctl"))]
+    Ctl(CtlArgs),
+    /// Offers the same as files, as the kernel does below /sys/devices/virtual, until it is told to end.
+    #[command(after_long_help = examples_text("rtrs-mount"))]
+    Mount(MountArgs),
 }
 
 /// How packets go.
@@ -87,6 +97,9 @@ pub struct ServeArgs {
     /// A network whose clients may connect, as ADDR/BITS; several may be given; everybody without it.
     #[arg(long, value_name = "CIDR")]
     pub allow: Vec<Network>,
+    /// How others see and change it.
+    #[command(flatten)]
+    pub control: ControlArgs,
     /// How packets go.
     #[command(flatten)]
     pub link: LinkArgs,
@@ -122,6 +135,9 @@ pub struct RemoteArgs {
     /// How long to wait before a path that has failed is connected again, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub reconnect_delay: u64,
+    /// How others see and change it.
+    #[command(flatten)]
+    pub control: ControlArgs,
     /// How packets go.
     #[command(flatten)]
     pub link: LinkArgs,

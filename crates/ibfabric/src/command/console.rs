@@ -27,10 +27,21 @@ pub(super) fn ask(
     })?;
     let good = reply["ok"] == Value::Bool(true);
     let text = reply["text"].as_str().unwrap_or_default();
+    show(good, text, &reply["data"], format, output)
+}
+
+/// Shows an answer: what was asked for, or why there is none.
+pub(super) fn show(
+    good: bool,
+    text: &str,
+    data: &Value,
+    format: Format,
+    output: &mut Output,
+) -> Result<Verdict, Failure> {
     if !good {
         say!("{text}");
     } else if format == Format::Json {
-        output.json(&reply["data"])?;
+        output.json(data)?;
     } else {
         write!(output, "{text}")?;
         if !text.ends_with('\n') {

@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `serve.rs` | `serve` |
 //! | `bench.rs` | `bench` |
+//! | `ctl.rs` | `ctl` |
+//! | `mount.rs` | `mount` |
+//! | `control.rs` | what of statistics and paths others may see and change |
 //! | `remote.rs` | what `bench` and `nbd` share: adapters, paths, the device |
 
 use crate::cli::rtrs::{RtrsArgs, RtrsCommand};
@@ -11,6 +14,9 @@ use crate::failure::{Failure, Verdict};
 use crate::output::Output;
 
 mod bench;
+mod control;
+mod ctl;
+mod mount;
 pub(super) mod remote;
 mod serve;
 
@@ -18,5 +24,7 @@ pub(crate) fn run(args: &RtrsArgs, out: &mut Output) -> Result<Verdict, Failure>
     match &args.command {
         RtrsCommand::Serve(args) => serve::run(args, out),
         RtrsCommand::Bench(args) => bench::run(args, out),
+        RtrsCommand::Ctl(args) => ctl::run(args, out),
+        RtrsCommand::Mount(args) => mount::run(args, out),
     }
 }

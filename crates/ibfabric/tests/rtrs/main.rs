@@ -3,11 +3,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `program.rs` | a program that speaks NBD |
+//! | `tree.rs` | statistics and control: `rtrs ctl`, `rtrs mount`, metrics |
 //! | `../program` | what starts commands |
 
 #[path = "../program/mod.rs"]
 mod command;
 mod program;
+mod tree;
 
 use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;

@@ -5,16 +5,15 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ib_acm::config::options::ServerMode;
 use ib_acm::port::PortId;
 use ib_acm::{Event, Port as _, Service};
 use ib_net::acm::{Server, ServerOptions};
-use ib_net::alarm::{Alarm, Bell};
+use ib_net::alarm::Alarm;
 use ib_net::console::ConsoleServer;
+use ib_net::desk::{Desk, Questions, desk};
 use ib_net::page::PageServer;
 use ib_net::signals::{Order, Orders};
 use ib_net::{clock, daemon};
@@ -38,27 +37,6 @@ const PORT_LINK: &str = "/run/ibacm.port";
 /// How long is waited when nothing has to be done.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
-/// What somebody wants to know, and where the answer goes.
-type Question = (String, Sender<String>);
-
-/// Where others leave their questions.
-struct Desk {
-    questions: Mutex<Sender<Question>>,
-    bell: Bell,
-}
-
-impl Desk {
-    /// Asks the loop, and waits for its answer.
-    fn ask(&self, line: &str) -> Option<String> {
-        let (sender, receiver) = channel();
-        let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        questions.send((line.to_owned(), sender)).ok()?;
-        drop(questions);
-        self.bell.ring();
-        receiver.recv_timeout(Duration::from_secs(10)).ok()
-    }
-}
-
 pub(super) struct Daemon {
     pub(super) service: Service,
     pub(super) server: Server,
@@ -70,7 +48,7 @@ pub(super) struct Daemon {
     log: Log,
     alarm: (Alarm, usize),
     orders: Orders,
-    questions: Receiver<Question>,
+    questions: Questions,
     /// Until when it looks for more without a sleep.
     awake_until: Instant,
     _published: Published,
@@ -159,16 +137,14 @@ impl Daemon {
         let orders = Orders::catch(&alarm.bell()).map_err(failed)?;
         let number = server.watch(&alarm).map_err(failed)?;
         let stations = Station::open_all(&args.places.0, &settings, &mut server)?;
-        let (sender, questions) = channel();
-        let desk = || Desk { questions: Mutex::new(sender.clone()), bell: alarm.bell() };
-        serve_console(server.unix().as_deref(), desk(), &log);
+        let (desk, questions) = desk(alarm.bell());
+        serve_console(server.unix().as_deref(), desk.clone(), &log);
         if let Some(port) = args.metrics_port {
             let failed = |error| {
                 let place = format!("port {port} of localhost");
                 Failure::Unusable(format!("cannot serve metrics on {place}: {error}"))
             };
             let page = PageServer::bind(port).map_err(failed)?;
-            let desk = desk();
             let page = page.serve(move || desk.ask(metrics::PAGE).unwrap_or_default());
             page.map_err(failed)?;
         }
@@ -240,10 +216,9 @@ impl Daemon {
                     Order::ReopenLog => self.log.reopen(),
                 }
             }
-            while let Ok((line, sender)) = self.questions.try_recv() {
-                let answer = console::answer(&mut self, &line);
-                // Whoever has asked may have gone.
-                let _ = sender.send(answer);
+            while let Some(question) = self.questions.take() {
+                let answer = console::answer(&mut self, question.line());
+                question.answer(answer);
             }
             if self.round()? {
                 self.awake_until = clock::now() + Duration::from_micros(self.args.spin);

@@ -13,6 +13,7 @@ use ib_rtrs::{AdapterId, ClientConfig, ClientEvent, PathSpec, Policy, SharedKey}
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
+use super::control;
 use crate::cli::rtrs::{LinkArgs, PathArg, PolicyArg, RemoteArgs};
 use crate::failure::{Failure, say};
 
@@ -28,8 +29,11 @@ pub(in crate::command) fn open(
     args: &RemoteArgs,
     how: &Use,
 ) -> Result<(RemoteDisk, Geometry), Failure> {
-    let mut devices = Devices::new();
-    let paths = connect_all(args, &mut devices)?;
+    let control = control::open(&args.control)?;
+    let (mut devices, mut ways) = (Devices::new(), Ways::new(args));
+    let paths: Result<Vec<PathSpec>, Failure> =
+        args.path.iter().map(|path| ways.path(&mut devices, path)).collect();
+    let paths = paths?;
     let mode = if how.writes { AccessMode::READ_WRITE } else { AccessMode::READ_ONLY };
     let options = RemoteOptions {
         session: session(args)?,
@@ -40,6 +44,9 @@ pub(in crate::command) fn open(
     };
     let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));
     let mut disk = RemoteDisk::open(devices, &paths, options).map_err(failed)?;
+    if let Some(control) = control {
+        disk.set_control(control, control::path_finder(ways));
+    }
     let end = clock::now() + args.wait;
     let mut why = None;
     loop {
@@ -98,29 +105,42 @@ pub(in crate::command) fn tell(disk: &mut RemoteDisk) -> bool {
     true
 }
 
-/// Opens an adapter at each own address, and returns the paths that lead from them.
-fn connect_all(args: &RemoteArgs, devices: &mut Devices) -> Result<Vec<PathSpec>, Failure> {
-    let mut adapters: BTreeMap<IpAddr, AdapterId> = BTreeMap::new();
-    let mut paths = Vec::new();
-    for path in &args.path {
+/// The adapters that paths start from, by their addresses.
+pub(super) struct Ways {
+    link: LinkArgs,
+    port: u16,
+    adapters: BTreeMap<IpAddr, AdapterId>,
+}
+
+impl Ways {
+    fn new(args: &RemoteArgs) -> Self {
+        Self { link: args.link.clone(), port: args.port, adapters: BTreeMap::new() }
+    }
+
+    /// Returns how a path is asked for, from an adapter that is opened if there is none yet.
+    pub(super) fn path(
+        &mut self,
+        devices: &mut Devices,
+        path: &PathArg,
+    ) -> Result<PathSpec, Failure> {
+        let Self { link, port, adapters } = self;
         let source = match path.source {
             Some(source) => source,
-            None => own_address(path, &adapters)?,
+            None => own_address(path, adapters)?,
         };
-        if source == path.server && args.link.is_one_port() {
+        if source == path.server && link.is_one_port() {
             return Err(Failure::Unusable(format!(
                 "{source}: the adapter would talk to itself; expected another own address before an @"
             )));
         }
         let adapter = match adapters.get(&source) {
             Some(adapter) => *adapter,
-            None => *adapters.entry(source).or_insert(devices.add(adapter(source, &args.link)?)),
+            None => *adapters.entry(source).or_insert(devices.add(adapter(source, link)?)),
         };
-        let server = SocketAddr::new(path.server, args.port);
+        let server = SocketAddr::new(path.server, *port);
         let failed = |error| Failure::unusable(format_args!("{source}@{}: {error}", path.server));
-        paths.push(devices.path_to(adapter, server).map_err(failed)?);
+        devices.path_to(adapter, server).map_err(failed)
     }
-    Ok(paths)
 }
 
 /// Opens an adapter at an own address.
@@ -173,6 +193,7 @@ fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
         format!("ibfabric-{host}-{}", std::process::id())
     });
     let config = ClientConfig {
+        processors: ib_net::cpu::count(),
         connections: args.connections as u16,
         policy: match args.policy {
             PolicyArg::RoundRobin => Policy::RoundRobin,

@@ -9,6 +9,7 @@ use ib_net::signals::{Order, Orders};
 use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
 use ib_types::Instant;
 
+use super::control;
 use super::remote::{adapter, key};
 use crate::cli::rtrs::{ServeArgs, StoreArg};
 use crate::failure::{Failure, Verdict, say};
@@ -28,6 +29,9 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         ..ServerConfig::default()
     };
     let mut server = BlockServer::new(devices, config).map_err(Failure::unusable)?;
+    if let Some(control) = control::open(&args.control)? {
+        server.set_control(control);
+    }
     let allowed = args.allow.clone();
     server.allow(move |address| {
         allowed.is_empty() || allowed.iter().any(|network| network.contains(address))

@@ -1,0 +1,71 @@
+use std::path::Path;
+
+use ib_rtrs::tree::TreeError;
+
+use super::*;
+use crate::rtrs::control::tests::Program;
+use crate::rtrs::control::{Ask, Control, Reply};
+
+/// A program that has some files in one directory, each of which says its own name and the program's.
+fn program(socket: &Path, name: &'static str, files: &'static [&'static str]) -> Program {
+    let control = Control::open(Some(socket), None).expect("nobody listens");
+    Program::start(control, move |ask| {
+        let entry = |name: &&str| Entry {
+            name: (*name).to_owned(),
+            kind: Kind::File { is_writable: true },
+        };
+        let wrong = |errno, path: &str| Reply::failed(&TreeError::new(errno, path, "no"));
+        let has = |path: &str| path.strip_prefix("all/").is_some_and(|file| files.contains(&file));
+        Some(match ask {
+            Ask::List(path) if path.is_empty() => {
+                Reply::list(&[Entry { name: "all".to_owned(), kind: Kind::Directory }])
+            }
+            Ask::List(path) if path == "all" => {
+                Reply::list(&files.iter().map(entry).collect::<Vec<_>>())
+            }
+            Ask::Kind(path) if path == "all" => Reply::kind(Kind::Directory),
+            Ask::Kind(path) if has(&path) => Reply::kind(Kind::File { is_writable: true }),
+            Ask::Read(path) if has(&path) => Reply::read(&path, format!("{name} {path}\n")),
+            Ask::Write { path, value } if has(&path) && value == "1" => Reply::done(),
+            Ask::Write { path, .. } if has(&path) => wrong(Errno::EINVAL, &path),
+            Ask::List(path) | Ask::Kind(path) | Ask::Read(path) | Ask::Write { path, .. } => {
+                wrong(Errno::ENOENT, &path)
+            }
+            Ask::Metrics => Reply::metrics(String::new()),
+        })
+    })
+}
+
+fn names(entries: Vec<Entry>) -> Vec<String> {
+    entries.into_iter().map(|entry| entry.name).collect()
+}
+
+#[test]
+fn the_files_of_several_programs_are_side_by_side() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let [first, second] = ["1", "2"].map(|name| dir.path().join(name));
+    let sockets = || vec![first.clone(), second.clone()];
+    let one = program(&first, "one", &["a", "b"]);
+    assert!(Sources::connect(sockets()).is_err(), "nobody listens at the second");
+    let two = program(&second, "two", &["b", "c"]);
+    let sources = Sources::connect(sockets()).expect("both listen");
+    assert_eq!(names(sources.list("").expect("a root")), ["all"]);
+    assert_eq!(names(sources.list("all").expect("a directory")), ["a", "b", "c"]);
+    assert_eq!(sources.read("all/b").as_deref(), Ok("one all/b\n"));
+    assert_eq!(sources.read("all/c").as_deref(), Ok("two all/c\n"));
+    assert_eq!(sources.kind("all/c"), Ok(Kind::File { is_writable: true }));
+    assert_eq!(sources.kind("all/d"), Err(Errno::ENOENT));
+    assert_eq!(sources.list("none"), Err(Errno::ENOENT));
+    assert_eq!(sources.write("all/c", "1"), Ok(()));
+    assert_eq!(sources.write("all/a", "2"), Err(Errno::EINVAL));
+    // A program that has gone has no files; it may come again.
+    drop(one);
+    assert_eq!(sources.read("all/b").as_deref(), Ok("two all/b\n"));
+    assert_eq!(names(sources.list("all").expect("a directory")), ["b", "c"]);
+    drop(two);
+    assert_eq!(sources.kind(""), Ok(Kind::Directory));
+    assert_eq!(sources.list("").expect("a root"), []);
+    assert_eq!(sources.kind("all"), Err(Errno::ENOENT));
+    let _again = program(&second, "again", &["c"]);
+    assert_eq!(sources.read("all/c").as_deref(), Ok("again all/c\n"));
+}

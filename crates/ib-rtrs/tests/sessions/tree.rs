@@ -1,0 +1,477 @@
+//! The statistics and control tree of sessions that work.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use ib_link::Route;
+use ib_rtrs::tree::{ClientTree, Entry, Kind, PortName, Ports, ServerTree, TreeError, Written};
+use ib_rtrs::{
+    AdapterId, Address, ClientConfig, Direction, Errno, PathAddress, PathSpec, PathState, Policy,
+    Request, Segment,
+};
+use ib_types::{Gid, Mtu};
+
+use crate::lab::{Lab, Nodes, PORT, quick_client, small_server};
+
+const SOON: Duration = Duration::from_secs(5);
+const FIRST: &str = "rtrs-client/a-client/paths/ip:10.0.0.1@ip:10.0.0.2";
+const SECOND: &str = "rtrs-client/a-client/paths/ip:10.0.1.1@ip:10.0.1.2";
+
+impl Ports for Nodes {
+    fn port_name(&self, id: AdapterId) -> Option<PortName> {
+        Some(PortName { adapter: format!("lab{}", id.0), number: 1 })
+    }
+
+    /// The way to 10.0.N.2 is link N.
+    fn find_path(&mut self, address: &PathAddress) -> Result<PathSpec, (Errno, String)> {
+        let no_way = || (Errno::EHOSTUNREACH, format!("no way to {}", address.destination));
+        let Address::Ip(IpAddr::V4(to)) = address.destination else { return Err(no_way()) };
+        let link = usize::from(to.octets()[2]);
+        let near = self.0.get(link).ok_or_else(no_way)?;
+        let far = Gid(u128::from(to.to_ipv6_mapped()));
+        let route =
+            Route { source: near.gid, destination: far, is_global: true, ..Route::default() };
+        let from = SocketAddr::new(near.address.into(), 50_000);
+        let to = SocketAddr::new(to.into(), PORT);
+        Ok(PathSpec::new(AdapterId(link as u32), from, to, route, Mtu::B1024))
+    }
+}
+
+/// A lab and the trees of both sides.
+struct Grove {
+    lab: Lab,
+    client: ClientTree,
+    told: usize,
+    ended: Vec<(u64, Result<(), TreeError>)>,
+}
+
+impl Grove {
+    fn new(lab: Lab) -> Self {
+        let told = lab.events.len();
+        Self { lab, client: ClientTree::default(), told, ended: Vec::new() }
+    }
+
+    /// Goes on for a step; the tree is told all that is told.
+    fn step(&mut self) {
+        let Self { lab, client, told, ended } = self;
+        lab.step(lab.now + Duration::from_secs(1));
+        for (_, event) in &lab.events[*told..] {
+            client.handle_event(lab.now, &mut lab.client, &mut lab.sides[0], event);
+        }
+        *told = lab.events.len();
+        if client.poll_timeout().is_some_and(|at| at <= lab.now) {
+            client.handle_timeout(lab.now, &mut lab.client, &mut lab.sides[0]);
+        }
+        ended.extend(std::iter::from_fn(|| client.poll()));
+    }
+
+    fn read(&self, path: &str) -> Result<String, Errno> {
+        let read = self.client.read(&self.lab.client, &self.lab.sides[0], path);
+        read.map_err(|error| error.errno)
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        let entries = self.client.list(&self.lab.client, path).expect("a directory");
+        entries.into_iter().map(|entry| entry.name).collect()
+    }
+
+    /// Writes, and waits until it is done; returns the number of its error.
+    fn write(&mut self, path: &str, value: &str) -> Result<(), Errno> {
+        let Self { lab, client, .. } = self;
+        let what = (path, value.as_bytes());
+        let written = client.write(lab.now, &mut lab.client, &mut lab.sides[0], what, 7);
+        match written {
+            Ok(Written::Done) => return Ok(()),
+            Err(error) => return Err(error.errno),
+            Ok(Written::Later) => {}
+        }
+        let end = self.lab.now + Duration::from_secs(100);
+        while self.ended.is_empty() {
+            self.step();
+            assert!(self.lab.now < end, "{path} takes for ever");
+        }
+        let (ticket, result) = self.ended.remove(0);
+        assert_eq!((ticket, self.ended.len()), (7, 0));
+        result.map_err(|error| error.errno)
+    }
+
+    /// Makes so many requests one after the other.
+    fn requests(&mut self, count: u64) {
+        for user in 0..count {
+            self.lab.io(Direction::Write, 0, (0, 4096), user).expect("it is taken");
+            self.lab.run_until(SOON, |lab| lab.done.len() == 1);
+            assert!(self.lab.done.remove(0).errno.is_ok());
+        }
+    }
+}
+
+/// Calls something with each file of a tree.
+fn each_file(list: &dyn Fn(&str) -> Vec<Entry>, path: &str, take: &mut dyn FnMut(&str, bool)) {
+    for Entry { name, kind } in list(path) {
+        let below = format!("{path}/{name}");
+        match kind {
+            Kind::Directory => each_file(list, &below, take),
+            Kind::File { is_writable } => take(&below, is_writable),
+        }
+    }
+}
+
+#[test]
+fn every_file_can_be_read_and_what_is_no_file_cannot() {
+    let lab = Lab::connected(1, 2, quick_client(), small_server());
+    let grove = Grove::new(lab);
+    let lab = &grove.lab;
+    let mut count = 0;
+    let list = |path: &str| grove.client.list(&lab.client, path).expect("a directory");
+    each_file(&list, "", &mut |path, _| {
+        count += 1;
+        let text = grove.read(path).expect("it can be read");
+        assert!(text.ends_with('\n') && text.len() <= 4096, "{path}: {text:?}");
+    });
+    // Three of the session; of each path, with its statistics, 15 of IBTRS and 14 of Linux.
+    assert_eq!(count, 3 + 2 * 15 + 3 + 2 * 14);
+    let list = |path: &str| ServerTree.list(&lab.server, path).expect("a directory");
+    let mut count = 0;
+    each_file(&list, "", &mut |path, _| {
+        count += 1;
+        let text = ServerTree.read(&lab.server, &lab.sides[1], path).expect("it can be read");
+        assert!(text.ends_with('\n'), "{path}: {text:?}");
+    });
+    assert_eq!(count, 2 * (8 + 6));
+    for (path, errno) in [
+        ("rtrs-client/a-client/paths/ip:10.0.0.1@ip:10.0.0.9/state", Errno::ENOENT),
+        ("rtrs-client/another/add_path", Errno::ENOENT),
+        ("../etc/passwd", Errno::ENOENT),
+        ("rtrs-client/a-client", Errno::EISDIR),
+        ("", Errno::EISDIR),
+    ] {
+        assert_eq!(grove.read(path), Err(errno), "{path}");
+    }
+    let error = grove.client.list(&lab.client, &format!("{FIRST}/state")).unwrap_err();
+    assert_eq!(error.errno, Errno::ENOTDIR);
+}
+
+#[test]
+fn paths_read_as_what_they_are() {
+    let mut grove = Grove::new(Lab::connected(1, 2, quick_client(), small_server()));
+    let read = |grove: &Grove, file: &str| grove.read(&format!("{SECOND}/{file}")).unwrap();
+    assert_eq!(read(&grove, "state"), "connected\n");
+    assert_eq!(read(&grove, "hca_name"), "lab1\n");
+    assert_eq!(read(&grove, "hca_port"), "1\n");
+    assert_eq!(read(&grove, "src_addr"), "ip:10.0.1.1\n");
+    assert_eq!(read(&grove, "dst_addr"), "ip:10.0.1.2\n");
+    assert_eq!(read(&grove, "cur_latency"), "0 ns\n");
+    assert_eq!(read(&grove, "reconnect"), "Usage: echo 1 > reconnect\n");
+    assert_eq!(
+        grove.read("ibtrs-client/a-client/add_path").unwrap(),
+        "Usage: echo <[source addr,]destination addr> > add_path\n  \
+         *addr ::= [ ip:<ipv4|ipv6> | gid:<gid> ]\n"
+    );
+    let usage = |root: &str| {
+        let file = format!("{root}/a-client/paths/ip:10.0.0.1@ip:10.0.0.2/stats/reset_all");
+        grove.read(&file).unwrap()
+    };
+    assert_eq!(usage("ibtrs-client"), "Usage: echo 0 > reset_all\n");
+    assert_eq!(usage("rtrs-client"), "Usage: echo 1 > reset_all\n");
+    grove.lab.run_for(Duration::from_secs(6));
+    assert_ne!(read(&grove, "cur_latency"), "0 ns\n");
+    let far = "rtrs-server/a-client/paths/ip:10.0.1.1@ip:10.0.1.2";
+    let read = |file: &str| {
+        ServerTree.read(&grove.lab.server, &grove.lab.sides[1], &format!("{far}/{file}")).unwrap()
+    };
+    assert_eq!(read("src_addr"), "ip:10.0.1.1\n");
+    assert_eq!(read("dst_addr"), "ip:10.0.1.2\n");
+    assert_eq!(read("hca_name"), "lab1\n");
+    assert_eq!(read("disconnect"), "Usage: echo 1 > disconnect\n");
+}
+
+#[test]
+fn a_path_is_added_and_removed_while_requests_are_under_way() {
+    let mut lab = Lab::new(3, 2, quick_client(), small_server());
+    lab.add_path(0);
+    lab.run_until(SOON, |lab| lab.has(&ib_rtrs::ClientEvent::Up));
+    let mut grove = Grove::new(lab);
+    grove.lab.backend = Box::new(|rng, _| Duration::from_micros(rng.below(300)));
+    for user in 0..16 {
+        grove.lab.io(Direction::Write, 0, (0, 4096), user).expect("it is taken");
+    }
+    let add = "ibtrs-client/a-client/add_path";
+    assert_eq!(grove.write(add, "ip:10.0.1.1,ip:10.0.1.2\n"), Ok(()));
+    assert_eq!(grove.read(&format!("{SECOND}/state")).unwrap(), "connected\n");
+    assert_eq!(grove.list("rtrs-client/a-client/paths").len(), 2);
+    assert_eq!(grove.write(add, "ip:10.0.1.2"), Err(Errno::EEXIST));
+    assert_eq!(grove.write(add, "ip:10.0.7.2"), Err(Errno::EHOSTUNREACH));
+    assert_eq!(grove.write(add, "10.0.7.2"), Err(Errno::EINVAL));
+    assert_eq!(grove.write(&format!("{SECOND}/remove_path"), "yes"), Err(Errno::EINVAL));
+    assert_eq!(grove.write(&format!("{FIRST}/remove_path"), "1"), Ok(()));
+    assert_eq!(grove.read(&format!("{FIRST}/state")), Err(Errno::ENOENT));
+    grove.lab.run_until(SOON, |lab| lab.done.len() == 16);
+    assert!(grove.lab.done.iter().all(|it| it.errno.is_ok()));
+    assert_eq!(grove.list("rtrs-client/a-client/paths"), ["ip:10.0.1.1@ip:10.0.1.2"]);
+    // All paths may go; requests go on over one that comes.
+    assert_eq!(grove.write(&format!("{SECOND}/remove_path"), "1"), Ok(()));
+    grove.lab.done.clear();
+    assert_eq!(grove.write(add, "ip:10.0.0.2"), Ok(()));
+    grove.requests(3);
+}
+
+#[test]
+fn a_path_that_cannot_be_connected_is_not_added() {
+    let mut grove = Grove::new(Lab::connected(1, 1, quick_client(), small_server()));
+    let add = "rtrs-client/a-client/add_path";
+    // The server has no other address; then nobody answers at all.
+    assert!(grove.write(add, "ip:10.0.0.1@ip:10.0.0.77").is_err());
+    grove.lab.links[0].is_cut = true;
+    assert_eq!(grove.write(add, "ip:10.0.0.1@ip:10.0.0.78"), Err(Errno::EHOSTUNREACH));
+    assert_eq!(grove.list("rtrs-client/a-client/paths"), ["ip:10.0.0.1@ip:10.0.0.2"]);
+    assert_eq!(grove.client.poll_timeout(), None);
+}
+
+#[test]
+fn paths_are_disconnected_and_connected_again() {
+    let mut grove = Grove::new(Lab::connected(1, 2, quick_client(), small_server()));
+    let disconnect = format!("{FIRST}/disconnect");
+    let reconnect = format!("{FIRST}/reconnect");
+    for bad in ["0", "2", "", "on"] {
+        assert_eq!(grove.write(&disconnect, bad), Err(Errno::EINVAL), "{bad}");
+    }
+    assert_eq!(grove.write(&disconnect, "1\n"), Ok(()));
+    assert_eq!(grove.read(&format!("{FIRST}/state")).unwrap(), "disconnected\n");
+    assert_eq!(grove.lab.server.paths().count(), 1);
+    assert_eq!(grove.write(&disconnect, "1"), Ok(()));
+    assert_eq!(grove.write(&reconnect, "1"), Ok(()));
+    assert_eq!(grove.read(&format!("{FIRST}/state")).unwrap(), "connected\n");
+    assert_eq!(grove.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "1 0\n");
+    // A path that is connected is connected anew.
+    assert_eq!(grove.write(&reconnect, "1"), Ok(()));
+    assert_eq!(grove.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "2 0\n");
+    grove.lab.links[0].is_cut = true;
+    assert!(grove.write(&reconnect, "1").is_err());
+    let path = grove.lab.paths[0];
+    assert_eq!(grove.lab.client.path_state(path), Some(PathState::Waiting));
+    assert_eq!(grove.read(&format!("{FIRST}/stats/reconnects")).unwrap(), "2 1\n");
+}
+
+#[test]
+fn what_two_want_of_a_path_at_once_is_told_to_both() {
+    let mut grove = Grove::new(Lab::connected(1, 2, quick_client(), small_server()));
+    let Grove { lab, client, .. } = &mut grove;
+    let (reconnect, remove) = (format!("{FIRST}/reconnect"), format!("{FIRST}/remove_path"));
+    let mut write = |path: &str, ticket| {
+        let near = &mut lab.sides[0];
+        client.write(lab.now, &mut lab.client, near, (path, b"1"), ticket)
+    };
+    assert_eq!(write(&reconnect, 1), Ok(Written::Later));
+    assert_eq!(write(&reconnect, 2).map_err(|error| error.errno), Err(Errno::EBUSY));
+    assert_eq!(write(&remove, 3), Ok(Written::Later));
+    while grove.ended.len() < 2 {
+        grove.step();
+    }
+    let mut ended: Vec<_> = grove.ended.drain(..).collect();
+    ended.sort_by_key(|(ticket, _)| *ticket);
+    assert_eq!(ended[0].0, 1);
+    let error = ended[0].1.as_ref().unwrap_err();
+    assert_eq!(error.errno, Errno::ECONNABORTED);
+    assert_eq!(error.path, reconnect);
+    assert_eq!(ended[1], (3, Ok(())));
+}
+
+#[test]
+fn policy_and_attempts_are_changed() {
+    let mut grove = Grove::new(Lab::connected(1, 2, quick_client(), small_server()));
+    let [old, new] = ["ibtrs-client/a-client/mp_policy", "rtrs-client/a-client/mpath_policy"];
+    assert_eq!(grove.write(old, "round-robin\n"), Ok(()));
+    assert_eq!(grove.lab.client.config().policy, Policy::RoundRobin);
+    assert_eq!(grove.read(new).unwrap(), "round-robin (RR: 0)\n");
+    assert_eq!(grove.write(new, "ML"), Ok(()));
+    assert_eq!(grove.read(old).unwrap(), "min-latency (2)\n");
+    assert_eq!(grove.write(new, "fastest"), Err(Errno::EINVAL));
+    let attempts = "rtrs-client/a-client/max_reconnect_attempts";
+    assert_eq!(grove.read(attempts).unwrap(), "-1\n");
+    assert_eq!(grove.write(attempts, "0"), Ok(()));
+    assert_eq!(grove.read("ibtrs-client/a-client/max_reconnect_attempts").unwrap(), "0\n");
+    assert_eq!(grove.write(attempts, "-7"), Err(Errno::EINVAL));
+    // A path that fails stays so.
+    let far = grove.lab.server.paths().next().unwrap();
+    grove.lab.server.disconnect_path(grove.lab.now, &mut grove.lab.sides[1], far);
+    grove.lab.run_for(Duration::from_secs(30));
+    let path = grove.lab.paths[0];
+    assert_eq!(grove.lab.client.path_state(path), Some(PathState::Disconnected));
+}
+
+#[test]
+fn what_is_counted_has_happened() {
+    let mut grove = Grove::new(Lab::connected(1, 1, quick_client(), small_server()));
+    // The lab's requests come from processors 0 and 1 in turn; completions are found on processor 0.
+    grove.requests(6);
+    let lab = &mut grove.lab;
+    let data = [0, 4096, 8192].map(|offset| Segment { buffer: lab.buffer, offset, length: 512 });
+    let (direction, header) = (Direction::Read, &0_u64.to_le_bytes()[..]);
+    let request = Request { cpu: 1, direction, header, data: &data, user: 0, is_admin: false };
+    lab.client.request(lab.now, &mut lab.sides[0], &request).expect("it is taken");
+    lab.run_until(SOON, |lab| lab.done.len() == 1);
+    let old = "ibtrs-client/a-client/paths/ip:10.0.0.1@ip:10.0.0.2/stats";
+    let read = |grove: &Grove, file: &str| grove.read(&format!("{old}/{file}")).unwrap();
+    assert_eq!(read(&grove, "rdma"), format!("1 {} 6 {} 0 0\n", 1536 + 8, 6 * (4096 + 8)));
+    assert_eq!(
+        read(&grove, "cpu_migration"),
+        "      cpu0 cpu1\nfrom:    0    4\nto:      4    0\n"
+    );
+    let table = read(&grove, "sg_entries");
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows[1].starts_with("cpu0:    3 0 0"), "{table}");
+    assert!(rows[2].starts_with("cpu1:    3 0 1"), "{table}");
+    assert!(read(&grove, "rdma_lat").starts_with(" 1 ms: 1 6\n 2 ms: 0 0\n"));
+    assert!(read(&grove, "rdma_lat").ends_with("maximum ms: 1 1\n"));
+    let completions = read(&grove, "wc_completion");
+    assert!(completions.starts_with("1 1") || completions.starts_with("2 1"), "{completions}");
+    assert_eq!(grove.read(&format!("{FIRST}/stats/cpu_migration_from")).unwrap(), "0 4 \n");
+    let far = "ibtrs-server/a-client/paths/ip:10.0.0.1@ip:10.0.0.2/stats";
+    let served = |lab: &Lab, path: &str| ServerTree.read(&lab.server, &lab.sides[1], path).unwrap();
+    assert_eq!(served(&grove.lab, &format!("{far}/rdma")), "1 1544 6 24624 0\n");
+    let new = far.replace("ibtrs", "rtrs");
+    assert_eq!(served(&grove.lab, &format!("{new}/rdma")), "1 1544 6 24624\n");
+    assert!(!served(&grove.lab, &format!("{far}/wc_completion")).starts_with("0 "));
+}
+
+#[test]
+fn each_number_is_set_to_zero_by_0_and_by_1() {
+    let config = ClientConfig { policy: Policy::RoundRobin, ..quick_client() };
+    let mut grove = Grove::new(Lab::connected(1, 1, config, small_server()));
+    let files = [
+        ("ibtrs", "sg_entries"),
+        ("ibtrs", "cpu_migration"),
+        ("ibtrs", "rdma_lat"),
+        ("ibtrs", "wc_completion"),
+        ("ibtrs", "rdma"),
+        ("ibtrs", "reconnects"),
+        ("rtrs", "cpu_migration_from"),
+        ("rtrs", "cpu_migration_to"),
+        ("rtrs", "reconnects"),
+        ("rtrs", "rdma"),
+    ];
+    let path = |root: &str, file: &str| {
+        format!("{root}-client/a-client/paths/ip:10.0.0.1@ip:10.0.0.2/stats/{file}")
+    };
+    let fresh = |grove: &Grove| files.map(|(root, file)| grove.read(&path(root, file)).unwrap());
+    assert_eq!(grove.write(&path("rtrs", "reset_all"), "1"), Ok(()));
+    let zeros = fresh(&grove);
+    for value in ["0", "1\n"] {
+        for (index, (root, file)) in files.iter().enumerate() {
+            assert_eq!(grove.write(&path("rtrs", "../reconnect"), "1"), Err(Errno::ENOENT));
+            assert_eq!(grove.write(&format!("{FIRST}/reconnect"), "1"), Ok(()));
+            grove.requests(4);
+            let before = fresh(&grove);
+            assert_ne!(before[index], zeros[index], "{file}");
+            assert_eq!(grove.write(&path(root, file), "2"), Err(Errno::EINVAL));
+            assert_eq!(grove.write(&path(root, file), value), Ok(()));
+            assert_eq!(fresh(&grove)[index], zeros[index], "{file}");
+        }
+        for root in ["ibtrs", "rtrs"] {
+            grove.requests(4);
+            assert_eq!(grove.write(&path(root, "reset_all"), value), Ok(()));
+            assert_eq!(fresh(&grove), zeros);
+        }
+    }
+    // The server's, too.
+    let lab = &mut grove.lab;
+    let far = |root: &str, file: &str| path(root, file).replace("client/a", "server/a");
+    for (root, file) in
+        [("ibtrs", "rdma"), ("ibtrs", "wc_completion"), ("ibtrs", "reset_all"), ("rtrs", "rdma")]
+    {
+        for value in [&b"0"[..], b"1"] {
+            lab.io(Direction::Write, 0, (0, 512), 0).expect("it is taken");
+            lab.run_until(SOON, |lab| lab.done.len() == 1);
+            lab.done.clear();
+            let shown = if file == "reset_all" { "rdma" } else { file };
+            let read = |lab: &Lab| {
+                let path = far(root, shown);
+                ServerTree.read(&lab.server, &lab.sides[1], &path).unwrap()
+            };
+            assert!(read(lab).bytes().any(|byte| (b'1'..=b'9').contains(&byte)));
+            let Lab { server, sides, now, .. } = lab;
+            let path = far(root, file);
+            ServerTree.write(*now, server, &mut sides[1], &path, value).expect("it is taken");
+            assert!(!read(lab).bytes().any(|byte| (b'1'..=b'9').contains(&byte)), "{path}");
+        }
+    }
+}
+
+#[test]
+fn what_can_only_be_read_is_not_written() {
+    let mut grove = Grove::new(Lab::connected(1, 1, quick_client(), small_server()));
+    for file in ["state", "hca_name", "hca_port", "src_addr", "dst_addr", "cur_latency"] {
+        assert_eq!(grove.write(&format!("{FIRST}/{file}"), "1"), Err(Errno::EACCES), "{file}");
+    }
+    assert_eq!(grove.write(&format!("{FIRST}/stats"), "1"), Err(Errno::EISDIR));
+    assert_eq!(grove.write(&format!("{FIRST}/stats/none"), "1"), Err(Errno::ENOENT));
+    let Lab { server, sides, now, .. } = &mut grove.lab;
+    let far = "rtrs-server/a-client/paths/ip:10.0.0.1@ip:10.0.0.2";
+    let mut write = |file: &str, value: &[u8]| {
+        let written =
+            ServerTree.write(*now, server, &mut sides[1], &format!("{far}/{file}"), value);
+        written.map_err(|error| error.errno)
+    };
+    assert_eq!(write("src_addr", b"1"), Err(Errno::EACCES));
+    assert_eq!(write("disconnect", b"0"), Err(Errno::EINVAL));
+    assert_eq!(write("disconnect", b"1"), Ok(()));
+    assert_eq!(write("disconnect", b"1"), Err(Errno::ENOENT));
+    assert_eq!(ServerTree.list(server, "rtrs-server").unwrap(), []);
+}
+
+#[test]
+fn metrics_are_what_the_files_say() {
+    let mut grove = Grove::new(Lab::connected(1, 2, quick_client(), small_server()));
+    grove.requests(5);
+    let page = grove.client.metrics(&grove.lab.client);
+    check_page(&page);
+    let labels = "session=\"a-client\",path=\"ip:10.0.0.1@ip:10.0.0.2\"";
+    let value = |page: &str, name: &str, labels: &str| -> f64 {
+        let start = format!("{name}{{{labels}}} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("{start} in {page}")).parse().expect("a number")
+    };
+    let sum: f64 = [0, 1]
+        .map(|link| {
+            let labels = labels.replace("10.0.0", &format!("10.0.{link}"));
+            value(&page, "ibfabric_rtrs_client_writes_total", &labels)
+        })
+        .iter()
+        .sum();
+    assert_eq!(sum, 5.0);
+    assert_eq!(value(&page, "ibfabric_rtrs_client_path_up", labels), 1.0);
+    let name = "ibfabric_rtrs_client_latency_seconds";
+    let of = format!("{labels},direction=\"write\"");
+    let count = value(&page, &format!("{name}_count"), &of);
+    assert_eq!(value(&page, &format!("{name}_bucket"), &format!("{of},le=\"+Inf\"")), count);
+    assert_eq!(value(&page, &format!("{name}_bucket"), &format!("{of},le=\"0.001\"")), count);
+    assert!(value(&page, &format!("{name}_sum"), &of) > 0.0);
+    let page = ServerTree.metrics(&grove.lab.server);
+    check_page(&page);
+    assert!(page.contains("ibfabric_rtrs_server_sessions 1\n"));
+    assert!(page.contains(&format!("ibfabric_rtrs_server_inflight{{{labels}}} 0\n")));
+}
+
+/// Checks that a page has a type for each name, and each sample once.
+fn check_page(page: &str) {
+    let mut types = Vec::new();
+    let mut samples = Vec::new();
+    for line in page.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            types.push(rest.split(' ').next().expect("a name").to_owned());
+        } else if !line.starts_with('#') {
+            let (name, value) = line.rsplit_once(' ').expect("a value");
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            let bare = name.split('{').next().expect("a name");
+            let bare = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|end| bare.strip_suffix(end))
+                .filter(|bare| types.iter().any(|name| name == bare))
+                .unwrap_or(bare);
+            assert_eq!(types.last().map(String::as_str), Some(bare), "{line}");
+            assert!(!samples.contains(&name.to_owned()), "{line}");
+            samples.push(name.to_owned());
+        }
+    }
+    assert!(samples.len() > 5);
+}

@@ -1,0 +1,31 @@
+//! `rtrs ctl`: statistics of a program that runs, and changes to its paths.
+
+use ib_net::rtrs::control::{Ask, ControlClient, ControlError};
+
+use crate::cli::rtrs::{CtlAction, CtlArgs};
+use crate::command::console;
+use crate::failure::{Failure, Verdict};
+use crate::output::{Format, Output};
+
+pub(super) fn run(args: &CtlArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    let ask = match &args.action {
+        CtlAction::Get { path } => Ask::Read(path.clone()),
+        CtlAction::Set { path, value } => Ask::Write { path: path.clone(), value: value.clone() },
+        CtlAction::List { path } => Ask::List(path.clone()),
+        CtlAction::Metrics => Ask::Metrics,
+    };
+    let mut client = ControlClient::connect(&args.control).map_err(|error| {
+        Failure::Unusable(format!(
+            "no program with RTRS listens at {error}; --control names another socket"
+        ))
+    })?;
+    match client.ask(&ask) {
+        // What has nothing to say says nothing.
+        Ok(reply) if reply.text.is_empty() && args.format == Format::Text => Ok(Verdict::Good),
+        Ok(reply) => console::show(true, &reply.text, &reply.data, args.format, out),
+        Err(ControlError::Refused { text, .. }) => {
+            console::show(false, &text, &serde_json::Value::Null, args.format, out)
+        }
+        Err(error) => Err(Failure::unusable(error)),
+    }
+}

@@ -1,0 +1,541 @@
+//! Statistics and control of servers and sessions: `rtrs ctl`, `rtrs mount`, metrics.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::Server;
+use crate::command::{Running, ibfabric, text};
+use crate::program::{Program, WRITE};
+
+const FIRST: &str = "ip:127.0.0.2@ip:127.0.0.1";
+const SECOND: &str = "ip:127.0.0.3@ip:127.0.0.1";
+
+/// A server, and a session that programs use over NBD.
+struct Scene {
+    dir: TempDir,
+    _server: Server,
+    _nbd: Running,
+    ports: [u16; 2],
+}
+
+impl Scene {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
+        let ports = [free_tcp_port(), free_tcp_port()];
+        let [first, second] = ports.map(|port| port.to_string());
+        let server = Server::start(&[
+            "--export",
+            "disk0=mem:16M",
+            "--control",
+            &at("server"),
+            "--metrics-port",
+            &first,
+        ]);
+        let nbd = server.nbd(
+            &at("nbd"),
+            &["--session", "host-1", "--control", &at("client"), "--metrics-port", &second],
+        );
+        Self { dir, _server: server, _nbd: nbd, ports }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs `rtrs ctl` with a socket.
+    fn ctl(&self, socket: &str, words: &[&str]) -> Output {
+        let socket = self.at(socket);
+        let common = ["rtrs", "ctl", "--control", socket.to_str().expect("a name")];
+        ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
+    }
+
+    fn get(&self, path: &str) -> String {
+        let output = self.ctl("client", &["get", path]);
+        assert!(output.status.success(), "{path}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Returns a file of a path of the session.
+    fn of(&self, path: &str, file: &str) -> String {
+        self.get(&format!("rtrs-client/host-1/paths/{path}/{file}"))
+    }
+
+    fn set(&self, path: &str, value: &str) {
+        let output = self.ctl("client", &["set", path, value]);
+        assert!(output.status.success(), "{path}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "");
+    }
+
+    fn set_of(&self, path: &str, file: &str) {
+        self.set(&format!("rtrs-client/host-1/paths/{path}/{file}"), "1");
+    }
+
+    fn list(&self, socket: &str, path: &str) -> Vec<String> {
+        let output = self.ctl(socket, &["list", path]);
+        assert!(output.status.success(), "{path}: {}", text(&output.stderr));
+        text(&output.stdout).lines().map(str::to_owned).collect()
+    }
+}
+
+fn free_tcp_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("it has one").port()
+}
+
+/// A program that writes and reads back all the time.
+struct Busy {
+    ends: Arc<AtomicBool>,
+    rounds: Arc<std::sync::atomic::AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+impl Busy {
+    fn start(socket: &Path) -> Self {
+        let mut program = Program::connect(socket.to_str().expect("a name"), "disk0");
+        let ends = Arc::new(AtomicBool::new(false));
+        let rounds = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let (flag, count) = (Arc::clone(&ends), Arc::clone(&rounds));
+        let thread = std::thread::spawn(move || {
+            while !flag.load(Ordering::SeqCst) {
+                let round = count.fetch_add(1, Ordering::SeqCst) + 1;
+                let data: Vec<u8> = (0..65_536_u64).map(|at| (at * 7 + round) as u8).collect();
+                let offset = round % 100 * 65_536;
+                assert_eq!(program.request(WRITE, offset, &data), Ok(Vec::new()));
+                assert!(program.read(offset, 65_536) == Ok(data), "round {round}");
+            }
+        });
+        Self { ends, rounds, thread }
+    }
+
+    /// Waits until it has done some more.
+    fn goes_on(&self) {
+        let before = self.rounds.load(Ordering::SeqCst);
+        let end = Instant::now() + Duration::from_secs(20);
+        while self.rounds.load(Ordering::SeqCst) < before + 10 {
+            assert!(Instant::now() < end, "requests stand still");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn end(self) {
+        self.ends.store(true, Ordering::SeqCst);
+        self.thread.join().expect("what was read is what was written");
+    }
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "it never is so: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn paths_are_seen_and_changed_while_programs_use_them() {
+    let scene = Scene::start();
+    let busy = Busy::start(&scene.at("nbd"));
+    // Who asks and does not take the answer, or asks nothing, stops nobody.
+    let silent = UnixStream::connect(scene.at("client")).expect("it listens");
+    let mut slow = UnixStream::connect(scene.at("client")).expect("it listens");
+    slow.write_all("\"metrics\"\n".repeat(1000).as_bytes()).expect("room");
+    assert_eq!(scene.list("client", ""), ["ibtrs-client/", "rtrs-client/"]);
+    assert_eq!(scene.list("server", "/"), ["ibtrs-server/", "rtrs-server/"]);
+    assert_eq!(scene.list("client", "rtrs-client/host-1/paths"), [format!("{FIRST}/")]);
+    assert_eq!(scene.of(FIRST, "state"), "connected\n");
+    assert_eq!(scene.of(FIRST, "hca_name"), "lo\n");
+    assert_eq!(scene.of(FIRST, "hca_port"), "1\n");
+    assert_eq!(scene.of(FIRST, "src_addr"), "ip:127.0.0.2\n");
+
+    // A second path, and requests over both.
+    scene.set("ibtrs-client/host-1/add_path", "ip:127.0.0.3,ip:127.0.0.1");
+    assert_eq!(scene.of(SECOND, "state"), "connected\n");
+    assert_eq!(scene.list("server", "ibtrs-server/host-1/paths").len(), 2);
+    scene.set("rtrs-client/host-1/mpath_policy", "rr");
+    assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
+    wait_until("requests take the second path", || {
+        busy.goes_on();
+        !scene.of(SECOND, "stats/rdma").starts_with("0 ")
+    });
+    let again =
+        scene.ctl("client", &["set", "rtrs-client/host-1/add_path", "ip:127.0.0.3@ip:127.0.0.1"]);
+    assert!(text(&again.stderr).contains("(EEXIST)"), "{}", text(&again.stderr));
+
+    // One path is enough.
+    scene.set_of(FIRST, "disconnect");
+    assert_eq!(scene.of(FIRST, "state"), "disconnected\n");
+    busy.goes_on();
+    scene.set_of(FIRST, "reconnect");
+    assert_eq!(scene.of(FIRST, "state"), "connected\n");
+    assert_eq!(scene.of(FIRST, "stats/reconnects"), "1 0\n");
+    scene.set_of(FIRST, "remove_path");
+    let gone = scene.ctl("client", &["get", &format!("rtrs-client/host-1/paths/{FIRST}/state")]);
+    assert!(text(&gone.stderr).contains("(ENOENT)"), "{}", text(&gone.stderr));
+    busy.goes_on();
+
+    // Without any, requests wait.
+    scene.set_of(SECOND, "disconnect");
+    assert_eq!(scene.list("server", "rtrs-server"), [""; 0]);
+    let before = busy.rounds.load(Ordering::SeqCst);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(busy.rounds.load(Ordering::SeqCst) <= before + 1, "no path is connected");
+    scene.set_of(SECOND, "reconnect");
+    busy.goes_on();
+
+    // The server ends a path; the client connects it again.
+    let server = format!("rtrs-server/host-1/paths/{SECOND}/disconnect");
+    let told = scene.ctl("server", &["set", &server, "1"]);
+    assert!(told.status.success(), "{}", text(&told.stderr));
+    wait_until("the path is connected again", || scene.of(SECOND, "stats/reconnects") == "2 0\n");
+    busy.goes_on();
+    busy.end();
+    drop((silent, slow));
+
+    // Numbers are of what was done, and are set to zero.
+    let far = format!("ibtrs-server/host-1/paths/{SECOND}/stats/rdma");
+    let words = |text: String| -> Vec<u64> {
+        text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
+    };
+    let served = words(text(&scene.ctl("server", &["get", &far]).stdout));
+    assert!(served[0] > 0 && served[3] > served[2] * 65_536 && served[4] == 0, "{served:?}");
+    let near = words(scene.of(SECOND, "stats/rdma"));
+    assert!(near[0] >= served[0] && near[4] == 0, "{near:?}");
+    let old = format!("ibtrs-client/host-1/paths/{SECOND}/stats");
+    let entries = scene.get(&format!("{old}/sg_entries"));
+    let counted = entries
+        .lines()
+        .skip(1)
+        .flat_map(|line| words(line.split_once(' ').expect("numbers").1.to_owned()));
+    let with_data = counted.sum::<u64>();
+    assert!(with_data > 0 && with_data <= near[0] + near[2], "{entries}");
+    let slowest = scene.get(&format!("{old}/rdma_lat"));
+    assert!(slowest.lines().count() == 19 && !slowest.ends_with("ms: 0 0\n"), "{slowest}");
+    scene.set(&format!("{old}/rdma"), "0");
+    assert_eq!(scene.of(SECOND, "stats/rdma"), "0 0 0 0 0 0\n");
+    assert_ne!(scene.of(SECOND, "stats/reconnects"), "0 0\n");
+    scene.set(&format!("{old}/reset_all"), "0");
+    assert_eq!(scene.of(SECOND, "stats/reconnects"), "0 0\n");
+}
+
+#[test]
+fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
+    let scene = Scene::start();
+    let path = |file: &str| format!("rtrs-client/host-1/paths/{FIRST}/{file}");
+    let wrong = |words: &[&str], expected: &str| {
+        let output = scene.ctl("client", words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains(expected), "{words:?}: {said}");
+        assert_eq!(text(&output.stdout), "");
+    };
+    wrong(&["get", "rtrs-client/host-2/add_path"], "(ENOENT)");
+    wrong(&["get", "../../etc/passwd"], "(ENOENT)");
+    wrong(&["get", "rtrs-client/host-1/../host-1/add_path"], "(ENOENT)");
+    wrong(&["get", "rtrs-client"], "(EISDIR)");
+    wrong(&["list", &path("state")], "(ENOTDIR)");
+    wrong(&["set", &path("state"), "1"], "it can only be read (EACCES)");
+    wrong(&["set", &path("disconnect"), "yes"], "found `yes`, expected 1 (EINVAL)");
+    wrong(&["set", &path("stats/rdma"), "-1"], "found `-1`, expected 0 or 1 (EINVAL)");
+    let attempts = "rtrs-client/host-1/max_reconnect_attempts";
+    wrong(&["set", attempts, "10000"], "expected -1 to 9999 (EINVAL)");
+    let add = "rtrs-client/host-1/add_path";
+    wrong(&["set", add, "127.0.0.1"], "(EINVAL)");
+    wrong(&["set", add, "gid:fe80::1"], "(EOPNOTSUPP)");
+    wrong(&["set", add, "ip:127.0.0.3@ip:::1"], "(EINVAL)");
+    wrong(
+        &["set", add, "ip:127.0.0.1@ip:127.0.0.1"],
+        "would talk to itself (EHOSTUNREACH)".split(" (").next().expect("a text"),
+    );
+    wrong(&["set", add, "ip:203.0.113.77@ip:127.0.0.1"], "no network interface has the address");
+    // Nothing has changed; what makes sense does it.
+    assert_eq!(scene.list("client", "rtrs-client/host-1/paths").len(), 1);
+    scene.set(attempts, "-1");
+    scene.set(attempts, "5");
+    assert_eq!(scene.get(attempts), "5\n");
+    let json = scene.ctl("client", &["--format", "json", "get", attempts]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!((&json["path"], &json["value"]), (&attempts.into(), &"5\n".into()));
+
+    let unusable = |output: Output, expected: &str| {
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    unusable(scene.ctl("none", &["list"]), "no program with RTRS listens at");
+    // The socket is taken.
+    let taken = scene.at("server");
+    let taken = taken.to_str().expect("a name");
+    let again = ibfabric(&[
+        "rtrs",
+        "serve",
+        "--listen",
+        "127.0.0.1",
+        "--udp-port",
+        "0",
+        "--export",
+        "a=mem:1M",
+        "--control",
+        taken,
+    ]);
+    unusable({ again }.output().expect("the program runs"), taken);
+    let dir = scene.at("none");
+    let mount = ["rtrs", "mount", dir.to_str().expect("a name"), "--control", taken];
+    unusable(ibfabric(&mount).output().expect("the program runs"), "expected a directory");
+    let mount = ["rtrs", "mount", "/tmp", "--control", "/nowhere/control"];
+    unusable(ibfabric(&mount).output().expect("the program runs"), "/nowhere/control");
+}
+
+#[test]
+fn metrics_of_both_sides_are_served() {
+    let scene = Scene::start();
+    let busy = Busy::start(&scene.at("nbd"));
+    busy.goes_on();
+    busy.end();
+    let page = |port: u16| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("an answer");
+        page
+    };
+    let value = |page: &str, name: &str| -> f64 {
+        let start = format!("{name}{{session=\"host-1\",path=\"{FIRST}\"}} ");
+        let line = page.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("{name} in {page}")).parse().expect("a number")
+    };
+    let [server, client] = scene.ports.map(page);
+    assert_eq!(value(&client, "ibfabric_rtrs_client_path_up"), 1.0);
+    for (name, least) in [("writes_total", 10.0), ("write_bytes_total", 655_360.0)] {
+        let near = value(&client, &format!("ibfabric_rtrs_client_{name}"));
+        assert_eq!(near, value(&server, &format!("ibfabric_rtrs_server_{name}")));
+        assert!(near >= least, "{name} {near}");
+    }
+    let shown = scene.ctl("server", &["metrics"]);
+    assert!(server.ends_with(&text(&shown.stdout)), "{}", text(&shown.stdout));
+}
+
+/// Returns whether this machine can mount; says so where it cannot.
+fn can_mount() -> bool {
+    let has_helper = || {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&paths).any(|dir| dir.join("fusermount3").exists())
+    };
+    let is_root = rustix::process::geteuid().is_root();
+    let why = if !Path::new("/dev/fuse").exists() {
+        "there is no /dev/fuse"
+    } else if !is_root && !has_helper() {
+        "there is no fusermount3, and only root mounts without it"
+    } else {
+        return true;
+    };
+    writeln!(std::io::stderr(), "NOT RUN: files by FUSE: {why}").expect("somebody reads it");
+    false
+}
+
+/// `rtrs mount` of both sockets of a scene.
+struct Mounted {
+    dir: PathBuf,
+    running: Running,
+}
+
+impl Mounted {
+    fn start(scene: &Scene) -> Self {
+        let dir = scene.at("tree");
+        fs::create_dir_all(&dir).expect("room");
+        let [client, server] = ["client", "server"].map(|name| scene.at(name));
+        let mut command = ibfabric(&["rtrs", "mount"]);
+        command.arg(&dir).arg("--control").arg(client).arg("--control").arg(server);
+        command.stderr(Stdio::piped());
+        Self { dir, running: Running::ready(command) }
+    }
+
+    fn read(&self, path: &str) -> Result<String, i32> {
+        fs::read_to_string(self.dir.join(path)).map_err(|error| error.raw_os_error().expect("one"))
+    }
+
+    /// Writes as `echo` does.
+    fn write(&self, path: &str, value: &str) -> Result<(), i32> {
+        let path = self.dir.join(path);
+        let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
+        let written = file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
+        written.map_err(|error| error.raw_os_error().expect("one"))
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.join(path)).expect("a directory");
+        let name = |entry: std::io::Result<fs::DirEntry>| {
+            entry.expect("an entry").file_name().into_string().expect("a name")
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+
+    fn is_mounted(&self) -> bool {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("Linux");
+        mounts.contains(&format!(" {} ", self.dir.display()))
+    }
+
+    /// Has the program end by a signal.
+    fn end(&mut self, signal: Signal) -> ExitStatus {
+        let pid = Pid::from_child(&self.running.0);
+        kill_process(pid, signal).expect("it runs");
+        self.wait()
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(status) = self.running.0.try_wait().expect("it is a child") {
+                return status;
+            }
+            assert!(Instant::now() < end, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Mounted {
+    /// Leaves nothing mounted, also when the test has failed.
+    fn drop(&mut self) {
+        if self.is_mounted() {
+            // It may have ended by itself.
+            kill_process(Pid::from_child(&self.running.0), Signal::TERM).ok();
+            std::thread::sleep(Duration::from_millis(500));
+        }
+    }
+}
+
+/// Numbers of errors.
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const EISDIR: i32 = 21;
+const EINVAL: i32 = 22;
+
+#[test]
+fn the_tree_is_a_file_system() {
+    if !can_mount() {
+        return;
+    }
+    let scene = Scene::start();
+    let mut tree = Mounted::start(&scene);
+    let busy = Busy::start(&scene.at("nbd"));
+    assert_eq!(tree.list(""), ["ibtrs-client", "ibtrs-server", "rtrs-client", "rtrs-server"]);
+    assert_eq!(
+        tree.list("rtrs-client/host-1"),
+        ["add_path", "max_reconnect_attempts", "mpath_policy", "paths"]
+    );
+    let first = format!("ibtrs-client/host-1/paths/{FIRST}");
+    let second = format!("rtrs-client/host-1/paths/{SECOND}");
+    assert_eq!(tree.read(&format!("{first}/state")), Ok("connected\n".to_owned()));
+    assert_eq!(tree.write("ibtrs-client/host-1/add_path", "ip:127.0.0.3,ip:127.0.0.1"), Ok(()));
+    assert_eq!(tree.read(&format!("{second}/state")), Ok("connected\n".to_owned()));
+    assert_eq!(tree.list("rtrs-server/host-1/paths"), [FIRST, SECOND]);
+    assert_eq!(tree.write("ibtrs-client/host-1/mp_policy", "round-robin"), Ok(()));
+    assert_eq!(
+        tree.read("rtrs-client/host-1/mpath_policy"),
+        Ok("round-robin (RR: 0)\n".to_owned())
+    );
+    assert_eq!(tree.write(&format!("{first}/disconnect"), "1"), Ok(()));
+    assert_eq!(tree.read(&format!("{first}/state")), Ok("disconnected\n".to_owned()));
+    busy.goes_on();
+    let numbers = tree.read(&format!("{second}/stats/rdma")).expect("numbers");
+    assert_eq!(numbers.split_whitespace().count(), 6, "{numbers}");
+    assert!(!numbers.starts_with("0 "), "{numbers}");
+    assert_eq!(tree.write(&format!("{first}/remove_path"), "1"), Ok(()));
+    assert_eq!(tree.read(&format!("{first}/state")), Err(ENOENT));
+    assert_eq!(tree.list("ibtrs-client/host-1/paths"), [SECOND]);
+
+    // What is wrong has the number of its error.
+    assert_eq!(tree.write(&format!("{second}/disconnect"), "yes"), Err(EINVAL));
+    assert_eq!(tree.write(&format!("{second}/state"), "1"), Err(EACCES));
+    assert_eq!(tree.write(&format!("{second}/none"), "1"), Err(ENOENT));
+    assert_eq!(tree.write(&format!("{second}/stats"), "1"), Err(EISDIR));
+    let made = fs::write(tree.dir.join("rtrs-client/new"), "1").expect_err("it is not made");
+    assert_eq!(made.raw_os_error(), Some(EPERM));
+    let removed = fs::remove_file(tree.dir.join(&second).join("state")).expect_err("it stays");
+    assert_eq!(removed.raw_os_error(), Some(EPERM));
+    let long = "1".repeat(5000);
+    assert_eq!(tree.write(&format!("{second}/stats/rdma"), &long), Err(EINVAL));
+    let metadata = fs::metadata(tree.dir.join(&second).join("state")).expect("it is there");
+    assert!(metadata.permissions().readonly() && metadata.len() == 4096);
+
+    // A file that stays open says what is so now.
+    let mut open = fs::File::open(tree.dir.join(&second).join("stats/rdma")).expect("it is there");
+    let mut before = String::new();
+    open.read_to_string(&mut before).expect("it can be read");
+    busy.goes_on();
+    std::io::Seek::rewind(&mut open).expect("it can be");
+    let mut after = String::new();
+    open.read_to_string(&mut after).expect("it can be read");
+    assert_ne!(before, after);
+    drop(open);
+    busy.end();
+
+    // It ends with nothing left behind.
+    assert!(tree.is_mounted());
+    assert_eq!(tree.end(Signal::TERM).code(), Some(0));
+    assert!(!tree.is_mounted());
+    assert_eq!(tree.list(""), [""; 0]);
+}
+
+/// Unmounts a directory as users do.
+fn unmount(dir: &Path) {
+    let is_root = rustix::process::geteuid().is_root();
+    let (program, words): (_, &[_]) =
+        if is_root { ("umount", &[]) } else { ("fusermount3", &["-u"]) };
+    let ended = std::process::Command::new(program).args(words).arg(dir).status();
+    assert!(ended.expect("the program runs").success());
+}
+
+#[test]
+fn a_file_system_ends_whoever_ends_it() {
+    if !can_mount() {
+        return;
+    }
+    let scene = Scene::start();
+    // By a signal while a file is open.
+    let mut tree = Mounted::start(&scene);
+    let file = tree.dir.join(format!("rtrs-client/host-1/paths/{FIRST}/state"));
+    let open = fs::File::open(&file).expect("it is there");
+    assert_eq!(tree.end(Signal::INT).code(), Some(0));
+    assert!(!tree.is_mounted() && !file.exists());
+    drop(open);
+    // By somebody who unmounts it.
+    let mut tree = Mounted::start(&scene);
+    let (program, words): (_, &[_]) = if rustix::process::geteuid().is_root() {
+        ("umount", &[])
+    } else {
+        ("fusermount3", &["-u"])
+    };
+    let ended = std::process::Command::new(program).args(words).arg(&tree.dir).status();
+    assert!(ended.expect("the program runs").success());
+    assert_eq!(tree.wait().code(), Some(0));
+    let mut said = String::new();
+    let stderr = tree.running.0.stderr.as_mut().expect("it is piped");
+    stderr.read_to_string(&mut said).expect("text");
+    assert!(said.contains("somebody has ended it"), "{said}");
+    // Programs that go have no files, and do not end it.
+    let mut tree = Mounted::start(&scene);
+    let Scene { dir, _server: server, _nbd: nbd, .. } = scene;
+    drop(nbd);
+    assert_eq!(tree.list(""), ["ibtrs-server", "rtrs-server"]);
+    drop(server);
+    assert_eq!(tree.list(""), [""; 0]);
+    assert_eq!(tree.end(Signal::TERM).code(), Some(0));
+    drop(dir);
+}
