@@ -9,3 +9,4 @@ mod lab;
 mod paths;
 mod requests;
 mod states;
+mod wire;
