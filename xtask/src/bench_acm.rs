@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::num::NonZeroU64;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -16,6 +16,7 @@ use rustix::thread::set_current_timer_slack;
 use serde_json::Value;
 
 use crate::bench::{machine, median, version, write_section};
+use crate::running::Running;
 use crate::{Chored, release_binary, root};
 
 #[derive(clap::Args)]
@@ -44,30 +45,6 @@ that were resolved.
 ";
 
 type Failed = Box<dyn std::error::Error>;
-
-/// A program that ends with this one.
-struct Running(Child);
-
-impl Running {
-    /// Starts a program and waits until it is ready.
-    fn start(command: &mut Command) -> Result<Self, Failed> {
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let mut line = String::new();
-        let output = child.stdout.as_mut().ok_or("its output is piped")?;
-        BufReader::new(output).read_line(&mut line)?;
-        if !line.starts_with("READY") {
-            return Err(format!("{command:?} is not ready: {line}").into());
-        }
-        Ok(Self(child))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
 
 pub(crate) fn run(args: &Args) -> Chored {
     let mut table = String::from(HEAD);
@@ -140,14 +117,14 @@ fn programs(args: &Args, table: &mut String) -> Chored {
     }
     let name = format!("acm-bench-{}", std::process::id());
     let mut sim = Command::new(&binary);
-    let _sim = Running::start(sim.arg("sim").arg(&net).args(["--sm", "--socket", &name]))?;
+    let _sim = Running::ready(sim.arg("sim").arg(&net).args(["--sm", "--socket", &name]))?;
     let hosts = ["H-0002c90000100000", "H-0002c90000100002"];
     let mut services = Vec::new();
     let sockets = [1, 2].map(|number| scratch.path().join(format!("{number}.sock")));
     for (host, socket) in hosts.iter().zip(&sockets) {
         let mut service = Command::new(&binary);
         service.args(["acm", "--attach", &name, "--node", host, "--socket"]).arg(socket);
-        services.push(Running::start(&mut service)?);
+        services.push(Running::ready(&mut service)?);
     }
     let socket = &sockets[0];
     let request = request("h-0002c90000100002");

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::bench::{machine, median, version, write_section};
+use crate::running::Running;
 use crate::{Chored, release_binary};
 
 #[derive(clap::Args)]
@@ -63,17 +64,6 @@ const WINDOW: Duration = Duration::from_millis(700);
 const SETTLE: Duration = Duration::from_millis(150);
 
 type Failed = Box<dyn std::error::Error>;
-
-/// A program that ends with this one.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
 
 pub(crate) fn run(args: &Args) -> Chored {
     let binary = release_binary()?;

@@ -16,8 +16,10 @@
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_capture.rs` | `bench capture`: a program that is captured and the same that is not, in turn |
 //! | `bench_rdma.rs` | `bench rdma`: soft RoCE and our adapter, in turn in one guest |
+//! | `bench_rtrs.rs` | `bench rtrs`: our block devices and nbdkit's, and Linux' own in a guest, in turn |
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
+//! | `running.rs` | a program that runs beside a chore |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
@@ -28,6 +30,7 @@ mod bench;
 mod bench_acm;
 mod bench_capture;
 mod bench_rdma;
+mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
 mod campaign;
@@ -41,6 +44,7 @@ mod miri;
 mod nbd;
 mod paths;
 mod rtrs;
+mod running;
 mod rxe;
 mod sm;
 mod tracer;
@@ -135,6 +139,8 @@ enum Bench {
     Rdma(bench_rdma::Args),
     /// A program that is captured and the same that is not, in turn.
     Capture(bench_capture::Args),
+    /// Block devices of `rtrs serve`, beside those of nbdkit and of Linux' own server.
+    Rtrs(bench_rtrs::Args),
     /// How often subnet administration is asked where everyone resolves everyone, and how fast a service answers.
     Acm(bench_acm::Args),
 }
@@ -159,6 +165,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
         Chore::Bench { what: Bench::Rdma(args) } => bench_rdma::run(&args),
         Chore::Bench { what: Bench::Capture(args) } => bench_capture::run(&args),
+        Chore::Bench { what: Bench::Rtrs(args) } => bench_rtrs::run(&args),
         Chore::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
         Chore::Miri => miri::run(),

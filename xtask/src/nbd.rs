@@ -4,7 +4,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::process::Command;
 
-use conformance::nbd::{CASES, PROGRAMS};
+use conformance::nbd::{CASES, Checked, PROGRAMS, libnbd};
 
 use crate::cases::Selection;
 use crate::{Chored, release_binary};
@@ -13,9 +13,15 @@ use crate::{Chored, release_binary};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
+    /// Fails where the source of libnbd cannot be had, instead of skipping its tests.
+    #[arg(long)]
+    require: bool,
 }
 
-pub(crate) fn run(Args { selection }: &Args) -> Chored {
+/// The name of the case that runs them.
+const LIBNBD: &str = "libnbd's own tests";
+
+pub(crate) fn run(Args { selection, require }: &Args) -> Chored {
     for (program, package) in PROGRAMS {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output()?;
         if !found.status.success() {
@@ -27,25 +33,40 @@ pub(crate) fn run(Args { selection }: &Args) -> Chored {
     let binary = release_binary()?;
     let mut outputs = selection.outputs("nbd-")?;
     let (mut passed, mut failed, mut checks) = (0, 0, 0);
-    for case in CASES.iter().filter(|case| selection.wants(case.name)) {
-        let directory = outputs.path().join(case.name.replace([' ', ','], "-"));
-        fs::create_dir_all(&directory)?;
-        let free = |port: &u16| {
-            (1..4).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())
-        };
-        let port = (24_000..25_000).find(free).ok_or("no port of UDP is free")?;
-        let checked = conformance::nbd::run(case, &binary, &directory, port)?;
+    let mut tell = |name: &str, checked: &Checked| {
         checks += checked.checks;
         let verdict = if checked.faults.is_empty() { "ok" } else { "FAILED" };
-        eprintln!("{}: {} checks, {verdict}", case.name, checked.checks);
+        eprintln!("{name}: {} checks, {verdict}", checked.checks);
         for fault in &checked.faults {
             eprintln!("  {fault}");
         }
         *(if checked.faults.is_empty() { &mut passed } else { &mut failed }) += 1;
+    };
+    for case in CASES.iter().filter(|case| selection.wants(case.name)) {
+        let directory = outputs.path().join(case.name.replace([' ', ','], "-"));
+        fs::create_dir_all(&directory)?;
+        tell(case.name, &conformance::nbd::run(case, &binary, &directory, free_port()?)?);
+    }
+    if selection.wants(LIBNBD) {
+        let directory = outputs.path().join("libnbd");
+        fs::create_dir_all(&directory)?;
+        match libnbd::fetch(&directory) {
+            Ok(source) => tell(LIBNBD, &libnbd::run(&source, &binary, &directory, free_port()?)?),
+            Err(error) if !require => eprintln!("{LIBNBD}: skipped: {error}"),
+            Err(error) => return Err(format!("fetching libnbd: {error}").into()),
+        }
     }
     if failed > 0 {
         outputs.keep();
     }
     eprintln!("{checks} checks, {passed} passed, {failed} failed");
     if failed > 0 { Err("a program over NBD failed".into()) } else { Ok(()) }
+}
+
+/// Returns a UDP port that nobody has at the addresses of loopback that are used.
+fn free_port() -> Result<u16, &'static str> {
+    let free = |port: &u16| {
+        (1..10).all(|last| UdpSocket::bind((format!("127.0.0.{last}").as_str(), *port)).is_ok())
+    };
+    (24_000..25_000).find(free).ok_or("no port of UDP is free")
 }

@@ -2,17 +2,19 @@
 //! device of `ibfabric rtrs serve` that `ibfabric nbd` offers.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+pub mod libnbd;
 
 /// The size of the device, and of what is put there, in bytes.
 const SIZE: u64 = 96 << 20;
 const IMAGE: usize = 40 << 20;
 
-/// How long a program may take, in seconds.
-const LIMIT: u64 = 120;
+/// How long a program may take.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// The programs that are needed, and the packages of Debian that have them.
 pub const PROGRAMS: [(&str, &str); 7] = [
@@ -82,6 +84,31 @@ impl Drop for Running {
     }
 }
 
+/// Runs a program that has to succeed in time, with some input; returns what it says.
+fn told(checked: &mut Checked, command: &mut Command, input: &str) -> io::Result<String> {
+    let mut output = tempfile::tempfile()?;
+    let mut given = tempfile::tempfile()?;
+    given.write_all(input.as_bytes())?;
+    given.rewind()?;
+    command.stdin(given).stdout(output.try_clone()?).stderr(output.try_clone()?);
+    let mut child = Running(command.spawn()?);
+    let end = Instant::now() + LIMIT;
+    let status = loop {
+        match child.0.try_wait()? {
+            Some(status) => break status.to_string(),
+            None if Instant::now() > end => break format!("nothing in {} s", LIMIT.as_secs()),
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let mut said = Vec::new();
+    output.rewind()?;
+    output.read_to_end(&mut said)?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    checked
+        .check(status == "exit status: 0", || format!("{command:?} ended with {status}: {said}"));
+    Ok(said)
+}
+
 /// A device, and the programs that use it.
 struct Lab<'a> {
     directory: &'a Path,
@@ -134,21 +161,12 @@ pub fn run(case: &Case, program: &Path, directory: &Path, port: u16) -> io::Resu
 impl Lab<'_> {
     /// Runs a program that has to succeed; returns what it says.
     fn told(&mut self, words: &[&str]) -> io::Result<String> {
-        let limit = Duration::from_secs(LIMIT).as_secs().to_string();
-        let mut command = Command::new("timeout");
+        let mut command = Command::new(words[0]);
         // Debian's nbdsh runs whatever python3 comes first, which has to be Debian's.
         let others = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("/usr/bin:/usr/sbin:/bin:/sbin:{others}"));
-        let output = command.arg(limit).args(words).current_dir(self.directory).output()?;
-        let said = format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
-        self.checked.check(output.status.success(), || {
-            format!("`{}` ended with {}: {said}", words.join(" "), output.status)
-        });
-        Ok(said)
+        command.args(&words[1..]).current_dir(self.directory);
+        told(&mut self.checked, &mut command, "")
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -92,8 +92,7 @@ fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
 
 /// Starts our server of a device of 64 MiB, and waits until it listens.
 fn our_server(scene: &Scene<'_>, options: &[&str]) -> Result<Running, RunError> {
-    let common =
-        ["rtrs", "serve", "--listen", "192.168.77.2", "--listen", "fd00:77::2", "--export"];
+    let common = ["rtrs", "serve", "--listen", "192.168.77.2", "--export"];
     let server = scene.ours([&common[..], &["disk0=mem:64M"], options].concat())?;
     server.until("READY", LIMIT)?;
     Ok(server)

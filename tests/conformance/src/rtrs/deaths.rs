@@ -9,16 +9,23 @@ use crate::rxe::Scene;
 /// The guest's address.
 const GUEST: &str = "192.168.77.1";
 
-/// Our client dies in the middle of its requests, twice; each time another of the same name finds the server free.
+/// Our client dies in the middle of its requests. The server finds that out by the heartbeats that stay away; until then
+/// nobody else may write to the device, afterwards everybody, under the same name of a session too.
 pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
-    let options = ["--rw", "randwrite", "--bs", "64K", "--runtime", "60", "--session", "dies"];
-    for _ in 0..2 {
-        let ours = our_client(scene, GUEST, &options)?;
-        told(scene, "sleep 2")?;
-        let ours = ours.kill()?;
-        scene.checked.check(!ours.success(), || format!("it has ended before: {}", ours.output));
-    }
+    let options =
+        ["--rw", "randwrite", "--bs", "4K", "--iodepth", "4", "--runtime", "60", "--session"];
+    let ours = our_client(scene, GUEST, &[&options[..], &["dies"]].concat())?;
+    told(scene, "sleep 2")?;
+    let ours = ours.kill()?;
+    scene.checked.check(!ours.success(), || format!("it has ended before: {}", ours.output));
+    let ours = our_client(scene, GUEST, &["--rw", "randwrite", "--session", "another"])?;
+    let ours = scene.fails(ours)?;
+    scene.says(&ours, "the server refuses device dev/vda: EPERM", 1);
+    let gone = "for n in $(seq 90); do [ -e /sys/devices/virtual/rtrs-server/dies ] || break; sleep 1; done; \
+         [ ! -e /sys/devices/virtual/rtrs-server/dies ] && echo gone";
+    let gone = told(scene, gone)?;
+    scene.says(&gone, "gone", 1);
     let options = ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "32M", "--session"];
     let ours = our_client(scene, GUEST, &[&options[..], &["dies"]].concat())?;
     let ours = scene.succeeds(ours)?;
@@ -51,13 +58,13 @@ pub(super) fn our_server_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let server = our_server(scene, &[])?;
     map(scene, PATH)?;
     let writes = scene.guest.start(
-        "dd if=/dev/zero of=/dev/rnbd0 bs=65536 count=100000 oflag=direct 2>&1; echo ended",
+        "while dd if=/dev/zero of=/dev/rnbd0 bs=65536 count=512 oflag=direct 2>&1; do :; done; echo ended",
     )?;
     told(scene, "sleep 2")?;
     server.kill()?;
     let writes = scene.ends(writes, LIMIT)?;
     scene.says(&writes, "ended", 1);
-    scene.says(&writes, "error", 1);
+    scene.says(&writes, "Input/output error", 1);
     let server = our_server(scene, &[])?;
     let state = "for n in $(seq 60); do \
          grep -q '^connected' /sys/devices/virtual/rtrs-client/guest/paths/*/state && \

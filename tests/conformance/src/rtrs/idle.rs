@@ -14,15 +14,14 @@ use crate::rxe::Scene;
 const PART: u64 = 45;
 const WHOLE: u64 = 600;
 
-/// Both kinds of sessions at once are left alone, and work as before afterwards.
+/// Both kinds of sessions at once, over IPv4 and IPv6, are left alone, and work as before afterwards.
 pub(super) fn both_ways(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let seconds = if scene.whole { WHOLE } else { PART };
     serve(scene, "")?;
     let server = our_server(scene, &[])?;
     map(scene, PATH)?;
     let options = ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "16M", "--idle"];
-    let ours =
-        our_client(scene, "192.168.77.1", &[&options[..], &[&seconds.to_string()]].concat())?;
+    let ours = our_client(scene, "fd00:77::1", &[&options[..], &[&seconds.to_string()]].concat())?;
     told_within(scene, &format!("sleep {seconds}"), LIMIT + Duration::from_secs(seconds))?;
     let ours = scene.succeeds(ours)?;
     scene.says(&ours, "0 errors, 0 failovers, 0 reconnects", 1);

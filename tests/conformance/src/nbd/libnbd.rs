@@ -1,0 +1,123 @@
+//! libnbd's own tests, compiled from Debian's source of it. Most start nbdkit; what they start instead leads to devices of
+//! `ibfabric nbd`.
+//!
+//! Those that are left out want what is nbdkit's: its plugins and filters, an old handshake, TLS, the metadata context
+//! `base:allocation`, `EINVAL` for a discard of a device that can only be read (here `EPERM`, as the protocol has it), or
+//! exports without a least block: those that put a load on a server ask for places that are no multiples of a sector.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Checked, Running, told};
+
+/// What starts nbdkit.
+const STARTING: [&str; 17] = [
+    "closure-lifetimes",
+    "errors-bad-cookie",
+    "errors-client-oversize",
+    "errors-client-unadvertised-cmd",
+    "errors-client-unaligned",
+    "errors-client-unknown-flags",
+    "errors-client-zerosize",
+    "errors-connect-twice",
+    "errors-not-negotiating",
+    "errors-notify-not-blocked",
+    "errors-pread-structured",
+    "errors-server-unaligned",
+    "errors-server-unknown-flags",
+    "errors-server-zerosize",
+    "opt-abort",
+    "pread-initialize",
+    "shutdown-flags",
+];
+
+/// The sizes of the devices that are asked for, in bytes; that of a single sector can only be read.
+const SIZES: [u64; 5] = [512, 1024, 1 << 20, 2 << 20, 68_157_440];
+
+/// Fetches libnbd's source and what its tests need; returns where it is.
+///
+/// # Errors
+/// Fails where that cannot be had.
+pub fn fetch(directory: &Path) -> io::Result<PathBuf> {
+    let script = include_str!("../../libnbd/fetch");
+    let output = Command::new("bash").args(["-c", script, "fetch"]).arg(directory).output()?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(io::Error::other(why));
+    }
+    Ok(PathBuf::from(said))
+}
+
+/// Runs the tests in a directory with our program, on a UDP port that is free at loopback.
+///
+/// # Errors
+/// Fails when programs cannot be started.
+pub fn run(source: &Path, program: &Path, directory: &Path, port: u16) -> io::Result<Checked> {
+    let mut lab = Lab { source, directory, checked: Checked::default(), sockets: Vec::new() };
+    let udp = port.to_string();
+    let mut serve = Command::new(program);
+    serve.args(["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp]);
+    serve.args(SIZES.iter().flat_map(|size| ["--export".into(), format!("d{size}=mem:{size}")]));
+    let (_serve, _) = Running::start(&mut serve)?;
+    for (number, size) in SIZES.iter().enumerate() {
+        let mut nbd = Command::new(program);
+        let path = format!("127.0.0.{}@127.0.0.1", number + 2);
+        nbd.args(["nbd", "--udp-port", &udp, "--path", &path, "--device", &format!("d{size}")]);
+        nbd.arg("--socket").arg(directory.join(size.to_string()));
+        if *size == 512 {
+            nbd.arg("--read-only");
+        }
+        let (running, ready) = Running::start(&mut nbd)?;
+        lab.checked.check(ready == "READY", || format!("nbd says {ready:?}"));
+        lab.sockets.push(running);
+    }
+    let bin = directory.join("bin");
+    std::fs::create_dir_all(&bin)?;
+    lab.told(Command::new("install").args(["-m", "755", "/dev/stdin"]).arg(bin.join("nbdkit")), {
+        include_str!("../../libnbd/stand-in")
+    })?;
+    for test in STARTING {
+        let compiled = lab.compile(test, &[])?;
+        lab.told(&mut Command::new(compiled), "")?;
+    }
+    let bridge = format!(r#""STDIO", "UNIX-CONNECT:{}""#, directory.join("1048576").display());
+    let params = format!("-DSERVER_PARAMS={bridge}");
+    let compiled = lab.compile("../interop/interop", &["-DSERVER=\"socat\"", &params])?;
+    lab.told(&mut Command::new(compiled), "")?;
+    Ok(lab.checked)
+}
+
+struct Lab<'a> {
+    source: &'a Path,
+    directory: &'a Path,
+    checked: Checked,
+    /// What listens at them.
+    sockets: Vec<Running>,
+}
+
+impl Lab<'_> {
+    /// Compiles a test; returns where the program is.
+    fn compile(&mut self, test: &str, options: &[&str]) -> io::Result<PathBuf> {
+        let tests = self.source.join("tests");
+        let file = tests.join(test).with_extension("c");
+        let program = self.directory.join(file.file_stem().unwrap_or_default());
+        std::fs::write(self.directory.join("config.h"), "")?;
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-D_GNU_SOURCE", "-I"]).arg(self.directory).arg("-o").arg(&program);
+        compiler.arg("-I").arg(self.source.join("common/include")).arg(&file);
+        compiler.arg(tests.join("requires.c")).args(options).arg("-lnbd");
+        self.told(&mut compiler, "")?;
+        Ok(program)
+    }
+
+    /// Runs a program that has to succeed, with some input.
+    fn told(&mut self, command: &mut Command, input: &str) -> io::Result<()> {
+        let others = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{others}", self.directory.join("bin").display()));
+        command.env("SOCKETS", self.directory).current_dir(self.directory);
+        told(&mut self.checked, command, input)?;
+        Ok(())
+    }
+}

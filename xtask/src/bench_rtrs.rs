@@ -1,0 +1,330 @@
+//! Block devices of `rtrs serve` and of nbdkit, in turn; and ours and the kernel's RTRS, in turn in one guest.
+
+use std::fmt::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use interop::guest::FROM_DISK;
+use interop::{Guest, GuestOptions};
+use serde_json::Value;
+
+use crate::bench::{machine, median, version, write_section};
+use crate::cases::program_on_disk;
+use crate::running::Running;
+use crate::{Chored, release_binary};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How often each is run; the medians of the ratios are told.
+    #[arg(long, value_name = "N", default_value_t = 5,
+        value_parser = clap::value_parser!(u16).range(1..=99))]
+    runs: u16,
+    /// How long each run takes, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 4)]
+    seconds: u16,
+    /// Measures only within this machine, or only within a guest.
+    #[arg(long, value_enum)]
+    only: Option<Place>,
+    /// Does not write the table.
+    #[arg(long)]
+    dry: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    Machine,
+    Guest,
+}
+
+const HEADING: &str = "## Block devices";
+
+const HEAD: &str = "\
+Written by `cargo xtask bench rtrs`: random reads of 256 MiB of memory, ours and others in turn.
+
+* *over RTRS*: `ibfabric rtrs bench` on `ibfabric rtrs serve`, over RoCEv2 on loopback; beside fio's nbd engine on `nbdkit memory` over TCP on
+  loopback. One program at each end.
+* *over NBD and RTRS*: fio's nbd engine on the unix socket of `ibfabric nbd`, and that on `rtrs serve`: two hops and three programs; beside fio on
+  the unix socket of nbdkit, which is one hop.
+* *in a guest*: both ends in one guest with MTU 9000 which an emulator runs without KVM, so that only the ratio says something; ours over loopback, beside fio with
+  libaio on the block device of Linux' rnbd_client on its rnbd_server with a RAM disk, over soft RoCE.
+* *ratio*: ours over the other's, the median of each turn's; for latency less is better.
+
+| what | other | ours | ratio |
+|---|---|---|---|
+";
+
+/// The ports of UDP and of TCP that programs use here.
+const UDP: &str = "25791";
+
+/// Where ours serves and the client is, in the guest.
+const WITHIN: &str = "127.0.0.1";
+
+/// How long something may take to be ready.
+const LIMIT: Duration = Duration::from_secs(120);
+
+type Failed = Box<dyn std::error::Error>;
+
+/// What is measured: the length and number of requests, and what of it is told.
+#[derive(Clone, Copy)]
+struct Load {
+    bs: &'static str,
+    depth: u16,
+    figure: Figure,
+    /// How long both ends of ours look for packets before they sleep, in microseconds.
+    spin: u16,
+}
+
+#[derive(Clone, Copy)]
+enum Figure {
+    /// Requests in a second.
+    Iops,
+    /// MiB in a second.
+    Bandwidth,
+    /// The median of the latency in microseconds.
+    Latency,
+}
+
+const SMALL: Load = Load { bs: "4k", depth: 32, figure: Figure::Iops, spin: 0 };
+const LARGE: Load = Load { bs: "256k", depth: 16, figure: Figure::Bandwidth, spin: 0 };
+const SINGLE: Load = Load { bs: "4k", depth: 1, figure: Figure::Latency, spin: 0 };
+const SPINNING: Load = Load { spin: 200, ..SINGLE };
+
+impl Load {
+    fn name(self) -> String {
+        let Self { bs, depth, spin, .. } = self;
+        let figure = match self.figure {
+            Figure::Iops => "IOPS",
+            Figure::Bandwidth => "MiB/s",
+            Figure::Latency => "median of the latency in µs",
+        };
+        let spin = if spin > 0 { ", ours spins" } else { "" };
+        format!("{} KiB, {depth} at once, {figure}{spin}", bs.trim_end_matches('k'))
+    }
+
+    /// Reads what `ibfabric rtrs bench` has found.
+    fn of_ours(self, report: &Value) -> Option<f64> {
+        match self.figure {
+            Figure::Iops => report["iops"].as_f64(),
+            Figure::Bandwidth => report["mib_per_s"].as_f64(),
+            Figure::Latency => report["latency_us"]["p50"].as_f64(),
+        }
+    }
+
+    /// Reads what fio has found.
+    fn of_fio(self, report: &Value) -> Option<f64> {
+        let read = &report["jobs"][0]["read"];
+        match self.figure {
+            Figure::Iops => read["iops"].as_f64(),
+            Figure::Bandwidth => Some(read["bw_bytes"].as_f64()? / f64::from(1 << 20)),
+            Figure::Latency => Some(read["clat_ns"]["percentile"]["50.000000"].as_f64()? / 1000.0),
+        }
+    }
+
+    /// Returns the options of fio.
+    fn fio(self, seconds: u16) -> String {
+        let Self { bs, depth, .. } = self;
+        format!(
+            "--name=read --rw=randread --bs={bs} --iodepth={depth} --size=256M --runtime={seconds} --time_based \
+             --output-format=json"
+        )
+    }
+
+    /// Returns the options of `rtrs bench`.
+    fn bench(self, seconds: u16) -> String {
+        let Self { bs, depth, spin, .. } = self;
+        format!(
+            "--device disk0 --rw randread --bs {bs} --iodepth {depth} --runtime {seconds} --spin {spin} --format json"
+        )
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    let binary = release_binary()?;
+    let mut table = String::from(HEAD);
+    if args.only != Some(Place::Guest) {
+        on_machine(args, &binary, &mut table)?;
+    }
+    let mut kernel = String::new();
+    if args.only != Some(Place::Machine) {
+        kernel = format!(", Linux {} in the guest", in_guest(args, &binary, &mut table)?);
+    }
+    writeln!(
+        table,
+        "\nMedians of {} runs of {} s on {}{kernel}, {}, {}; {}.",
+        args.runs,
+        args.seconds,
+        machine(),
+        version("nbdkit", "--version"),
+        version("fio", "--version"),
+        version("rustc", "--version")
+    )?;
+    if args.dry { Ok(()) } else { write_section(Some(HEADING), &format!("{HEADING}\n{table}")) }
+}
+
+/// Runs two things in turn, and writes a row with their medians and that of the ratios.
+fn compare(
+    (args, table): (&Args, &mut String),
+    what: &str,
+    mut theirs: impl FnMut() -> Result<f64, Failed>,
+    mut ours: impl FnMut() -> Result<f64, Failed>,
+) -> Chored {
+    let (mut others, mut own, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..args.runs {
+        let (other, our) = (theirs()?, ours()?);
+        others.push(other);
+        own.push(our);
+        ratios.push(our / other);
+    }
+    let [other, our, ratio] = [median(others), median(own), median(ratios)];
+    let line = format!("| {what} | {other:.1} | {our:.1} | {ratio:.2} |\n");
+    eprint!("{line}");
+    table.push_str(&line);
+    Ok(())
+}
+
+fn on_machine(args: &Args, binary: &Path, table: &mut String) -> Chored {
+    let scratch = tempfile::tempdir()?;
+    let path = |name: &str| scratch.path().join(name);
+    let (plain, front) = (path("nbdkit"), path("ibfabric"));
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
+    let mut kit = Command::new("nbdkit");
+    kit.args(["-f", "-i", "127.0.0.1", "-p", &port, "memory", "256M"]);
+    let _over_tcp = Running(kit.spawn()?);
+    until(|| TcpStream::connect(("127.0.0.1", port.parse().unwrap_or_default())).is_ok())?;
+    let mut kit = Command::new("nbdkit");
+    kit.arg("-f").arg("-U").arg(&plain).args(["memory", "256M"]);
+    let _over_unix = Running(kit.spawn()?);
+    until(|| UnixStream::connect(&plain).is_ok())?;
+    let serve = |load: Load| {
+        let mut serve = Command::new(binary);
+        serve.args(["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", UDP]);
+        serve.args(["--export", "disk0=mem:256M", "--spin", &load.spin.to_string()]);
+        Running::ready(&mut serve)
+    };
+    for load in [SMALL, LARGE, SINGLE, SPINNING] {
+        let _server = serve(load)?;
+        let uri = format!("nbd://127.0.0.1:{port}/");
+        let ours = || {
+            let words = format!(
+                "rtrs bench --path 127.0.0.1 --udp-port {UDP} {}",
+                load.bench(args.seconds)
+            );
+            let report = report(Command::new(binary).args(words.split(' ')))?;
+            load.of_ours(&report).ok_or_else(|| format!("no figures in {report}").into())
+        };
+        let what = format!("over RTRS: {}", load.name());
+        compare((args, table), &what, || fio(&uri, load, args), ours)?;
+    }
+    for load in [SMALL, LARGE, SINGLE] {
+        let _server = serve(load)?;
+        let mut offer = Command::new(binary);
+        offer.args([
+            "nbd",
+            "--path",
+            "127.0.0.1",
+            "--udp-port",
+            UDP,
+            "--device",
+            "disk0",
+            "--socket",
+        ]);
+        let _front = Running::ready(offer.arg(&front))?;
+        let uri =
+            |socket: &Path, name: &str| format!("nbd+unix:///{name}?socket={}", socket.display());
+        let what = format!("over NBD and RTRS: {}", load.name());
+        let (theirs, ours) = (uri(&plain, ""), uri(&front, "disk0"));
+        compare((args, table), &what, || fio(&theirs, load, args), || fio(&ours, load, args))?;
+    }
+    Ok(())
+}
+
+/// Has fio read over NBD.
+fn fio(uri: &str, load: Load, args: &Args) -> Result<f64, Failed> {
+    let mut fio = Command::new("fio");
+    fio.arg("--ioengine=nbd").arg(format!("--uri={uri}"));
+    let options = load.fio(args.seconds);
+    let report = report(fio.args(options.split_whitespace()))?;
+    load.of_fio(&report).ok_or_else(|| format!("no figures in {report}").into())
+}
+
+/// Runs a program that has to succeed and to print an object.
+fn report(command: &mut Command) -> Result<Value, Failed> {
+    let output = command.stderr(Stdio::inherit()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}: {text}", output.status).into());
+    }
+    object(&text)
+}
+
+/// Reads the object in a program's output, which may have said something before.
+fn object(text: &str) -> Result<Value, Failed> {
+    let start = text.find('{').ok_or_else(|| format!("no object in {text}"))?;
+    Ok(serde_json::from_str(&text[start..])?)
+}
+
+fn until(mut is_ready: impl FnMut() -> bool) -> Chored {
+    let end = Instant::now() + LIMIT;
+    while !is_ready() {
+        if Instant::now() > end {
+            return Err("a program does not listen".into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// Compares ours with the kernel's; returns which kernel it is.
+fn in_guest(args: &Args, binary: &Path, table: &mut String) -> Result<String, Failed> {
+    let scratch = tempfile::tempdir()?;
+    let disk = scratch.path().join("disk");
+    program_on_disk(binary, &disk)?;
+    let memory = 1536;
+    let options = GuestOptions { mtu: 9000, memory, disk: Some(disk), ..GuestOptions::default() };
+    let guest = Guest::boot(&options)?;
+    let told = |command: &str| -> Result<String, Failed> {
+        let finished = guest.run(command, LIMIT)?;
+        match finished.success() {
+            true => Ok(finished.output),
+            false => {
+                Err(format!("{command}: status {}: {}", finished.status, finished.output).into())
+            }
+        }
+    };
+    told(FROM_DISK)?;
+    // Its RAM disk is filled first: what was never written would be read from nowhere.
+    told(
+        "modprobe brd rd_nr=1 rd_size=262144 && dd if=/dev/zero of=/dev/ram0 bs=1M count=256 2>/dev/null && \
+         modprobe rtrs_server && modprobe rnbd_server && modprobe rtrs_client && modprobe rnbd_client && \
+         echo 'sessname=self path=ip:192.168.77.1 device_path=dev/ram0 access_mode=rw' \
+         >/sys/devices/virtual/rnbd-client/ctl/map_device && sleep 1",
+    )?;
+    let port = "4792";
+    let server = guest.start(&format!(
+        "ibfabric rtrs serve --listen {WITHIN} --udp-port {port} --export disk0=mem:256M"
+    ))?;
+    server.until("READY", LIMIT)?;
+    for load in [SMALL, LARGE, SINGLE] {
+        let theirs = || {
+            let call = format!(
+                "fio --ioengine=libaio --direct=1 --filename=/dev/rnbd0 {}",
+                load.fio(args.seconds)
+            );
+            let report = object(&told(&call)?)?;
+            load.of_fio(&report).ok_or_else(|| format!("no figures in {report}").into())
+        };
+        let ours = || {
+            let options = load.bench(args.seconds);
+            let call = format!("ibfabric rtrs bench --path {WITHIN} --udp-port {port} {options}");
+            let report = object(&told(&call)?)?;
+            load.of_ours(&report).ok_or_else(|| format!("no figures in {report}").into())
+        };
+        let what = format!("in a guest: {}", load.name());
+        compare((args, &mut *table), &what, theirs, ours)?;
+    }
+    drop(server);
+    Ok(told("uname -r")?.trim().to_owned())
+}
