@@ -118,7 +118,9 @@ impl TreeMount {
         config.n_threads = Some(THREADS);
         let files = Files::new(sources, Ended { is_over: Arc::clone(&is_over), bell });
         let failed = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => MountError::NoHelper,
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if !has_helper() => {
+                MountError::NoHelper
+            }
             _ => MountError::Mount { dir: dir.clone(), source: told(source) },
         };
         let session = Session::new(files, &dir, &config).map_err(failed)?;
@@ -149,6 +151,16 @@ impl TreeMount {
             Ok(()) => Ok(()),
         }
     }
+}
+
+/// Returns whether there is a program that mounts for those who may not, where it is looked for.
+fn has_helper() -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/sbin", "/bin"].map(PathBuf::from);
+    let dirs: Vec<PathBuf> = std::env::split_paths(&paths).chain(usual).collect();
+    let names = ["fusermount3", "fusermount"];
+    std::env::var_os("FUSERMOUNT_PATH").is_some()
+        || dirs.iter().any(|dir| names.iter().any(|name| dir.join(name).exists()))
 }
 
 /// What `fusermount3` says has its name before it, and a line's end behind.

@@ -475,3 +475,95 @@ fn check_page(page: &str) {
     }
     assert!(samples.len() > 5);
 }
+
+/// Writes all kinds of things to all kinds of files at any time, with links that fail; returns how many writes were done
+/// later, and how many were refused.
+fn write_anything(seed: u64) -> (usize, usize) {
+    let config = ClientConfig {
+        reconnect_delay: Duration::from_millis(200),
+        connect_timeout: Duration::from_secs(3),
+        io_timeout: Some(Duration::from_secs(2)),
+        ..quick_client()
+    };
+    let mut lab = Lab::connected(seed, 3, config, small_server());
+    lab.backend = Box::new(|rng, _| Duration::from_micros(rng.below(300)));
+    let mut grove = Grove::new(lab);
+    let (mut asked, mut refused, mut tickets) = (0, 0, 0);
+    let mut open = Vec::new();
+    for step in 0..600 {
+        for _ in 0..4 {
+            if grove.lab.io(Direction::Write, 0, (0, 4096), asked).is_ok() {
+                asked += 1;
+            }
+        }
+        let lab = &mut grove.lab;
+        if lab.rng.chance(0.05) {
+            let link = lab.rng.below(3) as usize;
+            lab.links[link].is_cut = !lab.links[link].is_cut;
+        }
+        let root = ["rtrs-client/a-client", "ibtrs-client/a-client"][lab.rng.below(2) as usize];
+        let link = lab.rng.below(3);
+        let of = format!("{root}/paths/ip:10.0.{link}.1@ip:10.0.{link}.2");
+        let (path, value) = match lab.rng.below(10) {
+            0..3 => (format!("{root}/add_path"), format!("ip:10.0.{link}.2")),
+            3 => (format!("{of}/remove_path"), "1".to_owned()),
+            4 => (format!("{of}/disconnect"), "1".to_owned()),
+            5 | 6 => (format!("{of}/reconnect"), "1".to_owned()),
+            7 => (format!("{of}/stats/reset_all"), "0".to_owned()),
+            8 => (format!("{root}/max_reconnect_attempts"), (lab.rng.below(9)).to_string()),
+            _ => (format!("{root}/mpath_policy"), lab.rng.below(4).to_string()),
+        };
+        tickets += 1;
+        let what = (&path[..], value.as_bytes());
+        match grove.client.write(lab.now, &mut lab.client, &mut lab.sides[0], what, tickets) {
+            Ok(Written::Later) => open.push(tickets),
+            Ok(Written::Done) => {}
+            Err(_) => refused += 1,
+        }
+        let far = lab.server.paths().next();
+        if let Some(far) = far.filter(|_| lab.rng.chance(0.1)) {
+            lab.server.disconnect_path(lab.now, &mut lab.sides[1], far);
+        }
+        for _ in 0..1 + step % 40 {
+            grove.step();
+        }
+    }
+    for link in 0..3 {
+        grove.lab.links[link].is_cut = false;
+    }
+    // All that was begun ends, once.
+    let end = grove.lab.now + Duration::from_secs(200);
+    while grove.lab.now < end && (grove.ended.len() < open.len() || grove.lab.client.requests() > 0)
+    {
+        grove.step();
+        // Somebody wants it to go on.
+        let paths: Vec<_> = grove.lab.client.paths().collect();
+        let idle = |id: &_| grove.lab.client.path_state(*id) == Some(PathState::Disconnected);
+        if paths.iter().all(idle) {
+            let Lab { client, sides, now, .. } = &mut grove.lab;
+            match paths.first() {
+                Some(first) => drop(client.reconnect_path(*now, &mut sides[0], *first)),
+                None => drop(grove.lab.add_path(0)),
+            }
+        }
+    }
+    // What has ended with the last step is taken with the next one.
+    grove.lab.run_for(Duration::from_millis(1));
+    let mut ended: Vec<u64> = grove.ended.iter().map(|(ticket, _)| *ticket).collect();
+    ended.sort_unstable();
+    assert_eq!(ended, open, "seed {seed}");
+    assert_eq!(grove.lab.client.requests(), 0, "seed {seed}");
+    assert_eq!(grove.lab.done.len() as u64, asked, "seed {seed}");
+    (open.len(), refused)
+}
+
+#[test]
+fn whatever_is_written_it_ends_and_so_does_every_request() {
+    let (mut later, mut refused) = (0, 0);
+    for seed in 0..12 {
+        let (begun, wrong) = write_anything(seed);
+        later += begun;
+        refused += wrong;
+    }
+    assert!(later > 500 && refused > 500, "{later} begun, {refused} refused");
+}

@@ -515,15 +515,18 @@ fn a_file_system_ends_whoever_ends_it() {
     assert_eq!(tree.end(Signal::INT).code(), Some(0));
     assert!(!tree.is_mounted() && !file.exists());
     drop(open);
+    // What a program has left behind that was killed is told.
+    let mut tree = Mounted::start(&scene);
+    assert_eq!(tree.end(Signal::KILL).code(), None);
+    let mut again = ibfabric(&["rtrs", "mount"]);
+    again.arg(&tree.dir).arg("--control").arg(scene.at("server"));
+    let output = again.output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("whose program has gone"), "{}", text(&output.stderr));
+    unmount(&tree.dir);
     // By somebody who unmounts it.
     let mut tree = Mounted::start(&scene);
-    let (program, words): (_, &[_]) = if rustix::process::geteuid().is_root() {
-        ("umount", &[])
-    } else {
-        ("fusermount3", &["-u"])
-    };
-    let ended = std::process::Command::new(program).args(words).arg(&tree.dir).status();
-    assert!(ended.expect("the program runs").success());
+    unmount(&tree.dir);
     assert_eq!(tree.wait().code(), Some(0));
     let mut said = String::new();
     let stderr = tree.running.0.stderr.as_mut().expect("it is piped");

@@ -1,0 +1,73 @@
+//! Whatever is asked of the statistics and control tree of RTRS, and written to it, over its socket: nothing panics, and
+//! whatever is listed is there.
+//!
+//! The input is text: a line is a question as it goes over the socket, or `PATH=VALUE`, which is written to that path of
+//! the client and of the server.
+#![no_main]
+
+use std::time::Duration;
+
+use ib_net::rtrs::control::{Ask, Reply};
+use ib_rtrs::tree::{ClientTree, PortName, Ports, ServerTree};
+use ib_rtrs::{AdapterId, Errno, PathAddress, PathSpec};
+use libfuzzer_sys::fuzz_target;
+
+#[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
+#[path = "../../crates/ib-rtrs/tests/sessions/lab.rs"]
+mod lab;
+
+use lab::{Lab, Nodes, quick_client, small_server};
+
+/// How many lines are taken at most.
+const MOST: usize = 64;
+
+impl Ports for Nodes {
+    fn port_name(&self, id: AdapterId) -> Option<PortName> {
+        Some(PortName { adapter: format!("lab{}", id.0), number: 1 })
+    }
+
+    fn find_path(&mut self, _: &PathAddress) -> Result<PathSpec, (Errno, String)> {
+        Err((Errno::EHOSTUNREACH, "there is no way".to_owned()))
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let mut lab = Lab::connected(1, 2, quick_client(), small_server());
+    let mut tree = ClientTree::default();
+    let text = String::from_utf8_lossy(input);
+    for (ticket, line) in text.lines().take(MOST).enumerate() {
+        let (path, value) = match Ask::parse(line) {
+            Ok(Ask::List(path) | Ask::Kind(path) | Ask::Read(path)) => (path, String::new()),
+            Ok(Ask::Write { path, value }) => (path, value),
+            Ok(Ask::Metrics) => {
+                assert!(tree.metrics(&lab.client).ends_with('\n'));
+                continue;
+            }
+            Err(reply) => {
+                assert_eq!(Reply::parse(&reply.to_line()).expect("it was just made"), reply);
+                let Some((path, value)) = line.split_once('=') else { continue };
+                (path.to_owned(), value.to_owned())
+            }
+        };
+        for entry in tree.list(&lab.client, &path).unwrap_or_default() {
+            let below = format!("{path}/{}", entry.name);
+            assert_eq!(tree.kind(&lab.client, &below), Ok(entry.kind));
+        }
+        for entry in ServerTree.list(&lab.server, &path).unwrap_or_default() {
+            let below = format!("{path}/{}", entry.name);
+            assert_eq!(ServerTree.kind(&lab.server, &below), Ok(entry.kind));
+        }
+        let Lab { client, server, sides: [near, far], now, .. } = &mut lab;
+        let _ = tree.read(client, near, &path);
+        let _ = ServerTree.read(server, far, &path);
+        let _ = tree.write(*now, client, near, (&path, value.as_bytes()), ticket as u64);
+        let _ = ServerTree.write(*now, server, far, &path, value.as_bytes());
+        let told = lab.events.len();
+        lab.run_for(Duration::from_micros(50));
+        let Lab { client, sides: [near, _], now, events, .. } = &mut lab;
+        for (_, event) in &events[told..] {
+            tree.handle_event(*now, client, near, event);
+        }
+        while tree.poll().is_some() {}
+    }
+});
