@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace};
-use ib_hca::{CqId, HcaEvent, Memory};
+use ib_hca::{AsyncEvent, CqId, HcaEvent, Memory};
 use ib_types::Instant;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -246,11 +246,15 @@ impl Server {
         adapter: AdapterId,
         event: &HcaEvent,
     ) {
-        if let HcaEvent::Completion(cq) = event
-            && let Some(&id) = self.by_cq.get(&(adapter, *cq))
-        {
-            self.take_completions(now, cx, cpu, id);
-            self.settle(now, cx);
+        match event {
+            HcaEvent::Completion(cq) => {
+                if let Some(&id) = self.by_cq.get(&(adapter, *cq)) {
+                    self.take_completions(now, cx, cpu, id);
+                    self.settle(now, cx);
+                }
+            }
+            HcaEvent::Async(AsyncEvent::PortError) => self.link_down(now, cx, adapter),
+            _ => {}
         }
     }
 
@@ -292,7 +296,8 @@ impl Server {
         None
     }
 
-    /// The port of an adapter has lost its link: its paths have failed.
+    /// The port of an adapter has lost its link: its paths have failed. An adapter that tells of it by
+    /// [`AsyncEvent::PortError`] need not be told so again.
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         let paths = self.paths.iter().flatten().filter(|path| path.adapter == adapter);
         let ids: Vec<ServerPathId> = paths.map(|path| path.id).collect();

@@ -57,6 +57,10 @@ pub struct ClientConfig {
     pub connect_timeout: Duration,
     /// How long a request may be under way before its path counts as failed; `None` for ever.
     pub io_timeout: Option<Duration>,
+    /// How long a server that was asked to fence a path may take, as its user still works on what came over it; `None`
+    /// for ever. Then the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not
+    /// known what of them is done, nor when. Their chunks are used again only when the server has confirmed.
+    pub fence_timeout: Option<Duration>,
     /// How the end of the other side is noticed.
     pub heartbeats: Heartbeats,
     /// How packets are repeated.
@@ -65,7 +69,7 @@ pub struct ClientConfig {
 
 impl ClientConfig {
     /// Returns the usual way of a session: one processor, two connections, attempts for ever, every 30 s as Linux
-    /// makes them; requests may take 30 s.
+    /// makes them; requests may take 30 s, and fences another 30 s.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -82,6 +86,7 @@ impl ClientConfig {
             reconnect_jitter: Duration::from_millis(8),
             connect_timeout: Duration::from_secs(30),
             io_timeout: Some(Duration::from_secs(30)),
+            fence_timeout: Some(Duration::from_secs(30)),
             heartbeats: Heartbeats::default(),
             transport: Transport::default(),
         }

@@ -16,6 +16,9 @@ use crate::Errno;
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
 
+/// The deadline of all fences; no path has that number.
+const FENCE_TIMER: (PathId, Timer) = (PathId(u32::MAX), Timer::Fence);
+
 /// A dead path that the server is to fence.
 #[derive(Debug)]
 struct Dead {
@@ -28,6 +31,8 @@ struct Dead {
     is_lost: bool,
     /// The path over which the server was asked.
     via: Option<PathId>,
+    /// Until when it may take, since it was first asked.
+    until: Option<Instant>,
 }
 
 /// Paths that are to be fenced.
@@ -117,7 +122,8 @@ impl Client {
         if fences && !slots.is_empty() {
             self.fencing.next = self.fencing.next.wrapping_add(1);
             let id = self.fencing.next;
-            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, is_lost, via: None });
+            let (via, until) = (None, None);
+            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, is_lost, via, until });
         } else {
             self.send_again(now, cx, slots);
         }
@@ -140,6 +146,7 @@ impl Client {
         let up = paths.find(|path| path.state == PathState::Connected && path.fences());
         let Some(path) = up else { return };
         let (id, qp, adapter) = (path.id, path.connections[0].qp, path.spec.adapter);
+        let patience = self.config.fence_timeout;
         for dead in self.fencing.dead.iter_mut().filter(|dead| dead.via.is_none()) {
             let fence = Fence {
                 message_type: MessageType::FENCE,
@@ -148,14 +155,46 @@ impl Client {
                 reconnects: dead.reconnects,
             };
             let data = Data::Inline(Box::new(fence.to_bytes()));
-            let Some(adapter) = cx.get(adapter) else { return };
+            let Some(adapter) = cx.get(adapter) else { break };
             dead.via = Some(id);
+            dead.until = dead.until.or(patience.map(|patience| now + patience));
             let sent = connection::send(adapter.hca, now, qp, SendOp::Send { imm: None }, data);
             if let Err(error) = sent {
                 self.failed.push((id, SetupError::from(error).into()));
-                return;
+                break;
             }
         }
+        self.await_fences();
+    }
+
+    fn await_fences(&mut self) {
+        match self.fencing.dead.iter().filter_map(|dead| dead.until).min() {
+            Some(until) => self.timers.set(FENCE_TIMER, until),
+            None => self.timers.stop(FENCE_TIMER),
+        }
+    }
+
+    /// Ends the requests of paths that the server takes too long to fence. Their chunks stay taken: the server may still be
+    /// at work in them.
+    pub(super) fn give_up_fences(&mut self, now: Instant) {
+        let mut late = Vec::new();
+        for dead in &mut self.fencing.dead {
+            if dead.until.is_some_and(|until| until <= now) {
+                dead.until = None;
+                late.extend(dead.slots.iter().copied());
+            }
+        }
+        for index in late {
+            let id = self.slots.id(index);
+            let Some(slot) = self.slots.get_mut(index).filter(|it| it.fate == Fate::Held) else {
+                continue;
+            };
+            slot.fate = Fate::Abandoned;
+            let (user, cpu, errno) = (slot.user, slot.cpu, Errno::ETIMEDOUT);
+            let completion = Completion { id, user, errno, is_fenced: false, cpu };
+            self.completions.push_back(completion);
+        }
+        self.await_fences();
     }
 
     /// Sends again what has waited for a fence.
@@ -165,6 +204,7 @@ impl Client {
                 continue;
             };
             let dead = self.fencing.dead.remove(at);
+            self.await_fences();
             if dead.is_lost && self.config.returns_lost {
                 dead.slots.into_iter().for_each(|index| self.abort(index, true));
             } else {
@@ -177,20 +217,24 @@ impl Client {
     fn send_again(&mut self, now: Instant, cx: &mut impl Adapters, slots: Vec<u16>) {
         for index in slots {
             let Some(slot) = self.slots.get(index) else { continue };
-            let cpu = slot.cpu;
+            let (cpu, is_abandoned) = (slot.cpu, slot.fate == Fate::Abandoned);
             match self.choose(cpu) {
-                Some(path) => self.send_over(now, cx, index, path),
-                None => self.abort(index, false),
+                Some(path) if !is_abandoned => self.send_over(now, cx, index, path),
+                _ => self.abort(index, false),
             }
         }
     }
 
-    /// Ends a request of which it is not known what was done, or is still being done.
+    /// Ends a request of which it is not known what was done, or is still being done; one that has ended before gives its
+    /// chunk back.
     fn abort(&mut self, index: u16, is_fenced: bool) {
         let Some(slot) = self.slots.get(index) else { return };
-        let (user, cpu) = (slot.user, slot.cpu);
+        let (user, cpu, is_abandoned) = (slot.user, slot.cpu, slot.fate == Fate::Abandoned);
         let (id, errno) = (self.slots.id(index), Errno::ECONNABORTED);
         self.slots.give_back(index);
+        if is_abandoned {
+            return;
+        }
         self.completions.push_back(Completion { id, user, errno, is_fenced, cpu });
     }
 
@@ -209,5 +253,6 @@ impl Client {
                 self.abort(index, false);
             }
         }
+        self.await_fences();
     }
 }

@@ -145,7 +145,8 @@ impl Client {
         if std::mem::replace(&mut path.was_connected, true) {
             path.stats.reconnects.succeeded += 1;
         }
-        path.heartbeat.heard();
+        path.hear(now);
+        path.is_watched = false;
         (path.asked, path.latency) = (None, None);
         self.up.push(id);
         self.up.sort_unstable();

@@ -1,6 +1,7 @@
 //! A client and a server over links that exist only here, in virtual time.
 
 mod abuse;
+mod bounds;
 mod campaign;
 mod failures;
 mod hostile;
