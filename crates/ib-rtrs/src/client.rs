@@ -116,6 +116,8 @@ pub struct Client {
     stage: Stage,
     /// Whether no path is connected any more.
     is_lost: bool,
+    /// By which number the server knows the session since it has begun; 0 from one that gives none.
+    epoch: u32,
     limits: Option<Limits>,
     paths: Vec<Option<Box<Path>>>,
     /// Those that are connected, in the order of their numbers.
@@ -150,6 +152,7 @@ impl Client {
             rng,
             stage: Stage::Opening,
             is_lost: false,
+            epoch: 0,
             limits: None,
             paths: Vec::new(),
             up: Vec::new(),

@@ -60,6 +60,8 @@ struct Session {
     uuid: [u8; 16],
     /// How often it has begun, without a path in between.
     incarnation: u32,
+    /// What clients of this project know that by: a random number, as another server may have the next one.
+    epoch: u32,
     name: Vec<u8>,
     memory: Arc<Memory>,
     /// Its paths, those that are gone but have requests that are not answered included.

@@ -152,6 +152,9 @@ impl Half<'_> {
             let wants = header.flags.contains(ReadFlags::NEED_INVALIDATION);
             layer.fields.put("need_invalidation", wants);
             layer.fields.put("descriptors", header.count);
+            if header.epoch != 0 {
+                layer.fields.put("epoch", header.epoch);
+            }
             if let Some(descriptor) = descriptors.get(0) {
                 layer.fields.group("descriptor", described(&descriptor));
                 if !matches!(carried, None | Some(rnbd::Message::Io(_))) {

@@ -67,6 +67,7 @@ impl Client {
         let is_final = matches!(why, Failure::QueueDepth { .. } | Failure::Unwanted)
             || most.is_some_and(|most| path.attempts >= most.max(u32::from(!was_up)))
             || self.stage == Stage::Closing;
+        let is_forgotten = why == Failure::Forgotten;
         self.tear_down(now, cx, id);
         let path = self.path_mut(id).expect("it was just there");
         path.state = if is_final { PathState::Disconnected } else { PathState::Waiting };
@@ -81,7 +82,7 @@ impl Client {
             self.events.push_back(ClientEvent::Lost);
         }
         self.begin_next(now, cx);
-        self.fail_over(now, cx, id);
+        self.fail_over(now, cx, id, is_forgotten);
     }
 
     /// Until one path was connected, another begins the session when one has failed.
@@ -102,13 +103,13 @@ impl Client {
     }
 
     /// Sends the requests of a dead path again, as soon as that may be.
-    fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+    fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, is_forgotten: bool) {
         let slots = self.slots.on(id);
         let Some(path) = self.path_mut(id) else { return };
         path.inflight = 0;
         path.stats.failed_over += slots.len() as u64;
         let (fences, uuid, reconnects) = (path.fences(), path.uuid, path.reconnects);
-        let is_lost = self.is_lost;
+        let is_lost = self.is_lost || is_forgotten;
         for dead in &mut self.fencing.dead {
             dead.is_lost |= is_lost;
             if dead.via == Some(id) {

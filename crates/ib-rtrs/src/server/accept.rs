@@ -245,7 +245,8 @@ impl Server {
         let key = self.next_session;
         self.next_session = self.next_session.wrapping_add(1);
         let (name, paths) = (Vec::new(), Vec::new());
-        self.sessions.insert(key, Session { uuid, incarnation: 0, name, memory, paths, up: 0 });
+        let session = Session { uuid, incarnation: 0, epoch: 0, name, memory, paths, up: 0 };
+        self.sessions.insert(key, session);
         self.by_uuid.insert(uuid, key);
         Ok(key)
     }

@@ -289,3 +289,33 @@ fn a_fence_that_takes_too_long_ends_requests_and_keeps_their_chunks() {
     lab.run_until(Duration::from_secs(70), |lab| lab.client.requests() == 0);
     assert_eq!(lab.done.len(), 2, "nobody is told twice");
 }
+
+#[test]
+fn a_session_that_the_server_has_begun_anew_is_lost_whatever_other_paths_seem_to_be() {
+    let client = ClientConfig { returns_lost: true, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    // Of both paths the client knows of the second one only that they have ended.
+    lab.links[0].is_cut = true;
+    let paths: Vec<_> = lab.server.paths().collect();
+    for path in paths {
+        lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
+    }
+    lab.run_for(Duration::from_millis(1));
+    let connected = Some(PathState::Connected);
+    assert_eq!(lab.client.path_state(lab.paths[0]), connected);
+    assert_ne!(lab.client.path_state(lab.paths[1]), connected);
+    // A request that is under way on the first one comes back, as its session is over.
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    let path = lab.paths[1];
+    lab.client.reconnect_path(lab.now, &mut lab.sides[0], path);
+    lab.run_until(Duration::from_millis(100), |lab| lab.has(&ClientEvent::Restored));
+    assert!(lab.has(&ClientEvent::Lost));
+    assert_eq!(down_at(&lab, 0).unwrap().1, Failure::Forgotten);
+    lab.run_until(Duration::from_millis(100), |lab| lab.done.len() == 1);
+    assert_eq!((lab.done[0].errno, lab.done[0].is_fenced), (Errno::ECONNABORTED, true));
+    // With a path that joins it the session goes on.
+    lab.events.clear();
+    lab.links[0].is_cut = false;
+    lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
+    assert!(!lab.has(&ClientEvent::Lost));
+}

@@ -10,3 +10,4 @@ mod paths;
 mod requests;
 mod states;
 mod tree;
+mod wire;
