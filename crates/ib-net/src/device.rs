@@ -358,6 +358,7 @@ impl Device {
             }
             Wire::Attached(attached) => {
                 moved |= attached.receive((hca, cm), |event| events.push_back(event))?;
+                hca.set_port_active(attached.port.details().is_active);
                 now = clock::now();
             }
         }

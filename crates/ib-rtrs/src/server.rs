@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace};
+use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace, ServiceId};
 use ib_hca::{AsyncEvent, CqId, HcaEvent, Memory};
 use ib_types::Instant;
 use rand::SeedableRng;
@@ -129,7 +129,7 @@ impl Server {
         &self.config
     }
 
-    /// Starts to take clients at a port of an adapter.
+    /// Starts to take clients at a port of an adapter: those that know it by an address of IP, and by its GID.
     ///
     /// # Errors
     /// Fails when somebody listens there, or the adapter is gone.
@@ -140,8 +140,15 @@ impl Server {
         port: u16,
     ) -> Result<(), ListenError> {
         let found = cx.get(adapter).ok_or(ListenError::NoAdapter)?;
-        let listener = found.cm.listen_cm(PortSpace::TCP, port)?;
-        self.listeners.entry(adapter).or_default().push(listener);
+        let by_ip = found.cm.listen_cm(PortSpace::TCP, port)?;
+        let by_gid = match found.cm.listen(ServiceId::port(PortSpace::IB, port)) {
+            Ok(listener) => listener,
+            Err(error) => {
+                found.cm.unlisten(by_ip);
+                return Err(error.into());
+            }
+        };
+        self.listeners.entry(adapter).or_default().extend([by_ip, by_gid]);
         Ok(())
     }
 

@@ -152,9 +152,6 @@ impl Half<'_> {
             let wants = header.flags.contains(ReadFlags::NEED_INVALIDATION);
             layer.fields.put("need_invalidation", wants);
             layer.fields.put("descriptors", header.count);
-            if header.epoch != 0 {
-                layer.fields.put("epoch", header.epoch);
-            }
             if let Some(descriptor) = descriptors.get(0) {
                 layer.fields.group("descriptor", described(&descriptor));
                 if !matches!(carried, None | Some(rnbd::Message::Io(_))) {
@@ -238,6 +235,9 @@ fn information(message: &Whole) -> Option<Layer> {
     let about = format!("{} descriptors", header.count);
     let mut layer = Layer::new("rtrs", "info_response").about(about);
     layer.fields.put("descriptors", header.count);
+    if header.epoch != 0 {
+        layer.fields.put("epoch", header.epoch);
+    }
     let first = message.bytes.get(InfoHeader::LENGTH..).and_then(<[u8]>::first_chunk);
     if let Some(first) = first {
         layer.fields.group("descriptor", described(&Descriptor::parse(first)));

@@ -119,8 +119,8 @@ pub struct PathSpec {
     pub address: PathAddress,
     /// The service that listens at the server.
     pub service: ServiceId,
-    /// The header of `rdma_cm`.
-    pub cma: CmaHeader,
+    /// The header of `rdma_cm`; paths between GIDs have none.
+    pub cma: Option<CmaHeader>,
     /// The way of its packets.
     pub route: Route,
     /// The most payload of a packet.
@@ -147,7 +147,24 @@ impl PathSpec {
             adapter,
             address,
             service: ServiceId::port(PortSpace::TCP, destination.port()),
-            cma: CmaHeader { source, destination: destination.ip() },
+            cma: Some(CmaHeader { source, destination: destination.ip() }),
+            route,
+            mtu,
+            p_key: PKey::DEFAULT,
+        }
+    }
+
+    /// Returns the path between the GIDs of a route, to a port of a server, as `AF_IB` of `rdma_cm` asks for it.
+    #[must_use]
+    pub fn between_gids(adapter: AdapterId, port: u16, route: Route, mtu: Mtu) -> Self {
+        Self {
+            adapter,
+            address: PathAddress {
+                source: Some(Address::Gid(route.source)),
+                destination: Address::Gid(route.destination),
+            },
+            service: ServiceId::port(PortSpace::IB, port),
+            cma: None,
             route,
             mtu,
             p_key: PKey::DEFAULT,

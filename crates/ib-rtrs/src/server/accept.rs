@@ -405,8 +405,8 @@ fn address_of(requested: &Requested) -> PathAddress {
             destination: Address::Ip(cma.destination),
         },
         None => PathAddress {
-            source: Some(Address::Gid(requested.route.destination)),
-            destination: Address::Gid(requested.route.source),
+            source: Some(Address::Gid(requested.path.destination)),
+            destination: Address::Gid(requested.path.source),
         },
     }
 }
