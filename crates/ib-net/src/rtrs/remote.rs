@@ -129,40 +129,35 @@ impl RemoteDisk {
     /// # Errors
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
-        let Self { devices, remote, .. } = self;
-        let cpu = cpu::current();
-        let mut moved = devices.progress(|devices, adapter, event| {
+        let Self { devices, remote, events, control, .. } = self;
+        let moved = devices.progress(|devices, adapter, event| {
             let now = clock::now();
             match event {
-                DeviceEvent::Hca(event) => remote.handle_hca(now, devices, cpu, adapter, &event),
+                DeviceEvent::Hca(event) => {
+                    remote.handle_hca(now, devices, cpu::current(), adapter, &event);
+                }
                 // What is for nobody ends by the connection manager's time limits.
                 DeviceEvent::Cm(event) => drop(remote.handle_cm(now, devices, adapter, event)),
             }
         })?;
         let now = clock::now();
         remote.handle_timeout(now, devices);
-        moved |= remote.advance(now, devices, cpu).map_err(io::Error::other)?;
-        self.follow(now);
-        if let Some(control) = &mut self.control {
-            moved |= control.serve(now, self.remote.session(), &mut self.devices);
-        }
-        Ok(moved)
-    }
-
-    /// Takes what the session tells.
-    fn follow(&mut self, now: Instant) {
-        while let Some(event) = self.remote.poll_event() {
-            self.events.push_back(match event {
+        let mut moved =
+            remote.advance(now, devices, cpu::current()).map_err(io::Error::other)? | moved;
+        while let Some(event) = remote.poll_event() {
+            if let (Some(control), Event::Session(event)) = (control.as_mut(), &event) {
+                control.follow(now, remote.session(), devices, event);
+            }
+            events.push_back(match event {
                 Event::Opened(_, geometry) => RemoteEvent::Opened(geometry),
                 Event::Refused(_, why) => RemoteEvent::Refused(why),
-                Event::Session(event) => {
-                    if let Some(control) = &mut self.control {
-                        control.follow(now, self.remote.session(), &mut self.devices, &event);
-                    }
-                    RemoteEvent::Session(event)
-                }
+                Event::Session(event) => RemoteEvent::Session(event),
             });
         }
+        if let Some(control) = control {
+            moved |= control.serve(now, remote.session(), devices);
+        }
+        Ok(moved)
     }
 
     /// Waits until there may be something to do, or a moment comes.
