@@ -67,7 +67,36 @@ pub struct Remote {
     held: Option<Outgoing>,
     ended: VecDeque<(u64, Errno, Vec<u8>)>,
     last: Vec<u8>,
+    spare: Spare,
     events: VecDeque<RemoteEvent>,
+}
+
+/// Buffers that have held the data of requests, for others: memory that is fresh from the system costs more than what is
+/// done with it.
+#[derive(Debug, Default)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Spare {
+    /// How many bytes are kept at most.
+    const MOST: usize = 16 << 20;
+
+    /// Returns a buffer of a length, with whatever in it.
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let mut buffer = self.buffers.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer.resize(length, 0);
+        buffer
+    }
+
+    fn keep(&mut self, buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= Self::MOST {
+            self.bytes += buffer.capacity();
+            self.buffers.push(buffer);
+        }
+    }
 }
 
 /// Registered memory in pieces of a length.
@@ -150,6 +179,7 @@ impl Remote {
             held: None,
             ended: VecDeque::new(),
             last: Vec::new(),
+            spare: Spare::default(),
             events: VecDeque::new(),
         })
     }
@@ -214,9 +244,11 @@ impl Remote {
         let data = match command.operation {
             Operation::Write => {
                 assert_eq!(data.len() as u64, command.length, "a write has all of its data");
-                data.to_vec()
+                let mut kept = self.spare.take(data.len());
+                kept.copy_from_slice(data);
+                kept
             }
-            Operation::Read if self.config.keeps_data => vec![0; command.length as usize],
+            Operation::Read if self.config.keeps_data => self.spare.take(command.length as usize),
             _ => Vec::new(),
         };
         let next = plan.next();
@@ -236,7 +268,7 @@ impl Remote {
     /// what becomes of requests of paths that have failed, or takes too long.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         let (user, errno, data) = self.ended.pop_front()?;
-        self.last = data;
+        self.spare.keep(std::mem::replace(&mut self.last, data));
         Some((user, errno))
     }
 
@@ -542,7 +574,10 @@ impl Remote {
             self.unstarted.retain(|other| *other != at);
             let ask = self.asks.remove(at);
             let reads = ask.command.operation == Operation::Read && ask.errno.is_ok();
-            let data = if reads { ask.data } else { Vec::new() };
+            let mut data = ask.data;
+            if !reads {
+                self.spare.keep(std::mem::take(&mut data));
+            }
             self.ended.push_back((ask.user, ask.errno, data));
         }
     }
