@@ -301,10 +301,11 @@ impl Cache {
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns an address of a peer that every service answers for, a name or an IP address: the one that its owner has
-    /// named last, and one that only a file names when there is no other.
-    pub(crate) fn address_to_ask(&self, key: PeerKey) -> Option<&Address> {
-        let answered = self.of_peer(key).filter(|known| !is_of_fabric(&known.address));
+    /// Returns an address of a peer that every service answers for, a name or an IP address, but one: that which its owner
+    /// has named last, and one that only a file names when there is no other.
+    pub(crate) fn address_to_ask(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
+        let may_be = |it: &Address| !is_of_fabric(it) && Some(it) != but;
+        let answered = self.of_peer(key).filter(|known| may_be(&known.address));
         answered.max_by_key(|known| (!known.is_preloaded, known.seen)).map(|known| &known.address)
     }
 

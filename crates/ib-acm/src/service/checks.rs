@@ -32,6 +32,8 @@ pub(super) struct Check {
     address: Address,
     attempts: u32,
     candidate: Option<Candidate>,
+    /// Whether it was silent when it was asked for another of its addresses.
+    is_second: bool,
 }
 
 /// The most checks of an endpoint at a time.
@@ -57,7 +59,7 @@ impl Service {
             Some(Candidate::Owner(_, address) | Candidate::Nobody(address)) => {
                 Some(address.clone())
             }
-            _ => endpoint.cache.address_to_ask(peer_key).cloned(),
+            _ => endpoint.cache.address_to_ask(peer_key, None).cloned(),
         };
         let (Some(address), true) = (address, peer.qpn != 0) else {
             // Nobody can be asked: what a file says stays, and so does what subnet administration says of a GID.
@@ -66,7 +68,7 @@ impl Service {
             return;
         };
         endpoint.checked.insert(gid);
-        let check = Check { gid, lid, qpn, address, attempts: 0, candidate };
+        let check = Check { gid, lid, qpn, address, attempts: 0, candidate, is_second: false };
         endpoint.checks.insert(tid, check);
         self.check_due(now, key, tid);
     }
@@ -91,7 +93,7 @@ impl Service {
         match (is_of_fabric(&address), gid) {
             (false, _) => self.check(now, key, peer_key, Some(Candidate::Nobody(address))),
             // Whatever the peer says, it says with its GID and from its LID.
-            (true, _) if cache.address_to_ask(peer_key).is_some() => {
+            (true, _) if cache.address_to_ask(peer_key, None).is_some() => {
                 self.check(now, key, peer_key, None);
             }
             (true, Some(gid)) => self.ask_route(key, Target::Gid(gid), None),
@@ -190,6 +192,16 @@ impl Service {
                 }
             }
             None => {
+                // It may have lost that address alone: nobody says that an address is not its own.
+                let other = peer_key.and_then(|it| {
+                    endpoint.cache.address_to_ask(it, Some(&check.address)).cloned()
+                });
+                if let Some(address) = other.filter(|_| !check.is_second) {
+                    endpoint.checked.insert(gid);
+                    let check = Check { address, attempts: 0, is_second: true, ..check };
+                    endpoint.checks.insert(tid, check);
+                    return self.check_due(now, key, tid);
+                }
                 let peer = peer_key.and_then(|peer_key| endpoint.cache.peer(peer_key));
                 let is_used = peer.is_some_and(|peer| peer.used > peer.confirmed);
                 if let Some(peer_key) = peer_key {

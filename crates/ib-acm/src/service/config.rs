@@ -174,6 +174,12 @@ impl ServiceConfig {
         self.check_interval.into_iter().chain(self.address_age()).min()
     }
 
+    /// Returns how old an address may become; `None` for any age. One that counts for no time counts for as long as it
+    /// takes to answer who has asked for it.
+    pub(super) fn address_limit(&self) -> Option<Duration> {
+        self.address_timeout.map(|limit| limit.max(Duration::from_secs(1)))
+    }
+
     /// Returns how old an address in use may become until its owner is asked for that very one; `None` for any age.
     pub(super) fn address_age(&self) -> Option<Duration> {
         self.address_timeout.filter(|limit| !limit.is_zero()).map(Self::soon)

@@ -160,7 +160,7 @@ impl Service {
         let Some(peer_key) = peer_key else { return Way::Nothing };
         let config = &self.config;
         let seen = endpoint.cache.seen(address).map(|seen| seen.age(now));
-        if seen.zip(config.address_timeout).is_some_and(|(age, limit)| age >= limit) {
+        if seen.zip(config.address_limit()).is_some_and(|(age, limit)| age >= limit) {
             endpoint.cache.unbind(address);
             return Way::Nothing;
         }
@@ -478,7 +478,7 @@ impl Service {
         let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
         for key in keys {
             let config = &self.config;
-            let (check, limit) = (config.check_age(), config.address_timeout);
+            let (check, limit) = (config.check_age(), config.address_limit());
             let address_age = config.address_age();
             let endpoint = &self.endpoints[&key];
             let (cache, mut hand) = (&endpoint.cache, endpoint.hand);
