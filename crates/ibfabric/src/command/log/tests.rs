@@ -72,7 +72,7 @@ fn a_log_that_everybody_could_write_is_not_for_everybody_any_more() {
     let path = place.path().join("log");
     for (before, after) in [(0o666, 0o664), (0o602, 0o600), (0o640, 0o640), (0o664, 0o664)] {
         std::fs::write(&path, "before\n").expect("written");
-        let mode = std::fs::Permissions::from_mode(before);
+        let mode = Permissions::from_mode(before);
         std::fs::set_permissions(&path, mode).expect("a mode");
         let file = Some(path.as_path());
         let (erases, echoes) = (false, false);
