@@ -1,5 +1,5 @@
 use ib_link::Remote;
-use ib_wire::mad::TransactionId;
+use ib_wire::mad::{MadStatus, TransactionId};
 use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppType, VERSION};
 
 use super::*;
