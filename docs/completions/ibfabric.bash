@@ -2285,7 +2285,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__nbd)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --udp-port --peer-udp-port --mtu --spin --key-file --socket --tcp --read-only --depth --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --socket --tcp --read-only --depth --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2332,6 +2332,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --metrics-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3453,7 +3465,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__bench)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3500,6 +3512,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --metrics-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -3939,7 +3963,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__serve)
-            opts="-p -m -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --control --metrics-port --udp-port --peer-udp-port --mtu --spin --key-file --help"
+            opts="-p -m -h --listen --export --port --queue-depth --max-io-size --no-always-invalidate --allow --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3978,6 +4002,18 @@ _ibfabric() {
                     return 0
                     ;;
                 --metrics-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --attach)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --acm)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

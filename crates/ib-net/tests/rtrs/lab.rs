@@ -205,7 +205,7 @@ impl Lab {
             let places = ports.iter().enumerate();
             let found = places
                 .filter_map(|(side, own)| Some((side, own.iter().position(|it| *it == port)?)));
-            let Some((side, number)) = found.last() else { continue };
+            let Some((side, number)) = found.max() else { continue };
             let id = AdapterId(number as u32);
             while let Some(event) = devices.get_mut(port).and_then(|it| it.poll_event()) {
                 match (side, event) {

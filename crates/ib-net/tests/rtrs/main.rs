@@ -49,7 +49,7 @@ fn two_paths_over_two_links_of_10_gbit_per_s_carry_1_9_times_as_much_as_one() {
     ] {
         let (one, two) = (gigabits(1, directions), gigabits(2, directions));
         let ratio = two / one;
-        println!("{what}: {one:.2} Gbit/s over one path, {two:.2} Gbit/s over two: {ratio:.3}");
+        eprintln!("{what}: {one:.2} Gbit/s over one path, {two:.2} Gbit/s over two: {ratio:.3}");
         assert!(ratio >= 1.9, "{what}: {one} and {two} Gbit/s");
         // Both ways of a link are used by both.
         let most = if directions.len() == 2 { 20.1 } else { 10.05 };

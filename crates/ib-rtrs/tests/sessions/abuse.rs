@@ -189,8 +189,8 @@ const PAYLOAD: usize = 32;
 const MESSAGE: usize = PAYLOAD + 8;
 
 #[test]
-fn a_user_header_longer_than_what_is_before_it_is_refused() {
-    // The length of the data would be less than nothing: CVE class "usr_len underflow".
+fn usr_len_underflow_ends_the_path() {
+    // The length of the data would be less than nothing.
     let lengths = [0xffff_u16, 0x209, 0x208];
     for length in lengths {
         let change = move |bytes: &mut Vec<u8>| {
@@ -226,10 +226,10 @@ fn messages_that_make_no_sense_end_the_path() {
 }
 
 #[test]
-fn nothing_is_written_beyond_a_chunk() {
+fn write_length_beyond_the_chunk_is_refused_by_its_key() {
     for always_invalidate in [true, false] {
         let server = ServerConfig { always_invalidate, ..small_server() };
-        // 40 bytes from 20 before the end of the chunk on: CVE class "write length beyond the chunk".
+        // 40 bytes from 20 before the end of the chunk on.
         let change = |bytes: &mut Vec<u8>| {
             let addr = u64::from_be_bytes(bytes[12..20].try_into().unwrap());
             let end = addr - 512 + 0x4000 - 20;
@@ -262,8 +262,7 @@ fn a_key_opens_its_chunk_for_one_request_only() {
 }
 
 #[test]
-fn what_the_servers_user_has_not_filled_comes_as_zeros() {
-    // CVE class "stale bytes in a response".
+fn no_stale_bytes_in_a_response_that_was_not_filled() {
     let mut lab = Lab::connected(1, 1, quick_client(), small_server());
     lab.memory.fill(0, 4096, 0x77).unwrap();
     lab.io(Direction::Write, 0, (0, 4096), 1).unwrap();
@@ -295,8 +294,7 @@ fn mistrusted(at: usize, change: &'static [u8]) -> Failure {
 }
 
 #[test]
-fn sizes_of_a_server_are_not_believed() {
-    // CVE class "max_hdr_size of the peer".
+fn peer_max_hdr_size_and_other_sizes_are_not_believed() {
     let is_protocol = |why: &Failure| matches!(why, Failure::Protocol(_));
     for (at, change) in [
         (0, &[0xbe][..]),
@@ -361,8 +359,7 @@ fn answers_to_no_request_end_the_path() {
 }
 
 #[test]
-fn paths_survive_any_order_of_wishes() {
-    // CVE class "corruption of the list of paths while they are connected anew".
+fn no_reconnect_list_corruption_in_any_order_of_wishes() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let mut lab = Lab::connected(seed, 3, quick_client(), small_server());

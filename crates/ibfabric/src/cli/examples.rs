@@ -141,6 +141,10 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --allow 10.0.0.0/24",
             ),
             (
+                "At two ports of a simulated fabric:",
+                "ibfabric rtrs serve --attach rails --node server --node server:2 --export disk0=mem:64M",
+            ),
+            (
                 "With statistics for `rtrs ctl` and for Prometheus:",
                 "ibfabric rtrs serve --listen 10.0.0.1 --export disk0=mem:64M --control /run/serve.ctl --metrics-port 9440",
             ),
@@ -153,6 +157,10 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             (
                 "What is written has to be there:",
                 "ibfabric rtrs bench --path 127.0.0.1 --device disk0 --rw randrw --bs 64K --verify --size 256M --format json",
+            ),
+            (
+                "Over two ports of a simulated fabric:",
+                "ibfabric rtrs bench --attach rails --node client --node client:2 --path server --path gid:fe80::4002 --device disk0",
             ),
             (
                 "Requests of all lengths, with flushes and discards among them:",
@@ -210,6 +218,10 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
             (
                 "At the usual port of loopback:",
                 "ibfabric nbd --path 10.0.0.1 --device disk0 --tcp 127.0.0.1:10809",
+            ),
+            (
+                "From a port of a simulated fabric:",
+                "ibfabric nbd --attach rails --node client --path server --device disk0 --socket /tmp/disk0.sock",
             ),
             (
                 "With paths that can be added, taken away and looked at:",

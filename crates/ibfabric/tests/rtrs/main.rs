@@ -2,12 +2,14 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `fabric.rs` | at ports of a simulated fabric |
 //! | `program.rs` | a program that speaks NBD |
 //! | `tree.rs` | statistics and control: `rtrs ctl`, `rtrs mount`, metrics |
 //! | `../program` | what starts commands |
 
 #[path = "../program/mod.rs"]
 mod command;
+mod fabric;
 mod program;
 mod tree;
 

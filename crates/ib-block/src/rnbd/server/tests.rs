@@ -96,7 +96,7 @@ fn devices_are_described() {
 
 /// Names lead to nothing but what is offered.
 #[test]
-fn names_do_not_lead_elsewhere() {
+fn path_traversal_in_device_names_is_refused() {
     let mut server = server();
     let mut refused = |name: &[u8], errno| {
         for mode in [AccessMode::READ_ONLY, AccessMode::READ_WRITE] {
@@ -229,5 +229,18 @@ fn other_messages_are_refused() {
     }
     for length in 0..4 {
         assert_eq!(server.handle(1, (Direction::Read, 300), &[0; 4][..length]), refused);
+    }
+}
+
+#[test]
+fn bi_size_beyond_the_data_is_refused() {
+    let mut server = server();
+    let device = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is there");
+    for (code, direction) in [(Code::READ, Direction::Read), (Code::WRITE, Direction::Write)] {
+        for (length, data) in [(1024, 512), (512, 0), (u32::MAX - 511, 512)] {
+            let header = io(device.device_id, code, 0, length);
+            let answer = server.handle(1, (direction, data), &header);
+            assert_eq!(answer, Answer::Now(Errno::EINVAL, Vec::new()), "{length} {data}");
+        }
     }
 }

@@ -39,7 +39,7 @@ fn paths_and_devices_are_read() {
     let both = PathArg { source, server };
     assert_eq!(path("127.0.0.2@127.0.0.1"), Ok(both.clone()));
     assert_eq!(path("ip:127.0.0.2,ip:127.0.0.1"), Ok(both));
-    let gid = EndArg::Gid(ib_types::Gid(0xfe80_0000_0000_0000_0002_c903_0000_0001));
+    let gid = EndArg::Gid(Gid(0xfe80_0000_0000_0000_0002_c903_0000_0001));
     let name = EndArg::Name("storage:2".to_owned());
     let mixed = PathArg { source: Some(name), server: gid };
     assert_eq!(path("storage:2@gid:fe80::2:c903:0:1"), Ok(mixed));

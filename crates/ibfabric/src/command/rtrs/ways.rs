@@ -185,7 +185,7 @@ fn own_address(server: IpAddr, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<Ip
         return Ok(free.expect("not all of them are taken"));
     }
     let failed = |error: std::io::Error| {
-        Failure::Unusable(format!("finding the own address to {}: {error}", server))
+        Failure::Unusable(format!("finding the own address to {server}: {error}"))
     };
     let any = if server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).map_err(failed)?;

@@ -1,0 +1,190 @@
+//! Devices over a simulated InfiniBand fabric: ports of another process's, paths by GID, by address and by name.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use super::command::{Running, ibfabric, text};
+use super::number;
+
+/// A client and a server with a port in each of two rails, a manager, and somebody who knows names.
+const RAILS: &str = "\
+Switch 5 \"rail-1\"
+[1] \"client\"[1]
+[2] \"server\"[1]
+[3] \"rail-2\"[3]
+[4] \"manager\"[1]
+[5] \"names\"[1]
+
+Switch 5 \"rail-2\"
+[1] \"client\"[2]
+[2] \"server\"[2]
+[3] \"rail-1\"[3]
+
+caguid=0x1000
+Ca 1 \"manager\"
+[1] \"rail-1\"[4]
+
+caguid=0x2000
+Ca 1 \"names\"
+[1] \"rail-1\"[5]
+
+caguid=0x3000
+Ca 2 \"client\"
+[1] \"rail-1\"[1]
+[2] \"rail-2\"[1]
+
+caguid=0x4000
+Ca 2 \"server\"
+[1] \"rail-1\"[2]
+[2] \"rail-2\"[2]
+";
+
+/// The GIDs of the server's ports.
+const SERVER: [&str; 2] = ["gid:fe80::4001", "gid:fe80::4002"];
+
+struct Lab {
+    directory: tempfile::TempDir,
+    simulator: String,
+    _sim: Running,
+    _server: Running,
+}
+
+impl Lab {
+    /// Starts a simulator, with a script, and a server at both ports.
+    fn new(name: &str, script: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::write(&path, text).expect("a file");
+            path.to_str().expect("a path").to_owned()
+        };
+        let (net, script) = (file("rails.net", RAILS), file("script", script));
+        let simulator = format!("rtrs-test-{name}-{}", std::process::id());
+        let words = ["sim", &net, "--sm", "--socket", &simulator, "--script", &script];
+        let sim = Running::ready(ibfabric(&words));
+        let serve = ["rtrs", "serve", "--attach", &simulator, "--node", "server"];
+        let more = ["--node", "server:2", "--export", "disk0=mem:32M"];
+        let server = Running::ready(ibfabric(&[&serve[..], &more].concat()));
+        Self { directory, simulator, _sim: sim, _server: server }
+    }
+
+    fn bench(&self, words: &[&str]) -> Command {
+        let common = ["rtrs", "bench", "--attach", &self.simulator, "--device", "disk0"];
+        let load = ["--verify", "--format", "json", "--rw", "randrw", "--bs", "16K"];
+        ibfabric(&[&common[..], &load, words].concat())
+    }
+
+    /// Moves a little over some paths, which has to be what it was.
+    fn moves(&self, words: &[&str]) -> Output {
+        let output = self.bench(words).args(["--io-size", "4M"]).output().expect("it runs");
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        assert_eq!(number(&output, "errors"), 0.0);
+        output
+    }
+
+    fn refused(&self, words: &[&str]) -> String {
+        let output = self.bench(words).args(["--io-size", "1M"]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        text(&output.stderr)
+    }
+}
+
+#[test]
+fn paths_lead_to_gids_addresses_and_names_of_a_simulated_fabric() {
+    let lab = Lab::new("paths", "");
+    let both = ["--node", "client", "--node", "client:2"];
+    lab.moves(&[&both[..], &["--path", SERVER[0], "--path", SERVER[1]]].concat());
+    lab.moves(&[&both[..], &["--path", "server", "--path", "server:2"]].concat());
+    // From the second port to the first one, which are joined, too.
+    let across = format!("client:2@{}", SERVER[0]);
+    lab.moves(&[&both[..], &["--path", &across, "--policy", "round-robin"]].concat());
+    let own = format!("gid:fe80::3002@{}", SERVER[1]);
+    lab.moves(&[&both[..], &["--path", &own]].concat());
+
+    let why = lab.refused(&["--node", "client", "--path", "nobody"]);
+    assert!(why.contains("nobody: expected NODE, NODE:PORT, an address, a GID or a LID"), "{why}");
+    let why = lab.refused(&["--node", "client", "--path", "server:1@server"]);
+    assert!(why.contains("server:1: expected a port of --node before an @: client"), "{why}");
+    let why = lab.refused(&["--node", "client", "--path", "iwarp:10.0.0.1"]);
+    assert!(why.contains("iWARP, which is not supported"), "{why}");
+}
+
+#[test]
+fn what_needs_a_fabric_is_refused_without_one() {
+    let bench = |words: &[&str]| {
+        let common = ["rtrs", "bench", "--device", "disk0"];
+        let output = ibfabric(&[&common[..], words].concat()).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    assert!(bench(&["--path", SERVER[0]]).contains("a GID is of InfiniBand"));
+    assert!(bench(&["--path", "server"]).contains("--attach for a name in a simulated fabric"));
+    assert!(bench(&["--path", "siw0"]).contains("iWARP, which is not supported"));
+    assert!(bench(&["--path", "127.0.0.1", "--node", "client"]).contains("--attach"));
+    let serve = ["rtrs", "serve", "--export", "disk0=mem:1M"];
+    let serve = |words: &[&str]| {
+        let output = ibfabric(&[&serve[..], words].concat()).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    assert!(serve(&[]).contains("--listen"));
+    assert!(serve(&["--listen", "siw0"]).contains("iWARP, which is not supported"));
+    assert!(serve(&["--attach", "x", "--allow", "10.0.0.0/8"]).contains("--allow"));
+}
+
+#[test]
+fn a_cut_of_one_of_two_paths_leaves_verified_requests_whole() {
+    // The first link is cut for half a second of every two, whenever the bench begins.
+    let cut =
+        |at: u32| format!("at {at}000ms Unlink \"client\"[1]\nat {at}500ms Relink \"client\"[1]\n");
+    let script: String = (2..90).step_by(2).map(cut).collect();
+    let lab = Lab::new("cut", &script);
+    let words =
+        ["--node", "client", "--node", "client:2", "--path", "server", "--path", "server:2"];
+    let more = ["--runtime", "5", "--iodepth", "16", "--reconnect-delay", "200"];
+    let output = lab.bench(&[&words[..], &more].concat()).output().expect("it runs");
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(number(&output, "errors"), 0.0);
+    assert!(number(&output, "reconnects") > 0.0, "{said}");
+    assert!(said.contains("the port has no link"), "{said}");
+    // No request waits for longer than it takes to notice that.
+    let latency: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let slowest = latency["latency_us"]["max"].as_f64().expect("a number");
+    assert!(slowest < 5e6, "{slowest} µs");
+}
+
+#[test]
+fn a_name_that_a_service_of_ib_acm_knows_stands_for_an_address() {
+    let lab = Lab::new("names", "");
+    let path = |name: &str| -> PathBuf { lab.directory.path().join(name) };
+    let config = path("config");
+    fs::create_dir(&config).expect("a directory");
+    let hosts = config.join("hosts");
+    fs::write(&hosts, "vault fe80::4002\n").expect("a file");
+    let options = format!("addr_preload acm_hosts\naddr_data_file {}\n", hosts.display());
+    fs::write(config.join("ibacm_opts.cfg"), options).expect("a file");
+    let socket = path("acm.sock");
+    let socket = socket.to_str().expect("a path");
+    let words = ["acm", "--attach", &lab.simulator, "--node", "names", "--socket", socket];
+    let config = ["--config", config.to_str().expect("a path")];
+    let _service = Running::ready(ibfabric(&[&words[..], &config].concat()));
+    let client = ["--node", "client:2", "--path", "vault"];
+    assert!(lab.refused(&client).contains("vault: expected NODE"));
+    lab.moves(&[&client[..], &["--acm", socket]].concat());
+}
+
+#[test]
+fn programs_use_a_device_of_a_simulated_fabric_over_nbd() {
+    let lab = Lab::new("nbd", "");
+    let socket = lab.directory.path().join("nbd.sock");
+    let socket = socket.to_str().expect("a name");
+    let words = ["nbd", "--attach", &lab.simulator, "--node", "client", "--path", "server"];
+    let more = ["--device", "disk0", "--socket", socket];
+    let _nbd = Running::ready(ibfabric(&[&words[..], &more].concat()));
+    let mut program = super::Program::connect(socket, "disk0");
+    let data: Vec<u8> = (0..200_192_u32).map(|at| (at % 251) as u8).collect();
+    assert_eq!(program.request(super::WRITE, 512, &data), Ok(Vec::new()));
+    assert_eq!(program.read(512, data.len() as u32), Ok(data));
+}
