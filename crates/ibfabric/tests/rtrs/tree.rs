@@ -168,7 +168,8 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
     assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
     wait_until("requests take the second path", || {
         busy.goes_on();
-        !scene.of(SECOND, "stats/rdma").starts_with("0 ")
+        // Reads and writes take turns, and so do paths.
+        !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
     let again =
         scene.ctl("client", &["set", "rtrs-client/host-1/add_path", "ip:127.0.0.3@ip:127.0.0.1"]);
@@ -296,6 +297,58 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
     unusable(ibfabric(&mount).output().expect("the program runs"), "expected a directory");
     let mount = ["rtrs", "mount", "/tmp", "--control", "/nowhere/control"];
     unusable(ibfabric(&mount).output().expect("the program runs"), "/nowhere/control");
+}
+
+#[test]
+fn a_bench_is_seen_and_given_a_path_while_it_measures() {
+    let server = Server::start(&["--export", "disk0=mem:16M"]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let socket = socket.to_str().expect("a name");
+    let bench = ibfabric(&[
+        "rtrs",
+        "bench",
+        "--path",
+        "127.0.0.1",
+        "--udp-port",
+        &server.udp,
+        "--device",
+        "disk0",
+        "--session",
+        "bench",
+        "--control",
+        socket,
+        "--rw",
+        "randrw",
+        "--verify",
+        "--runtime",
+        "3",
+        "--format",
+        "json",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the program runs");
+    let ctl = |words: &[&str]| {
+        let common = ["rtrs", "ctl", "--control", socket];
+        ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
+    };
+    wait_until("the first path is connected", || {
+        let state = format!("rtrs-client/bench/paths/{FIRST}/state");
+        text(&ctl(&["get", &state]).stdout) == "connected\n"
+    });
+    let added = ctl(&["set", "rtrs-client/bench/add_path", "ip:127.0.0.3,ip:127.0.0.1"]);
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    let removed = ctl(&["set", &format!("rtrs-client/bench/paths/{FIRST}/remove_path"), "1"]);
+    assert!(removed.status.success(), "{}", text(&removed.stderr));
+    wait_until("the second path carries requests", || {
+        let rdma = ctl(&["get", &format!("ibtrs-client/bench/paths/{SECOND}/stats/rdma")]);
+        !text(&rdma.stdout).starts_with("0 0 ")
+    });
+    let output = bench.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!Path::new(socket).exists(), "the socket goes with the program");
 }
 
 #[test]
