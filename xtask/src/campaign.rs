@@ -1,4 +1,4 @@
-//! Long runs: of the fuzz targets, and of the simulator and subnet managers among random faults.
+//! Long runs: of the fuzz targets, and of what must hold whatever fails, with many seeds.
 
 use std::process::Command;
 
@@ -21,25 +21,40 @@ pub(crate) struct Args {
     /// Runs services of IB ACM on fabrics that break with so many seeds, and no fuzz target.
     #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs", "managed"])]
     acm: Option<u64>,
+    /// Runs sessions of RTRS whose paths fail with so many seeds, and no fuzz target.
+    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs", "managed", "acm"])]
+    rtrs: Option<u64>,
+    /// Runs block devices over paths that fail with so many seeds, and no fuzz target.
+    #[arg(
+        long,
+        value_name = "RUNS",
+        conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs"]
+    )]
+    rnbd: Option<u64>,
     /// The first of the seeds.
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seconds", "only"], default_value_t = 0)]
     first: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Chored {
-    match (args.runs, args.managed, args.acm) {
-        (_, _, Some(runs)) => {
-            let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
-            seeds("ib-net", "acm", test, ("ACM", args.first, runs))
-        }
-        (Some(runs), ..) => {
-            seeds("ib-sim", "campaign", "a_discovery_among_faults", ("SIM", args.first, runs))
-        }
-        (_, Some(runs), _) => {
-            seeds("ib-sm", "subnet", "a_managed_fabric_among_faults", ("SM", args.first, runs))
-        }
-        (None, None, None) => fuzz(args),
+    let first = args.first;
+    if let Some(runs) = args.acm {
+        let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
+        return seeds("ib-net", "acm", test, ("ACM", first, runs));
     }
+    if let Some(runs) = args.rtrs {
+        return seeds("ib-rtrs", "sessions", "nothing_is_lost", ("RTRS", first, runs));
+    }
+    if let Some(runs) = args.rnbd {
+        return seeds("ib-block", "rnbd", "nothing_that_was_confirmed", ("RNBD", first, runs));
+    }
+    if let Some(runs) = args.runs {
+        return seeds("ib-sim", "campaign", "a_discovery_among_faults", ("SIM", first, runs));
+    }
+    if let Some(runs) = args.managed {
+        return seeds("ib-sm", "subnet", "a_managed_fabric_among_faults", ("SM", first, runs));
+    }
+    fuzz(args)
 }
 
 /// Runs a test with many seeds that `cargo test` runs with a few.
@@ -49,6 +64,7 @@ fn seeds(package: &str, file: &str, test: &str, (prefix, first, runs): (&str, u6
         .args(["test", "--release", "--package", package, "--test", file])
         .args(["--", "--nocapture", test])
         .env(format!("{prefix}_FIRST"), first.to_string())
+        .env(format!("{prefix}_SEED"), first.to_string())
         .env(format!("{prefix}_RUNS"), runs.to_string())
         .current_dir(root())
         .status()?;

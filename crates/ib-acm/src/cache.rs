@@ -75,7 +75,7 @@ impl SaRoute {
     }
 
     /// Returns the LID that it leads to.
-    pub(crate) const fn dlid(&self) -> u16 {
+    pub(crate) const fn dlid(self) -> u16 {
         self.dlid
     }
 
@@ -133,13 +133,16 @@ impl Peer {
     /// still there.
     pub(crate) fn set_route(&mut self, path: &PathRecord, now: Instant) {
         self.route = Some(SaRoute::of(path, now));
+        self.told(now);
+    }
+
+    /// Notes that subnet administration has told a route to it.
+    pub(crate) fn told(&mut self, now: Instant) {
         if self.qpn == 0 {
             self.confirmed = Stamp::of(now);
         }
     }
-}
 
-impl Peer {
     /// Notes the route that a file tells.
     pub(crate) fn set_file_route(&mut self, path: &PathRecord, now: Instant) {
         self.set_route(path, now);
@@ -190,6 +193,11 @@ pub(crate) struct Cache {
     by_gid: HashTable<u32>,
     most: usize,
     hand: u32,
+}
+
+/// Returns whether an address is the fabric's to give, rather than a name or an IP address of a service.
+pub(crate) const fn is_of_fabric(address: &Address) -> bool {
+    matches!(address, Address::Gid(_) | Address::Lid(_))
 }
 
 /// How many addresses are looked at for one to give way.
@@ -293,16 +301,45 @@ impl Cache {
         self.by_gid.find(hash, is_it).map(|&number| PeerKey(number))
     }
 
-    /// Returns an address of a peer that every service answers for: a name or an IP address.
-    pub(crate) fn address_to_ask(&self, key: PeerKey) -> Option<&Address> {
-        let mut at = self.peers.get(key.0)?.first;
-        while let Some(known) = self.known.get(at) {
-            if !matches!(known.address, Address::Gid(_) | Address::Lid(_)) {
-                return Some(&known.address);
+    /// Returns an address of a peer that every service answers for, a name or an IP address, but one: that which its owner
+    /// has named last, and one that only a file names when there is no other.
+    pub(crate) fn address_to_ask(&self, key: PeerKey, but: Option<&Address>) -> Option<&Address> {
+        let may_be = |it: &Address| !is_of_fabric(it) && Some(it) != but;
+        let answered = self.of_peer(key).filter(|known| may_be(&known.address));
+        answered.max_by_key(|known| (!known.is_preloaded, known.seen)).map(|known| &known.address)
+    }
+
+    /// Returns an address of a peer that was asked for since its owner has named it last, so long ago or longer: the
+    /// oldest of these.
+    pub(crate) fn aging_address(
+        &self,
+        key: PeerKey,
+        now: Instant,
+        age: Duration,
+    ) -> Option<&Address> {
+        let is_aging = |known: &&Known| {
+            !known.is_preloaded && known.used > known.seen && known.seen.age(now) >= age
+        };
+        let aging = self.of_peer(key).filter(is_aging);
+        aging.min_by_key(|known| known.seen).map(|known| &known.address)
+    }
+
+    /// Takes note that a peer has been heard of with its GID, from a LID: as far as these are among its addresses, they
+    /// have been confirmed.
+    pub(crate) fn heard_from(&mut self, key: PeerKey, gid: Gid, lid: u16, now: Instant) {
+        for address in [Address::Gid(gid), Address::Lid(lid)] {
+            if let Some(number) = self.find(&address)
+                && let Some(known) = self.known.get_mut(number).filter(|it| it.peer == key.0)
+            {
+                known.seen = Stamp::of(now);
             }
-            at = known.next;
         }
-        None
+    }
+
+    /// Returns the addresses of a peer.
+    fn of_peer(&self, key: PeerKey) -> impl Iterator<Item = &Known> {
+        let first = self.peers.get(key.0).and_then(|peer| self.known.get(peer.first));
+        std::iter::successors(first, |known| self.known.get(known.next))
     }
 
     /// Returns the peer with a GID, a new one without an address perhaps.
@@ -461,12 +498,7 @@ impl Cache {
     }
 
     /// Looks at so many places of the array of peers, from where it stopped last.
-    pub(crate) fn sweep(
-        &mut self,
-        from: &mut u32,
-        count: u32,
-        mut look: impl FnMut(PeerKey, &Peer),
-    ) {
+    pub(crate) fn sweep(&self, from: &mut u32, count: u32, mut look: impl FnMut(PeerKey, &Peer)) {
         let length = self.peers.slots.len() as u32;
         for _ in 0..count.min(length) {
             *from = (*from + 1) % length;

@@ -12,7 +12,10 @@
 //! | `checks` | peers that are asked whether they still are where they were |
 //! | `more` | the further addresses of a port in a message |
 //! | `meter` | how fast ports ask |
-//! | `route` | subnet administration: paths, and whether groups have their service levels |
+//! | `administration` | what is asked of subnet administration, in which order, and what its answers mean |
+//! | `route` | routes that it tells |
+//! | `query` | what programs want it asked |
+//! | `levels` | whether groups have the service levels of its paths |
 //!
 //! The service owns no socket and no clock. What programs say is handed to [`Service::request`], what comes to ports to
 //! [`Service::handle`]. After either, and after [`Service::handle_timeout`], its owner asks [`Service::poll_action`],
@@ -21,6 +24,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use ib_mad::Requester;
 use ib_types::{Instant, PKey};
@@ -28,13 +32,16 @@ use ib_wire::acm::PerfCounters;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
 
+mod administration;
 mod checks;
 mod config;
 mod endpoint;
 mod groups;
+mod levels;
 mod meter;
 mod more;
 mod peers;
+mod query;
 mod request;
 mod resolve;
 mod route;
@@ -48,8 +55,10 @@ pub use request::{ClientId, EndpointView, KnownView};
 
 use crate::Address;
 use crate::port::{Action, Arrived, Port, PortId, PortState};
+use administration::Purpose;
 use endpoint::{Endpoint, EndpointKey};
-use route::Purpose;
+use query::Query;
+use route::Target;
 
 /// Returns the own address from which a program would speak to another one.
 pub type SourceOf = Box<dyn FnMut(IpAddr) -> Option<IpAddr> + Send>;
@@ -68,6 +77,10 @@ struct PortEntry {
 enum Due {
     /// A question has not been answered.
     Resolution(EndpointKey, u64),
+    /// What a program wanted subnet administration asked has not been answered.
+    Query(u64),
+    /// A route is asked for again that was not told before.
+    Route(EndpointKey, Target),
     /// A check has not been answered.
     Check(EndpointKey, u64),
     /// An endpoint tells who it is.
@@ -98,6 +111,8 @@ pub struct Service {
     lost: PerfCounters,
     /// How many requests wait.
     waiting: usize,
+    /// What programs want subnet administration asked.
+    queries: BTreeMap<u64, Query>,
     /// Requests that several endpoints are at, and how many of them still are.
     races: BTreeMap<u64, usize>,
     source_of: SourceOf,
@@ -120,6 +135,7 @@ impl Service {
             counters: ServiceCounters::default(),
             lost: PerfCounters::default(),
             waiting: 0,
+            queries: BTreeMap::new(),
             races: BTreeMap::new(),
             source_of: Box::new(|_| None),
         }
@@ -170,6 +186,8 @@ impl Service {
             self.due.pop_first();
             match due {
                 Due::Resolution(key, tid) => self.resolution_due(now, key, tid),
+                Due::Query(number) => self.query_due(now, number),
+                Due::Route(key, target) => self.route_due(now, key, target),
                 Due::Check(key, tid) => self.check_due(now, key, tid),
                 Due::Announcement(key) => self.announce(now, key),
                 Due::Join(key, group) => self.join(key, group),
@@ -253,7 +271,7 @@ impl Service {
     }
 
     /// Returns a time around another one, a quarter more or less.
-    fn about(&mut self, time: std::time::Duration) -> std::time::Duration {
+    fn about(&mut self, time: Duration) -> Duration {
         time.mul_f64(0.75 + f64::from(self.rng.next_u32()) / f64::from(u32::MAX) / 2.0)
     }
 
@@ -273,6 +291,11 @@ impl Service {
             p_key: self.endpoints.get(&key).map_or(PKey::DEFAULT, |endpoint| endpoint.p_key),
         }
     }
+}
+
+/// Returns how long is waited after so many failures that follow a first one: twice as long each time.
+fn backed_off([shortest, longest]: [Duration; 2], failures: u32) -> Duration {
+    (shortest * (1 << failures.min(10))).min(longest)
 }
 
 #[cfg(test)]

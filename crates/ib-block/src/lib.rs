@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`device`] | [`Geometry`], [`Command`]: what devices are like, and what is done with them |
 //! | [`split`] | [`Plan`]: a command as the steps that a device can do |
-//! | [`rnbd`] | [`rnbd::Client`], [`rnbd::Server`]: devices over RTRS |
+//! | [`rnbd`] | [`rnbd::Client`], [`rnbd::Server`]: devices over RTRS; [`rnbd::Remote`]: as they are used |
 //! | [`nbd`] | [`nbd::Session`]: the server of a program's connection |
 //!
 //! ```

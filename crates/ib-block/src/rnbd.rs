@@ -4,9 +4,11 @@
 //! has lost all of its paths is forgotten by the server with everything that was open, so a client begins anew then.
 
 pub mod client;
+pub mod remote;
 pub mod server;
 
 pub use client::{Client, ClientEvent, DeviceId, OpenError, Outgoing, Tag};
+pub use remote::{Remote, RemoteConfig, RemoteEvent};
 pub use server::{Answer, Export, ExportError, ExportId, Server, ServerCommand};
 
 /// The version that both ends speak here.

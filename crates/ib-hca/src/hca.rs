@@ -89,6 +89,10 @@ pub enum AsyncEvent {
     QpLastWqeReached(QpId),
     /// A shared receive queue has fewer receives than its limit.
     SrqLimitReached(SrqId),
+    /// The port can be used again (`IBV_EVENT_PORT_ACTIVE`).
+    PortActive,
+    /// The port has lost its link, or nobody has brought it into service any more (`IBV_EVENT_PORT_ERR`).
+    PortError,
 }
 
 /// What an adapter tells its owner.
@@ -173,6 +177,8 @@ pub struct Hca {
     general: Option<Box<Packets>>,
     /// Which queue pairs' packets are kept.
     selections: trace::Selections,
+    /// Whether the port can be used.
+    is_active: bool,
 }
 
 /// Splits an adapter into a queue pair and what it works with.
@@ -209,6 +215,7 @@ impl Hca {
             mads: VecDeque::new(),
             general: None,
             selections: trace::Selections::default(),
+            is_active: true,
             config,
         }
     }
@@ -223,6 +230,33 @@ impl Hca {
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Takes note of whether the port can be used, which whoever drives the link knows; a port that was never said to be
+    /// otherwise can. A change is told as [`AsyncEvent::PortActive`] or [`AsyncEvent::PortError`]. Queue pairs go on as they
+    /// are: with a port that comes back in time nothing is lost.
+    pub fn set_port_active(&mut self, is_active: bool) {
+        if std::mem::replace(&mut self.is_active, is_active) == is_active {
+            return;
+        }
+        let event = if is_active { AsyncEvent::PortActive } else { AsyncEvent::PortError };
+        self.events.push_back(HcaEvent::Async(event));
+    }
+
+    /// Returns whether the port can be used, as far as the adapter was told.
+    #[must_use]
+    pub const fn is_port_active(&self) -> bool {
+        self.is_active
+    }
+
+    /// Has the last acknowledgement of a queue pair sent again, a few times, when nothing follows it: for peers that do
+    /// badly when they have to send something again, such as soft RoCE of Linux 6.1. They ignore what they know already.
+    ///
+    /// # Errors
+    /// Fails when the queue pair is not there.
+    pub fn repeat_acknowledgements(&mut self, id: QpId) -> Result<(), ModifyError> {
+        self.qps.get_mut(id.0).ok_or(ModifyError::NoSuchQp)?.repeat_acknowledgements();
+        Ok(())
     }
 
     /// Returns a sequence number that nobody can guess.

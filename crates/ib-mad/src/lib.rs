@@ -66,7 +66,7 @@ mod timers;
 pub use client::{Client, drive};
 pub use error::{CallError, Failure, RespondError, StartError};
 pub use message::Message;
-pub use request::{AnswerFrom, Backoff, Completion, OnLoss, Request, Timing};
+pub use request::{AnswerFrom, Backoff, Completion, OnLoss, Request, Timing, Urgency};
 pub use requester::{Requester, RequesterConfig, RequesterCounters};
 pub use responder::{Responder, ResponderConfig, ResponderCounters, ResponderEvent};
 pub use rmpp::ReceiveLimits;

@@ -22,6 +22,8 @@ pub struct Request {
     pub on_loss: OnLoss,
     /// Whose answer counts.
     pub answer_from: AnswerFrom,
+    /// Which of those that wait for room in the window go first.
+    pub urgency: Urgency,
 }
 
 impl Request {
@@ -35,6 +37,7 @@ impl Request {
             timing: Timing::default(),
             on_loss: OnLoss::default(),
             answer_from: AnswerFrom::default(),
+            urgency: Urgency::default(),
         }
     }
 
@@ -48,6 +51,12 @@ impl Request {
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
+    }
+
+    /// Returns the request with another urgency.
+    #[must_use]
+    pub fn with_urgency(self, urgency: Urgency) -> Self {
+        Self { urgency, ..self }
     }
 }
 
@@ -114,6 +123,19 @@ pub enum AnswerFrom {
     Asked,
     /// That of any port: for classes that are redirected.
     Anyone,
+}
+
+/// Which requests go first when the window has room again. Those of the same urgency keep their order, and what is on
+/// the wire stays there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Before all others.
+    First,
+    /// In the middle.
+    #[default]
+    Normal,
+    /// Once nothing else waits.
+    Last,
 }
 
 /// The end of a request.

@@ -74,8 +74,8 @@ pub struct Requester {
     config: RequesterConfig,
     next: u32,
     transactions: BTreeMap<u32, Box<Transaction>>,
-    /// Those that wait for room in the window, and perhaps cancelled ones.
-    backlog: VecDeque<u32>,
+    /// Those that wait for room in the window, by their urgency, and perhaps cancelled ones.
+    backlog: [VecDeque<u32>; 3],
     /// Those with something to send, and perhaps ended ones.
     ready: VecDeque<u32>,
     on_wire: usize,
@@ -107,7 +107,7 @@ impl Requester {
             config,
             next: config.first,
             transactions: BTreeMap::new(),
-            backlog: VecDeque::new(),
+            backlog: Default::default(),
             ready: VecDeque::new(),
             on_wire: 0,
             replies: Replies::default(),
@@ -119,7 +119,8 @@ impl Requester {
         }
     }
 
-    /// Takes a request, which goes out when the window has room for it and all earlier ones.
+    /// Takes a request, which goes out when the window has room for it, for all earlier ones of its
+    /// [`Urgency`](crate::Urgency) and for all that are more urgent.
     ///
     /// Returns its number, which [`Completion::transaction_id`] repeats.
     ///
@@ -142,8 +143,8 @@ impl Requester {
                 Some(sender.ok_or(StartError::NoMessage { class, length })?)
             }
         };
+        self.backlog[request.urgency as usize].push_back(low);
         self.transactions.insert(low, Box::new(Transaction::new(request, sender)));
-        self.backlog.push_back(low);
         Ok(transaction_id)
     }
 
@@ -376,7 +377,7 @@ impl Requester {
             }
         }
         while self.on_wire < self.config.window.max(1) {
-            let low = self.backlog.pop_front()?;
+            let low = self.backlog.iter_mut().find_map(VecDeque::pop_front)?;
             if let Some(transaction) = self.transactions.get_mut(&low) {
                 transaction.admit();
                 self.on_wire += 1;

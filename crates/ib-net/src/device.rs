@@ -234,6 +234,18 @@ impl Device {
         self.attached().map_or(1, |port| port.details().port.number)
     }
 
+    /// Returns the own address of the family of another one; `None` when the adapter has none.
+    #[must_use]
+    pub fn address_beside(&self, other: IpAddr) -> Option<IpAddr> {
+        let is_alike = |own: &IpAddr| own.is_ipv4() == other.is_ipv4();
+        match &self.wire {
+            Wire::Roce(_) => Some(self.address).filter(is_alike),
+            Wire::Attached(attached) => {
+                attached.port.details().addresses.iter().copied().find(is_alike)
+            }
+        }
+    }
+
     /// Returns the UDP port that it listens on; 0 in a simulated fabric.
     #[must_use]
     pub fn port(&self) -> u16 {
@@ -310,7 +322,8 @@ impl Device {
     }
 
     /// Returns the address that a name stands for: an address stands for itself. In a simulated fabric it may
-    /// also be a LID or the name of a node, with `[port]` behind it where that is not the first one.
+    /// also be a LID or the name of a node, with `:port` behind it where that is not the first one; and what is none of these
+    /// may be a name that a service of IB ACM knows ([`Device::resolve_through`]).
     ///
     /// # Errors
     /// Fails when the simulator does; `Ok(None)` means that nobody has the name.
@@ -319,7 +332,11 @@ impl Device {
             Wire::Roce(_) => Ok(name.parse().ok()),
             Wire::Attached(attached) => {
                 let place = attached.port.resolve(name).map_err(io::Error::other)?;
-                Ok(place.map(|place| IpAddr::V6(Ipv6Addr::from(place.gid.0))))
+                let gid = match place {
+                    Some(place) => Some(place.gid),
+                    None => self.gid_by_name(name)?,
+                };
+                Ok(gid.map(|gid| IpAddr::V6(Ipv6Addr::from(gid.0))))
             }
         }
     }
@@ -358,6 +375,7 @@ impl Device {
             }
             Wire::Attached(attached) => {
                 moved |= attached.receive((hca, cm), |event| events.push_back(event))?;
+                hca.set_port_active(attached.port.details().is_active);
                 now = clock::now();
             }
         }

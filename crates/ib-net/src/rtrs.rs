@@ -8,12 +8,12 @@
 //! | [`mount`] | the same as a file system |
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 
 use ib_rtrs::tree::PortName;
 use ib_rtrs::{Adapter, AdapterId, Adapters, PathSpec};
-use ib_types::{Instant, PKey};
+use ib_types::{Gid, Instant, PKey};
 
 use crate::clock;
 use crate::device::{Device, DeviceEvent, PathError};
@@ -61,8 +61,29 @@ impl Devices {
         let path = device.path_to(server.ip())?;
         // One port of the client's for all connections of a path, as Linux has it.
         let port = 0xc000 | device.hca().random_psn().get() as u16;
-        let source = SocketAddr::new(device.address(), port);
+        let own = device.address_beside(server.ip()).unwrap_or_else(|| device.address());
+        let source = SocketAddr::new(own, port);
         let spec = PathSpec::new(id, source, server, path.route, path.mtu);
+        Ok(PathSpec { p_key: path.p_key, ..spec })
+    }
+
+    /// Returns how a path is asked for that leads from an adapter of a simulated fabric to a port that has a GID, by its
+    /// GIDs.
+    ///
+    /// # Errors
+    /// Fails when there is no way to it.
+    ///
+    /// # Panics
+    /// Panics when there is no such adapter.
+    pub fn path_to_gid(
+        &mut self,
+        id: AdapterId,
+        gid: Gid,
+        port: u16,
+    ) -> Result<PathSpec, PathError> {
+        let device = self.device(id).expect("the adapter was added before");
+        let path = device.path_to(Ipv6Addr::from(gid.0).into())?;
+        let spec = PathSpec::between_gids(id, port, path.route, path.mtu);
         Ok(PathSpec { p_key: path.p_key, ..spec })
     }
 

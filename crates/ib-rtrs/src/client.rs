@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use ib_hca::cm::{CmEvent, ConnectionId};
-use ib_hca::{CqId, HcaEvent, Memory};
+use ib_hca::{AsyncEvent, CqId, HcaEvent, Memory};
 use ib_types::Instant;
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, SeedableRng};
@@ -63,10 +63,14 @@ enum Timer {
     Heartbeat,
     /// The next look at requests that take too long.
     Watch,
+    /// The next look at whether requests are under way and nothing is heard.
+    Probe,
     /// The next attempt to connect it.
     Reconnect,
     /// The other end's farewell.
     Close,
+    /// The fence of a path; it belongs to no path.
+    Fence,
 }
 
 /// What the server has said of itself.
@@ -112,6 +116,8 @@ pub struct Client {
     stage: Stage,
     /// Whether no path is connected any more.
     is_lost: bool,
+    /// By which number the server knows the session since it has begun; 0 from one that gives none.
+    epoch: u32,
     limits: Option<Limits>,
     paths: Vec<Option<Box<Path>>>,
     /// Those that are connected, in the order of their numbers.
@@ -146,6 +152,7 @@ impl Client {
             rng,
             stage: Stage::Opening,
             is_lost: false,
+            epoch: 0,
             limits: None,
             paths: Vec::new(),
             up: Vec::new(),
@@ -262,6 +269,8 @@ impl Client {
                 Timer::Connect => self.fail_path(now, cx, id, Failure::Silent),
                 Timer::Heartbeat => self.beat(now, cx, id),
                 Timer::Watch => self.watch(now, cx, id),
+                Timer::Probe => self.probe(now, cx, id),
+                Timer::Fence => self.give_up_fences(now),
                 Timer::Reconnect => self.begin_path(now, cx, id),
                 Timer::Close => self.path_closed(cx, id),
             }
@@ -278,11 +287,16 @@ impl Client {
         adapter: AdapterId,
         event: &HcaEvent,
     ) {
-        if let HcaEvent::Completion(cq) = event
-            && let Some(&id) = self.by_cq.get(&(adapter, *cq))
-        {
-            self.take_completions(now, cx, cpu, id);
-            self.settle(now, cx);
+        match event {
+            HcaEvent::Completion(cq) => {
+                if let Some(&id) = self.by_cq.get(&(adapter, *cq)) {
+                    self.take_completions(now, cx, cpu, id);
+                    self.settle(now, cx);
+                }
+            }
+            HcaEvent::Async(AsyncEvent::PortError) => self.link_down(now, cx, adapter),
+            HcaEvent::Async(AsyncEvent::PortActive) => self.link_up(now, cx, adapter),
+            _ => {}
         }
     }
 
@@ -299,7 +313,8 @@ impl Client {
         event
     }
 
-    /// The port of an adapter has lost its link: its paths have failed.
+    /// The port of an adapter has lost its link: its paths have failed. An adapter that tells of it by
+    /// [`AsyncEvent::PortError`] need not be told so again.
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         for id in self.paths_of(adapter) {
             let state = self.path_state(id);

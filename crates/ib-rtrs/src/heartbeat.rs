@@ -24,9 +24,10 @@ impl Heartbeat {
         self.missed = 0;
     }
 
-    /// An interval has ended.
+    /// An interval has ended. The end of the other side is known one interval after as many as may be missed, at the
+    /// latest; Linux takes another one, as it counts from its first heartbeat without an answer.
     pub(crate) const fn tick(&mut self, missed_max: u32) -> Beat {
-        if self.missed > missed_max {
+        if self.missed > 0 && self.missed >= missed_max {
             return Beat::Dead;
         }
         self.missed += 1;

@@ -73,6 +73,7 @@ pub use client::{
     BufferId, Client, ClientConfig, ClientEvent, Completion, Failure, PathId, PathSpec, PathState,
     Policy, Request, RequestError, RequestId, Segment,
 };
+pub use connection::SetupError;
 pub use errno::Errno;
 pub use proof::SharedKey;
 

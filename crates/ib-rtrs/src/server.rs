@@ -19,8 +19,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace};
-use ib_hca::{CqId, HcaEvent, Memory};
+use ib_hca::cm::{CmError, CmEvent, ConnectionId, ListenerId, PortSpace, ServiceId};
+use ib_hca::{AsyncEvent, CqId, HcaEvent, Memory};
 use ib_types::Instant;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -60,6 +60,8 @@ struct Session {
     uuid: [u8; 16],
     /// How often it has begun, without a path in between.
     incarnation: u32,
+    /// What clients of this project know that by: a random number, as another server may have the next one.
+    epoch: u32,
     name: Vec<u8>,
     memory: Arc<Memory>,
     /// Its paths, those that are gone but have requests that are not answered included.
@@ -127,7 +129,7 @@ impl Server {
         &self.config
     }
 
-    /// Starts to take clients at a port of an adapter.
+    /// Starts to take clients at a port of an adapter: those that know it by an address of IP, and by its GID.
     ///
     /// # Errors
     /// Fails when somebody listens there, or the adapter is gone.
@@ -138,8 +140,15 @@ impl Server {
         port: u16,
     ) -> Result<(), ListenError> {
         let found = cx.get(adapter).ok_or(ListenError::NoAdapter)?;
-        let listener = found.cm.listen_cm(PortSpace::TCP, port)?;
-        self.listeners.entry(adapter).or_default().push(listener);
+        let by_ip = found.cm.listen_cm(PortSpace::TCP, port)?;
+        let by_gid = match found.cm.listen(ServiceId::port(PortSpace::IB, port)) {
+            Ok(listener) => listener,
+            Err(error) => {
+                found.cm.unlisten(by_ip);
+                return Err(error.into());
+            }
+        };
+        self.listeners.entry(adapter).or_default().extend([by_ip, by_gid]);
         Ok(())
     }
 
@@ -246,11 +255,15 @@ impl Server {
         adapter: AdapterId,
         event: &HcaEvent,
     ) {
-        if let HcaEvent::Completion(cq) = event
-            && let Some(&id) = self.by_cq.get(&(adapter, *cq))
-        {
-            self.take_completions(now, cx, cpu, id);
-            self.settle(now, cx);
+        match event {
+            HcaEvent::Completion(cq) => {
+                if let Some(&id) = self.by_cq.get(&(adapter, *cq)) {
+                    self.take_completions(now, cx, cpu, id);
+                    self.settle(now, cx);
+                }
+            }
+            HcaEvent::Async(AsyncEvent::PortError) => self.link_down(now, cx, adapter),
+            _ => {}
         }
     }
 
@@ -292,7 +305,8 @@ impl Server {
         None
     }
 
-    /// The port of an adapter has lost its link: its paths have failed.
+    /// The port of an adapter has lost its link: its paths have failed. An adapter that tells of it by
+    /// [`AsyncEvent::PortError`] need not be told so again.
     pub fn link_down(&mut self, now: Instant, cx: &mut impl Adapters, adapter: AdapterId) {
         let paths = self.paths.iter().flatten().filter(|path| path.adapter == adapter);
         let ids: Vec<ServerPathId> = paths.map(|path| path.id).collect();

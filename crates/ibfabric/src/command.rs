@@ -9,6 +9,7 @@ mod console;
 pub(crate) mod gen_fabric;
 pub(crate) mod log;
 pub(crate) mod nbd;
+mod port;
 pub(crate) mod rdma;
 pub(crate) mod route;
 pub(crate) mod rtrs;

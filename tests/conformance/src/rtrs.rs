@@ -66,7 +66,7 @@ const CONTROL: &str = "/sys/devices/virtual/rnbd-client/ctl/map_device";
 
 /// The kernel's client at an end of its work.
 const UNMAP: &str = "echo normal >/sys/block/rnbd0/rnbd/unmap_device; sleep 1; \
-     rmmod rnbd_client; rmmod rtrs_client; rmmod rtrs_core";
+     rmmod rnbd_client; rmmod rtrs_client; [ -e /sys/module/rtrs_server ] || rmmod rtrs_core";
 
 /// Loads the kernel's server.
 fn serve(scene: &mut Scene<'_>, parameters: &str) -> Result<(), RunError> {
@@ -84,6 +84,7 @@ fn unserve(scene: &mut Scene<'_>) -> Result<(), RunError> {
 fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
     let command = format!(
         "modprobe rtrs_client && modprobe rnbd_client && \
+         until ping -c 1 -W 1 192.168.77.2 >/dev/null; do sleep 0.2; done && \
          echo 'sessname=guest {paths} device_path=disk0 access_mode=rw' >{CONTROL} && sleep 1"
     );
     told(scene, &command)?;

@@ -93,8 +93,8 @@ pub struct Options {
     pub addr_preload: AddressPreload,
     /// The file of hosts; `/etc/rdma/ibacm_hosts.data`.
     pub addr_data_file: Word,
-    /// How often addresses in use are checked with their owners, in seconds up to 2^31 − 1; `None` never;
-    /// 300 s. ibfabric's own.
+    /// How often addresses in use are checked with their owners, in seconds up to 2^31 − 1; `None` only before
+    /// `addr_timeout` is over; 300 s. ibfabric's own.
     pub check_interval: Option<Duration>,
     /// How often an address is announced after it came into service, 0 to 255; 2. ibfabric's own.
     pub announce: u8,

@@ -7,9 +7,10 @@ use super::config::Event;
 use super::endpoint::EndpointKey;
 use super::more::more;
 use super::peers::Sender;
+use super::route::Target;
 use super::{Due, Service};
 use crate::Address;
-use crate::cache::PeerKey;
+use crate::cache::{PeerKey, is_of_fabric};
 
 /// What is believed when a check is not answered.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(super) enum Candidate {
     Moved(Sender, Vec<Address>),
     /// The address belongs to another peer.
     Owner(Sender, Address),
+    /// The address is not the peer's any more, which has others.
+    Nobody(Address),
 }
 
 /// A question to a peer, whether it still is where it was.
@@ -29,6 +32,8 @@ pub(super) struct Check {
     address: Address,
     attempts: u32,
     candidate: Option<Candidate>,
+    /// Whether it was silent when it was asked for another of its addresses.
+    is_second: bool,
 }
 
 /// The most checks of an endpoint at a time.
@@ -51,18 +56,57 @@ impl Service {
             return;
         }
         let address = match &candidate {
-            Some(Candidate::Owner(_, address)) => Some(address.clone()),
-            _ => endpoint.cache.address_to_ask(peer_key).cloned(),
+            Some(Candidate::Owner(_, address) | Candidate::Nobody(address)) => {
+                Some(address.clone())
+            }
+            _ => endpoint.cache.address_to_ask(peer_key, None).cloned(),
         };
         let (Some(address), true) = (address, peer.qpn != 0) else {
             // Nobody can be asked: what a file says stays, and so does what subnet administration says of a GID.
-            self.counters.conflicts += u64::from(candidate.is_some());
+            let is_claimed = matches!(candidate, Some(Candidate::Moved(..) | Candidate::Owner(..)));
+            self.counters.conflicts += u64::from(is_claimed);
             return;
         };
         endpoint.checked.insert(gid);
-        let check = Check { gid, lid, qpn, address, attempts: 0, candidate };
+        let check = Check { gid, lid, qpn, address, attempts: 0, candidate, is_second: false };
         endpoint.checks.insert(tid, check);
         self.check_due(now, key, tid);
+    }
+
+    /// Asks a peer that is in use whether it still is where it was, or whether one of its addresses still is its own: a
+    /// peer may tell one address at a time, and each is known for so long only.
+    pub(super) fn check_known(&mut self, now: Instant, key: EndpointKey, peer_key: PeerKey) {
+        let limit = self.config.check_age();
+        let Some(peer) = self.endpoint(key).cache.peer(peer_key) else { return };
+        let is_old = limit.is_some_and(|limit| peer.confirmed.age(now) >= limit);
+        if is_old || !self.check_address(now, key, peer_key) {
+            self.check(now, key, peer_key, None);
+        }
+    }
+
+    /// Asks a peer for an address of its that grows old; returns whether there is one.
+    fn check_address(&mut self, now: Instant, key: EndpointKey, peer_key: PeerKey) -> bool {
+        let Some(age) = self.config.address_age() else { return false };
+        let cache = &self.endpoint(key).cache;
+        let Some(address) = cache.aging_address(peer_key, now, age).cloned() else { return false };
+        let gid = cache.peer(peer_key).map(|peer| peer.gid);
+        match (is_of_fabric(&address), gid) {
+            (false, _) => self.check(now, key, peer_key, Some(Candidate::Nobody(address))),
+            // Whatever the peer says, it says with its GID and from its LID.
+            (true, _) if cache.address_to_ask(peer_key, None).is_some() => {
+                self.check(now, key, peer_key, None);
+            }
+            (true, Some(gid)) => self.ask_route(key, Target::Gid(gid), None),
+            (true, None) => return false,
+        }
+        true
+    }
+
+    /// Goes on with a peer that has been asked: others of its addresses may grow old as well.
+    fn check_further(&mut self, now: Instant, key: EndpointKey, gid: Gid) {
+        if let Some(peer_key) = self.endpoint(key).cache.by_gid(gid) {
+            self.check_address(now, key, peer_key);
+        }
     }
 
     /// Sends a check, again perhaps, or gives up.
@@ -80,7 +124,7 @@ impl Service {
         let (Some(source), Some(to)) = (source, self.way_to(key, gid, lid, qpn)) else {
             self.endpoint(key).checked.remove(&gid);
             self.endpoint(key).checks.remove(&tid);
-            return;
+            return self.not_checked(now, key, gid);
         };
         self.counters.checks += 1;
         self.send_question(key, &address, &source, tid, Some(to));
@@ -105,8 +149,9 @@ impl Service {
         addresses.extend(more(bytes));
         self.learn(now, key, sender, &addresses);
         self.checked(now, key, check.gid);
+        self.check_further(now, key, check.gid);
         let (address, other) = match check.candidate {
-            None => return,
+            None | Some(Candidate::Nobody(_)) => return,
             Some(Candidate::Owner(other, address)) => (address, other.gid),
             Some(Candidate::Moved(other, mut addresses)) => (addresses.swap_remove(0), other.gid),
         };
@@ -139,7 +184,24 @@ impl Service {
                 }
                 self.learn(now, key, sender, &addresses);
             }
+            Some(Candidate::Nobody(address)) => {
+                if peer_key.is_some() && endpoint.cache.lookup(&address) == peer_key {
+                    endpoint.cache.unbind(&address);
+                    // Another peer may have it now.
+                    self.begin_resolution(now, key, &address, None);
+                }
+            }
             None => {
+                // It may have lost that address alone: nobody says that an address is not its own.
+                let other = peer_key.and_then(|it| {
+                    endpoint.cache.address_to_ask(it, Some(&check.address)).cloned()
+                });
+                if let Some(address) = other.filter(|_| !check.is_second) {
+                    endpoint.checked.insert(gid);
+                    let check = Check { address, attempts: 0, is_second: true, ..check };
+                    endpoint.checks.insert(tid, check);
+                    return self.check_due(now, key, tid);
+                }
                 let peer = peer_key.and_then(|peer_key| endpoint.cache.peer(peer_key));
                 let is_used = peer.is_some_and(|peer| peer.used > peer.confirmed);
                 if let Some(peer_key) = peer_key {
@@ -152,5 +214,6 @@ impl Service {
             }
         }
         self.checked(now, key, gid);
+        self.check_further(now, key, gid);
     }
 }

@@ -70,11 +70,12 @@ pub struct ServiceConfig {
     pub least: GroupSpec,
     /// Further groups, the least wanted first. The one of the port's own rate and MTU comes last, unless it is among them.
     pub groups: Vec<GroupSpec>,
-    /// How often the owner of an address that is in use is asked whether it still is; `None` for never.
+    /// How often the owner of an address that is in use is asked whether it still is; `None` for only before the address
+    /// is too old.
     pub check_interval: Option<Duration>,
     /// How often an endpoint says of itself who it is, after it has come into service.
     pub announcements: u32,
-    /// Whether routes are made of groups only when subnet administration gives the same service levels.
+    /// Whether routes are made of groups only where subnet administration gives the same service level.
     pub check_routes: bool,
     /// The most addresses that an endpoint knows.
     pub most_destinations: usize,
@@ -167,10 +168,30 @@ impl ServiceConfig {
         limit * 3 / 4
     }
 
-    /// Returns how old an address in use may become until its owner is asked; `None` for any age.
+    /// Returns how old an address in use may become until its owner is asked, in any case before it is too old; `None`
+    /// for any age.
     pub(super) fn check_age(&self) -> Option<Duration> {
-        let expires = self.address_timeout.map(Self::soon);
-        self.check_interval.map(|interval| expires.map_or(interval, |limit| limit.min(interval)))
+        self.check_interval.into_iter().chain(self.address_age()).min()
+    }
+
+    /// Returns how old an address may become; `None` for any age. One that counts for no time counts for as long as it
+    /// takes to answer who has asked for it.
+    pub(super) fn address_limit(&self) -> Option<Duration> {
+        self.address_timeout.map(|limit| limit.max(Duration::from_secs(1)))
+    }
+
+    /// Returns how old an address in use may become until its owner is asked for that very one; `None` for any age.
+    pub(super) fn address_age(&self) -> Option<Duration> {
+        self.address_timeout.filter(|limit| !limit.is_zero()).map(Self::soon)
+    }
+
+    /// Returns the shortest of the times after which something grows old, which tells how often the caches are looked
+    /// through; `None` for never. What counts for no time at all is asked for each time and need not be looked for.
+    pub(super) fn sweep_span(&self) -> Option<Duration> {
+        let spans = [self.check_interval, self.address_timeout, self.route_timeout];
+        let spans = || spans.into_iter().flatten();
+        let slow = spans().next().map(|_| Duration::from_mins(1));
+        spans().filter(|span| !span.is_zero()).min().or(slow)
     }
 
     /// Returns how long the route to a port counts, with or without a service there; `None` for as long as the address.
@@ -243,20 +264,25 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// Routes are not made of groups, because subnet administration gives other service levels.
+    /// Some routes are not made of groups, because subnet administration gives other service levels.
     RoutesDiffer {
         /// The endpoint.
         endpoint: EndpointName,
-        /// The service level of the group.
+        /// The service level of a group that is joined.
         group: u8,
-        /// One that subnet administration gives.
+        /// Another one that subnet administration gives.
         given: u8,
         /// To which port.
         to: Gid,
-        /// How many paths have another one, and how many there are.
+        /// How many paths have another one than some group, and how many there are.
         count: (usize, usize),
     },
-    /// Subnet administration does not tell its paths, so service levels cannot be compared.
+    /// All routes are made of groups again: subnet administration gives their service levels now.
+    RoutesAgree {
+        /// The endpoint.
+        endpoint: EndpointName,
+    },
+    /// Subnet administration does not tell its paths, so service levels cannot be compared yet.
     RoutesUnknown {
         /// The endpoint.
         endpoint: EndpointName,
@@ -323,12 +349,18 @@ impl fmt::Display for Event {
             }
             Self::RoutesDiffer { endpoint, group, given, to, count: (differ, all) } => write!(
                 f,
-                "{endpoint}: route_prot acm is refused, sa is used: {differ} of {all} paths of subnet \
-                 administration have another service level than the group's {group}, such as {given} to {to}"
+                "{endpoint}: route_prot acm is refused, sa is used where service levels differ: {differ} of {all} \
+                 paths of subnet administration have another one than the group's {group}, such as {given} to {to}"
+            ),
+            Self::RoutesAgree { endpoint } => write!(
+                f,
+                "{endpoint}: route_prot acm is used for all: the paths of subnet administration have the service \
+                 level of the groups now"
             ),
             Self::RoutesUnknown { endpoint, why } => write!(
                 f,
-                "{endpoint}: route_prot acm is used unchecked: subnet administration does not tell its paths: {why}"
+                "{endpoint}: sa is used until service levels are compared: subnet administration does not tell its \
+                 paths: {why}"
             ),
             Self::NoDatagrams { endpoint, routes } => {
                 write!(f, "{endpoint}: {NO_DATAGRAMS}")?;

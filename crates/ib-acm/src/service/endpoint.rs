@@ -11,10 +11,11 @@ use rand::Rng;
 use super::checks::Check;
 use super::config::{Event, RouteProtocol};
 use super::groups::{Group, GroupState};
+use super::levels::Levels;
 use super::meter::Meter;
 use super::request::Waiter;
 use super::resolve::Resolution;
-use super::route::RouteQuery;
+use super::route::{LidRoute, RouteQuery, Target};
 use super::{Due, PortEntry, Service};
 use crate::Address;
 use crate::cache::Cache;
@@ -47,10 +48,10 @@ pub(super) struct Endpoint {
     pub(super) groups: Vec<Group>,
     /// Whether its port has a queue pair of it.
     pub(super) is_open: bool,
-    /// Who tells its routes.
+    /// Who shall tell its routes.
     pub(super) routes: RouteProtocol,
-    /// Whether service levels are still to be compared before routes are made of groups.
-    pub(super) is_unchecked: bool,
+    /// Which service levels subnet administration gives.
+    pub(super) levels: Levels,
     pub(super) cache: Cache,
     /// Where the cache was looked at last.
     pub(super) hand: u32,
@@ -62,8 +63,10 @@ pub(super) struct Endpoint {
     pub(super) asking: usize,
     /// Whether turns are given just now.
     pub(super) is_turning: bool,
-    /// Routes that subnet administration is asked for, by the peer's GID.
-    pub(super) route_queries: BTreeMap<Gid, RouteQuery>,
+    /// Routes that subnet administration is asked for, or will be.
+    pub(super) route_queries: BTreeMap<Target, RouteQuery>,
+    /// Routes to further LIDs of ports that have several.
+    pub(super) lid_routes: BTreeMap<u16, LidRoute>,
     pub(super) checks: BTreeMap<u64, Check>,
     /// Peers that are being checked.
     pub(super) checked: BTreeSet<Gid>,
@@ -88,7 +91,7 @@ impl Endpoint {
             groups: Vec::new(),
             is_open: false,
             routes: RouteProtocol::Sa,
-            is_unchecked: false,
+            levels: Levels::default(),
             cache: Cache::new(most),
             hand: 0,
             resolutions: BTreeMap::new(),
@@ -97,6 +100,7 @@ impl Endpoint {
             asking: 0,
             is_turning: false,
             route_queries: BTreeMap::new(),
+            lid_routes: BTreeMap::new(),
             checks: BTreeMap::new(),
             checked: BTreeSet::new(),
             by_lid: HashMap::new(),
@@ -188,13 +192,16 @@ impl Service {
             if is_other_subnet {
                 self.endpoint(key).cache = Cache::new(self.config.most_destinations);
                 self.endpoint(key).by_lid.clear();
+                self.endpoint(key).lid_routes.clear();
                 self.preload(now, key);
             } else if is_other_manager || is_moved || comes {
                 // Paths of subnet administration begin at the own LID, and another manager may route otherwise.
                 self.endpoint(key).cache.for_each(|peer| peer.route = None);
+                self.endpoint(key).lid_routes.clear();
             }
             if is_other_subnet || is_other_manager || is_moved {
-                self.ask_again(key);
+                self.routes_again(key);
+                self.query_again(now, key);
             }
             if comes || is_other_subnet || is_other_manager || is_moved || is_other_link {
                 self.begin(now, key);
@@ -420,7 +427,9 @@ impl Service {
 
     /// Ends all that waits at an endpoint.
     fn fail_all(&mut self, now: Instant, key: EndpointKey) {
-        self.give_up(now, key);
+        self.give_up_routes(key);
+        self.give_up_comparison(key);
+        self.fail_queries(now, key);
         let endpoint = self.endpoint(key);
         let waiters: Vec<Waiter> = std::mem::take(&mut endpoint.resolutions)
             .into_values()
@@ -430,7 +439,6 @@ impl Service {
         endpoint.queue.clear();
         endpoint.unchecked.clear();
         endpoint.asking = 0;
-        endpoint.route_queries.clear();
         for waiter in waiters {
             self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
         }

@@ -8,10 +8,10 @@ use ib_wire::mad::acm::{AcmMessage, group_gid};
 use ib_wire::mad::sa::{JoinState, MCMemberRecord, Selector};
 use ib_wire::mad::{Method, TransactionId};
 
+use super::administration::{Denial, Purpose};
 use super::config::{Event, GroupSpec, RouteProtocol};
 use super::endpoint::{Endpoint, EndpointKey};
-use super::route::Purpose;
-use super::{Due, Service};
+use super::{Due, Service, backed_off};
 use crate::Address;
 use crate::port::{Action, Destination, PortState};
 
@@ -72,6 +72,7 @@ impl Service {
             return;
         }
         if !port.state.has_datagrams {
+            self.compare_soon(now, key);
             let endpoint = self.name(key);
             self.events.push_back(Event::Up { endpoint, groups: 0 });
             return;
@@ -110,18 +111,6 @@ impl Service {
             self.join(key, group);
         }
         self.compare_soon(now, key);
-    }
-
-    /// Has service levels compared, as far as that is wanted; until then no route is made of groups.
-    fn compare_soon(&mut self, now: Instant, key: EndpointKey) {
-        let check = self.config.check_routes;
-        self.give_up_comparison(key);
-        let endpoint = self.endpoint(key);
-        endpoint.is_unchecked = check && endpoint.routes == RouteProtocol::Acm;
-        if endpoint.is_unchecked {
-            let delay = self.about(Duration::from_millis(200));
-            self.at(now + delay, Due::RouteCheck(key));
-        }
     }
 
     /// Returns the groups that a port can join, the least wanted first.
@@ -198,13 +187,13 @@ impl Service {
         }
     }
 
-    /// Takes what subnet administration has said of a group; with an error whether that is a refusal, and why.
+    /// Takes what subnet administration has said of a group.
     pub(super) fn joined(
         &mut self,
         now: Instant,
         key: EndpointKey,
         mgid: Gid,
-        answer: Result<MCMemberRecord, (bool, String)>,
+        answer: Result<MCMemberRecord, Denial>,
     ) {
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
         let Some(place) = endpoint.groups.iter().position(|group| group.mgid == mgid) else {
@@ -219,7 +208,8 @@ impl Service {
             if sound(&record) {
                 Ok(record)
             } else {
-                Err((false, "its answer names another group".to_owned()))
+                let why = "its answer names another group".to_owned();
+                Err(Denial { why, ..Denial::foreign() })
             }
         });
         match answer {
@@ -237,8 +227,9 @@ impl Service {
                     }
                     self.act(key.port, Action::Attach { p_key, mgid, mlid });
                 }
-                if is_other_sl {
-                    self.compare_soon(now, key);
+                match is_other_sl {
+                    true => self.compare_soon(now, key),
+                    false => self.judge(now, key),
                 }
                 let endpoint = self.endpoint(key);
                 if endpoint.groups.iter().any(|group| matches!(group.state, GroupState::Asked)) {
@@ -257,7 +248,7 @@ impl Service {
                 self.announce_soon(now, key);
                 self.next_turns(now, key);
             }
-            Err((is_refused, why)) => {
+            Err(Denial { why, is_final: is_refused, .. }) => {
                 group.failures += 1;
                 // A manager that is silent or busy has put nobody out.
                 let lost = group.record().map(|record| record.mlid).filter(|_| is_refused);
@@ -268,11 +259,10 @@ impl Service {
                     self.act(key.port, Action::Detach { p_key, mgid, mlid });
                 }
                 let group = &self.endpoint(key).groups[place];
-                let [shortest, longest] = REJOIN;
-                let factor = 1 << (group.failures - 1).min(10);
+                let delay = backed_off(REJOIN, group.failures - 1);
                 let endpoint = self.name(key);
                 self.events.push_back(Event::NotJoined { endpoint, mgid, why });
-                let at = now + self.about((shortest * factor).min(longest));
+                let at = now + self.about(delay);
                 self.endpoint(key).groups[place].retry = Some(at);
                 self.at(at, Due::Join(key, place));
                 if place > 0 {

@@ -234,6 +234,7 @@ impl Service {
         {
             others.push((former, None));
         }
+        endpoint.cache.heard_from(peer_key, gid, lid, now);
         let mut refused = 0;
         for address in addresses {
             match endpoint.cache.bind(address, peer_key, now, false) {

@@ -1,13 +1,15 @@
 //! An address on its way to an answer: what is known, questions to groups, attempts, turns.
 
+use std::time::Duration;
+
 use ib_types::{Gid, Instant};
 use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::{LifeTimeCode, PathRecord, Selector};
 
-use super::config::RouteProtocol;
 use super::endpoint::{Endpoint, EndpointKey};
 use super::request::{Question, Started, Waiter, Wanted};
-use super::{Due, Service, ServiceConfig};
+use super::route::{Target, Teller, has_old_route, sa_way};
+use super::{Due, Service};
 use crate::Address;
 use crate::cache::{NO_GROUP, Peer, PeerKey};
 use crate::port::PortState;
@@ -35,6 +37,8 @@ pub(super) struct Resolution {
     end: Instant,
     /// Whether it is one of those that have their turn.
     has_turn: bool,
+    /// The route that it waits for.
+    routing: Option<Target>,
 }
 
 /// What is known of the way to a peer.
@@ -71,7 +75,7 @@ impl Service {
         }
         let address = match question.wanted {
             Wanted::OfSa(wanted) => {
-                self.query(key, &wanted, waiter.clone());
+                self.query(now, key, wanted, waiter.clone());
                 return Started::Waits;
             }
             Wanted::Address(address) => address,
@@ -138,10 +142,8 @@ impl Service {
     /// Returns what is known of the way to an address, which is asked for.
     pub(super) fn way(&mut self, now: Instant, key: EndpointKey, address: &Address) -> Way {
         match (self.way_of_owner(now, key, address), address) {
-            // Whoever had this LID has another one now.
             (Way::Path(path) | Way::Aging(path), Address::Lid(lid)) if path.dlid != *lid => {
-                self.endpoint(key).cache.unbind(address);
-                Way::Nothing
+                self.way_to_lid(now, key, *lid, &path)
             }
             (way, _) => way,
         }
@@ -157,27 +159,26 @@ impl Service {
         };
         let Some(peer_key) = peer_key else { return Way::Nothing };
         let config = &self.config;
-        if let (Some(seen), Some(limit)) = (endpoint.cache.seen(address), config.address_timeout)
-            && seen.age(now) >= limit
-        {
+        let seen = endpoint.cache.seen(address).map(|seen| seen.age(now));
+        if seen.zip(config.address_limit()).is_some_and(|(age, limit)| age >= limit) {
             endpoint.cache.unbind(address);
             return Way::Nothing;
         }
+        let is_aging_address = seen.zip(config.address_age()).is_some_and(|(age, it)| age >= it);
         let Some(peer) = endpoint.cache.peer(peer_key) else { return Way::Nothing };
         let age = peer.confirmed.age(now);
-        let aging = config.check_age().is_some_and(|limit| age >= limit);
+        let aging = is_aging_address || config.check_age().is_some_and(|limit| age >= limit);
         if peer.qpn != 0 && config.check_interval.is_some_and(|interval| age >= 2 * interval) {
             return Way::Stale(peer_key);
         }
-        match endpoint.routes {
-            RouteProtocol::Acm if endpoint.is_unchecked => Way::NoRoute,
-            RouteProtocol::Acm if peer.lid == 0 => sa_way(config, now, peer, &port.state),
-            RouteProtocol::Acm => match path_by_group(endpoint, peer, &port.state) {
+        match endpoint.teller(peer) {
+            Teller::Awaited => Way::NoRoute,
+            Teller::Group => match path_by_group(endpoint, peer, &port.state) {
                 None => Way::NoGroup,
                 Some(path) if aging => Way::Aging(Box::new(path)),
                 Some(path) => Way::Path(Box::new(path)),
             },
-            RouteProtocol::Sa => match sa_way(config, now, peer, &port.state) {
+            Teller::Sa => match sa_way(config, now, peer, &port.state) {
                 Way::Path(path) if aging && peer.qpn != 0 => Way::Aging(path),
                 way => way,
             },
@@ -194,12 +195,18 @@ impl Service {
         let Some(peer_key) = found else { return };
         let Some(peer) = endpoint.cache.peer(peer_key) else { return };
         let (gid, has_queue_pair) = (peer.gid, peer.qpn != 0);
-        let has_old_route = has_old_route(&self.config, now, peer);
+        let is_by_sa = endpoint.teller(peer) == Teller::Sa;
+        let has_old_route = is_by_sa && has_old_route(&self.config, now, peer);
         if has_queue_pair {
-            self.check(now, key, peer_key, None);
+            self.check_known(now, key, peer_key);
         }
         if has_old_route {
-            self.ask_route(key, gid, None);
+            self.ask_route(key, Target::Gid(gid), None);
+        }
+        if let Address::Lid(lid) = address
+            && self.endpoint(key).lid_routes.contains_key(lid)
+        {
+            self.ask_route(key, Target::Lid(*lid), None);
         }
     }
 
@@ -225,6 +232,7 @@ impl Service {
             waiters: waiter.into_iter().collect(),
             end,
             has_turn: false,
+            routing: None,
         };
         let endpoint = self.endpoint(key);
         endpoint.by_address.insert(address.clone(), tid);
@@ -275,8 +283,7 @@ impl Service {
                 self.check(now, key, peer_key, None);
                 if !self.endpoint(key).checked.contains(&gid) {
                     // There are too many checks, or nobody could answer.
-                    self.forget(key, peer_key);
-                    self.checked(now, key, gid);
+                    self.not_checked(now, key, gid);
                 }
             }
             Way::NoRoute => self.route(now, key, tid, &address),
@@ -332,13 +339,29 @@ impl Service {
 
     /// Goes on with addresses whose owner has been checked.
     pub(super) fn checked(&mut self, now: Instant, key: EndpointKey, gid: Gid) {
-        let Some(endpoint) = self.endpoints.get(&key) else { return };
-        let of_it = |it: &Resolution| it.phase == Phase::Checking { gid };
-        let waiting = endpoint.resolutions.iter().filter(|(_, it)| of_it(it));
-        let waiting: Vec<u64> = waiting.map(|(&tid, _)| tid).collect();
-        for tid in waiting {
+        for tid in self.waiting_for_check(key, gid) {
             self.go_on(now, key, tid);
         }
+    }
+
+    /// Goes on with addresses whose owner cannot be checked: others are asked for them.
+    pub(super) fn not_checked(&mut self, now: Instant, key: EndpointKey, gid: Gid) {
+        for tid in self.waiting_for_check(key, gid) {
+            let Some(resolution) = self.endpoint(key).resolutions.get(&tid) else { continue };
+            match resolution.address.clone() {
+                address @ (Address::Gid(_) | Address::Lid(_)) => {
+                    self.route(now, key, tid, &address);
+                }
+                _ => self.ask_group(now, key, tid),
+            }
+        }
+    }
+
+    fn waiting_for_check(&self, key: EndpointKey, gid: Gid) -> Vec<u64> {
+        let Some(endpoint) = self.endpoints.get(&key) else { return Vec::new() };
+        let of_it = |it: &Resolution| it.phase == Phase::Checking { gid };
+        let waiting = endpoint.resolutions.iter().filter(|(_, it)| of_it(it));
+        waiting.map(|(&tid, _)| tid).collect()
     }
 
     /// Goes on with an address whose owner is known now.
@@ -357,19 +380,24 @@ impl Service {
         let Some(resolution) = endpoint.resolutions.get_mut(&tid) else { return };
         resolution.phase = Phase::Routing;
         let peer = endpoint.cache.lookup(address).and_then(|peer| endpoint.cache.peer(peer));
-        let known = peer.is_some_and(|peer| peer.lid != 0);
-        if endpoint.routes == RouteProtocol::Acm && endpoint.is_unchecked && known {
+        if peer.is_some_and(|peer| endpoint.teller(peer) == Teller::Awaited) {
             endpoint.unchecked.push(tid);
             return;
         }
-        match address {
-            Address::Lid(lid) => self.ask_route_to_lid(key, *lid, tid),
-            Address::Gid(gid) => self.ask_route(key, *gid, Some(tid)),
-            _ => match peer.map(|peer| peer.gid) {
-                Some(gid) => self.ask_route(key, gid, Some(tid)),
-                None => self.finish(now, key, tid, Err(ClientStatus::ETIMEDOUT)),
-            },
+        let target = match address {
+            Address::Lid(lid) => Some(Target::Lid(*lid)),
+            Address::Gid(gid) => Some(Target::Gid(*gid)),
+            _ => peer.map(|peer| Target::Gid(peer.gid)),
+        };
+        let Some(target) = target else {
+            return self.finish(now, key, tid, Err(ClientStatus::ETIMEDOUT));
+        };
+        let resolution = endpoint.resolutions.get_mut(&tid);
+        let before = resolution.and_then(|it| it.routing.replace(target));
+        if let Some(before) = before.filter(|&before| before != target) {
+            self.leave_route(key, before, tid);
         }
+        self.ask_route(key, target, Some(tid));
     }
 
     /// Goes on with those that waited for service levels to be compared.
@@ -397,6 +425,9 @@ impl Service {
             endpoint.queue.retain(|queued| endpoint.resolutions.contains_key(queued));
         }
         self.due.remove(&(resolution.end, Due::Resolution(key, tid)));
+        if let Some(target) = resolution.routing {
+            self.leave_route(key, target, tid);
+        }
         for waiter in &resolution.waiters {
             match &result {
                 Ok(path) => self.succeed(waiter, path),
@@ -405,25 +436,6 @@ impl Service {
         }
         self.next_turns(now, key);
     }
-}
-
-/// Returns the way by a route of subnet administration.
-fn sa_way(config: &ServiceConfig, now: Instant, peer: &Peer, own: &PortState) -> Way {
-    let Some(route) = peer.route else { return Way::NoRoute };
-    let age = route.learned.age(now);
-    let path = Box::new(route.path(own.link.gid(), peer.gid));
-    match config.route_limit(peer.qpn != 0) {
-        Some(limit) if age >= limit => Way::NoRoute,
-        _ if has_old_route(config, now, peer) => Way::Aging(path),
-        _ => Way::Path(path),
-    }
-}
-
-/// Returns whether the route to a peer is to be asked for again before it counts no more.
-fn has_old_route(config: &ServiceConfig, now: Instant, peer: &Peer) -> bool {
-    let limit = config.route_limit(peer.qpn != 0).map(ServiceConfig::soon);
-    let route = peer.route.zip(limit);
-    route.is_some_and(|(route, limit)| route.learned.age(now) >= limit)
 }
 
 /// Returns the path to a peer by what is known of the group that both have.
@@ -458,48 +470,54 @@ impl Service {
     /// Looks through some of the caches: what is in use and grows old is confirmed before it is asked for again, what
     /// is too old goes.
     pub(super) fn sweep(&mut self, now: Instant) {
-        let ServiceConfig { check_interval, address_timeout, route_timeout, .. } = self.config;
-        let spans = [check_interval, address_timeout, route_timeout];
-        let Some(span) = spans.into_iter().flatten().min() else { return };
+        let Some(span) = self.config.sweep_span() else { return };
         // All of it in an eighth of that, a little at a time.
-        let step = (span / 64)
-            .clamp(std::time::Duration::from_millis(100), std::time::Duration::from_secs(5));
+        let step = (span / 64).clamp(Duration::from_millis(100), Duration::from_secs(5));
         self.at(now + step, Due::Sweep);
         let share = (step.as_secs_f64() / (span.as_secs_f64() / 8.0)).min(1.0);
         let keys: Vec<EndpointKey> = self.endpoints.keys().copied().collect();
         for key in keys {
-            let (check, limit) = (self.config.check_age(), self.config.address_timeout);
             let config = &self.config;
-            let endpoint = self.endpoints.get_mut(&key).expect("just listed");
-            let count = (endpoint.cache.places() as f64 * share).ceil() as u32;
+            let (check, limit) = (config.check_age(), config.address_limit());
+            let address_age = config.address_age();
+            let endpoint = &self.endpoints[&key];
+            let (cache, mut hand) = (&endpoint.cache, endpoint.hand);
+            let count = (cache.places() as f64 * share).ceil() as u32;
             let (mut old, mut dead): (Vec<PeerKey>, Vec<PeerKey>) = (Vec::new(), Vec::new());
             let mut with_old_route: Vec<Gid> = Vec::new();
-            let Endpoint { cache, hand, routes, .. } = endpoint;
-            cache.sweep(hand, count, |peer_key, peer| {
+            cache.sweep(&mut hand, count, |peer_key, peer| {
                 let age = peer.confirmed.age(now);
                 let is_used = peer.used > peer.confirmed;
                 if limit.is_some_and(|limit| age >= limit) {
                     dead.push(peer_key);
                     return;
                 }
-                if is_used && peer.qpn != 0 && check.is_some_and(|it| age >= it) {
+                let is_old = is_used && check.is_some_and(|it| age >= it);
+                let has_old_address = || {
+                    address_age.is_some_and(|it| cache.aging_address(peer_key, now, it).is_some())
+                };
+                if peer.qpn != 0 && (is_old || has_old_address()) {
                     old.push(peer_key);
                 }
-                let by_route = *routes == RouteProtocol::Sa || peer.lid == 0;
                 let is_used = peer.route.is_some_and(|route| peer.used > route.learned);
-                if by_route && is_used && has_old_route(config, now, peer) {
+                if is_used
+                    && endpoint.teller(peer) == Teller::Sa
+                    && has_old_route(config, now, peer)
+                {
                     with_old_route.push(peer.gid);
                 }
             });
+            self.endpoint(key).hand = hand;
             for peer_key in dead {
                 self.forget(key, peer_key);
             }
             for peer_key in old {
-                self.check(now, key, peer_key, None);
+                self.check_known(now, key, peer_key);
             }
             for gid in with_old_route {
-                self.ask_route(key, gid, None);
+                self.ask_route(key, Target::Gid(gid), None);
             }
+            self.refresh_lid_routes(now, key);
         }
     }
 

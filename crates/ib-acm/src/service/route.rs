@@ -1,410 +1,398 @@
-//! Subnet administration: groups, paths, and whether groups have the service levels of its paths.
+//! Routes that subnet administration tells: asked for, kept, asked for again before they are too old.
 
-use ib_link::Remote;
-use ib_mad::{Backoff, Completion, Failure, Message, Request, Timing};
+use std::time::Duration;
+
 use ib_types::{Gid, Instant};
-use ib_wire::acm::ClientStatus;
-use ib_wire::mad::sa::{ComponentMask, PathRecord, SaHeader};
-use ib_wire::mad::{Attribute, Mad, MadStatus, Method, MgmtClass, TransactionId};
+use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::{Method, TransactionId};
 
-use super::Service;
-use super::config::{Event, RouteProtocol};
-use super::endpoint::EndpointKey;
-use super::groups::Group;
-use super::request::Waiter;
+use super::administration::{Denial, Purpose};
+use super::config::RouteProtocol;
+use super::endpoint::{Endpoint, EndpointKey};
+use super::levels::Standing;
+use super::resolve::Way;
+use super::{Due, Service, ServiceConfig, backed_off};
 use crate::Address;
-use crate::port::PortId;
+use crate::cache::{Bound, Peer, SaRoute, Stamp};
+use crate::port::PortState;
 
-/// Why subnet administration is asked.
-#[derive(Debug)]
-pub(super) enum Purpose {
-    /// To join a group.
-    Join { key: EndpointKey, mgid: Gid },
-    /// To leave one.
-    Leave,
-    /// For the route to a port.
-    Route { key: EndpointKey, gid: Gid },
-    /// For the route to a LID, for one resolution.
-    RouteToLid { key: EndpointKey, lid: u16, tid: u64 },
-    /// For all paths of the port, to compare their service levels.
-    Compare { key: EndpointKey },
-    /// Because a program wants it asked.
-    Query { key: EndpointKey, wanted: Box<PathRecord>, waiter: Box<Waiter> },
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    /// To a port.
+    Gid(Gid),
+    /// To one of the LIDs of a port.
+    Lid(u16),
 }
 
-impl Purpose {
-    /// Returns the endpoint that wants to know of paths.
-    const fn of_paths(&self) -> Option<EndpointKey> {
-        match self {
-            Self::Route { key, .. }
-            | Self::RouteToLid { key, .. }
-            | Self::Compare { key }
-            | Self::Query { key, .. } => Some(*key),
-            Self::Join { .. } | Self::Leave => None,
-        }
-    }
-}
-
-/// Those that wait for the route to a port.
+/// A route that is asked for, or will be again because subnet administration was busy.
 #[derive(Debug, Default)]
 pub(super) struct RouteQuery {
+    /// Who waits for it.
     resolutions: Vec<u64>,
+    /// The request, while there is one.
+    request: Option<TransactionId>,
+    /// Whether it only keeps what is known fresh.
+    is_refresh: bool,
+    /// How often there was no answer that counts.
+    failures: u32,
+    /// When it is asked for again.
+    retry: Option<Instant>,
+}
+
+/// The route to a LID of a port that has several, beside the one that leads to the port.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LidRoute {
+    gid: Gid,
+    route: SaRoute,
+    used: Stamp,
+}
+
+/// Who tells the route to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Teller {
+    /// The group that both sides have joined.
+    Group,
+    /// Subnet administration.
+    Sa,
+    /// That is not known before service levels have been compared.
+    Awaited,
 }
 
 /// The components of a path between two ports.
-const SGID: u8 = 3;
-const DGID: u8 = 2;
-const DLID: u8 = 4;
-const REVERSIBLE: u8 = 11;
-const NUMB_PATH: u8 = 12;
-const P_KEY: u8 = 13;
+pub(super) const DGID: u8 = 2;
+pub(super) const SGID: u8 = 3;
+pub(super) const DLID: u8 = 4;
+pub(super) const REVERSIBLE: u8 = 11;
+pub(super) const NUMB_PATH: u8 = 12;
+pub(super) const P_KEY: u8 = 13;
+
+/// The most routes of an endpoint that are asked for without anybody who waits.
+const MOST_REFRESHES: usize = 1024;
+
+/// The shortest and the longest time until a route is asked for again that was not told.
+const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+impl Endpoint {
+    /// Returns who tells the route to a peer.
+    pub(super) fn teller(&self, peer: &Peer) -> Teller {
+        if self.routes == RouteProtocol::Sa || peer.lid == 0 {
+            return Teller::Sa;
+        }
+        match self.levels.standing() {
+            Standing::Trusted => Teller::Group,
+            Standing::Awaited => Teller::Awaited,
+            Standing::Unknown => Teller::Sa,
+            Standing::Known => {
+                let level = self.levels.of(peer.gid);
+                let best = self.groups.get(usize::from(peer.group)).and_then(|it| it.record());
+                let is_its = match best {
+                    Some(record) => level == Some(record.sl),
+                    // Others are asked which group they have, where that may help.
+                    None => self
+                        .groups
+                        .iter()
+                        .any(|it| it.record().is_some_and(|it| level == Some(it.sl))),
+                };
+                if is_its { Teller::Group } else { Teller::Sa }
+            }
+        }
+    }
+
+    /// Returns the LID to which the way to a peer leads; 0 where it is not known.
+    fn lid_of(&self, gid: Gid) -> u16 {
+        let peer = self.cache.by_gid(gid).and_then(|peer| self.cache.peer(peer));
+        peer.map_or(0, |peer| peer.route.map_or(peer.lid, SaRoute::dlid))
+    }
+
+    /// Returns the route of subnet administration to a target, and when it was used last.
+    fn route_to(&self, target: Target) -> Option<(SaRoute, Stamp)> {
+        match target {
+            Target::Gid(gid) => {
+                let peer = self.cache.peer(self.cache.by_gid(gid)?)?;
+                Some((peer.route?, peer.used))
+            }
+            Target::Lid(lid) => self.lid_routes.get(&lid).map(|it| (it.route, it.used)),
+        }
+    }
+}
 
 impl Service {
-    /// Asks subnet administration.
-    pub(super) fn ask<A: Attribute>(
-        &mut self,
-        id: PortId,
-        method: Method,
-        components: &[u8],
-        wanted: &A,
-        purpose: Purpose,
-    ) -> Option<TransactionId> {
-        let (timeout, retries) = (self.config.timeout, self.config.retries);
-        let port = self.ports.get_mut(&id)?;
-        let own = port.state.link;
-        let mut mad = Mad::new(MgmtClass::SUBN_ADM, method, TransactionId(0));
-        mad.set_attribute(wanted);
-        let component_mask = ComponentMask::of(components);
-        mad.set_sa(&SaHeader { component_mask, ..mad.sa() });
-        let remote = Remote { sl: own.sm_sl, ..Remote::gsi(own.sm_lid) };
-        let backoff = Backoff::Doubling { longest: timeout };
-        let timing = Timing { timeout: timeout / 4, retries: retries + 2, backoff };
-        let request = Request::new(remote, mad).with_timing(timing);
-        let started = port.requester.start(request).expect("a method that is answered");
-        port.asked.insert(started.0, purpose);
-        Some(started)
-    }
-
-    /// Forgets that something was asked.
-    pub(super) fn cancel(&mut self, id: PortId, request: TransactionId) {
-        if let Some(port) = self.ports.get_mut(&id) {
-            port.requester.cancel(request);
-            port.asked.remove(&request.0);
-        }
-    }
-
-    /// Takes what subnet administration has said.
-    pub(super) fn take_answers(&mut self, now: Instant, id: PortId) {
-        while let Some(port) = self.ports.get_mut(&id)
-            && let Some(completion) = port.requester.poll_event()
-        {
-            let Some(purpose) = port.asked.remove(&completion.transaction_id.0) else { continue };
-            match purpose {
-                Purpose::Leave => {}
-                Purpose::Join { key, mgid } => {
-                    let answer = record(&completion);
-                    let answer = answer.map_err(|(_, why)| (is_refusal(&completion), why));
-                    self.joined(now, key, mgid, answer);
-                }
-                Purpose::Route { key, gid } => {
-                    let answer = record(&completion).map_err(|(status, _)| status);
-                    self.routed(now, key, gid, answer);
-                }
-                Purpose::RouteToLid { key, lid, tid } => {
-                    let answer = record(&completion).map_err(|(status, _)| status);
-                    self.routed_to_lid(now, key, (lid, tid), answer);
-                }
-                Purpose::Compare { key } => self.compare(now, key, &completion),
-                Purpose::Query { key, waiter, .. } => match record::<PathRecord>(&completion) {
-                    Ok(path) => self.succeed(&waiter, &path),
-                    Err(_) => {
-                        let status = of_query(&completion);
-                        self.fail(now, key, &waiter, status);
-                    }
-                },
-            }
-        }
-    }
-
-    /// Gives up some of what an endpoint has asked of paths, whose answers are not believed any more; returns what that
-    /// was.
-    fn withdraw(&mut self, key: EndpointKey, which: fn(&Purpose) -> bool) -> Vec<Purpose> {
-        let Some(port) = self.ports.get_mut(&key.port) else { return Vec::new() };
-        let is_it =
-            |_: &u64, purpose: &mut Purpose| purpose.of_paths() == Some(key) && which(purpose);
-        let withdrawn: Vec<(u64, Purpose)> = port.asked.extract_if(.., is_it).collect();
-        for (request, _) in &withdrawn {
-            port.requester.cancel(TransactionId(*request));
-        }
-        withdrawn.into_iter().map(|(_, purpose)| purpose).collect()
-    }
-
-    /// Gives up what an endpoint has asked of paths, and tells the programs that wait for it.
-    pub(super) fn give_up(&mut self, now: Instant, key: EndpointKey) {
-        for purpose in self.withdraw(key, |_| true) {
-            if let Purpose::Query { key, waiter, .. } = purpose {
-                self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
-            }
-        }
-    }
-
-    /// Gives up a comparison of service levels, which is to be made anew.
-    pub(super) fn give_up_comparison(&mut self, key: EndpointKey) {
-        self.withdraw(key, |purpose| matches!(purpose, Purpose::Compare { .. }));
-    }
-
-    /// Asks again what an endpoint has asked of paths: another manager is to answer, or paths begin elsewhere.
-    pub(super) fn ask_again(&mut self, key: EndpointKey) {
-        for purpose in self.withdraw(key, |_| true) {
-            match purpose {
-                Purpose::Route { gid, .. } => self.send_route_query(key, gid),
-                Purpose::RouteToLid { lid, tid, .. } => self.ask_route_to_lid(key, lid, tid),
-                Purpose::Query { wanted, waiter, .. } => self.query(key, &wanted, *waiter),
-                // It is begun anew with the groups.
-                Purpose::Compare { .. } | Purpose::Join { .. } | Purpose::Leave => {}
-            }
-        }
-    }
-
-    /// Asks for what a program wants to know.
-    pub(super) fn query(&mut self, key: EndpointKey, wanted: &PathRecord, waiter: Waiter) {
-        self.counters.sa_queries += 1;
-        self.endpoint(key).counters.route_queries += 1;
-        let components = components_of(wanted);
-        let purpose = Purpose::Query { key, wanted: Box::new(*wanted), waiter: Box::new(waiter) };
-        self.ask(key.port, Method::GET, &components, wanted, purpose);
-    }
-
-    /// Asks for the route to a port, unless somebody does.
-    pub(super) fn ask_route(&mut self, key: EndpointKey, gid: Gid, resolution: Option<u64>) {
-        let queries = &mut self.endpoint(key).route_queries;
-        if let Some(query) = queries.get_mut(&gid) {
+    /// Asks for a route, unless somebody does, for a resolution or to keep it fresh.
+    pub(super) fn ask_route(&mut self, key: EndpointKey, target: Target, resolution: Option<u64>) {
+        let endpoint = self.endpoint(key);
+        let is_refresh = resolution.is_none();
+        if let Some(query) = endpoint.route_queries.get_mut(&target) {
             query.resolutions.extend(resolution);
-            return;
+            if is_refresh || !query.is_refresh {
+                return;
+            }
+            // What somebody waits for now is asked before what nobody does, and with more patience.
+            query.is_refresh = false;
+            if let Some(request) = query.request.take() {
+                self.cancel(key.port, request);
+            }
+        } else {
+            if is_refresh && endpoint.route_queries.len() >= MOST_REFRESHES {
+                return;
+            }
+            let resolutions = resolution.into_iter().collect();
+            let query = RouteQuery { resolutions, is_refresh, ..RouteQuery::default() };
+            endpoint.route_queries.insert(target, query);
         }
-        queries.insert(gid, RouteQuery { resolutions: resolution.into_iter().collect() });
-        self.send_route_query(key, gid);
+        self.send_route_query(key, target);
     }
 
-    fn send_route_query(&mut self, key: EndpointKey, gid: Gid) {
+    fn send_route_query(&mut self, key: EndpointKey, target: Target) {
         let Some(port) = self.ports.get(&key.port) else { return };
         let sgid = port.state.link.gid();
-        let endpoint = self.endpoints.get_mut(&key).expect("it was just found");
+        let endpoint = self.endpoint(key);
         let p_key = endpoint.p_key;
+        let Some(query) = endpoint.route_queries.get_mut(&target) else { return };
+        query.retry = None;
+        let is_refresh = query.is_refresh;
         endpoint.counters.route_queries += 1;
-        self.counters.sa_queries += 1;
-        let wanted = PathRecord {
-            dgid: gid,
-            sgid,
-            reversible: true,
-            numb_path: 1,
-            p_key,
-            ..PathRecord::zeroed()
-        };
-        let components = [DGID, SGID, REVERSIBLE, NUMB_PATH, P_KEY];
-        let purpose = Purpose::Route { key, gid };
-        self.ask(key.port, Method::GET, &components, &wanted, purpose);
-    }
-
-    /// Asks for the route to a LID.
-    pub(super) fn ask_route_to_lid(&mut self, key: EndpointKey, lid: u16, tid: u64) {
-        let Some(port) = self.ports.get(&key.port) else { return };
-        let sgid = port.state.link.gid();
-        let endpoint = self.endpoints.get_mut(&key).expect("it was just found");
-        endpoint.counters.route_queries += 1;
-        let p_key = endpoint.p_key;
-        self.counters.sa_queries += 1;
-        let wanted = PathRecord {
-            sgid,
-            dlid: lid,
-            reversible: true,
-            numb_path: 1,
-            p_key,
-            ..PathRecord::zeroed()
-        };
-        let components = [SGID, DLID, REVERSIBLE, NUMB_PATH, P_KEY];
-        let purpose = Purpose::RouteToLid { key, lid, tid };
-        self.ask(key.port, Method::GET, &components, &wanted, purpose);
-    }
-
-    /// Takes the route to a port, or why there is none.
-    fn routed(
-        &mut self,
-        now: Instant,
-        key: EndpointKey,
-        gid: Gid,
-        answer: Result<PathRecord, ClientStatus>,
-    ) {
-        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        let waiting = endpoint.route_queries.remove(&gid).unwrap_or_default().resolutions;
-        let answer = answer.and_then(|path| match path.dgid == gid {
-            true => Ok(path),
-            false => Err(ClientStatus::EINVAL),
-        });
-        if let Ok(path) = &answer {
-            let peer = endpoint.cache.peer_of(gid, now);
-            // A GID is an address as well: that is what keeps a port without a name.
-            endpoint.cache.bind(&Address::Gid(gid), peer, now, false);
-            let by_lid = Address::Lid(path.dlid);
-            if endpoint.cache.lookup(&by_lid) == Some(peer) {
-                endpoint.cache.bind(&by_lid, peer, now, false);
-            }
-            if let Some(peer) = endpoint.cache.peer_mut(peer) {
-                peer.set_route(path, now);
-            }
-            endpoint.cache.remove_if_nameless(peer);
-        } else if !matches!(answer, Err(ClientStatus::ETIMEDOUT | ClientStatus::ENOTCONN))
-            && let Some(peer) = endpoint.cache.by_gid(gid)
-            && let Some(peer) = endpoint.cache.peer_mut(peer)
-        {
-            peer.route = None;
-        }
-        for tid in waiting {
-            self.finish(now, key, tid, answer);
-        }
-    }
-
-    fn routed_to_lid(
-        &mut self,
-        now: Instant,
-        key: EndpointKey,
-        (lid, tid): (u16, u64),
-        answer: Result<PathRecord, ClientStatus>,
-    ) {
-        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        if let Ok(path) = &answer {
-            let peer = endpoint.cache.peer_of(path.dgid, now);
-            endpoint.cache.bind(&Address::Lid(lid), peer, now, false);
-            if let Some(peer) = endpoint.cache.peer_mut(peer) {
-                peer.set_route(path, now);
-            }
-            endpoint.cache.remove_if_nameless(peer);
-        }
-        self.finish(now, key, tid, answer);
-    }
-
-    /// Asks for all paths of a port, so that their service levels can be compared with those of groups.
-    pub(super) fn ask_for_paths(&mut self, key: EndpointKey) {
-        let Some(port) = self.ports.get(&key.port) else { return };
-        let sgid = port.state.link.gid();
-        let Some(endpoint) = self.endpoints.get(&key) else { return };
-        if !endpoint.is_unchecked || !port.state.is_active {
-            return;
-        }
-        let p_key = endpoint.p_key;
         self.counters.sa_queries += 1;
         let wanted =
             PathRecord { sgid, reversible: true, numb_path: 1, p_key, ..PathRecord::zeroed() };
-        let components = [SGID, REVERSIBLE, NUMB_PATH, P_KEY];
-        let purpose = Purpose::Compare { key };
-        self.ask(key.port, Method::GET_TABLE, &components, &wanted, purpose);
+        let (to, wanted) = match target {
+            Target::Gid(dgid) => (DGID, PathRecord { dgid, ..wanted }),
+            Target::Lid(dlid) => (DLID, PathRecord { dlid, ..wanted }),
+        };
+        let components = [to, SGID, REVERSIBLE, NUMB_PATH, P_KEY];
+        let purpose = Purpose::Route { key, target, is_refresh };
+        let request = self.ask(key.port, Method::GET, &components, &wanted, purpose);
+        if let Some(query) = self.endpoint(key).route_queries.get_mut(&target) {
+            query.request = request;
+        }
     }
 
-    /// Compares service levels.
-    fn compare(&mut self, now: Instant, key: EndpointKey, completion: &Completion) {
+    /// Takes a route, or why there is none.
+    pub(super) fn routed(
+        &mut self,
+        now: Instant,
+        key: EndpointKey,
+        target: Target,
+        answer: Result<PathRecord, Denial>,
+    ) {
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
-        if !std::mem::replace(&mut endpoint.is_unchecked, false) {
+        let query = endpoint.route_queries.remove(&target).unwrap_or_default();
+        let answer = answer.and_then(|path| match target {
+            Target::Gid(gid) if path.dgid != gid => Err(Denial::foreign()),
+            Target::Lid(lid) if path.dlid != lid => Err(Denial::foreign()),
+            _ => Ok(path),
+        });
+        match &answer {
+            Ok(path) => self.note_route(now, key, target, path),
+            Err(denial) if denial.is_final => self.forget_route(key, target),
+            // What is known is as good as before.
+            Err(_) => self.route_later(now, key, target, query.failures + 1),
+        }
+        for tid in query.resolutions {
+            self.finish(now, key, tid, answer.clone().map_err(|denial| denial.status));
+        }
+    }
+
+    /// Notes a route.
+    fn note_route(&mut self, now: Instant, key: EndpointKey, target: Target, path: &PathRecord) {
+        let lmc = self.ports.get(&key.port).map_or(0, |port| port.state.link.lmc);
+        let endpoint = self.endpoint(key);
+        let gid = path.dgid;
+        let usual = endpoint.lid_of(gid);
+        let cache = &mut endpoint.cache;
+        let peer_key = cache.peer_of(gid, now);
+        let by_lid = Address::Lid(path.dlid);
+        match target {
+            // A GID is an address as well: that is what keeps a port without a name.
+            Target::Gid(_) => {
+                cache.bind(&Address::Gid(gid), peer_key, now, false);
+                if cache.lookup(&by_lid) == Some(peer_key) {
+                    cache.bind(&by_lid, peer_key, now, false);
+                }
+            }
+            Target::Lid(_) => {
+                if let Bound::Other(_) = cache.bind(&by_lid, peer_key, now, false) {
+                    // Subnet administration knows best whose it is.
+                    cache.unbind(&by_lid);
+                    cache.bind(&by_lid, peer_key, now, false);
+                }
+            }
+        }
+        let is_further = matches!(target, Target::Lid(lid) if usual != 0 && lid != usual
+            && (lid ^ usual) >> lmc == 0);
+        if is_further {
+            let used = endpoint.lid_routes.get(&path.dlid).map_or(Stamp::of(now), |it| it.used);
+            let route = LidRoute { gid, route: SaRoute::of(path, now), used };
+            endpoint.lid_routes.insert(path.dlid, route);
+        }
+        if let Some(peer) = cache.peer_mut(peer_key) {
+            match is_further {
+                true => peer.told(now),
+                false => peer.set_route(path, now),
+            }
+        }
+        cache.remove_if_nameless(peer_key);
+        if !is_further {
+            self.learn_level(now, key, gid, path.sl);
+        }
+    }
+
+    /// Forgets a route that subnet administration refuses.
+    fn forget_route(&mut self, key: EndpointKey, target: Target) {
+        let endpoint = self.endpoint(key);
+        match target {
+            Target::Gid(gid) => {
+                if let Some(peer) = endpoint.cache.by_gid(gid)
+                    && let Some(peer) = endpoint.cache.peer_mut(peer)
+                {
+                    peer.route = None;
+                }
+            }
+            Target::Lid(lid) => drop(endpoint.lid_routes.remove(&lid)),
+        }
+    }
+
+    /// Has a route that is known asked for again after a while, longer each time; one that is not known is left to
+    /// whoever asks for it.
+    fn route_later(&mut self, now: Instant, key: EndpointKey, target: Target, failures: u32) {
+        if self.endpoint(key).route_to(target).is_none() {
             return;
         }
-        // Which of them a route will be made of is not known yet, so all have to have the service levels of all paths.
-        let groups: Vec<u8> = endpoint.groups.iter().map(Group::sl).collect();
-        let sgid = self.ports.get(&key.port).map(|port| port.state.link.gid());
-        let event = match &completion.result {
-            Ok(message) if message.status().is_ok() => {
-                let paths = message.records::<PathRecord>().filter(|path| Some(path.dgid) != sgid);
-                let paths: Vec<PathRecord> = paths.collect();
-                let other = |path: &PathRecord| groups.iter().copied().find(|&sl| sl != path.sl);
-                let others = || paths.iter().filter_map(|path| Some((path, other(path)?)));
-                let example = others().next().map(|(path, group)| (group, path.sl, path.dgid));
-                let count = (others().count(), paths.len());
-                if example.is_some() {
-                    endpoint.routes = RouteProtocol::Sa;
-                }
-                example.map(|(group, given, to)| {
-                    let endpoint = self.name(key);
-                    Event::RoutesDiffer { endpoint, group, given, to, count }
-                })
+        let at = now + self.about(backed_off(AGAIN, failures - 1));
+        let retry = Some(at);
+        let query = RouteQuery { is_refresh: true, failures, retry, ..RouteQuery::default() };
+        self.endpoint(key).route_queries.insert(target, query);
+        self.at(at, Due::Route(key, target));
+    }
+
+    /// Asks for a route again, if it is in use and somebody may still ask for it before it is too old.
+    pub(super) fn route_due(&mut self, now: Instant, key: EndpointKey, target: Target) {
+        let config = &self.config;
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        let Some(query) = endpoint.route_queries.get(&target) else { return };
+        if query.retry.is_none_or(|at| at > now) {
+            return;
+        }
+        let has_service = match target {
+            Target::Gid(gid) => {
+                let peer = endpoint.cache.by_gid(gid).and_then(|peer| endpoint.cache.peer(peer));
+                peer.is_some_and(|peer| peer.qpn != 0)
             }
-            Ok(message) => {
-                let (endpoint, why) = (self.name(key), message.status().to_string());
-                Some(Event::RoutesUnknown { endpoint, why })
-            }
-            Err(failure) => {
-                let (endpoint, why) = (self.name(key), failure.to_string());
-                Some(Event::RoutesUnknown { endpoint, why })
-            }
+            Target::Lid(_) => false,
         };
-        self.events.extend(event);
-        self.routes_checked(now, key);
+        let limit = config.route_limit(has_service);
+        let counts = endpoint.route_to(target).is_some_and(|(route, used)| {
+            used > route.learned && limit.is_none_or(|limit| route.learned.age(now) < limit)
+        });
+        if counts {
+            self.send_route_query(key, target);
+        } else {
+            endpoint.route_queries.remove(&target);
+        }
+    }
+
+    /// Takes note that a resolution has ended that waited for a route. What nobody waits for any more keeps nobody else
+    /// from being asked.
+    pub(super) fn leave_route(&mut self, key: EndpointKey, target: Target, tid: u64) {
+        let queries = &mut self.endpoint(key).route_queries;
+        let Some(query) = queries.get_mut(&target) else { return };
+        query.resolutions.retain(|&it| it != tid);
+        if query.resolutions.is_empty() && !query.is_refresh {
+            let request = query.request;
+            queries.remove(&target);
+            if let Some(request) = request {
+                self.cancel(key.port, request);
+            }
+        }
+    }
+
+    /// Asks again for the routes that somebody waits for: another manager is to answer, or they begin elsewhere.
+    pub(super) fn routes_again(&mut self, key: EndpointKey) {
+        let queries = std::mem::take(&mut self.endpoint(key).route_queries);
+        for (target, query) in queries {
+            if let Some(request) = query.request {
+                self.cancel(key.port, request);
+            }
+            if !query.resolutions.is_empty() {
+                let resolutions = query.resolutions;
+                let query = RouteQuery { resolutions, ..RouteQuery::default() };
+                self.endpoint(key).route_queries.insert(target, query);
+                self.send_route_query(key, target);
+            }
+        }
+    }
+
+    /// Gives up all routes that are asked for. Those who wait are told by the caller.
+    pub(super) fn give_up_routes(&mut self, key: EndpointKey) {
+        for query in std::mem::take(&mut self.endpoint(key).route_queries).into_values() {
+            if let Some(request) = query.request {
+                self.cancel(key.port, request);
+            }
+        }
+    }
+
+    /// Returns the way to a LID of a port whose usual path leads to another one.
+    pub(super) fn way_to_lid(
+        &mut self,
+        now: Instant,
+        key: EndpointKey,
+        lid: u16,
+        usual: &PathRecord,
+    ) -> Way {
+        let Some(port) = self.ports.get(&key.port) else { return Way::Nothing };
+        let own = port.state.link;
+        let limit = self.config.route_limit(false);
+        let endpoint = self.endpoint(key);
+        if (usual.dlid ^ lid) >> own.lmc != 0 {
+            // Whoever had this LID has another one now.
+            endpoint.cache.unbind(&Address::Lid(lid));
+            endpoint.lid_routes.remove(&lid);
+            return Way::Nothing;
+        }
+        let Some(known) = endpoint.lid_routes.get_mut(&lid).filter(|it| it.gid == usual.dgid)
+        else {
+            return Way::NoRoute;
+        };
+        known.used = Stamp::of(now);
+        let age = known.route.learned.age(now);
+        let path = Box::new(known.route.path(own.gid(), known.gid));
+        match limit {
+            Some(limit) if age >= limit => Way::NoRoute,
+            Some(limit) if age >= ServiceConfig::soon(limit) => Way::Aging(path),
+            _ => Way::Path(path),
+        }
+    }
+
+    /// Has the routes to further LIDs asked for again that are in use and grow old; those that are too old go.
+    pub(super) fn refresh_lid_routes(&mut self, now: Instant, key: EndpointKey) {
+        let Some(limit) = self.config.route_limit(false) else { return };
+        let routes = &mut self.endpoint(key).lid_routes;
+        routes.retain(|_, it| it.route.learned.age(now) < limit);
+        let is_old = |it: &LidRoute| {
+            it.used > it.route.learned && it.route.learned.age(now) >= ServiceConfig::soon(limit)
+        };
+        let old = routes.iter().filter(|(_, it)| is_old(it)).map(|(&lid, _)| lid);
+        for lid in old.collect::<Vec<u16>>() {
+            self.ask_route(key, Target::Lid(lid), None);
+        }
     }
 }
 
-/// Returns the record of an answer, or the status for programs and what people are told.
-fn record<A: Attribute>(completion: &Completion) -> Result<A, (ClientStatus, String)> {
-    match &completion.result {
-        Ok(message) if message.status().is_ok() => {
-            let absent = || (ClientStatus::EINVAL, "its answer is of another kind".to_owned());
-            message.mad().attribute().ok_or_else(absent)
-        }
-        Ok(message) => {
-            let status = message.status();
-            let code = match status.class_specific() {
-                // No records, or a GID that nobody has.
-                3 | 5 => ClientStatus::ENODATA,
-                1 => ClientStatus::ENOMEM,
-                _ => ClientStatus::EINVAL,
-            };
-            Err((code, status.to_string()))
-        }
-        Err(failure) => {
-            let code = match failure {
-                Failure::TimedOut { .. } => ClientStatus::ETIMEDOUT,
-                _ => ClientStatus::ENOTCONN,
-            };
-            Err((code, failure.to_string()))
-        }
+/// Returns the way by a route of subnet administration.
+pub(super) fn sa_way(config: &ServiceConfig, now: Instant, peer: &Peer, own: &PortState) -> Way {
+    let Some(route) = peer.route else { return Way::NoRoute };
+    let age = route.learned.age(now);
+    let path = Box::new(route.path(own.link.gid(), peer.gid));
+    match config.route_limit(peer.qpn != 0) {
+        Some(limit) if age >= limit => Way::NoRoute,
+        _ if has_old_route(config, now, peer) => Way::Aging(path),
+        _ => Way::Path(path),
     }
 }
 
-/// Returns whether subnet administration says no, rather than nothing or that it is busy.
-fn is_refusal(completion: &Completion) -> bool {
-    let status = completion.result.as_ref().map_or(MadStatus::OK, Message::status);
-    !status.is_ok() && status.0 & MadStatus::BUSY.0 == 0
-}
-
-/// Returns what a program is told that wanted subnet administration asked: the status of its class as it is.
-fn of_query(completion: &Completion) -> ClientStatus {
-    match &completion.result {
-        Ok(message) if message.status().class_specific() != 0 => {
-            ClientStatus(message.status().class_specific())
-        }
-        Ok(_) => ClientStatus::EINVAL,
-        Err(_) => ClientStatus::ETIMEDOUT,
-    }
-}
-
-/// Returns the components of a path that are not zero, as ibacm takes what a program gives.
-fn components_of(path: &PathRecord) -> Vec<u8> {
-    let set = [
-        (0, path.service_id != 0),
-        (DGID, path.dgid != Gid::ZERO),
-        (SGID, path.sgid != Gid::ZERO),
-        (DLID, path.dlid != 0),
-        (5, path.slid != 0),
-        (8, path.flow_label != 0),
-        (9, path.hop_limit != 0),
-        (10, path.traffic_class != 0),
-        (REVERSIBLE, path.reversible),
-        (NUMB_PATH, path.numb_path != 0),
-        (P_KEY, path.p_key.0 != 0),
-        (14, path.qos_class != 0),
-        (15, path.sl != 0),
-        (16, path.mtu.0 != 0),
-        (17, path.mtu.0 != 0),
-        (18, path.rate.0 != 0),
-        (19, path.rate.0 != 0),
-        (20, path.life_time.0 != 0),
-        (21, path.life_time.0 != 0),
-    ];
-    set.into_iter().filter(|&(_, is_set)| is_set).map(|(component, _)| component).collect()
+/// Returns whether the route to a peer is to be asked for again before it counts no more.
+pub(super) fn has_old_route(config: &ServiceConfig, now: Instant, peer: &Peer) -> bool {
+    let limit = config.route_limit(peer.qpn != 0).filter(|limit| !limit.is_zero());
+    let route = peer.route.zip(limit.map(ServiceConfig::soon));
+    route.is_some_and(|(route, limit)| route.learned.age(now) >= limit)
 }

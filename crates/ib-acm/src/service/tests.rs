@@ -21,6 +21,8 @@ use crate::port::{Action, Arrived, Destination, PortState};
 mod changes;
 mod expiry;
 mod hostile;
+mod levels;
+mod manager;
 mod port;
 mod programs;
 mod versions;
@@ -40,6 +42,14 @@ struct Host {
     is_member: bool,
 }
 
+impl Host {
+    /// Returns whether a LID is one of its own.
+    fn has_lid(&self, lid: u16) -> bool {
+        let own = &self.state.link;
+        lid >> own.lmc == own.lid >> own.lmc
+    }
+}
+
 /// Hosts and their wire.
 struct Net {
     now: Instant,
@@ -50,15 +60,24 @@ struct Net {
     off: Vec<usize>,
     /// What subnet administration was asked for.
     asked: Vec<(Method, AttributeId)>,
-    /// The service level of its paths.
+    /// The routes that it was asked for.
+    wanted: Vec<PathRecord>,
+    /// The service level of its paths, and those to hosts where they differ.
     sl: u8,
+    levels: BTreeMap<usize, u8>,
     /// Whether it answers.
     is_mute: bool,
+    /// What it says to whoever asks for a path, and for all.
+    path_status: MadStatus,
+    table_status: MadStatus,
     /// Whether its answers are kept back until [`Net::deliver_late`], and those for whom they are.
     is_slow: bool,
     late: Vec<(usize, Datagram)>,
-    /// What it says to whoever wants to join a group.
+    /// What it says to whoever wants to join a group, and the only service level for which it says so.
     refusal: MadStatus,
+    refused_sl: Option<u8>,
+    /// Hosts whose services tell one address at a time, as ibacm does.
+    terse: Vec<usize>,
     numbers: u64,
 }
 
@@ -87,11 +106,17 @@ impl Net {
             sent: Vec::new(),
             off: Vec::new(),
             asked: Vec::new(),
+            wanted: Vec::new(),
             sl: 0,
+            levels: BTreeMap::new(),
             is_mute: false,
+            path_status: MadStatus::OK,
+            table_status: MadStatus::OK,
             is_slow: false,
             late: Vec::new(),
             refusal: MadStatus::OK,
+            refused_sl: None,
+            terse: Vec::new(),
             numbers: 0,
         };
         for host in 0..count {
@@ -160,15 +185,19 @@ impl Net {
     /// Takes a message to where it goes.
     fn carry(&mut self, from: usize, to: &Destination, bytes: &[u8; MAD_LENGTH]) {
         let (link, qpn) = (self.hosts[from].state.link, self.hosts[from].qpn);
+        let mut bytes = *bytes;
+        if self.terse.contains(&from) {
+            bytes[23] = 0;
+        }
         for host in 0..self.hosts.len() {
             let it = &self.hosts[host];
             let is_for = if to.qpn == Qpn::MULTICAST {
                 it.is_member && host != from
             } else {
-                to.qpn == it.qpn && to.route.dlid == it.state.link.lid
+                to.qpn == it.qpn && it.has_lid(to.route.dlid)
             };
             if is_for && !self.off.contains(&host) {
-                self.deliver(host, link.gid(), link.lid, qpn, bytes);
+                self.deliver(host, link.gid(), link.lid, qpn, &bytes);
             }
         }
     }
@@ -186,58 +215,66 @@ impl Net {
     fn administration(&mut self, host: usize, asked: &Datagram) -> Option<Datagram> {
         let mut mad = asked.mad;
         self.asked.push((mad.method(), mad.attribute_id()));
+        if (mad.method(), mad.attribute_id()) == (Method::GET, AttributeId::PATH_RECORD) {
+            self.wanted.extend(mad.attribute::<PathRecord>());
+        }
         if self.is_mute {
             return None;
         }
         let own = self.hosts[host].state.link;
         match mad.attribute_id() {
-            AttributeId::MC_MEMBER_RECORD if self.refusal != MadStatus::OK => {
-                mad.answer(self.refusal);
-                return Some(asked.reply(mad));
-            }
             AttributeId::MC_MEMBER_RECORD => {
                 let mut record: MCMemberRecord = mad.attribute()?;
+                if self.refused_sl.is_none_or(|sl| sl == record.sl) && self.refusal != MadStatus::OK
+                {
+                    mad.answer(self.refusal);
+                    return Some(asked.reply(mad));
+                }
                 (record.mlid, record.life_time, record.hop_limit) = (MLID, LifeTimeCode(18), 0);
                 mad.set_attribute(&record);
             }
             _ => {
                 let wanted: PathRecord = mad.attribute()?;
-                let is_it = |it: &&Host| {
-                    it.state.link.gid() == wanted.dgid || it.state.link.lid == wanted.dlid
+                let is_table = mad.method() == Method::GET_TABLE;
+                let status = if is_table { self.table_status } else { self.path_status };
+                let is_it = |it: &Host| match is_table {
+                    true => it.state.link != own,
+                    false => it.state.link.gid() == wanted.dgid || it.has_lid(wanted.dlid),
                 };
-                let found = match mad.method() {
-                    // One path stands for all.
-                    Method::GET_TABLE => self.hosts.iter().rfind(|it| it.state.link != own),
-                    _ => self.hosts.iter().find(is_it),
-                };
-                let Some(to) = found.map(|it| it.state.link) else {
-                    mad.answer(MadStatus(3 << 8));
+                let found = (0..self.hosts.len()).filter(|&to| is_it(&self.hosts[to]));
+                let paths: Vec<PathRecord> = found.map(|to| self.path(own, to, &wanted)).collect();
+                let (Some(last), MadStatus::OK) = (paths.last(), status) else {
+                    let status = if status.is_ok() { MadStatus::SA_NO_RECORDS } else { status };
+                    mad.answer(status);
                     return Some(asked.reply(mad));
                 };
-                let path = PathRecord {
-                    dgid: to.gid(),
-                    sgid: own.gid(),
-                    dlid: to.lid,
-                    slid: own.lid,
-                    reversible: true,
-                    p_key: PKey::DEFAULT,
-                    sl: self.sl,
-                    mtu: MtuCode::MTU_2048,
-                    rate: RateCode::GBPS_100,
-                    ..PathRecord::zeroed()
-                };
-                mad.set_attribute(&path);
+                // There is room for three; the last one fills it.
+                mad.set_attribute(&paths[0]);
                 mad.set_sa(&SaHeader { attribute_offset: 8, ..mad.sa() });
-                if mad.method() == Method::GET_TABLE {
-                    // There is room for three.
-                    for at in [120, 184] {
-                        mad.0.copy_within(56..120, at);
-                    }
+                for (at, path) in [120, 184].into_iter().zip(paths[1..].iter().chain([last; 2])) {
+                    mad.0[at..at + 64].copy_from_slice(&path.to_bytes());
                 }
             }
         }
         mad.answer(MadStatus::OK);
         Some(asked.reply(mad))
+    }
+
+    /// Returns what subnet administration says of the way from a port to a host.
+    fn path(&self, own: ib_link::LinkPort, to: usize, wanted: &PathRecord) -> PathRecord {
+        let link = self.hosts[to].state.link;
+        PathRecord {
+            dgid: link.gid(),
+            sgid: own.gid(),
+            dlid: if wanted.dlid == 0 { link.lid } else { wanted.dlid },
+            slid: own.lid,
+            reversible: true,
+            p_key: PKey::DEFAULT,
+            sl: self.levels.get(&to).copied().unwrap_or(self.sl),
+            mtu: MtuCode::MTU_2048,
+            rate: RateCode::GBPS_100,
+            ..PathRecord::zeroed()
+        }
     }
 
     /// Lets time pass.

@@ -4,7 +4,7 @@
 //! ([`Client::lost`]), sends what [`Client::poll_transmit`] returns, and hands back what became of it. What is asked of a
 //! device waits while it is not open.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_rtrs::Direction;
 use ib_wire::rnbd::{
@@ -27,8 +27,8 @@ pub enum Tag {
     Session,
     /// A device that was to be opened.
     Open(DeviceId),
-    /// A device that was to be closed.
-    Close,
+    /// A device that was to be closed, by the server's number.
+    Close(u32),
     /// What the user has asked for, by the user's number.
     Command(u64),
 }
@@ -151,6 +151,9 @@ pub struct Client {
     waiting: VecDeque<Waiting>,
     /// Devices that were open and are not wanted any more, by the server's numbers.
     closing: VecDeque<u32>,
+    /// Those of them of which the server does not know yet, or has not said so: nothing is opened meanwhile, as the messages
+    /// may take different paths, and the number would be closed that was just given.
+    unclosed: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
 }
 
@@ -162,6 +165,7 @@ impl Default for Client {
             greeting: Greeting::Unconnected,
             waiting: VecDeque::new(),
             closing: VecDeque::new(),
+            unclosed: BTreeSet::new(),
             events: VecDeque::new(),
         }
     }
@@ -212,6 +216,7 @@ impl Client {
 
     fn forget(&mut self) {
         self.closing.clear();
+        self.unclosed.clear();
         for device in self.devices.values_mut() {
             device.state = State::Wanted;
         }
@@ -227,6 +232,11 @@ impl Client {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// Ends all that waits, with an error.
+    pub fn fail_all(&mut self, errno: Errno) {
+        self.events.extend(self.waiting.drain(..).map(|it| ClientEvent::Done(it.user, errno)));
     }
 
     /// Ends what waits for a device, with an error.
@@ -251,8 +261,13 @@ impl Client {
             Greeting::Done => {}
         }
         if let Some(device_id) = self.closing.pop_front() {
+            self.unclosed.insert(device_id);
             let close = Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
-            return Some(Outgoing::new(Tag::Close, Direction::Write, &close, 0));
+            let tag = Tag::Close(device_id);
+            return Some(Outgoing::new(tag, Direction::Write, &close, 0));
+        }
+        if !self.unclosed.is_empty() {
+            return self.next_command();
         }
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
@@ -298,8 +313,23 @@ impl Client {
         match tag {
             Tag::Session => self.greeted(errno, data),
             Tag::Open(id) => self.opened(id, errno, data),
-            Tag::Close => {}
+            Tag::Close(number) => drop(self.unclosed.remove(&number)),
             Tag::Command(user) => self.events.push_back(ClientEvent::Done(user, errno)),
+        }
+    }
+
+    /// A message about the session or a device was not answered, within the session: it is sent once more.
+    pub fn unanswered(&mut self, tag: Tag) {
+        match tag {
+            Tag::Session if self.greeting == Greeting::Sent => self.greeting = Greeting::Due,
+            Tag::Open(id) => {
+                let device = self.devices.get_mut(&id);
+                if let Some(device) = device.filter(|it| it.state == State::Opening) {
+                    device.state = State::Wanted;
+                }
+            }
+            Tag::Close(number) if self.unclosed.remove(&number) => self.closing.push_back(number),
+            _ => {}
         }
     }
 
@@ -384,7 +414,7 @@ impl Client {
 }
 
 /// Returns the number of the error for what cannot be done with a device.
-const fn refusal(why: CommandError) -> Errno {
+pub(super) const fn refusal(why: CommandError) -> Errno {
     match why {
         CommandError::Unaligned => Errno::EINVAL,
         CommandError::Beyond => Errno::ENOSPC,

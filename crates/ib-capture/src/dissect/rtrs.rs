@@ -235,6 +235,9 @@ fn information(message: &Whole) -> Option<Layer> {
     let about = format!("{} descriptors", header.count);
     let mut layer = Layer::new("rtrs", "info_response").about(about);
     layer.fields.put("descriptors", header.count);
+    if header.epoch != 0 {
+        layer.fields.put("epoch", header.epoch);
+    }
     let first = message.bytes.get(InfoHeader::LENGTH..).and_then(<[u8]>::first_chunk);
     if let Some(first) = first {
         layer.fields.group("descriptor", described(&Descriptor::parse(first)));

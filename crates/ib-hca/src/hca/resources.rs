@@ -71,6 +71,9 @@ impl Hca {
     /// returned; the key before opens nothing any more, whatever is under way. For owners that need no order with
     /// what their queues send: a key that a peer does not know yet can be opened at any time.
     ///
+    /// The next key differs in its lowest byte alone, which wraps: after 256 of them a region has the first one again, so
+    /// that a peer that has kept a key for as long can reach what is open then.
+    ///
     /// # Errors
     /// Fails when it is not there or not for fast registration, or the range or the rights cannot be.
     pub fn open_mr(

@@ -8,7 +8,7 @@ use ib_wire::packet::{AtomicEth, Header, Ieth, ImmDt, NakCode, Operation, Positi
 
 use super::attr::QpType;
 use super::core::{Core, Cx};
-use super::respond::{Resource, Response};
+use super::respond::{Repeats, Resource, Response};
 use crate::counters::Drop;
 use crate::hca::{AsyncEvent, HcaEvent};
 use crate::objects::{RecvWr, WcOpcode, WcStatus};
@@ -58,6 +58,8 @@ pub(super) struct Responder {
     pub(super) responses: VecDeque<Response>,
     /// What was read and changed lately, for when it is asked for again.
     pub(super) resources: VecDeque<Resource>,
+    /// When the last acknowledgement is sent again, where that is wanted.
+    pub(super) repeats: Option<Repeats>,
 }
 
 /// A message that has ended: the number of its receive, what it was, and its length.
@@ -191,6 +193,11 @@ impl Responder {
             return true;
         }
         false
+    }
+
+    /// Returns whether something is missing, or found no receive.
+    pub(super) const fn is_behind(&self) -> bool {
+        self.ahead.is_some()
     }
 
     fn give_back(&mut self, core: &Core, cx: &mut Cx<'_>, wr: RecvWr) {

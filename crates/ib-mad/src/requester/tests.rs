@@ -6,7 +6,9 @@ use ib_wire::mad::{AttributeId, MadStatus, smp};
 use ib_wire::packet::Grh;
 
 use super::*;
-use crate::{AnswerFrom, Backoff, OnLoss, Responder, ResponderConfig, ResponderEvent, Timing};
+use crate::{
+    AnswerFrom, Backoff, OnLoss, Responder, ResponderConfig, ResponderEvent, Timing, Urgency,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -58,6 +60,27 @@ fn the_window_lets_requests_out_in_order() {
     assert!(receive(&mut requester, now, answer(&next[0])));
     assert_eq!((ended(&mut requester).len(), requester.outstanding()), (1, 0));
     assert_eq!(requester.poll_timeout(), None);
+}
+
+#[test]
+fn what_is_urgent_goes_before_what_waits_longer() {
+    let mut requester = requester(1);
+    let now = Instant::ZERO;
+    let urgencies = [Urgency::Last, Urgency::Normal, Urgency::First, Urgency::Normal];
+    for (urgency, lid) in urgencies.into_iter().zip(1..) {
+        requester.start(request(MgmtClass::PING, lid).with_urgency(urgency)).unwrap();
+    }
+    let mut order = Vec::new();
+    while let [datagram] = sent(&mut requester, now)[..] {
+        order.push(datagram.remote.lid);
+        if order.len() == 1 {
+            // What is on the wire stays there; whoever comes later may be first.
+            let late = request(MgmtClass::PING, 9).with_urgency(Urgency::First);
+            requester.start(late).unwrap();
+        }
+        assert!(receive(&mut requester, now, answer(&datagram)));
+    }
+    assert_eq!(order, [3, 9, 2, 4, 1]);
 }
 
 #[test]

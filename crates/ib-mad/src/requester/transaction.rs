@@ -14,7 +14,7 @@ use ib_link::Datagram;
 use ib_types::Instant;
 use ib_wire::mad::rmpp::RmppStatus;
 use ib_wire::mad::smp::PERMISSIVE_LID;
-use ib_wire::mad::{Mad, MadStatus, Method, MgmtClass};
+use ib_wire::mad::{Mad, Method, MgmtClass};
 
 use crate::request::AnswerFrom;
 use crate::rmpp::control::{self, turned_method};
@@ -231,7 +231,7 @@ impl Transaction {
             return Step::ignored();
         }
         let message = Message::plain(*datagram);
-        if is_busy(&datagram.mad) {
+        if datagram.mad.status().is_busy() {
             self.busy = Some(message);
             return Step::default();
         }
@@ -278,7 +278,7 @@ impl Transaction {
     /// acknowledged, and the wait for a better one goes on.
     fn handle_busy_segment(&mut self, datagram: &Datagram, limits: ReceiveLimits) -> Option<Step> {
         let mad = &datagram.mad;
-        if !is_busy(mad) || matches!(self.state, State::Receiving(_)) {
+        if !mad.status().is_busy() || matches!(self.state, State::Receiving(_)) {
             return None;
         }
         let mut receiver = Receiver::new(mad, limits)?;
@@ -368,13 +368,6 @@ impl Step {
         let reply = Some(control::refuse(received, status));
         Self { reply, ..Self::failed(Failure::Aborted { status }) }
     }
-}
-
-/// Nobody who is busy names another port: both bits together come from agents that put the bare code of a
-/// bad field, 7, where the whole status is.
-const fn is_busy(mad: &Mad) -> bool {
-    let status = mad.status().0;
-    status & MadStatus::BUSY.0 != 0 && status & MadStatus::REDIRECT.0 == 0
 }
 
 /// Returns true for requests that ask with one attribute and are answered with another:

@@ -55,15 +55,8 @@ impl Device {
             IpAddr::V4(it) => Address::V4(it),
         };
         let service = names.service.clone();
-        let alarm = Alarm::new()?;
-        let (bell, (tell, told)) = (alarm.bell(), channel());
-        // Connections go on meanwhile; who waits no more leaves a thread that ends with its patience.
-        thread::Builder::new().name("acm question".to_owned()).spawn(move || {
-            // Nobody may be there to be told.
-            let _ = tell.send(ask(&service, own, &to));
-            bell.ring();
-        })?;
-        let found = self.answer(&told, &alarm)?.and_then(|record| usable(&record));
+        let told = self.question(move || ask(&service, own, &to))?;
+        let found = told.and_then(|record| usable(&record));
         let Some(names) = &mut self.names else { return Ok(None) };
         match found {
             // The service knows when it is true no more.
@@ -73,6 +66,34 @@ impl Device {
                 Ok(None)
             }
         }
+    }
+
+    /// Returns the GID of the port that the service knows by a name, if there is a service and it knows one.
+    pub(super) fn gid_by_name(&mut self, name: &str) -> io::Result<Option<Gid>> {
+        let (Some(names), Ok(to)) = (&self.names, Address::name(name)) else { return Ok(None) };
+        let service = names.service.clone();
+        let told = self.question(move || {
+            let failed = |error: ClientError| format!("{service}: {error}");
+            let mut client = Client::connect(&service, PATIENCE).map_err(failed)?;
+            Ok(client.resolve(None, &to, ResolveOptions::default()).map_err(failed)?.path)
+        })?;
+        Ok(told.ok().map(|record| record.dgid))
+    }
+
+    /// Has something asked of the service, and waits for the answer.
+    fn question(
+        &mut self,
+        ask: impl FnOnce() -> Result<PathRecord, String> + Send + 'static,
+    ) -> io::Result<Result<PathRecord, String>> {
+        let alarm = Alarm::new()?;
+        let (bell, (tell, told)) = (alarm.bell(), channel());
+        // Connections go on meanwhile; who waits no more leaves a thread that ends with its patience.
+        thread::Builder::new().name("acm question".to_owned()).spawn(move || {
+            // Nobody may be there to be told.
+            let _ = tell.send(ask());
+            bell.ring();
+        })?;
+        self.answer(&told, &alarm)
     }
 
     /// Waits for what the service says.

@@ -19,6 +19,7 @@ use ib_topology::PortId;
 use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::MgmtClass;
 use ib_wire::mad::sa::PathRecord;
+use ib_wire::mad::sm::PortState;
 use ib_wire::packet::Grh;
 
 use super::DeviceEvent;
@@ -128,6 +129,11 @@ impl SimDevice {
         &mut self.cm
     }
 
+    /// Returns the engine and the connection manager together.
+    pub const fn engines(&mut self) -> (&mut Hca, &mut Cm) {
+        (&mut self.hca, &mut self.cm)
+    }
+
     /// Returns the client by which it receives datagrams; by it the owner may ask for paths and
     /// groups ([`Sim::submit`]), and gets the answers as [`HcaEvent::Mad`].
     #[must_use]
@@ -150,6 +156,8 @@ impl SimDevice {
     fn progress(&mut self, sim: &mut Sim) -> bool {
         let now = sim.now();
         let mut moved = false;
+        let info = sim.port_info(self.port);
+        self.hca.set_port_active(info.port_state == PortState::ACTIVE && info.lid != 0);
         while let Some(packet) = sim.receive_packet(self.port) {
             moved = true;
             let route = self.route_back(sim, &packet);

@@ -192,7 +192,9 @@ impl Client {
     pub(super) fn tear_down(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Self { paths, by_connection, by_cq, timers, up, came_up, .. } = self;
         let Some(path) = paths[id.0 as usize].as_deref_mut() else { return };
-        for timer in [Timer::Connect, Timer::Heartbeat, Timer::Watch, Timer::Reconnect] {
+        for timer in
+            [Timer::Connect, Timer::Heartbeat, Timer::Watch, Timer::Probe, Timer::Reconnect]
+        {
             timers.stop((id, timer));
         }
         up.retain(|&it| it != id);

@@ -1,6 +1,8 @@
 //! What comes in: responses, heartbeats, failures.
 
-use ib_hca::{Data, Hca, PostError, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
+use std::time::Duration;
+
+use ib_hca::{Data, Hca, RemoteAddress, SendOp, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
 use ib_wire::rtrs::{Fenced, Immediate, Meaning, MessageType, RkeyResponse};
 
@@ -12,6 +14,10 @@ use crate::adapters::Adapters;
 use crate::connection::{self, SetupError, WorkId};
 use crate::heartbeat::Beat;
 use crate::{Direction, Errno};
+
+/// How long nothing has to be heard of a path with requests until it is asked whether it lives. With what the transport
+/// takes to give up, all of them go on over another path within 5 s after a cut.
+pub(super) const PROBE_AFTER: Duration = Duration::from_millis(500);
 
 impl Client {
     /// Takes what a path has completed.
@@ -56,7 +62,7 @@ impl Client {
             return self.take_info(now, hca, id, wc);
         }
         let Some(path) = self.path_mut(id) else { return Ok(()) };
-        path.heartbeat.heard();
+        path.hear(now);
         let sge = path.receive(work.connection, work.index);
         let qp = path.connections.get(usize::from(work.connection)).map(|it| it.qp);
         let qp = qp.ok_or(Failure::Protocol("something over no connection"))?;
@@ -146,21 +152,44 @@ impl Client {
             Beat::Dead => return self.fail_path(now, cx, id, Failure::Heartbeat),
             Beat::Wait => {}
             Beat::Send => {
-                path.asked = Some(now);
-                let (qp, adapter) = (path.connections[0].qp, path.spec.adapter);
-                let sent = match cx.get(adapter) {
-                    Some(adapter) => {
-                        let op = heartbeat(Immediate::HEARTBEAT);
-                        connection::send(adapter.hca, now, qp, op, Data::None)
-                    }
-                    None => Err(PostError::NoSuchQueue),
-                };
-                if let Err(error) = sent {
-                    return self.fail_path(now, cx, id, SetupError::from(error).into());
+                if let Err(error) = self.send_heartbeat(now, cx, id) {
+                    return self.fail_path(now, cx, id, error.into());
                 }
             }
         }
         self.timers.set((id, Timer::Heartbeat), now + heartbeats.interval);
+    }
+
+    fn send_heartbeat(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: PathId,
+    ) -> Result<(), SetupError> {
+        let Some(path) = self.path_mut(id) else { return Ok(()) };
+        path.asked = Some(now);
+        let (qp, adapter) = (path.connections[0].qp, path.spec.adapter);
+        let adapter = cx.get(adapter).ok_or(SetupError::NoAdapter)?;
+        let op = heartbeat(Immediate::HEARTBEAT);
+        Ok(connection::send(adapter.hca, now, qp, op, Data::None)?)
+    }
+
+    /// Looks whether requests are under way and nothing is heard: the server may work on them, or the path may be cut since
+    /// it has acknowledged them, which nobody would notice before the next heartbeat. So one is sent.
+    pub(super) fn probe(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+        let Some(path) = self.path_mut(id) else { return };
+        path.is_watched = path.state == PathState::Connected && path.inflight > 0;
+        if !path.is_watched {
+            return;
+        }
+        let is_silent = now.since(path.heard) >= PROBE_AFTER;
+        if is_silent
+            && !std::mem::replace(&mut path.is_probed, true)
+            && let Err(error) = self.send_heartbeat(now, cx, id)
+        {
+            return self.fail_path(now, cx, id, error.into());
+        }
+        self.timers.set((id, Timer::Probe), now + PROBE_AFTER);
     }
 
     /// Looks for requests that take too long.

@@ -57,6 +57,10 @@ pub struct ClientConfig {
     pub connect_timeout: Duration,
     /// How long a request may be under way before its path counts as failed; `None` for ever.
     pub io_timeout: Option<Duration>,
+    /// How long a server that was asked to fence a path may take, as its user still works on what came over it; `None`
+    /// for ever. Then the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not
+    /// known what of them is done, nor when. Their chunks are used again only when the server has confirmed.
+    pub fence_timeout: Option<Duration>,
     /// How the end of the other side is noticed.
     pub heartbeats: Heartbeats,
     /// How packets are repeated.
@@ -65,7 +69,7 @@ pub struct ClientConfig {
 
 impl ClientConfig {
     /// Returns the usual way of a session: one processor, two connections, attempts for ever, every 30 s as Linux
-    /// makes them; requests may take 30 s.
+    /// makes them; requests may take 30 s, and fences another 30 s.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -82,6 +86,7 @@ impl ClientConfig {
             reconnect_jitter: Duration::from_millis(8),
             connect_timeout: Duration::from_secs(30),
             io_timeout: Some(Duration::from_secs(30)),
+            fence_timeout: Some(Duration::from_secs(30)),
             heartbeats: Heartbeats::default(),
             transport: Transport::default(),
         }
@@ -114,8 +119,8 @@ pub struct PathSpec {
     pub address: PathAddress,
     /// The service that listens at the server.
     pub service: ServiceId,
-    /// The header of `rdma_cm`.
-    pub cma: CmaHeader,
+    /// The header of `rdma_cm`; paths between GIDs have none.
+    pub cma: Option<CmaHeader>,
     /// The way of its packets.
     pub route: Route,
     /// The most payload of a packet.
@@ -142,7 +147,24 @@ impl PathSpec {
             adapter,
             address,
             service: ServiceId::port(PortSpace::TCP, destination.port()),
-            cma: CmaHeader { source, destination: destination.ip() },
+            cma: Some(CmaHeader { source, destination: destination.ip() }),
+            route,
+            mtu,
+            p_key: PKey::DEFAULT,
+        }
+    }
+
+    /// Returns the path between the GIDs of a route, to a port of a server, as `AF_IB` of `rdma_cm` asks for it.
+    #[must_use]
+    pub fn between_gids(adapter: AdapterId, port: u16, route: Route, mtu: Mtu) -> Self {
+        Self {
+            adapter,
+            address: PathAddress {
+                source: Some(Address::Gid(route.source)),
+                destination: Address::Gid(route.destination),
+            },
+            service: ServiceId::port(PortSpace::IB, port),
+            cma: None,
             route,
             mtu,
             p_key: PKey::DEFAULT,

@@ -81,7 +81,7 @@ impl Client {
             path_mtu: MtuCode(path.spec.mtu.code()),
             p_key: path.spec.p_key,
             local_ack_timeout: config.transport.peer_ack_timeout,
-            cma: Some(path.spec.cma),
+            cma: path.spec.cma,
             private_data: private_data.to_vec(),
             ..ConnectParams::new(path.spec.route, path.spec.service, qpn, psn)
         };
@@ -199,6 +199,7 @@ impl Client {
             receives: attempt.psn,
             sends: rep.starting_psn,
             rnr_retry: rep.rnr_retry_count,
+            is_own: path.capabilities != Capabilities(0),
         };
         connection::program(hca, now, attempt.connection.qp, &peer, &transport)?;
         path.attempt = None;

@@ -80,6 +80,9 @@ pub enum Failure {
     /// The server has ended it.
     #[error("the server has ended the connection")]
     Disconnected,
+    /// The server has begun the session anew with another path, as it takes all others for dead; so this one is.
+    #[error("the server has forgotten the path")]
+    Forgotten,
     /// The port has no link.
     #[error("the port has no link")]
     LinkDown,

@@ -16,6 +16,9 @@ use crate::Errno;
 use crate::adapters::Adapters;
 use crate::connection::{self, SetupError};
 
+/// The deadline of all fences; no path has that number.
+const FENCE_TIMER: (PathId, Timer) = (PathId(u32::MAX), Timer::Fence);
+
 /// A dead path that the server is to fence.
 #[derive(Debug)]
 struct Dead {
@@ -28,6 +31,8 @@ struct Dead {
     is_lost: bool,
     /// The path over which the server was asked.
     via: Option<PathId>,
+    /// Until when it may take, since it was first asked.
+    until: Option<Instant>,
 }
 
 /// Paths that are to be fenced.
@@ -62,6 +67,7 @@ impl Client {
         let is_final = matches!(why, Failure::QueueDepth { .. } | Failure::Unwanted)
             || most.is_some_and(|most| path.attempts >= most.max(u32::from(!was_up)))
             || self.stage == Stage::Closing;
+        let is_forgotten = why == Failure::Forgotten;
         self.tear_down(now, cx, id);
         let path = self.path_mut(id).expect("it was just there");
         path.state = if is_final { PathState::Disconnected } else { PathState::Waiting };
@@ -76,7 +82,7 @@ impl Client {
             self.events.push_back(ClientEvent::Lost);
         }
         self.begin_next(now, cx);
-        self.fail_over(now, cx, id);
+        self.fail_over(now, cx, id, is_forgotten);
     }
 
     /// Until one path was connected, another begins the session when one has failed.
@@ -97,13 +103,13 @@ impl Client {
     }
 
     /// Sends the requests of a dead path again, as soon as that may be.
-    fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
+    fn fail_over(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId, is_forgotten: bool) {
         let slots = self.slots.on(id);
         let Some(path) = self.path_mut(id) else { return };
         path.inflight = 0;
         path.stats.failed_over += slots.len() as u64;
         let (fences, uuid, reconnects) = (path.fences(), path.uuid, path.reconnects);
-        let is_lost = self.is_lost;
+        let is_lost = self.is_lost || is_forgotten;
         for dead in &mut self.fencing.dead {
             dead.is_lost |= is_lost;
             if dead.via == Some(id) {
@@ -117,7 +123,8 @@ impl Client {
         if fences && !slots.is_empty() {
             self.fencing.next = self.fencing.next.wrapping_add(1);
             let id = self.fencing.next;
-            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, is_lost, via: None });
+            let (via, until) = (None, None);
+            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, is_lost, via, until });
         } else {
             self.send_again(now, cx, slots);
         }
@@ -140,6 +147,7 @@ impl Client {
         let up = paths.find(|path| path.state == PathState::Connected && path.fences());
         let Some(path) = up else { return };
         let (id, qp, adapter) = (path.id, path.connections[0].qp, path.spec.adapter);
+        let patience = self.config.fence_timeout;
         for dead in self.fencing.dead.iter_mut().filter(|dead| dead.via.is_none()) {
             let fence = Fence {
                 message_type: MessageType::FENCE,
@@ -148,14 +156,46 @@ impl Client {
                 reconnects: dead.reconnects,
             };
             let data = Data::Inline(Box::new(fence.to_bytes()));
-            let Some(adapter) = cx.get(adapter) else { return };
+            let Some(adapter) = cx.get(adapter) else { break };
             dead.via = Some(id);
+            dead.until = dead.until.or(patience.map(|patience| now + patience));
             let sent = connection::send(adapter.hca, now, qp, SendOp::Send { imm: None }, data);
             if let Err(error) = sent {
                 self.failed.push((id, SetupError::from(error).into()));
-                return;
+                break;
             }
         }
+        self.await_fences();
+    }
+
+    fn await_fences(&mut self) {
+        match self.fencing.dead.iter().filter_map(|dead| dead.until).min() {
+            Some(until) => self.timers.set(FENCE_TIMER, until),
+            None => self.timers.stop(FENCE_TIMER),
+        }
+    }
+
+    /// Ends the requests of paths that the server takes too long to fence. Their chunks stay taken: the server may still be
+    /// at work in them.
+    pub(super) fn give_up_fences(&mut self, now: Instant) {
+        let mut late = Vec::new();
+        for dead in &mut self.fencing.dead {
+            if dead.until.is_some_and(|until| until <= now) {
+                dead.until = None;
+                late.extend(dead.slots.iter().copied());
+            }
+        }
+        for index in late {
+            let id = self.slots.id(index);
+            let Some(slot) = self.slots.get_mut(index).filter(|it| it.fate == Fate::Held) else {
+                continue;
+            };
+            slot.fate = Fate::Abandoned;
+            let (user, cpu, errno) = (slot.user, slot.cpu, Errno::ETIMEDOUT);
+            let completion = Completion { id, user, errno, is_fenced: false, cpu };
+            self.completions.push_back(completion);
+        }
+        self.await_fences();
     }
 
     /// Sends again what has waited for a fence.
@@ -165,6 +205,7 @@ impl Client {
                 continue;
             };
             let dead = self.fencing.dead.remove(at);
+            self.await_fences();
             if dead.is_lost && self.config.returns_lost {
                 dead.slots.into_iter().for_each(|index| self.abort(index, true));
             } else {
@@ -177,20 +218,24 @@ impl Client {
     fn send_again(&mut self, now: Instant, cx: &mut impl Adapters, slots: Vec<u16>) {
         for index in slots {
             let Some(slot) = self.slots.get(index) else { continue };
-            let cpu = slot.cpu;
+            let (cpu, is_abandoned) = (slot.cpu, slot.fate == Fate::Abandoned);
             match self.choose(cpu) {
-                Some(path) => self.send_over(now, cx, index, path),
-                None => self.abort(index, false),
+                Some(path) if !is_abandoned => self.send_over(now, cx, index, path),
+                _ => self.abort(index, false),
             }
         }
     }
 
-    /// Ends a request of which it is not known what was done, or is still being done.
+    /// Ends a request of which it is not known what was done, or is still being done; one that has ended before gives its
+    /// chunk back.
     fn abort(&mut self, index: u16, is_fenced: bool) {
         let Some(slot) = self.slots.get(index) else { return };
-        let (user, cpu) = (slot.user, slot.cpu);
+        let (user, cpu, is_abandoned) = (slot.user, slot.cpu, slot.fate == Fate::Abandoned);
         let (id, errno) = (self.slots.id(index), Errno::ECONNABORTED);
         self.slots.give_back(index);
+        if is_abandoned {
+            return;
+        }
         self.completions.push_back(Completion { id, user, errno, is_fenced, cpu });
     }
 
@@ -209,5 +254,6 @@ impl Client {
                 self.abort(index, false);
             }
         }
+        self.await_fences();
     }
 }

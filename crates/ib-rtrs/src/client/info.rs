@@ -140,13 +140,22 @@ impl Client {
             return Err(Failure::Unproven);
         }
         path.chunks = chunks(&bytes, &path.offered)?;
+        let header = bytes.first_chunk().filter(|_| path.fences()).map(InfoHeader::parse);
+        let epoch = header.map_or(0, |header| header.epoch);
         path.state = PathState::Connected;
         path.attempts = 0;
         if std::mem::replace(&mut path.was_connected, true) {
             path.stats.reconnects.succeeded += 1;
         }
-        path.heartbeat.heard();
+        path.hear(now);
+        path.is_watched = false;
         (path.asked, path.latency) = (None, None);
+        if std::mem::replace(&mut self.epoch, epoch) != epoch && !self.up.is_empty() {
+            // The server had no path any more, and has forgotten what the session has opened.
+            self.failed.extend(self.up.iter().map(|&other| (other, Failure::Forgotten)));
+            self.is_lost = true;
+            self.events.push_back(ClientEvent::Lost);
+        }
         self.up.push(id);
         self.up.sort_unstable();
         self.timers.stop((id, Timer::Connect));

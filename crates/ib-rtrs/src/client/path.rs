@@ -108,6 +108,10 @@ pub(super) struct Path {
     pub(super) receives: Vec<Receives>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) heartbeat: Heartbeat,
+    /// When something was heard last, whether that is looked at, and whether it was asked for since.
+    pub(super) heard: Instant,
+    pub(super) is_watched: bool,
+    pub(super) is_probed: bool,
     pub(super) asked: Option<Instant>,
     pub(super) latency: Option<Duration>,
     pub(super) inflight: u32,
@@ -147,6 +151,9 @@ impl Path {
             receives: Vec::new(),
             chunks: Vec::new(),
             heartbeat: Heartbeat::default(),
+            heard: Instant::ZERO,
+            is_watched: false,
+            is_probed: false,
             asked: None,
             latency: None,
             inflight: 0,
@@ -154,6 +161,13 @@ impl Path {
             ending: Vec::new(),
             after: None,
         }
+    }
+
+    /// Takes note that the server lives.
+    pub(super) const fn hear(&mut self, now: Instant) {
+        self.heartbeat.heard();
+        self.heard = now;
+        self.is_probed = false;
     }
 
     /// Returns whether the server fences paths.

@@ -4,9 +4,10 @@ use ib_hca::{AccessFlags, Data, Hca, PostError, RemoteAddress, SendOp};
 use ib_types::Instant;
 use ib_wire::rtrs::{Descriptor, Immediate, MessageType, ReadFlags, ReadHeader, WriteHeader};
 
+use super::complete::PROBE_AFTER;
 use super::config::Policy;
 use super::slots::{Fate, Room};
-use super::{Client, PathId, RequestError};
+use super::{Client, PathId, RequestError, Timer};
 use crate::Direction;
 use crate::adapters::Adapters;
 use crate::connection;
@@ -155,6 +156,9 @@ impl Client {
         let Some(target) = self.path_mut(path) else { return };
         target.inflight += 1;
         let adapter = target.spec.adapter;
+        if !std::mem::replace(&mut target.is_watched, true) {
+            self.timers.set((path, Timer::Probe), now + PROBE_AFTER);
+        }
         let posted = match cx.get(adapter) {
             Some(adapter) => self.post(now, adapter.hca, index, path),
             None => Err(PostError::NoSuchQueue),

@@ -23,6 +23,8 @@ pub(super) enum Fate {
     Sent(PathId),
     /// It waits until its path is fenced.
     Held,
+    /// It has ended, as that took too long; but its chunk may still be used by the server.
+    Abandoned,
 }
 
 /// A request.

@@ -245,7 +245,8 @@ impl Server {
         let key = self.next_session;
         self.next_session = self.next_session.wrapping_add(1);
         let (name, paths) = (Vec::new(), Vec::new());
-        self.sessions.insert(key, Session { uuid, incarnation: 0, name, memory, paths, up: 0 });
+        let session = Session { uuid, incarnation: 0, epoch: 0, name, memory, paths, up: 0 };
+        self.sessions.insert(key, session);
         self.by_uuid.insert(uuid, key);
         Ok(key)
     }
@@ -281,6 +282,7 @@ impl Server {
             receives: hca.random_psn(),
             sends: requested.req.starting_psn,
             rnr_retry: requested.req.rnr_retry_count,
+            is_own: path.capabilities != Capabilities(0),
         };
         if path.cq.is_none() {
             prepare(hca, path)?;
@@ -403,8 +405,8 @@ fn address_of(requested: &Requested) -> PathAddress {
             destination: Address::Ip(cma.destination),
         },
         None => PathAddress {
-            source: Some(Address::Gid(requested.route.destination)),
-            destination: Address::Gid(requested.route.source),
+            source: Some(Address::Gid(requested.path.destination)),
+            destination: Address::Gid(requested.path.source),
         },
     }
 }

@@ -7,7 +7,7 @@ use rand::Rng;
 
 use super::accept::QUESTION;
 use super::path::{Desk, Proving, State};
-use super::{End, Server, ServerEvent, ServerPathId, Timer};
+use super::{End, Server, ServerEvent, ServerPathId, Session, Timer};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection::{self, SetupError, WorkId};
 use crate::proof::{Claim, Prover};
@@ -128,11 +128,15 @@ impl Server {
     ) -> Result<(), End> {
         let Some(path) = self.path(id) else { return Ok(()) };
         let (key, adapter, name) = (path.session, path.adapter, path.name.clone());
-        let is_taken = |(other, session): (&u32, &super::Session)| {
+        let is_taken = |(other, session): (&u32, &Session)| {
             *other != key && session.up > 0 && session.name == name
         };
         if self.sessions.iter().any(is_taken) {
             return Err(End::Protocol("the name of another session"));
+        }
+        if self.sessions.get(&key).is_some_and(|session| session.up == 0) {
+            let epoch = self.rng.next_u32().max(1);
+            self.sessions.get_mut(&key).expect("it was just there").epoch = epoch;
         }
         let Adapter { hca, .. } = cx.get(adapter).ok_or(End::Setup)?;
         self.open_chunks(now, hca, id).map_err(|_| End::Setup)?;
@@ -166,7 +170,7 @@ impl Server {
     ) -> Result<(), SetupError> {
         let Self { paths, sessions, config, .. } = self;
         let path = paths[id.index as usize].as_deref_mut().expect("it was just there");
-        let memory = &sessions[&path.session].memory;
+        let Session { memory, epoch, .. } = &sessions[&path.session];
         let desk = path.desk.as_ref().expect("it has connections");
         let depth = path.operations.len();
         let fences = path.fences();
@@ -183,7 +187,9 @@ impl Server {
         let whole = (memory, 0, memory.len());
         let mr = hca.reg_mr(path.pd, whole, memory.address(), AccessFlags::default())?;
         path.whole = Some((mr, hca.key(mr).expect("it was just made")));
-        let header = InfoHeader { message_type: MessageType::INFO_RESPONSE, count: depth as u16 };
+        let (message_type, count) = (MessageType::INFO_RESPONSE, depth as u16);
+        let epoch = if fences { *epoch } else { 0 };
+        let header = InfoHeader { message_type, count, epoch };
         let mut bytes = header.to_bytes().to_vec();
         for chunk in 0..depth {
             let offset = chunk * size as usize;

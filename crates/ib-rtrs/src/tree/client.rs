@@ -352,6 +352,7 @@ fn errno_of(why: &Failure) -> Errno {
         Failure::Setup(_) => Errno::EIO,
         Failure::Transport(_)
         | Failure::Disconnected
+        | Failure::Forgotten
         | Failure::QueueDepth { .. }
         | Failure::Protocol(_) => Errno::ECONNRESET,
     }

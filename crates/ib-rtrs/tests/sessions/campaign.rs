@@ -1,5 +1,6 @@
 //! What must hold whatever fails: every write that was confirmed can be read, nothing older is, and no request is
-//! forgotten.
+//! forgotten. Where a single path fails at a time, and nothing else is wrong, requests go on within the bounds of
+//! `bounds.rs`.
 //!
 //! `RTRS_RUNS` says how many runs there are, `RTRS_SEED` where they begin. Each follows from its seed alone.
 
@@ -10,6 +11,9 @@ use ib_rtrs::{
     ClientConfig, ClientEvent, Direction, End, PathId, PathState, Policy, ServerConfig, ServerEvent,
 };
 
+use ib_types::Instant;
+
+use crate::bounds::{LINK_DOWN, STALL, idle};
 use crate::lab::{Lab, Rng, quick_client, small_server};
 
 /// How many blocks there are, and how long each is.
@@ -33,6 +37,7 @@ struct Under {
     block: u64,
     /// What a read may find.
     allowed: Vec<u64>,
+    begun: Instant,
 }
 
 /// What has happened in runs, so that it can be seen that something has.
@@ -63,15 +68,18 @@ fn run(seed: u64, fence: bool) -> Result<Seen, String> {
         ..small_server()
     };
     let mut lab = Lab::connected(seed, links, client, server);
-    let stall = Duration::from_micros([50, 2_000, 400_000][rng.below(3) as usize]);
-    let long = rng.chance(0.3);
+    // One path at a time is cut, or says that it has no link, and nothing else is wrong.
+    let is_gentle = fence && rng.chance(0.25);
+    let kinds = if is_gentle { 2 } else { 3 };
+    let stall = Duration::from_micros([50, 2_000, 400_000][rng.below(kinds) as usize]);
+    let long = !is_gentle && rng.chance(0.3);
     lab.backend = Box::new(move |rng, _| {
         if long && rng.chance(0.01) {
             return Duration::from_millis(rng.below(12_000));
         }
         Duration::from_nanos(rng.below(stall.as_nanos() as u64))
     });
-    for link in &mut lab.links {
+    for link in lab.links.iter_mut().filter(|_| !is_gentle) {
         link.loss = [0.0, 0.001, 0.03][rng.below(3) as usize];
         link.double = [0.0, 0.01][rng.below(2) as usize];
         link.late = [0.0, 0.02][rng.below(2) as usize];
@@ -80,13 +88,21 @@ fn run(seed: u64, fence: bool) -> Result<Seen, String> {
     let mut blocks = vec![block; BLOCKS as usize];
     let mut under: BTreeMap<u64, Under> = BTreeMap::new();
     let (mut asked, mut next_fault) = (0_u64, lab.now);
-    let mut repairs: Vec<(ib_types::Instant, usize)> = Vec::new();
+    let mut repairs: Vec<(Instant, usize)> = Vec::new();
     let end = lab.now + Duration::from_secs(600);
+    let mut watch = Watch::default();
     while asked < REQUESTS || !under.is_empty() {
         if lab.now >= end {
             return Err(format!("{} requests are forgotten", under.len()));
         }
-        if asked < REQUESTS && lab.now >= next_fault {
+        if is_gentle && asked < REQUESTS && lab.now >= next_fault {
+            next_fault = lab.now + Duration::from_micros(rng.below(800_000));
+            // What a short cut has lost is sent again before the next one.
+            let oldest = under.values().map(|it| lab.now.since(it.begun)).max();
+            if oldest.is_none_or(|oldest| oldest <= stall + LINK_DOWN) {
+                watch.fail_one(&mut lab, &mut rng, &mut repairs);
+            }
+        } else if asked < REQUESTS && lab.now >= next_fault {
             next_fault = lab.now + Duration::from_micros(rng.below(800_000));
             let link = rng.below(links as u64) as usize;
             let cut = Duration::from_micros(rng.below(6_000_000));
@@ -128,8 +144,11 @@ fn run(seed: u64, fence: bool) -> Result<Seen, String> {
             if !completion.errno.is_ok() {
                 return Err(format!("{completion:?}"));
             }
-            let Under { direction, block, allowed } =
+            let Under { direction, block, allowed, begun } =
                 under.remove(&completion.user).expect("it ends once");
+            if is_gentle {
+                watch.check(lab.now, begun + stall)?;
+            }
             let state = &mut blocks[block as usize];
             if direction == Direction::Write {
                 state.confirmed = completion.user;
@@ -157,6 +176,9 @@ fn run(seed: u64, fence: bool) -> Result<Seen, String> {
             return Err(format!("block {at} at the end does not hold {}", block.confirmed));
         }
     }
+    if is_gentle {
+        cut_idle(&mut lab, &mut rng)?;
+    }
     let failed_over = lab.paths.iter().filter_map(|&path| lab.client.stats(path));
     let fenced =
         |event: &ServerEvent| matches!(event, ServerEvent::PathDown { why: End::Fenced, .. });
@@ -165,6 +187,63 @@ fn run(seed: u64, fence: bool) -> Result<Seen, String> {
         lost: lab.events.iter().filter(|(_, event)| *event == ClientEvent::Lost).count() as u64,
         fenced: lab.server_events.iter().filter(|(_, event)| fenced(event)).count() as u64,
     })
+}
+
+/// What holds as long as a single path fails at a time.
+#[derive(Debug, Default)]
+struct Watch {
+    /// When a port has said last that it has no link.
+    reported: Option<Instant>,
+}
+
+impl Watch {
+    /// Cuts a link of which the port says so, or does not, once everything is as it should be.
+    fn fail_one(&mut self, lab: &mut Lab, rng: &mut Rng, repairs: &mut Vec<(Instant, usize)>) {
+        let is_up = |path: &PathId| lab.client.path_state(*path) == Some(PathState::Connected);
+        if !lab.paths.iter().all(is_up) || !repairs.is_empty() {
+            return;
+        }
+        let link = rng.below(lab.links.len() as u64) as usize;
+        lab.links[link].is_cut = true;
+        repairs.push((lab.now + Duration::from_micros(rng.below(6_000_000)), link));
+        self.reported = rng.chance(0.5).then_some(lab.now);
+        if self.reported.is_some() {
+            let hca = &mut lab.sides[0].0[link].hca;
+            hca.set_port_active(false);
+            hca.set_port_active(true);
+        }
+    }
+
+    /// Fails when a request ends later than it may.
+    fn check(&self, now: Instant, due: Instant) -> Result<(), String> {
+        let bound =
+            if self.reported.is_some_and(|at| now.since(at) < STALL) { LINK_DOWN } else { STALL };
+        let took = now.since(due);
+        if took <= bound { Ok(()) } else { Err(format!("a request stands still for {took:?}")) }
+    }
+}
+
+/// Cuts a link over which nothing goes any more; fails when that is seen later than it may.
+fn cut_idle(lab: &mut Lab, rng: &mut Rng) -> Result<(), String> {
+    let heartbeats = lab.client.config().heartbeats;
+    lab.links.iter_mut().for_each(|link| link.is_cut = false);
+    let is_up = |lab: &Lab, path: PathId| lab.client.path_state(path) == Some(PathState::Connected);
+    let soon = lab.now + Duration::from_secs(60);
+    while !lab.paths.iter().all(|&path| is_up(lab, path)) {
+        if !lab.step(soon) {
+            return Err("a path is not connected again".to_owned());
+        }
+    }
+    lab.run_for(Duration::from_nanos(rng.below(heartbeats.interval.as_nanos() as u64)));
+    let link = rng.below(lab.links.len() as u64) as usize;
+    lab.links[link].is_cut = true;
+    let bound = lab.now + idle(heartbeats);
+    while is_up(lab, lab.paths[link]) {
+        if !lab.step(bound) {
+            return Err("nobody has seen that an idle path is cut".to_owned());
+        }
+    }
+    Ok(())
 }
 
 /// Removes a path, as long as another is connected, or adds one where there is none.
@@ -220,7 +299,7 @@ fn begin(
             allowed.extend(block.writing);
         }
     }
-    under.insert(user, Under { direction, block: at, allowed });
+    under.insert(user, Under { direction, block: at, allowed, begun: lab.now });
     true
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ib_rtrs::{
     AdapterId, ClientConfig, ClientEvent, Direction, End, Errno, Failure, Heartbeats, PathState,
-    ServerConfig, ServerEvent,
+    RequestError, ServerConfig, ServerEvent,
 };
 use ib_types::Instant;
 
@@ -148,18 +148,6 @@ fn a_port_without_a_link_fails_its_paths_at_once() {
 }
 
 #[test]
-fn an_idle_path_that_is_cut_is_seen_in_time() {
-    let heartbeats = Heartbeats { interval: Duration::from_secs(1), missed_max: 3 };
-    let client = ClientConfig { heartbeats, ..quick_client() };
-    let mut lab = Lab::connected(1, 2, client, small_server());
-    lab.run_for(Duration::from_secs(10));
-    lab.links[0].is_cut = true;
-    let cut = lab.now;
-    lab.run_until(Duration::from_secs(4), |lab| down_at(lab, 0).is_some());
-    assert!(lab.now.since(cut) <= heartbeats.interval * (heartbeats.missed_max + 1));
-}
-
-#[test]
 fn who_does_not_answer_heartbeats_is_dead_though_packets_are_acknowledged() {
     let heartbeats = Heartbeats { interval: Duration::from_secs(1), missed_max: 3 };
     let client = ClientConfig { heartbeats, ..quick_client() };
@@ -273,4 +261,61 @@ fn a_count_of_connections_that_starts_again_from_zero_is_understood() {
         lab.run_until(SOON, |lab| lab.has(&ClientEvent::PathUp(path)));
     }
     assert_eq!(lab.server.paths().count(), 1);
+}
+
+#[test]
+fn a_fence_that_takes_too_long_ends_requests_and_keeps_their_chunks() {
+    let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
+    let server = ServerConfig { queue_depth: 2, ..small_server() };
+    let mut lab = Lab::connected(1, 2, client, server);
+    // The server's user works on a write that came over the first path, and does not end it.
+    lab.backend = Box::new(|_, _| Duration::from_secs(60));
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.run_for(Duration::from_millis(1));
+    assert_eq!((lab.served, lab.client.inflight(lab.paths[0])), (1, Some(1)));
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    let cut = lab.now;
+    lab.run_until(SOON, |lab| !lab.done.is_empty());
+    assert_eq!((lab.done[0].errno, lab.done[0].is_fenced), (Errno::ETIMEDOUT, false));
+    let took = lab.now.since(cut);
+    assert!((4000..4010).contains(&took.as_millis()), "{took:?}");
+    // Its chunk, which the write still lies in, is nobody else's.
+    lab.io(Direction::Write, 512, (512, 512), 2).unwrap();
+    let refused = lab.io(Direction::Write, 512, (512, 512), 3);
+    assert_eq!(refused, Err(RequestError::NoPermit(2)));
+    lab.run_until(SOON, |lab| lab.done.len() == 2);
+    assert_eq!(lab.client.requests(), 1);
+    lab.run_until(Duration::from_secs(70), |lab| lab.client.requests() == 0);
+    assert_eq!(lab.done.len(), 2, "nobody is told twice");
+}
+
+#[test]
+fn a_session_that_the_server_has_begun_anew_is_lost_whatever_other_paths_seem_to_be() {
+    let client = ClientConfig { returns_lost: true, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    // Of both paths the client knows of the second one only that they have ended.
+    lab.links[0].is_cut = true;
+    let paths: Vec<_> = lab.server.paths().collect();
+    for path in paths {
+        lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
+    }
+    lab.run_for(Duration::from_millis(1));
+    let connected = Some(PathState::Connected);
+    assert_eq!(lab.client.path_state(lab.paths[0]), connected);
+    assert_ne!(lab.client.path_state(lab.paths[1]), connected);
+    // A request that is under way on the first one comes back, as its session is over.
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    let path = lab.paths[1];
+    lab.client.reconnect_path(lab.now, &mut lab.sides[0], path);
+    lab.run_until(Duration::from_millis(100), |lab| lab.has(&ClientEvent::Restored));
+    assert!(lab.has(&ClientEvent::Lost));
+    assert_eq!(down_at(&lab, 0).unwrap().1, Failure::Forgotten);
+    lab.run_until(Duration::from_millis(100), |lab| lab.done.len() == 1);
+    assert_eq!((lab.done[0].errno, lab.done[0].is_fenced), (Errno::ECONNABORTED, true));
+    // With a path that joins it the session goes on.
+    lab.events.clear();
+    lab.links[0].is_cut = false;
+    lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
+    assert!(!lab.has(&ClientEvent::Lost));
 }

@@ -1,102 +1,25 @@
 //! A client and a server in virtual time, with as many adapters each as there are links between them.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_hca::cm::{Cm, CmConfig, CmEvent};
-use ib_hca::{Hca, HcaConfig, HcaEvent, MAX_PACKET, Memory};
+use ib_hca::cm::CmEvent;
+use ib_hca::{MAX_PACKET, Memory};
 use ib_link::Route;
 use ib_rtrs::{
-    Adapter, AdapterId, Adapters, BufferId, Client, ClientConfig, ClientEvent, Completion,
-    Direction, Errno, PathId, PathSpec, Request, RequestError, RequestId, Segment, Server,
-    ServerConfig, ServerEvent, ServerRequest,
+    AdapterId, BufferId, Client, ClientConfig, ClientEvent, Completion, Direction, Errno, PathId,
+    PathSpec, Request, RequestError, RequestId, Segment, Server, ServerConfig, ServerEvent,
+    ServerRequest,
 };
-use ib_types::{Gid, Guid, Instant, Mtu};
-use ib_wire::mad::MgmtClass;
+use ib_types::Instant;
 
-/// Numbers that follow from a seed.
-pub(crate) struct Rng(u64);
-
-impl Rng {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    pub(crate) fn chance(&mut self, of: f64) -> bool {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64 <= of && of > 0.0
-    }
-
-    pub(crate) fn seed(&mut self) -> [u8; 32] {
-        let mut seed = [0; 32];
-        for bytes in seed.chunks_exact_mut(8) {
-            bytes.copy_from_slice(&self.next().to_le_bytes());
-        }
-        seed
-    }
-}
-
-/// An adapter.
-pub(crate) struct Node {
-    pub(crate) hca: Hca,
-    pub(crate) cm: Cm,
-    pub(crate) gid: Gid,
-    pub(crate) address: Ipv4Addr,
-}
-
-/// The adapters of one side.
-#[derive(Default)]
-pub(crate) struct Nodes(pub(crate) Vec<Node>);
-
-impl Adapters for Nodes {
-    fn get(&mut self, id: AdapterId) -> Option<Adapter<'_>> {
-        let Node { hca, cm, .. } = self.0.get_mut(id.0 as usize)?;
-        Some(Adapter { hca, cm })
-    }
-}
-
-/// What a link does to packets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    pub(crate) is_cut: bool,
-    pub(crate) loss: f64,
-    pub(crate) double: f64,
-    pub(crate) late: f64,
-    pub(crate) delay: Duration,
-    /// The time that a byte takes.
-    pub(crate) picos_per_byte: u64,
-    free: [Instant; 2],
-}
-
-impl Link {
-    const GOOD: Self = Self {
-        is_cut: false,
-        loss: 0.0,
-        double: 0.0,
-        late: 0.0,
-        delay: Duration::from_micros(5),
-        picos_per_byte: 800,
-        free: [Instant::ZERO; 2],
-    };
-}
+use crate::wire::back;
+pub(crate) use crate::wire::{Link, Node, Nodes, PORT, Rng};
 
 /// A packet on its way: to which side, over which link.
 type Packet = (usize, usize, Vec<u8>, Route);
-
-/// Where the server's data lies.
-pub(crate) const PORT: u16 = 1234;
 
 /// Is shown a packet: its side, its link and its bytes.
 pub(crate) type Tap = Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>;
@@ -163,11 +86,8 @@ impl Lab {
         for link in 0..links as u8 {
             for side in [0, 1] {
                 let address = Ipv4Addr::new(10, 0, link, side + 1);
-                let gid = Gid(u128::from(address.to_ipv6_mapped()));
-                let guid = Guid(0x100 * u64::from(side + 1) + u64::from(link));
-                let hca = Hca::new(HcaConfig::new(guid, vec![gid]), rng.seed());
-                let cm = Cm::new(CmConfig { ca_guid: guid, ..CmConfig::default() }, rng.seed());
-                sides[usize::from(side)].0.push(Node { hca, cm, gid, address });
+                let guid = 0x100 * u64::from(side + 1) + u64::from(link);
+                sides[usize::from(side)].0.push(Node::new(&mut rng, address, guid));
             }
         }
         let mut server = Server::new(server, rng.seed());
@@ -219,15 +139,7 @@ impl Lab {
     /// Returns how a path is asked for that takes a link.
     pub(crate) fn spec(&self, link: usize) -> PathSpec {
         let [near, far] = [&self.sides[0].0[link], &self.sides[1].0[link]];
-        let route =
-            Route { source: near.gid, destination: far.gid, is_global: true, ..Route::default() };
-        PathSpec::new(
-            AdapterId(link as u32),
-            SocketAddr::new(near.address.into(), 50_000),
-            SocketAddr::new(far.address.into(), PORT),
-            route,
-            Mtu::B1024,
-        )
+        near.spec_to(far, AdapterId(link as u32))
     }
 
     pub(crate) fn add_path(&mut self, link: usize) -> PathId {
@@ -284,11 +196,7 @@ impl Lab {
     /// which has come then.
     pub(crate) fn step(&mut self, end: Instant) -> bool {
         self.settle();
-        let due = self
-            .sides
-            .iter()
-            .flat_map(|side| &side.0)
-            .flat_map(|node| [node.hca.poll_timeout(), node.cm.poll_timeout()]);
+        let due = self.sides.iter().flat_map(|side| &side.0).flat_map(Node::due);
         let engines = [self.client.poll_timeout(), self.server.poll_timeout()];
         let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
         let worked = self.working.first_key_value().map(|((at, _), _)| *at);
@@ -300,15 +208,8 @@ impl Lab {
                 return false;
             }
         }
-        for side in &mut self.sides {
-            for node in &mut side.0 {
-                if node.hca.poll_timeout().is_some_and(|at| at <= self.now) {
-                    node.hca.handle_timeout(self.now);
-                }
-                if node.cm.poll_timeout().is_some_and(|at| at <= self.now) {
-                    node.cm.handle_timeout(self.now);
-                }
-            }
+        for node in self.sides.iter_mut().flat_map(|side| &mut side.0) {
+            node.handle_timeout(self.now);
         }
         let [near, far] = &mut self.sides;
         self.client.handle_timeout(self.now, near);
@@ -365,18 +266,12 @@ impl Lab {
     fn collect(&mut self, side: usize, link: usize) -> bool {
         let mut is_any = false;
         let id = AdapterId(link as u32);
-        loop {
-            let node = &mut self.sides[side].0[link];
-            let Some(event) = node.hca.poll_event() else { break };
+        while let Some(event) = self.sides[side].0[link].poll_hca(self.now) {
             is_any = true;
-            match event {
-                HcaEvent::Mad { route, mad, .. } if mad.class() == MgmtClass::COMMUNICATION => {
-                    node.cm.handle(self.now, &route, &mad);
-                }
-                event if side == 0 => {
-                    self.client.handle_hca(self.now, &mut self.sides[0], 0, id, &event);
-                }
-                event => self.server.handle_hca(self.now, &mut self.sides[1], 0, id, &event),
+            let [near, far] = &mut self.sides;
+            match side {
+                0 => self.client.handle_hca(self.now, near, 0, id, &event),
+                _ => self.server.handle_hca(self.now, far, 0, id, &event),
             }
         }
         while let Some(event) = self.sides[side].0[link].cm.poll_event() {
@@ -419,22 +314,10 @@ impl Lab {
     }
 
     fn carry(&mut self, from: usize, link: usize, bytes: &[u8], route: Route, passes: bool) {
-        let state = &mut self.links[link];
-        let takes = Duration::from_nanos(state.picos_per_byte * bytes.len() as u64 / 1000);
-        let start = state.free[from].max(self.now);
-        state.free[from] = start + takes;
-        let Link { is_cut, loss, double, late, delay, .. } = *state;
-        if is_cut || !passes || self.rng.chance(loss) {
-            return;
-        }
-        let back = Route { source: route.destination, destination: route.source, ..route };
-        for _ in 0..1 + usize::from(self.rng.chance(double)) {
-            let mut arrives = start + takes + delay;
-            if self.rng.chance(late) {
-                arrives += Duration::from_nanos(self.rng.below(200_000));
-            }
+        let times = self.links[link].carry(&mut self.rng, self.now, (from, bytes.len()));
+        for arrives in times.into_iter().filter(|_| passes) {
             self.number += 1;
-            self.wire.insert((arrives, self.number), (1 - from, link, bytes.to_vec(), back));
+            self.wire.insert((arrives, self.number), (1 - from, link, bytes.to_vec(), back(route)));
         }
     }
 

@@ -1,6 +1,7 @@
 //! A client and a server over links that exist only here, in virtual time.
 
 mod abuse;
+mod bounds;
 mod campaign;
 mod failures;
 mod hostile;
@@ -9,3 +10,4 @@ mod paths;
 mod requests;
 mod states;
 mod tree;
+mod wire;

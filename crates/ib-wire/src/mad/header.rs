@@ -235,6 +235,15 @@ impl MadStatus {
         self.0 == 0
     }
 
+    /// Returns true when the agent may answer later: [`MadStatus::BUSY`] is set.
+    ///
+    /// Nobody who is busy names another port: where [`MadStatus::REDIRECT`] is set as well, an agent has put the bare
+    /// code of a bad field, 7, where the whole status is, and means what it says.
+    #[must_use]
+    pub const fn is_busy(self) -> bool {
+        self.0 & Self::BUSY.0 != 0 && self.0 & Self::REDIRECT.0 == 0
+    }
+
     /// Returns the code of invalid fields, 0 to 7.
     #[must_use]
     pub const fn field_code(self) -> u8 {

@@ -76,6 +76,15 @@ fn an_attribute_is_read_only_where_it_stands() {
 }
 
 #[test]
+fn who_is_busy_names_no_other_port() {
+    let busy = [0x0001, 0x0101, 0x0005];
+    // The last one is the bare code of a bad field where the whole status is.
+    let others = [0x0000, 0x0002, 0x0003, 0x001c, 0x0100, 0x0700, 0x0007];
+    assert!(busy.into_iter().all(|status| MadStatus(status).is_busy()));
+    assert!(!others.into_iter().any(|status| MadStatus(status).is_busy()));
+}
+
+#[test]
 fn the_direction_bit_is_no_status() {
     let mut mad = Mad::new(MgmtClass::SUBN_DIRECTED_ROUTE, Method::GET, TransactionId(1));
     mad.set_returning(true);

@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | 0x8001 | fence | a SEND of the client: what of a path that is dead may still have an effect? |
 //! | 0x8002 | fenced | a SEND of the server: nothing any more |
+//! | 1 | info response | its bytes 4 to 7: by which number the server knows the session since it has begun |
 //! | 0x8003 | proof | a SEND of either: who knows the key that both share |
 
 use super::message::MessageType;

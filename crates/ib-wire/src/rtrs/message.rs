@@ -79,6 +79,9 @@ little! {
         pub message_type: MessageType = 0,
         /// How many descriptors follow.
         pub count: u16 = 2,
+        /// Zero from Linux. Servers of this project tell clients of it that can have paths fenced by which number they know
+        /// the session since it has begun; when all its paths are gone it begins anew, with another one.
+        pub epoch: u32 = 4,
     }
 }
 
@@ -230,7 +233,7 @@ impl<'a> Message<'a> {
             Self::InfoResponse(descriptors) => {
                 let count = u16::try_from(descriptors.len()).expect("as many as a count can tell");
                 let message_type = MessageType::INFO_RESPONSE;
-                out.extend(InfoHeader { message_type, count }.to_bytes());
+                out.extend(InfoHeader { message_type, count, epoch: 0 }.to_bytes());
                 out.extend(descriptors.0);
             }
             Self::Write(header) => out.extend(header.to_bytes()),

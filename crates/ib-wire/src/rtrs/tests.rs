@@ -94,8 +94,9 @@ fn a_chunk_takes_as_many_bits_as_it_needs() {
 
 #[test]
 fn messages_survive_a_round_trip() {
-    let mut info =
-        InfoHeader { message_type: MessageType::INFO_RESPONSE, count: 2 }.to_bytes().to_vec();
+    let mut info = InfoHeader { message_type: MessageType::INFO_RESPONSE, count: 2, epoch: 0 }
+        .to_bytes()
+        .to_vec();
     info.extend(bytes("00000000dc03ca8affff1f03000000000200"));
     info.extend([0; 14]);
     let rkey = bytes("0400000020030000");

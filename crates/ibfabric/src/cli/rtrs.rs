@@ -7,7 +7,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ib_types::Mtu;
+use ib_rtrs::Address;
+use ib_types::{Gid, Mtu};
 
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
 
@@ -48,11 +49,22 @@ pub enum RtrsCommand {
 /// How packets go.
 #[derive(Clone, Debug, Args)]
 pub struct LinkArgs {
+    /// A running `ibfabric sim`, by the name of its sockets, at ports of which the adapters are.
+    #[arg(long, value_name = "NAME")]
+    pub attach: Option<String>,
+    /// A node of the simulated fabric, with `:PORT` behind it where that is not its first port; an address, a GID or a LID
+    /// will do, too; several may be given. The first host without it.
+    #[arg(long, value_name = "NODE[:PORT]", requires = "attach")]
+    pub node: Vec<String>,
+    /// Asks a service of IB ACM for paths and for names, at a socket or a host's TCP port, as `RDMA_CM_USE_IB_ACM=1` in the
+    /// environment does for the one of this machine; where it fails, subnet administration.
+    #[arg(long, value_name = "SERVICE", requires = "attach")]
+    pub acm: Option<String>,
     /// The UDP port of RoCEv2 here: another one than 4791 only makes sense between tests.
-    #[arg(long, value_name = "PORT", default_value_t = 4791)]
+    #[arg(long, value_name = "PORT", default_value_t = 4791, conflicts_with = "attach")]
     pub udp_port: u16,
     /// The UDP port at the other end, when it is another one.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", conflicts_with = "attach")]
     pub peer_udp_port: Option<u16>,
     /// The largest packets in bytes: 256, 512, 1024, 2048 or 4096; what the network carries without it.
     #[arg(short, long, value_name = "BYTES", value_parser = mtu)]
@@ -77,7 +89,13 @@ impl LinkArgs {
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// An own address to listen at; several may be given. Addresses of loopback and of private networks are good ones.
-    #[arg(long, value_name = "ADDR", required = true)]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        required_unless_present = "attach",
+        conflicts_with = "attach"
+    )]
+    #[arg(value_parser = own_address)]
     pub listen: Vec<IpAddr>,
     /// A device that is offered: a file, a block device, or so much memory (mem:64M); several may be given.
     #[arg(long, value_name = "NAME=FILE|mem:SIZE|DEVICE", required = true)]
@@ -95,7 +113,7 @@ pub struct ServeArgs {
     #[arg(long)]
     pub no_always_invalidate: bool,
     /// A network whose clients may connect, as ADDR/BITS; several may be given; everybody without it.
-    #[arg(long, value_name = "CIDR")]
+    #[arg(long, value_name = "CIDR", conflicts_with = "attach")]
     pub allow: Vec<Network>,
     /// How others see and change it.
     #[command(flatten)]
@@ -108,7 +126,9 @@ pub struct ServeArgs {
 /// The server and its device.
 #[derive(Clone, Debug, Args)]
 pub struct RemoteArgs {
-    /// A path to the server: its address, with the own one before an @ where that matters; several may be given.
+    /// A path to the server: its address, with the own one before an @ where that matters; several may be given. In a
+    /// simulated fabric it may be an address (ip:ADDR), a GID (gid:GID), NODE or NODE:PORT, a LID, or a name that the service
+    /// of --acm knows; a path without an own end starts at the next one of --node.
     #[arg(long, value_name = "[SRC@]ADDR", required = true)]
     pub path: Vec<PathArg>,
     /// The device's name at the server.
@@ -296,32 +316,99 @@ pub enum PolicyArg {
 }
 
 /// A path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathArg {
-    /// The own address, if it was given.
-    pub source: Option<IpAddr>,
+    /// The own end, if it was given.
+    pub source: Option<EndArg>,
     /// The server's.
-    pub server: IpAddr,
+    pub server: EndArg,
+}
+
+/// An end of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndArg {
+    /// An address of IP.
+    Ip(IpAddr),
+    /// A GID.
+    Gid(Gid),
+    /// A name, which something else tells the address of.
+    Name(String),
+}
+
+impl FromStr for EndArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Ip(address));
+        }
+        refuse_iwarp(text)?;
+        match text.split_once(':') {
+            Some(("ip" | "gid", _)) => {
+                Ok(text.parse::<Address>().map_err(|error| error.to_string())?.into())
+            }
+            _ if text.is_empty() => Err("expected an address".to_owned()),
+            _ => Ok(Self::Name(text.to_owned())),
+        }
+    }
+}
+
+impl From<Address> for EndArg {
+    fn from(address: Address) -> Self {
+        match address {
+            Address::Ip(address) => Self::Ip(address),
+            Address::Gid(gid) => Self::Gid(gid),
+        }
+    }
+}
+
+impl fmt::Display for EndArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => write!(f, "{address}"),
+            Self::Gid(gid) => write!(f, "{}", Address::Gid(*gid)),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Refuses what names an address or a device of iWARP: as the kernel and rdma-core name them.
+fn refuse_iwarp(text: &str) -> Result<(), String> {
+    let behind = |start: &str| text.strip_prefix(start).and_then(|rest| rest.chars().next());
+    let is_number = |found: Option<char>| found.is_some_and(|found| found.is_ascii_digit());
+    let is_device = ["siw", "iwp", "cxgb"].into_iter().any(|start| is_number(behind(start)))
+        || ["siw_", "iw_"].into_iter().any(|start| behind(start).is_some());
+    if is_device || text.starts_with("iw:") || text.starts_with("iwarp:") {
+        return Err(format!(
+            "{text:?} is of iWARP, which is not supported: RTRS goes over RoCEv2 (an IP address) and InfiniBand (--attach)"
+        ));
+    }
+    Ok(())
+}
+
+/// Reads an own address.
+fn own_address(text: &str) -> Result<IpAddr, String> {
+    match text.parse()? {
+        EndArg::Ip(address) => Ok(address),
+        EndArg::Gid(_) => Err(format!("{text:?}: a GID needs --attach and --node")),
+        EndArg::Name(_) => Err(format!("{text:?}: expected an IP address")),
+    }
 }
 
 impl FromStr for PathArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let address = |text: &str| -> Result<IpAddr, String> {
-            let bare = text.strip_prefix("ip:").unwrap_or(text);
-            bare.parse().map_err(|_| format!("{text:?}: expected an IP address"))
+        let Some((source, server)) = text.split_once(['@', ',']) else {
+            return Ok(Self { source: None, server: text.parse()? });
         };
-        match text.split_once(['@', ',']) {
-            Some((source, server)) => {
-                let (source, server) = (address(source)?, address(server)?);
-                if source.is_ipv4() != server.is_ipv4() {
-                    return Err("both ends of a path have to be of one kind, IPv4 or IPv6".into());
-                }
-                Ok(Self { source: Some(source), server })
-            }
-            None => Ok(Self { source: None, server: address(text)? }),
+        let (source, server): (EndArg, EndArg) = (source.parse()?, server.parse()?);
+        if let (EndArg::Ip(source), EndArg::Ip(server)) = (&source, &server)
+            && source.is_ipv4() != server.is_ipv4()
+        {
+            return Err("both ends of a path have to be of one kind, IPv4 or IPv6".into());
         }
+        Ok(Self { source: Some(source), server })
     }
 }
 

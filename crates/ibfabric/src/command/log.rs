@@ -1,8 +1,8 @@
 //! The log, in the lines that OpenSM writes: time, thread, level, text.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -175,6 +175,21 @@ fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
 fn open(path: &Path, erases: bool) -> io::Result<(File, u64)> {
     // Whatever the mask of new files is, nobody but the owner can write it.
     let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path)?;
+    let found = file.metadata()?;
+    let mode = found.permissions().mode() & 0o777;
+    // One that everybody could write before is the owner's and the group's from now on; devices are as they are.
+    if found.is_file() && mode & 0o002 != 0 {
+        let expected = "expected a file that only its owner and group can write";
+        file.set_permissions(Permissions::from_mode(mode & !0o002)).map_err(|error| {
+            let why = format!("found mode {mode:03o}, {expected}, and cannot change it: {error}");
+            io::Error::new(error.kind(), why)
+        })?;
+        say!(
+            "{}: found mode {mode:03o}, {expected}: it is {:03o} now",
+            path.display(),
+            mode & !0o002
+        );
+    }
     if erases {
         file.set_len(0)?;
     }

@@ -7,7 +7,8 @@
 //! | `ctl.rs` | `ctl` |
 //! | `mount.rs` | `mount` |
 //! | `control.rs` | what of statistics and paths others may see and change |
-//! | `remote.rs` | what `bench` and `nbd` share: adapters, paths, the device |
+//! | `remote.rs` | what `bench` and `nbd` share: the device |
+//! | `ways.rs` | adapters, paths |
 
 use crate::cli::rtrs::{RtrsArgs, RtrsCommand};
 use crate::failure::{Failure, Verdict};
@@ -19,6 +20,7 @@ mod ctl;
 mod mount;
 pub(super) mod remote;
 mod serve;
+mod ways;
 
 pub(crate) fn run(args: &RtrsArgs, out: &mut Output) -> Result<Verdict, Failure> {
     match &args.command {

@@ -197,7 +197,7 @@ impl Options {
         file.key(
             "check_interval",
             in_units(self.check_interval, 1, "0"),
-            "How often, in seconds, addresses in use are checked with their owners; 0 never.",
+            "How often, in seconds, addresses in use are checked with their owners; 0 only before addr_timeout is over.",
         );
         file.key(
             "announce",

@@ -93,6 +93,64 @@ fn an_address_that_expires_before_it_is_checked_is_asked_for_before_that() {
 }
 
 #[test]
+fn all_addresses_in_use_of_a_service_that_tells_one_at_a_time_stay_known() {
+    let ip = Address::V4([10, 0, 0, 2].into());
+    for check_interval in [None, Some(20 * SECOND), Some(300 * SECOND)] {
+        for config in [by_group(), quiet()] {
+            let address_timeout = Some(60 * SECOND);
+            let config = ServiceConfig { address_timeout, check_interval, ..config };
+            let mut net = Net::new(2, &config);
+            net.terse.push(1);
+            net.run_for(SECOND);
+            let all = [name(1), ip.clone(), Address::Gid(gid(1)), Address::Lid(lid(1))];
+            for to in &all {
+                net.find(0, to).expect("it is there");
+            }
+            let before = net.counters(0).multicasts;
+            for _ in 0..60 {
+                net.run_for(7 * SECOND);
+                for to in &all {
+                    let at = net.now;
+                    assert!(net.known(0, to).is_some(), "{check_interval:?} {to} at {at:?}");
+                }
+            }
+            assert_eq!(net.counters(0).multicasts, before, "its owner alone is asked");
+            // Who has been used shortly before is kept as well, and the others are not.
+            net.run_for(check_interval.unwrap_or(50 * SECOND).min(50 * SECOND));
+            assert!(all.iter().all(|to| net.known(0, to).is_some()));
+            net.run_for(200 * SECOND);
+            assert_eq!(net.known(0, &ip), None);
+        }
+    }
+}
+
+#[test]
+fn an_address_that_its_owner_has_no_more_goes_alone() {
+    let ip = Address::V4([10, 0, 0, 2].into());
+    let config = ServiceConfig { address_timeout: Some(60 * SECOND), ..by_group() };
+    let mut net = Net::new(3, &config);
+    net.terse.push(1);
+    net.run_for(SECOND);
+    for to in [&ip, &name(1)] {
+        assert_eq!(net.find(0, to).map(|path| path.dgid), Ok(gid(1)));
+    }
+    // It is another's now, which says nothing of it until it is asked.
+    net.hosts[1].state.names = vec![name(1)];
+    net.hosts[2].state.names.push(ip.clone());
+    for host in [1, 2] {
+        net.update(host);
+    }
+    net.settle();
+    net.run_for(10 * SECOND);
+    for _ in 0..12 {
+        assert!(net.known(0, &ip).is_some() && net.known(0, &name(1)).is_some());
+        net.run_for(5 * SECOND);
+    }
+    assert_eq!(net.known(0, &ip).map(|path| path.dgid), Some(gid(2)));
+    assert_eq!(net.known(0, &name(1)).map(|path| path.dgid), Some(gid(1)));
+}
+
+#[test]
 fn routes_of_files_are_those_of_each_partition() {
     let part = Address::name("part").expect("a name");
     let stored = Address::name("stored").expect("a name");

@@ -168,22 +168,31 @@ impl Daemon {
         Ok(this)
     }
 
-    /// Has the service know what files say of routes. They begin at the LID of a port: one that has none yet waits.
+    /// Has the service know what files say of routes from ports that it has not told of yet. They begin at the LID of a
+    /// port: one that has none yet waits. What others have learned since stays.
     fn preload(&mut self) -> Result<(), Failure> {
         let now = clock::now();
+        let mut fresh = Vec::new();
         for station in &mut self.stations {
             let has_lid = station.port.state().link.lid != 0;
             self.service.drive(now, station.id, &mut station.port, &mut station.seen);
-            station.is_preloaded |= has_lid;
+            if has_lid && !station.is_preloaded {
+                station.is_preloaded = true;
+                fresh.push(station.id);
+            }
         }
-        let paths = self.paths(&self.settings)?;
+        let paths = self.paths(&self.settings, |station| fresh.contains(&station.id))?;
         self.preload_paths(paths);
         Ok(())
     }
 
-    /// Returns what files say of routes, by port, and what is to be said of the files.
-    fn paths(&self, settings: &Settings) -> Result<Vec<FilePaths>, Failure> {
-        let stations = self.stations.iter();
+    /// Returns what files say of routes from some ports, and what is to be said of the files.
+    fn paths(
+        &self,
+        settings: &Settings,
+        which: impl Fn(&Station) -> bool,
+    ) -> Result<Vec<FilePaths>, Failure> {
+        let stations = self.stations.iter().filter(|station| which(station));
         let with_lid = stations.filter(|station| station.port.state().link.lid != 0);
         let read = |station: &Station| {
             let (paths, said) = settings.paths(&station.port.state())?;
@@ -248,9 +257,7 @@ impl Daemon {
             moved |= service.drive(now, station.id, &mut station.port, &mut station.seen);
             has_lid |= !station.is_preloaded && station.port.state().link.lid != 0;
         }
-        for (place, why) in gone.into_iter().rev() {
-            self.lose(place, why)?;
-        }
+        self.lose_all(gone)?;
         if has_lid && let Err(error) = self.preload() {
             self.log.line(ERROR, &error.into_message());
         }
@@ -288,14 +295,17 @@ impl Daemon {
                 gone.push((place, why));
             }
         }
-        for (place, why) in gone.into_iter().rev() {
-            self.lose(place, why)?;
-        }
+        self.lose_all(gone)?;
         let (alarm, number) = &self.alarm;
         if self.server.rang(*number) {
             alarm.silence();
         }
         Ok(())
+    }
+
+    /// Goes on without ports that are gone, by their places in order.
+    fn lose_all(&mut self, gone: Vec<(usize, String)>) -> Result<(), Failure> {
+        gone.into_iter().rev().try_for_each(|(place, why)| self.lose(place, why))
     }
 
     /// Goes on without a port that is gone; without any the service ends.
@@ -312,7 +322,7 @@ impl Daemon {
     /// Reads the files again. What cannot be used leaves all as it was.
     pub(super) fn reload(&mut self) {
         let read = Settings::read(&self.args)
-            .and_then(|settings| self.paths(&settings).map(|paths| (settings, paths)));
+            .and_then(|settings| self.paths(&settings, |_| true).map(|paths| (settings, paths)));
         match read {
             Ok((settings, paths)) => {
                 for warning in &settings.warnings {

@@ -64,3 +64,21 @@ fn a_log_is_opened_again_after_it_was_renamed() {
     drop(Log::open(&options));
     assert_eq!(count(&path), 0);
 }
+
+#[test]
+fn a_log_that_everybody_could_write_is_not_for_everybody_any_more() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let path = place.path().join("log");
+    for (before, after) in [(0o666, 0o664), (0o602, 0o600), (0o640, 0o640), (0o664, 0o664)] {
+        std::fs::write(&path, "before\n").expect("written");
+        let mode = Permissions::from_mode(before);
+        std::fs::set_permissions(&path, mode).expect("a mode");
+        let file = Some(path.as_path());
+        let (erases, echoes) = (false, false);
+        let options = LogOptions { flags: 3, limit: 0, file, is_default: false, erases, echoes };
+        Log::open(&options).expect("it can be opened").line(INFO, "one");
+        let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, after, "{before:o}");
+    }
+}

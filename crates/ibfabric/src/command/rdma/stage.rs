@@ -1,11 +1,9 @@
 //! What the programs share: the adapter, buffers, completions.
 
-use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_acm::client::ServiceAddress;
 use ib_hca::cm::ConnectionId;
 use ib_hca::{
     AccessFlags, CqId, Data, Memory, MrId, PdId, QpCap, QpId, QpInitAttr, QpType, RecvWr,
@@ -14,13 +12,14 @@ use ib_hca::{
 use ib_net::alarm::Alarm;
 use ib_net::attach::AttachOptions;
 use ib_net::clock;
-use ib_net::device::{AttachedOptions, Device, DeviceOptions, Endpoint, EndpointOptions, Request};
+use ib_net::device::{Device, DeviceOptions, Endpoint, EndpointOptions, Request};
 use ib_net::signals::{Order, Orders};
 use ib_types::{Instant, Qpn};
 
 use super::capture::Tracing;
 use crate::cli::rdma::AdapterArgs;
-use crate::failure::{Failure, say};
+use crate::command::port::{self, PortOptions, name_service};
+use crate::failure::Failure;
 
 /// How many packets of a connection may be under way, and of all together, which the buffers of two sockets
 /// hold; but each connection goes on with a few.
@@ -75,7 +74,7 @@ impl Stage {
             return Ok((Self::open_with(args, Some(address), window)?, address));
         }
         let mut this = Self::open_with(args, None, window)?;
-        if let (Some(_), Ok(address)) = (name_service(args), peer.parse()) {
+        if let (Some(_), Ok(address)) = (name_service(args.acm.as_deref()), peer.parse()) {
             // The service may know it where the simulator does not.
             return Ok((this, address));
         }
@@ -93,21 +92,13 @@ impl Stage {
 
     fn open_with(args: &AdapterArgs, peer: Option<IpAddr>, window: u32) -> Result<Self, Failure> {
         let mut device = match &args.attach {
-            Some(_) => {
-                let options = AttachedOptions {
-                    window,
-                    mtu: args.mtu,
-                    spin: Duration::from_micros(args.spin),
-                    ..AttachedOptions::new(attach_options(args).expect("it is given"))
-                };
-                let mut device = Device::attach(&options).map_err(Failure::unusable)?;
-                if let Some(service) = name_service(args) {
-                    device.resolve_through(service, |address, why| {
-                        say!("{address}: no path by IB ACM: {why}; subnet administration is asked");
-                    });
-                }
-                device
-            }
+            Some(_) => port::attach(&PortOptions {
+                port: attach_options(args).expect("it is given"),
+                mtu: args.mtu,
+                spin: args.spin,
+                window: Some(window),
+                acm: args.acm.clone(),
+            })?,
             None => Self::open_roce(args, peer, window)?,
         };
         let pd = device.hca().alloc_pd().map_err(Failure::unusable)?;
@@ -343,15 +334,6 @@ pub(super) fn attach_options(args: &AdapterArgs) -> Option<AttachOptions> {
 /// Says what failed.
 pub(super) fn doing(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Unusable(format!("{what}: {error}"))
-}
-
-/// Returns the service of IB ACM that is asked for paths, if one is.
-fn name_service(args: &AdapterArgs) -> Option<ServiceAddress> {
-    let is_wanted = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");
-    match &args.acm {
-        Some(service) => Some(ServiceAddress::from_text(service)),
-        None => is_wanted().then(ServiceAddress::find),
-    }
 }
 
 /// Returns the address from which a peer is reached; without a peer that of the way to anywhere.

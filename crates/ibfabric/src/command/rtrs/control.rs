@@ -1,10 +1,10 @@
 //! What of statistics and paths others may see and change.
 
 use ib_net::rtrs::control::{Control, PathFinder};
-use ib_rtrs::{Address, Errno};
+use ib_rtrs::Errno;
 
-use super::remote::Ways;
-use crate::cli::rtrs::{ControlArgs, PathArg};
+use super::ways::Ways;
+use crate::cli::rtrs::{ControlArgs, EndArg, PathArg};
 use crate::failure::Failure;
 
 /// Opens what others ask by, if anything was asked for.
@@ -19,15 +19,11 @@ pub(super) fn open(args: &ControlArgs) -> Result<Option<Control>, Failure> {
 /// Returns what finds the ways of paths that are added.
 pub(super) fn path_finder(mut ways: Ways) -> PathFinder {
     Box::new(move |devices, address| {
-        let ip = |address: Address| match address {
-            Address::Ip(address) => Ok(address),
-            Address::Gid(_) => {
-                Err((Errno::EOPNOTSUPP, format!("{address}: paths here lead to addresses of IP")))
-            }
-        };
-        let source = address.source.map(ip).transpose()?;
-        let path = PathArg { source, server: ip(address.destination)? };
-        if path.source.is_some_and(|source| source.is_ipv4() != path.server.is_ipv4()) {
+        let source = address.source.map(EndArg::from);
+        let path = PathArg { source, server: address.destination.into() };
+        if let (Some(EndArg::Ip(source)), EndArg::Ip(server)) = (&path.source, &path.server)
+            && source.is_ipv4() != server.is_ipv4()
+        {
             let what = "both ends of a path have to be of one kind, IPv4 or IPv6";
             return Err((Errno::EINVAL, what.to_owned()));
         }

@@ -1,20 +1,18 @@
-//! A device of a server: adapters, paths, and the wait until it is open.
+//! A device of a server, and the wait until it is open.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
 
 use ib_block::Geometry;
 use ib_net::clock;
-use ib_net::device::{Device, DeviceOptions};
 use ib_net::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
-use ib_rtrs::{AdapterId, ClientConfig, ClientEvent, PathSpec, Policy, SharedKey};
+use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, Policy, SharedKey};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
 use super::control;
-use crate::cli::rtrs::{LinkArgs, PathArg, PolicyArg, RemoteArgs};
+use super::ways::Ways;
+use crate::cli::rtrs::{PolicyArg, RemoteArgs};
 use crate::failure::{Failure, say};
 
 /// How a device is used.
@@ -105,54 +103,6 @@ pub(in crate::command) fn tell(disk: &mut RemoteDisk) -> bool {
     true
 }
 
-/// The adapters that paths start from, by their addresses.
-pub(super) struct Ways {
-    link: LinkArgs,
-    port: u16,
-    adapters: BTreeMap<IpAddr, AdapterId>,
-}
-
-impl Ways {
-    fn new(args: &RemoteArgs) -> Self {
-        Self { link: args.link.clone(), port: args.port, adapters: BTreeMap::new() }
-    }
-
-    /// Returns how a path is asked for, from an adapter that is opened if there is none yet.
-    pub(super) fn path(
-        &mut self,
-        devices: &mut Devices,
-        path: &PathArg,
-    ) -> Result<PathSpec, Failure> {
-        let Self { link, port, adapters } = self;
-        let source = match path.source {
-            Some(source) => source,
-            None => own_address(path, adapters)?,
-        };
-        if source == path.server && link.is_one_port() {
-            return Err(Failure::Unusable(format!(
-                "{source}: the adapter would talk to itself; expected another own address before an @"
-            )));
-        }
-        let adapter = match adapters.get(&source) {
-            Some(adapter) => *adapter,
-            None => *adapters.entry(source).or_insert(devices.add(adapter(source, link)?)),
-        };
-        let server = SocketAddr::new(path.server, *port);
-        let failed = |error| Failure::unusable(format_args!("{source}@{}: {error}", path.server));
-        devices.path_to(adapter, server).map_err(failed)
-    }
-}
-
-/// Opens an adapter at an own address.
-pub(super) fn adapter(address: IpAddr, args: &LinkArgs) -> Result<Device, Failure> {
-    let mut options = DeviceOptions::new(address);
-    options.socket.port = args.udp_port;
-    options.socket.peer_port = args.peer_udp_port.unwrap_or(args.udp_port);
-    options.mtu = args.mtu;
-    options.spin = Duration::from_micros(args.spin);
-    Device::open(options).map_err(Failure::unusable)
-}
-
 /// Returns the key of a file, if one is named.
 pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, Failure> {
     let Some(path) = path else { return Ok(None) };
@@ -164,25 +114,6 @@ pub(super) fn key(path: Option<&Path>) -> Result<Option<SharedKey>, Failure> {
         return Err(failed(&format_args!("a key of {} bytes: expected at least 16", key.len())));
     }
     Ok(Some(SharedKey::new(key.to_vec())))
-}
-
-/// Returns the own address from which a server is reached; on loopback another one than the server's and those of other
-/// paths.
-fn own_address(path: &PathArg, taken: &BTreeMap<IpAddr, AdapterId>) -> Result<IpAddr, Failure> {
-    if let IpAddr::V4(server) = path.server
-        && server.is_loopback()
-    {
-        let mut all = (1..=254).map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)));
-        let free = all.find(|own| *own != path.server && !taken.contains_key(own));
-        return Ok(free.expect("not all of them are taken"));
-    }
-    let failed = |error: std::io::Error| {
-        Failure::Unusable(format!("finding the own address to {}: {error}", path.server))
-    };
-    let any = if path.server.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let socket = UdpSocket::bind(any).map_err(failed)?;
-    socket.connect((path.server, 4791)).map_err(failed)?;
-    Ok(socket.local_addr().map_err(failed)?.ip())
 }
 
 fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {

@@ -10,7 +10,8 @@ use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
 use ib_types::Instant;
 
 use super::control;
-use super::remote::{adapter, key};
+use super::remote::key;
+use super::ways::{adapter, attach_all};
 use crate::cli::rtrs::{ServeArgs, StoreArg};
 use crate::failure::{Failure, Verdict, say};
 use crate::output::Output;
@@ -19,7 +20,10 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     let mut devices = Devices::new();
     let mut adapters = Vec::new();
     for address in &args.listen {
-        adapters.push(devices.add(adapter(*address, &args.link)?));
+        adapters.push((address.to_string(), devices.add(adapter(*address, &args.link)?)));
+    }
+    for (name, device) in attach_all(&args.link)? {
+        adapters.push((name, devices.add(device)));
     }
     let config = ServerConfig {
         queue_depth: args.queue_depth as u16,
@@ -47,9 +51,8 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         }
         server.offer(&export.name, disk).map_err(Failure::unusable)?;
     }
-    for (adapter, address) in adapters.into_iter().zip(&args.listen) {
-        let failed =
-            |error| Failure::unusable(format_args!("{address} port {}: {error}", args.port));
+    for (name, adapter) in adapters {
+        let failed = |error| Failure::unusable(format_args!("{name} port {}: {error}", args.port));
         server.listen(adapter, args.port).map_err(failed)?;
     }
     let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));

@@ -1,0 +1,584 @@
+//! Devices of a server, as whoever uses them sees them: a session with its paths, RNBD, and requests of any length.
+//!
+//! Its owner tells it what adapters tell, calls [`Remote::handle_timeout`] when [`Remote::poll_timeout`] says, and after
+//! that [`Remote::advance`] until it returns false.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ib_hca::cm::CmEvent;
+use ib_hca::{HcaEvent, Memory};
+use ib_rtrs::client::AddError;
+use ib_rtrs::{
+    AdapterId, Adapters, BufferId, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent,
+    Completion, PathId, PathSpec, PathState, Request, RequestError, Segment, SetupError,
+};
+use ib_types::Instant;
+use ib_wire::rnbd::AccessMode;
+use slab::Slab;
+
+use super::client::refusal;
+use super::{Client, ClientEvent, DeviceId, OpenError, Outgoing, Tag};
+use crate::{Command, Errno, Geometry, Operation, Plan};
+
+/// How devices of a server are used.
+#[derive(Clone, Debug)]
+pub struct RemoteConfig {
+    /// The session. Requests of a session that was lost always come back to [`Remote`], which makes them again.
+    pub session: ClientConfig,
+    /// How many requests may be under way, from 1 on; no more than the server allows are.
+    pub depth: usize,
+    /// Whether the data of reads is wanted.
+    pub keeps_data: bool,
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemoteEvent {
+    /// A device is open, for the first time or again.
+    Opened(DeviceId, Geometry),
+    /// It cannot be opened.
+    Refused(DeviceId, OpenError),
+    /// Something about the session and its paths.
+    Session(SessionEvent),
+}
+
+/// The room of messages about devices: how long each may be, and how many there may be at once.
+const ADMIN: usize = 64;
+const ADMINS: usize = 16;
+
+/// Devices of a server.
+#[derive(Debug)]
+pub struct Remote {
+    rtrs: Rtrs,
+    rnbd: Client,
+    config: RemoteConfig,
+    admin: Room,
+    /// There is none until the session is connected and has told how long requests may be.
+    data: Option<Room>,
+    /// Messages that are under way, by the numbers that the session knows them by.
+    messages: Slab<Message>,
+    /// What was asked for and has not ended.
+    asks: Slab<Ask>,
+    /// Those of which something is still to be started, in order.
+    unstarted: VecDeque<usize>,
+    steps: Slab<Step>,
+    /// A message for which there was no room.
+    held: Option<Outgoing>,
+    ended: VecDeque<(u64, Errno, Vec<u8>)>,
+    last: Vec<u8>,
+    spare: Spare,
+    events: VecDeque<RemoteEvent>,
+}
+
+/// Buffers that have held the data of requests, for others: memory that is fresh from the system costs more than what is
+/// done with it.
+#[derive(Debug, Default)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Spare {
+    /// How many bytes are kept at most.
+    const MOST: usize = 16 << 20;
+
+    /// Returns a buffer of a length, with whatever in it.
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let mut buffer = self.buffers.pop().unwrap_or_default();
+        self.bytes -= buffer.capacity();
+        buffer.resize(length, 0);
+        buffer
+    }
+
+    fn keep(&mut self, buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= Self::MOST {
+            self.bytes += buffer.capacity();
+            self.buffers.push(buffer);
+        }
+    }
+}
+
+/// Registered memory in pieces of a length.
+#[derive(Debug)]
+struct Room {
+    memory: Arc<Memory>,
+    buffer: BufferId,
+    piece: usize,
+    free: Vec<usize>,
+}
+
+impl Room {
+    fn new(
+        rtrs: &mut Rtrs,
+        cx: &mut impl Adapters,
+        (piece, count): (usize, usize),
+    ) -> Result<Self, SetupError> {
+        let memory = Memory::zeroed(piece * count)?;
+        let buffer = rtrs.register(cx, Arc::clone(&memory))?;
+        Ok(Self { memory, buffer, piece, free: (0..count).rev().collect() })
+    }
+
+    const fn segment(&self, slot: usize, length: u32) -> Segment {
+        Segment { buffer: self.buffer, offset: slot * self.piece, length }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    tag: Tag,
+    /// The piece of the room of messages that it has, and how much data that is.
+    admin: Option<(usize, u32)>,
+}
+
+/// What the user has asked for.
+#[derive(Debug)]
+struct Ask {
+    device: DeviceId,
+    user: u64,
+    command: Command,
+    plan: Plan,
+    next: Option<Command>,
+    under_way: u32,
+    errno: Errno,
+    data: Vec<u8>,
+}
+
+/// A part of it that the device does at once.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    ask: usize,
+    command: Command,
+    slot: Option<usize>,
+}
+
+impl Remote {
+    /// Makes a session without paths and devices. The seed has to come from the system's randomness unless a run shall be
+    /// repeated.
+    ///
+    /// # Errors
+    /// Fails when there is no memory.
+    pub fn new(
+        config: RemoteConfig,
+        cx: &mut impl Adapters,
+        seed: [u8; 32],
+    ) -> Result<Self, SetupError> {
+        let session = ClientConfig { returns_lost: true, ..config.session.clone() };
+        let mut rtrs = Rtrs::new(session, seed);
+        let admin = Room::new(&mut rtrs, cx, (ADMIN, ADMINS))?;
+        Ok(Self {
+            rtrs,
+            rnbd: Client::default(),
+            config,
+            admin,
+            data: None,
+            messages: Slab::new(),
+            asks: Slab::new(),
+            unstarted: VecDeque::new(),
+            steps: Slab::new(),
+            held: None,
+            ended: VecDeque::new(),
+            last: Vec::new(),
+            spare: Spare::default(),
+            events: VecDeque::new(),
+        })
+    }
+
+    /// Adds a path, as [`Rtrs::add_path`] does.
+    ///
+    /// # Errors
+    /// Fails when there are too many, or the adapter cannot do what is needed.
+    pub fn add_path(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        spec: PathSpec,
+    ) -> Result<PathId, AddError> {
+        self.rtrs.add_path(now, cx, spec)
+    }
+
+    /// Wants a device to be open, from now on and after each loss of the session.
+    ///
+    /// # Errors
+    /// Fails when no device can have that name.
+    pub fn open(&mut self, name: &str, mode: AccessMode) -> Result<DeviceId, OpenError> {
+        self.rnbd.open(name, mode)
+    }
+
+    /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
+    pub fn close(&mut self, device: DeviceId) {
+        self.rnbd.close(device);
+    }
+
+    /// Returns what a device is like, once it is open.
+    #[must_use]
+    pub fn geometry(&self, device: DeviceId) -> Option<&Geometry> {
+        self.rnbd.geometry(device)
+    }
+
+    /// Returns the session, to look at.
+    #[must_use]
+    pub const fn rtrs(&self) -> &Rtrs {
+        &self.rtrs
+    }
+
+    /// Returns the session.
+    pub const fn session(&mut self) -> &mut Rtrs {
+        &mut self.rtrs
+    }
+
+    /// Asks for something to be done with a device that was open before; with the data of a write.
+    ///
+    /// # Panics
+    /// Panics when a write has other than its length in data.
+    pub fn submit(&mut self, device: DeviceId, user: u64, command: Command, data: &[u8]) {
+        let checked = match self.geometry(device) {
+            None => Err(Errno::ENODEV),
+            Some(geometry) => geometry.check(&command).map(|()| geometry).map_err(refusal),
+        };
+        let geometry = match checked {
+            Ok(geometry) => geometry,
+            Err(errno) => return self.ended.push_back((user, errno, Vec::new())),
+        };
+        let mut plan = Plan::new(command, geometry, self.rtrs.max_io_size());
+        let data = match command.operation {
+            Operation::Write => {
+                assert_eq!(data.len() as u64, command.length, "a write has all of its data");
+                let mut kept = self.spare.take(data.len());
+                kept.copy_from_slice(data);
+                kept
+            }
+            Operation::Read if self.config.keeps_data => self.spare.take(command.length as usize),
+            _ => Vec::new(),
+        };
+        let next = plan.next();
+        if next.is_none() {
+            // It is about no bytes.
+            return self.ended.push_back((user, Errno::OK, Vec::new()));
+        }
+        let (under_way, errno) = (0, Errno::OK);
+        let ask = Ask { device, user, command, plan, next, under_way, errno, data };
+        let ask = self.asks.insert(ask);
+        self.unstarted.push_back(ask);
+    }
+
+    /// Returns something that has ended: the user's number, and how. [`Remote::data`] has then what was read.
+    ///
+    /// After [`Errno::ECONNABORTED`] and [`Errno::ETIMEDOUT`] it is not known what of it is done: the server does not say
+    /// what becomes of requests of paths that have failed, or takes too long.
+    pub fn poll(&mut self) -> Option<(u64, Errno)> {
+        let (user, errno, data) = self.ended.pop_front()?;
+        self.spare.keep(std::mem::replace(&mut self.last, data));
+        Some((user, errno))
+    }
+
+    /// Returns what the read has read that [`Remote::poll`] has told last.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// Returns the next thing that has happened.
+    pub fn poll_event(&mut self) -> Option<RemoteEvent> {
+        self.events.pop_front()
+    }
+
+    /// Returns whether there is something to be told.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        !self.ended.is_empty() || !self.events.is_empty()
+    }
+
+    /// Returns how many requests of the user have not ended.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.asks.len()
+    }
+
+    /// Takes what an adapter tells. `cpu` is the processor that has found it.
+    pub fn handle_hca(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        cpu: u32,
+        adapter: AdapterId,
+        event: &HcaEvent,
+    ) {
+        self.rtrs.handle_hca(now, cx, cpu, adapter, event);
+    }
+
+    /// Takes what the connection manager of an adapter tells; returns what is not this session's.
+    pub fn handle_cm(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        adapter: AdapterId,
+        event: CmEvent,
+    ) -> Option<CmEvent> {
+        self.rtrs.handle_cm(now, cx, adapter, event)
+    }
+
+    /// Returns when [`Remote::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.rtrs.poll_timeout()
+    }
+
+    /// Does what is due by now.
+    pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
+        if self.rtrs.poll_timeout().is_some_and(|at| at <= now) {
+            self.rtrs.handle_timeout(now, cx);
+        }
+    }
+
+    /// Does what follows from what was told and asked for, on a processor; returns whether there was anything.
+    ///
+    /// # Errors
+    /// Fails when there is no memory for the data of requests.
+    pub fn advance(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        cpu: u32,
+    ) -> Result<bool, SetupError> {
+        let mut moved = false;
+        while let Some(event) = self.rtrs.poll_event() {
+            moved = true;
+            self.follow(cx, &event)?;
+            self.events.push_back(RemoteEvent::Session(event));
+        }
+        while let Some(completion) = self.rtrs.poll_completion() {
+            moved = true;
+            self.complete(&completion);
+        }
+        self.collect();
+        self.start();
+        self.send(now, cx, cpu);
+        let waits = self.held.is_some() || self.rnbd.waiting() > 0;
+        if waits && self.is_hopeless() {
+            self.end_waiting(Errno::ECONNABORTED);
+        }
+        self.collect();
+        Ok(moved)
+    }
+
+    fn follow(&mut self, cx: &mut impl Adapters, event: &SessionEvent) -> Result<(), SetupError> {
+        match event {
+            SessionEvent::Up | SessionEvent::Restored => {
+                if self.data.is_none() {
+                    let piece = (self.rtrs.max_io_size() as usize).next_multiple_of(4096);
+                    let pieces = (piece, self.config.depth.max(1));
+                    self.data = Some(Room::new(&mut self.rtrs, cx, pieces)?);
+                }
+                self.forget_held();
+                self.rnbd.connected();
+            }
+            SessionEvent::Lost => {
+                self.forget_held();
+                self.rnbd.lost();
+            }
+            SessionEvent::Closed => self.end_waiting(Errno::ENODEV),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Returns whether no path is connected, nor will be by itself.
+    fn is_hopeless(&self) -> bool {
+        let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
+        states.peek().is_some()
+            && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
+    }
+
+    /// Ends all that waits to be sent.
+    fn end_waiting(&mut self, errno: Errno) {
+        self.forget_held();
+        self.rnbd.fail_all(errno);
+    }
+
+    /// What was not sent is asked for again once the device is open again.
+    fn forget_held(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if let Tag::Command(step) = held.tag {
+            self.again(step);
+        }
+    }
+
+    /// Asks for a part once more.
+    fn again(&mut self, step: u64) {
+        let Some(it) = self.steps.get(step as usize) else { return };
+        self.rnbd.again(self.asks[it.ask].device, step, it.command);
+    }
+
+    /// Starts parts of what was asked for, as long as there is room for their data.
+    fn start(&mut self) {
+        let Some(room) = &mut self.data else { return };
+        while let Some(&number) = self.unstarted.front() {
+            let ask = &mut self.asks[number];
+            let Some(command) = ask.next else {
+                self.unstarted.pop_front();
+                continue;
+            };
+            if command.operation == Operation::Flush && ask.under_way > 0 {
+                // It comes when all others have ended.
+                self.unstarted.pop_front();
+                continue;
+            }
+            let has_data = matches!(
+                command.operation,
+                Operation::Read | Operation::Write | Operation::WriteZeroes
+            );
+            let slot = if has_data { room.free.pop() } else { None };
+            if has_data && slot.is_none() {
+                return;
+            }
+            if let Some(slot) = slot {
+                let (at, length) = (slot * room.piece, command.length as usize);
+                let from = (command.offset - ask.command.offset) as usize;
+                let put = match command.operation {
+                    Operation::Write => room.memory.write(at, &ask.data[from..from + length]),
+                    Operation::WriteZeroes => room.memory.fill(at, length, 0),
+                    _ => Ok(()),
+                };
+                put.expect("a piece has room for a step");
+            }
+            ask.under_way += 1;
+            ask.next = ask.plan.next();
+            let step = self.steps.insert(Step { ask: number, command, slot });
+            self.rnbd.submit(ask.device, step as u64, command);
+        }
+    }
+
+    /// Sends what waits, as long as there is room.
+    fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
+        while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
+            if !self.send_one(now, cx, cpu, &out) {
+                self.held = Some(out);
+                return;
+            }
+        }
+    }
+
+    /// Sends a message; returns false when it has to wait.
+    fn send_one(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32, out: &Outgoing) -> bool {
+        let mut message = Message { tag: out.tag, admin: None };
+        let mut data = None;
+        if let Tag::Command(step) = out.tag {
+            let slot = self.steps.get(step as usize).and_then(|step| step.slot);
+            let room = self.data.as_ref();
+            data = slot.zip(room).map(|(slot, room)| room.segment(slot, out.data_length));
+        } else if out.data_length > 0 {
+            let Some(slot) = self.admin.free.pop() else { return false };
+            message.admin = Some((slot, out.data_length));
+            data = Some(self.admin.segment(slot, out.data_length));
+        }
+        let request = Request {
+            cpu,
+            direction: out.direction,
+            header: out.header(),
+            data: data.as_slice(),
+            user: self.messages.insert(message) as u64,
+            is_admin: !matches!(out.tag, Tag::Command(_)),
+        };
+        let errno = match self.rtrs.request(now, cx, &request) {
+            Ok(_) => return true,
+            Err(RequestError::NoPath | RequestError::NoPermit(_)) => {
+                let message = self.messages.remove(request.user as usize);
+                self.admin.free.extend(message.admin.map(|(slot, _)| slot));
+                return false;
+            }
+            Err(RequestError::TooLong { .. }) => Errno::EINVAL,
+            Err(_) => Errno::EIO,
+        };
+        self.end_message(request.user as usize, errno, false);
+        true
+    }
+
+    fn complete(&mut self, completion: &Completion) {
+        let lost = completion.errno == Errno::ECONNABORTED;
+        self.end_message(completion.user as usize, completion.errno, lost && completion.is_fenced);
+    }
+
+    /// A message has been answered, or has failed; then perhaps so that nothing of it is done any more.
+    fn end_message(&mut self, number: usize, errno: Errno, is_undone: bool) {
+        let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
+        let mut data = [0; ADMIN];
+        let length = admin.map_or(0, |(slot, length)| {
+            self.admin.free.push(slot);
+            let length = length as usize;
+            let read = self.admin.memory.read(slot * ADMIN, &mut data[..length]);
+            read.expect("messages fit their pieces");
+            length
+        });
+        match tag {
+            // Its session was lost; it is asked for again when the device is open again.
+            Tag::Command(step)
+                if errno == Errno::ECONNABORTED && (is_undone || self.is_harmless(step)) =>
+            {
+                self.again(step);
+            }
+            Tag::Command(_) => self.rnbd.handle(tag, errno, &[]),
+            // It is said again in the next session.
+            _ if errno == Errno::ECONNABORTED => {}
+            // Nobody has answered, and to say it again does no harm.
+            _ if errno == Errno::ETIMEDOUT => self.rnbd.unanswered(tag),
+            _ => self.rnbd.handle(tag, errno, &data[..length]),
+        }
+    }
+
+    /// Returns whether a part may be done twice, and late, without anybody noticing.
+    fn is_harmless(&self, step: u64) -> bool {
+        let step = self.steps.get(step as usize);
+        step.is_some_and(|it| matches!(it.command.operation, Operation::Read | Operation::Flush))
+    }
+
+    /// Takes what RNBD tells.
+    fn collect(&mut self) {
+        while let Some(event) = self.rnbd.poll_event() {
+            match event {
+                ClientEvent::Opened(id, geometry) => {
+                    self.events.push_back(RemoteEvent::Opened(id, geometry));
+                }
+                ClientEvent::Refused(id, why) => {
+                    self.events.push_back(RemoteEvent::Refused(id, why));
+                }
+                ClientEvent::Done(step, errno) => self.end_step(step as usize, errno),
+            }
+        }
+    }
+
+    fn end_step(&mut self, number: usize, errno: Errno) {
+        let Some(Step { ask: at, command, slot }) = self.steps.try_remove(number) else { return };
+        let ask = &mut self.asks[at];
+        if let (Some(slot), Some(room)) = (slot, &mut self.data) {
+            if command.operation == Operation::Read && errno.is_ok() && !ask.data.is_empty() {
+                let from = (command.offset - ask.command.offset) as usize;
+                let to = &mut ask.data[from..from + command.length as usize];
+                room.memory.read(slot * room.piece, to).expect("a step fits its piece");
+            }
+            room.free.push(slot);
+        }
+        ask.under_way -= 1;
+        if ask.errno.is_ok() && !errno.is_ok() {
+            ask.errno = errno;
+            // What has failed need not go on.
+            ask.next = None;
+        }
+        if ask.under_way == 0 {
+            if ask.next.is_some() {
+                if !self.unstarted.contains(&at) {
+                    self.unstarted.push_front(at);
+                }
+                return;
+            }
+            self.unstarted.retain(|other| *other != at);
+            let ask = self.asks.remove(at);
+            let reads = ask.command.operation == Operation::Read && ask.errno.is_ok();
+            let mut data = ask.data;
+            if !reads {
+                self.spare.keep(std::mem::take(&mut data));
+            }
+            self.ended.push_back((ask.user, ask.errno, data));
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Devices of a server over paths that fail, in virtual time: RNBD over RTRS over software adapters.
+
+mod campaign;
+mod lab;
+mod model;
+mod outcomes;
+#[allow(dead_code, reason = "the tests of sessions share it")]
+#[path = "../../../ib-rtrs/tests/sessions/wire.rs"]
+mod wire;

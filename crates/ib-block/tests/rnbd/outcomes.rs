@@ -1,0 +1,121 @@
+//! How commands end whose path, or session, is lost.
+
+use std::time::Duration;
+
+use ib_block::rnbd::DeviceId;
+use ib_block::{Command, Errno, Operation};
+use ib_rtrs::{ClientConfig, ClientEvent, ServerConfig};
+use ib_wire::rnbd::AccessMode;
+
+use crate::lab::{Lab, NAMES};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn command(operation: Operation) -> Command {
+    Command { operation, offset: 0, length: 1024, fua: false }
+}
+
+/// Returns a lab with some links and an open device, whose server takes ten seconds for what comes next.
+fn slow(links: usize, client: ClientConfig, server: ServerConfig) -> (Lab, DeviceId) {
+    let client = ClientConfig { reconnect_delay: SECOND, ..client };
+    let mut lab = Lab::new(1, links, vec![client], server);
+    let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
+    lab.run_until(10 * SECOND, |lab| (0..links).all(|link| lab.guests[0].is_up(link)));
+    lab.backend = Box::new(|_, _| 10 * SECOND);
+    (lab, device)
+}
+
+fn server() -> ServerConfig {
+    ServerConfig {
+        queue_depth: 8,
+        max_io_size: 15_360,
+        max_header_size: 1024,
+        ..ServerConfig::default()
+    }
+}
+
+/// Asks for something, and lets the server's device begin with it.
+fn ask(lab: &mut Lab, device: DeviceId, number: u64, operation: Operation) {
+    let data = if operation == Operation::Write { vec![number as u8; 1024] } else { Vec::new() };
+    lab.guests[0].remote.submit(device, number, command(operation), &data);
+    lab.run_for(Duration::from_millis(1));
+}
+
+/// Returns how the commands end that are under way when the only path is lost.
+fn after_a_loss(fence: bool) -> Vec<(u64, Errno)> {
+    let server = ServerConfig { fence, ..server() };
+    let (mut lab, device) = slow(1, ClientConfig::new("guest"), server);
+    let asked = [Operation::Read, Operation::Write, Operation::Flush, Operation::Discard];
+    for (number, operation) in (1..).zip(asked) {
+        ask(&mut lab, device, number, operation);
+    }
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    lab.link_down(0, 0);
+    lab.run_for(Duration::from_millis(1));
+    assert_eq!(lab.count(0, &ClientEvent::Lost), 1);
+    lab.link_up(0, 0);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].done.len() == asked.len());
+    let mut done: Vec<_> = lab.guests[0].done.iter().map(|it| (it.0, it.1)).collect();
+    done.sort_unstable();
+    done
+}
+
+#[test]
+fn what_changes_a_device_is_not_done_again_after_a_loss_without_fences() {
+    let unknown = Errno::ECONNABORTED;
+    let expected = [(1, Errno::OK), (2, unknown), (3, Errno::OK), (4, unknown)];
+    assert_eq!(after_a_loss(false), expected);
+}
+
+#[test]
+fn everything_is_done_again_after_a_loss_with_fences() {
+    assert_eq!(after_a_loss(true), [1, 2, 3, 4].map(|number| (number, Errno::OK)));
+}
+
+#[test]
+fn a_device_that_does_not_answer_ends_what_waits_for_its_fence() {
+    let client = ClientConfig { fence_timeout: Some(2 * SECOND), ..ClientConfig::new("guest") };
+    let (mut lab, device) = slow(2, client, server());
+    ask(&mut lab, device, 1, Operation::Write);
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    for link in [0, 1] {
+        if lab.guests[0].remote.rtrs().inflight(lab.guests[0].paths[link]) == Some(1) {
+            lab.link_down(0, link);
+        }
+    }
+    let begun = lab.now;
+    lab.run_until(3 * SECOND, |lab| !lab.guests[0].done.is_empty());
+    assert_eq!(lab.guests[0].done[0].1, Errno::ETIMEDOUT);
+    assert!(lab.now.since(begun) >= 2 * SECOND);
+    // Others go on.
+    ask(&mut lab, device, 2, Operation::Read);
+    lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 2);
+    assert_eq!(lab.guests[0].done[1].1, Errno::OK);
+}
+
+#[test]
+fn what_waits_ends_when_no_path_will_be_connected_again() {
+    let client = ClientConfig { max_reconnect_attempts: Some(1), ..ClientConfig::new("guest") };
+    let (mut lab, device) = slow(1, client, server());
+    ask(&mut lab, device, 1, Operation::Read);
+    lab.guests[0].links[0].is_cut = true;
+    lab.run_until(100 * SECOND, |lab| lab.guests[0].done.len() == 1);
+    ask(&mut lab, device, 2, Operation::Read);
+    lab.run_until(100 * SECOND, |lab| lab.guests[0].done.len() == 2);
+    assert!(lab.guests[0].done.iter().all(|it| it.1 == Errno::ECONNABORTED));
+}
+
+#[test]
+fn a_device_is_opened_after_it_was_closed_whatever_paths_that_takes() {
+    let (mut lab, mut device) = slow(2, ClientConfig::new("guest"), server());
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    // What goes over the first path arrives later.
+    lab.guests[0].links[0].delay = Duration::from_millis(3);
+    for number in 0..20 {
+        lab.guests[0].remote.close(device);
+        device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
+        ask(&mut lab, device, number, Operation::Read);
+        lab.run_until(SECOND, |lab| lab.guests[0].done.len() as u64 == number + 1);
+    }
+    assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()));
+}

@@ -1,0 +1,51 @@
+//! Adapters at ports of a fabric that another process simulates: what `rdma`, `rtrs` and `nbd` share.
+
+use std::env;
+use std::time::Duration;
+
+use ib_acm::client::ServiceAddress;
+use ib_net::attach::AttachOptions;
+use ib_net::device::{AttachedOptions, Device};
+use ib_types::Mtu;
+
+use crate::failure::{Failure, say};
+
+/// How an adapter is opened.
+#[derive(Clone, Debug)]
+pub(super) struct PortOptions {
+    pub(super) port: AttachOptions,
+    pub(super) mtu: Option<Mtu>,
+    /// How long something to do is looked for until the program sleeps, in microseconds.
+    pub(super) spin: u64,
+    /// How many packets of a connection may be under way; the usual number without it.
+    pub(super) window: Option<u32>,
+    /// What `--acm` says.
+    pub(super) acm: Option<String>,
+}
+
+/// Opens an adapter at a port.
+pub(super) fn attach(options: &PortOptions) -> Result<Device, Failure> {
+    let usual = AttachedOptions::new(options.port.clone());
+    let options_of_device = AttachedOptions {
+        mtu: options.mtu,
+        spin: Duration::from_micros(options.spin),
+        window: options.window.unwrap_or(usual.window),
+        ..usual
+    };
+    let mut device = Device::attach(&options_of_device).map_err(Failure::unusable)?;
+    if let Some(service) = name_service(options.acm.as_deref()) {
+        device.resolve_through(service, |address, why| {
+            say!("{address}: no path by IB ACM: {why}; subnet administration is asked");
+        });
+    }
+    Ok(device)
+}
+
+/// Returns the service of IB ACM that is asked for paths, if one is.
+pub(super) fn name_service(acm: Option<&str>) -> Option<ServiceAddress> {
+    let is_wanted = || env::var_os("RDMA_CM_USE_IB_ACM").is_some_and(|value| value == "1");
+    match acm {
+        Some(service) => Some(ServiceAddress::from_text(service)),
+        None => is_wanted().then(ServiceAddress::find),
+    }
+}
