@@ -10,6 +10,7 @@
 //! call, by others by `fusermount3`.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +75,8 @@ pub enum MountError {
 /// A tree that is mounted; it is until [`TreeMount::close`], the end of this, or until somebody else ends it.
 pub struct TreeMount {
     dir: PathBuf,
+    /// The number of its device, which nothing else has.
+    number: u64,
     session: BackgroundSession,
     is_over: Arc<AtomicBool>,
 }
@@ -125,7 +128,8 @@ impl TreeMount {
         };
         let session = Session::new(files, &dir, &config).map_err(failed)?;
         let session = session.spawn().map_err(failed)?;
-        Ok(Self { dir, session, is_over })
+        let number = device_number(&dir).map_err(failed)?;
+        Ok(Self { dir, number, session, is_over })
     }
 
     /// Returns whether somebody else has ended it.
@@ -134,23 +138,26 @@ impl TreeMount {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Ends it, also while files of it are open: they are of no use then.
+    /// Ends it, also while files of it are open: they are of no use once the process has ended.
     ///
     /// # Errors
     /// Fails when the system does.
     pub fn close(self) -> Result<(), MountError> {
-        let Self { dir, session, is_over } = self;
-        match session.umount_and_join() {
-            // It was ended meanwhile, which is just as well.
-            Err(_) if is_over.load(Ordering::SeqCst) => Ok(()),
-            Err(source) if source.raw_os_error() == Some(libc::EBUSY) => {
-                let ended = unmount(&dir, UnmountFlags::DETACH).map_err(io::Error::from);
-                ended.map_err(|source| MountError::Mount { dir, source })
-            }
-            Err(source) => Err(MountError::Mount { dir, source }),
-            Ok(()) => Ok(()),
+        let Self { dir, number, session, .. } = self;
+        // It unmounts, unless somebody else has. Its threads are not waited for, which answer as long as files are open.
+        drop(session);
+        if device_number(&dir).is_ok_and(|now| now == number) {
+            // Root does not unmount what is in use, but takes it away.
+            let ended = unmount(&dir, UnmountFlags::DETACH).map_err(io::Error::from);
+            ended.map_err(|source| MountError::Mount { dir, source })?;
         }
+        Ok(())
     }
+}
+
+/// Returns the number of the device that a directory is on.
+fn device_number(dir: &Path) -> io::Result<u64> {
+    Ok(std::fs::metadata(dir)?.dev())
 }
 
 /// Returns whether there is a program that mounts for those who may not, where it is looked for.

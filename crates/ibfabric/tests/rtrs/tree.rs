@@ -168,7 +168,8 @@ fn paths_are_seen_and_changed_while_programs_use_them() {
     assert_eq!(scene.get("ibtrs-client/host-1/mp_policy"), "round-robin (0)\n");
     wait_until("requests take the second path", || {
         busy.goes_on();
-        !scene.of(SECOND, "stats/rdma").starts_with("0 ")
+        // Reads and writes take turns, and so do paths.
+        !scene.of(SECOND, "stats/rdma").starts_with("0 0 0 0 ")
     });
     let again =
         scene.ctl("client", &["set", "rtrs-client/host-1/add_path", "ip:127.0.0.3@ip:127.0.0.1"]);
@@ -256,7 +257,7 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
     wrong(&["set", attempts, "10000"], "expected -1 to 9999 (EINVAL)");
     let add = "rtrs-client/host-1/add_path";
     wrong(&["set", add, "127.0.0.1"], "(EINVAL)");
-    wrong(&["set", add, "gid:fe80::1"], "(EOPNOTSUPP)");
+    wrong(&["set", add, "gid:fe80::1"], "--attach for a simulated fabric (EHOSTUNREACH)");
     wrong(&["set", add, "ip:127.0.0.3@ip:::1"], "(EINVAL)");
     wrong(
         &["set", add, "ip:127.0.0.1@ip:127.0.0.1"],
@@ -302,6 +303,58 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
 }
 
 #[test]
+fn a_bench_is_seen_and_given_a_path_while_it_measures() {
+    let server = Server::start(&["--export", "disk0=mem:16M"]);
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control");
+    let socket = socket.to_str().expect("a name");
+    let bench = ibfabric(&[
+        "rtrs",
+        "bench",
+        "--path",
+        "127.0.0.1",
+        "--udp-port",
+        &server.udp,
+        "--device",
+        "disk0",
+        "--session",
+        "bench",
+        "--control",
+        socket,
+        "--rw",
+        "randrw",
+        "--verify",
+        "--runtime",
+        "3",
+        "--format",
+        "json",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the program runs");
+    let ctl = |words: &[&str]| {
+        let common = ["rtrs", "ctl", "--control", socket];
+        ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
+    };
+    wait_until("the first path is connected", || {
+        let state = format!("rtrs-client/bench/paths/{FIRST}/state");
+        text(&ctl(&["get", &state]).stdout) == "connected\n"
+    });
+    let added = ctl(&["set", "rtrs-client/bench/add_path", "ip:127.0.0.3,ip:127.0.0.1"]);
+    assert!(added.status.success(), "{}", text(&added.stderr));
+    let removed = ctl(&["set", &format!("rtrs-client/bench/paths/{FIRST}/remove_path"), "1"]);
+    assert!(removed.status.success(), "{}", text(&removed.stderr));
+    wait_until("the second path carries requests", || {
+        let rdma = ctl(&["get", &format!("ibtrs-client/bench/paths/{SECOND}/stats/rdma")]);
+        !text(&rdma.stdout).starts_with("0 0 ")
+    });
+    let output = bench.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!Path::new(socket).exists(), "the socket goes with the program");
+}
+
+#[test]
 fn metrics_of_both_sides_are_served() {
     let scene = Scene::start();
     let busy = Busy::start(&scene.at("nbd"));
@@ -328,6 +381,84 @@ fn metrics_of_both_sides_are_served() {
     }
     let shown = scene.ctl("server", &["metrics"]);
     assert!(server.ends_with(&text(&shown.stdout)), "{}", text(&shown.stdout));
+}
+
+#[test]
+fn paths_between_gids_are_added_and_told_by_name() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
+    let made = ibfabric(&["gen", "fat-tree", "4", "-o", &at("fabric.net")]).status();
+    assert!(made.expect("the program runs").success());
+    let name = format!("rtrs-tree-{}", std::process::id());
+    let fabric = at("fabric.net");
+    let _sim = Running::ready(ibfabric(&["sim", &fabric, "--socket", &name, "--sm"]));
+    let _server = Running::ready(ibfabric(&[
+        "rtrs",
+        "serve",
+        "--attach",
+        &name,
+        "--node",
+        "host-1",
+        "--export",
+        "disk0=mem:16M",
+        "--control",
+        &at("server"),
+    ]));
+    let _nbd = Running::ready(ibfabric(&[
+        "nbd",
+        "--attach",
+        &name,
+        "--node",
+        "host-5",
+        "--node",
+        "host-6",
+        "--path",
+        "host-5@host-1",
+        "--device",
+        "disk0",
+        "--socket",
+        &at("nbd"),
+        "--session",
+        "five",
+        "--control",
+        &at("client"),
+    ]));
+    let ctl = |socket: &str, words: &[&str]| {
+        let socket = at(socket);
+        let common = ["rtrs", "ctl", "--control", &socket];
+        ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
+    };
+    let said = |output: Output| {
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let paths = "ibtrs-client/five/paths";
+    let listed = said(ctl("client", &["list", paths]));
+    let first = listed.trim_end().trim_end_matches('/').to_owned();
+    assert!(first.starts_with("gid:fe80::") && first.contains("@gid:fe80::"), "{first}");
+    let of =
+        |path: &str, file: &str| said(ctl("client", &["get", &format!("{paths}/{path}/{file}")]));
+    assert_eq!(of(&first, "hca_name"), "H-0002c9000010000a\n");
+    assert_eq!(of(&first, "hca_port"), "1\n");
+    let (_, server) = first.split_once('@').expect("two ends");
+    assert_eq!(of(&first, "dst_addr"), format!("{server}\n"));
+    // From the other node to the same port, by their GIDs.
+    let add = "ibtrs-client/five/add_path";
+    let busy = Busy::start(&dir.path().join("nbd"));
+    let ends = format!("gid:fe80::2:c900:10:d,{server}");
+    said(ctl("client", &["set", add, &ends]));
+    let both = said(ctl("client", &["list", paths]));
+    let second = both.lines().map(|line| line.trim_end_matches('/')).find(|path| *path != first);
+    let second = second.unwrap_or_else(|| panic!("a second path in {both}"));
+    assert_eq!(of(second, "hca_name"), "H-0002c9000010000c\n");
+    assert_eq!(of(second, "state"), "connected\n");
+    said(ctl("client", &["set", &format!("{paths}/{first}/remove_path"), "1"]));
+    busy.goes_on();
+    busy.end();
+    let far = said(ctl("server", &["list", "rtrs-server/five/paths"]));
+    assert_eq!(far, format!("{second}/\n"));
+    let nowhere = ctl("client", &["set", add, "gid:fe80::dead"]);
+    assert!(text(&nowhere.stderr).contains("(EHOSTUNREACH)"), "{}", text(&nowhere.stderr));
 }
 
 /// Returns whether this machine can mount; says so where it cannot.
