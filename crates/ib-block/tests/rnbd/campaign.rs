@@ -320,11 +320,11 @@ impl Run {
     }
 }
 
+/// How long a device takes for a command.
+type Stalls = dyn FnMut(&mut Rng, &ib_block::rnbd::ServerCommand) -> Duration;
+
 /// Returns how long the server's devices take.
-fn backend(
-    kind: Kind,
-    takes: Duration,
-) -> Box<dyn FnMut(&mut Rng, &ib_block::rnbd::ServerCommand) -> Duration> {
+fn backend(kind: Kind, takes: Duration) -> Box<Stalls> {
     Box::new(move |rng, _| {
         if kind == Kind::Stuck && rng.chance(0.01) {
             return Duration::from_millis(20_000 + rng.below(30_000));

@@ -1,6 +1,6 @@
 use ib_link::Remote;
-use ib_wire::mad::{MadStatus, TransactionId};
 use ib_wire::mad::rmpp::{RmppFlags, RmppHeader, RmppType, VERSION};
+use ib_wire::mad::{MadStatus, TransactionId};
 
 use super::*;
 use crate::rmpp::classify;
