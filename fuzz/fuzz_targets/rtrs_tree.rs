@@ -15,6 +15,9 @@ use libfuzzer_sys::fuzz_target;
 #[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
 #[path = "../../crates/ib-rtrs/tests/sessions/lab.rs"]
 mod lab;
+#[allow(dead_code, unreachable_pub, reason = "tests use more of it")]
+#[path = "../../crates/ib-rtrs/tests/sessions/wire.rs"]
+mod wire;
 
 use lab::{Lab, Nodes, quick_client, small_server};
 
