@@ -12,7 +12,7 @@ use ib_rtrs::{ClientConfig, ClientEvent, End, Policy, ServerConfig, ServerEvent}
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
-use crate::lab::{Lab, NAMES};
+use crate::lab::{Backend, Lab, NAMES};
 use crate::model::{BLOCK, BLOCKS, Model};
 use crate::wire::Rng;
 
@@ -321,10 +321,7 @@ impl Run {
 }
 
 /// Returns how long the server's devices take.
-fn backend(
-    kind: Kind,
-    takes: Duration,
-) -> Box<dyn FnMut(&mut Rng, &ib_block::rnbd::ServerCommand) -> Duration> {
+fn backend(kind: Kind, takes: Duration) -> Backend {
     Box::new(move |rng, _| {
         if kind == Kind::Stuck && rng.chance(0.01) {
             return Duration::from_millis(20_000 + rng.below(30_000));

@@ -87,7 +87,7 @@ impl Model {
             return true;
         }
         let blocks = &self.disks[disk][blocks_of(command)];
-        blocks.iter().all(|it| !it.is_unknown && !(changes(command) && it.is_written))
+        blocks.iter().all(|it| !(it.is_unknown || changes(command) && it.is_written))
     }
 
     /// Takes note that a command is asked for; returns its number, and the data of a write.
