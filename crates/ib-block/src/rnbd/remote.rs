@@ -11,7 +11,7 @@ use ib_hca::{HcaEvent, Memory};
 use ib_rtrs::client::AddError;
 use ib_rtrs::{
     AdapterId, Adapters, BufferId, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent,
-    Completion, PathId, PathSpec, PathState, Request, RequestError, Segment, SetupError,
+    Completion, Failure, PathId, PathSpec, PathState, Request, RequestError, Segment, SetupError,
 };
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -69,6 +69,8 @@ pub struct Remote {
     last: Vec<u8>,
     spare: Spare,
     events: VecDeque<RemoteEvent>,
+    /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
+    is_given_up: bool,
 }
 
 /// Buffers that have held the data of requests, for others: memory that is fresh from the system costs more than what is
@@ -181,6 +183,7 @@ impl Remote {
             last: Vec::new(),
             spare: Spare::default(),
             events: VecDeque::new(),
+            is_given_up: false,
         })
     }
 
@@ -378,15 +381,21 @@ impl Remote {
                 self.rnbd.lost();
             }
             SessionEvent::Closed => self.end_waiting(Errno::ENODEV),
+            SessionEvent::PathUp(_) => self.is_given_up = false,
+            SessionEvent::PathDown { retried: false, why, .. } if *why != Failure::Unwanted => {
+                self.is_given_up = true;
+            }
             _ => {}
         }
         Ok(())
     }
 
-    /// Returns whether no path is connected, nor will be by itself.
+    /// Returns whether no path is connected, nor will be by itself, for another reason than that somebody wanted that: who has
+    /// disconnected all paths may connect them again.
     fn is_hopeless(&self) -> bool {
         let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
-        states.peek().is_some()
+        self.is_given_up
+            && states.peek().is_some()
             && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
     }
 

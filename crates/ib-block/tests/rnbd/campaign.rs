@@ -12,7 +12,7 @@ use ib_rtrs::{ClientConfig, ClientEvent, End, Policy, ServerConfig, ServerEvent}
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 
-use crate::lab::{Lab, NAMES};
+use crate::lab::{Backend, Lab, NAMES};
 use crate::model::{BLOCK, BLOCKS, Model};
 use crate::wire::Rng;
 
@@ -320,11 +320,8 @@ impl Run {
     }
 }
 
-/// How long a device takes for a command.
-type Stalls = dyn FnMut(&mut Rng, &ib_block::rnbd::ServerCommand) -> Duration;
-
 /// Returns how long the server's devices take.
-fn backend(kind: Kind, takes: Duration) -> Box<Stalls> {
+fn backend(kind: Kind, takes: Duration) -> Backend {
     Box::new(move |rng, _| {
         if kind == Kind::Stuck && rng.chance(0.01) {
             return Duration::from_millis(20_000 + rng.below(30_000));

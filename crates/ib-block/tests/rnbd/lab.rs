@@ -63,7 +63,7 @@ impl Guest {
 type Packet = (Option<usize>, usize, Vec<u8>, Route);
 
 /// How long the server's device takes.
-type Backend = Box<dyn FnMut(&mut Rng, &ServerCommand) -> Duration>;
+pub(crate) type Backend = Box<dyn FnMut(&mut Rng, &ServerCommand) -> Duration>;
 
 pub(crate) struct Lab {
     pub(crate) now: Instant,

@@ -27,6 +27,7 @@ impl Client {
             return;
         }
         path.state = PathState::Connecting;
+        path.is_given_up = false;
         path.reconnects = path.reconnects.wrapping_add(1);
         self.timers.stop((id, Timer::Reconnect));
         self.timers.set((id, Timer::Connect), now + timeout);

@@ -67,10 +67,12 @@ impl Client {
         let is_final = matches!(why, Failure::QueueDepth { .. } | Failure::Unwanted)
             || most.is_some_and(|most| path.attempts >= most.max(u32::from(!was_up)))
             || self.stage == Stage::Closing;
+        let is_given_up = is_final && why != Failure::Unwanted;
         let is_forgotten = why == Failure::Forgotten;
         self.tear_down(now, cx, id);
         let path = self.path_mut(id).expect("it was just there");
         path.state = if is_final { PathState::Disconnected } else { PathState::Waiting };
+        path.is_given_up = is_given_up;
         if !is_final {
             let at = now + self.config.reconnect_delay + self.jitter();
             self.timers.set((id, Timer::Reconnect), at);
@@ -239,14 +241,15 @@ impl Client {
         self.completions.push_back(Completion { id, user, errno, is_fenced, cpu });
     }
 
-    /// Ends the requests that wait for a fence when no path will ever be connected again.
+    /// Ends the requests that wait for a fence when no path will ever be connected again. Whoever has disconnected the paths
+    /// may connect them again.
     pub(super) fn give_up(&mut self) {
-        let is_hopeless = self
-            .paths
-            .iter()
-            .flatten()
-            .all(|path| matches!(path.state, PathState::Disconnected | PathState::Closing));
-        if !is_hopeless {
+        let mut paths = self.paths.iter().flatten();
+        let is_over =
+            |path: &super::Path| matches!(path.state, PathState::Disconnected | PathState::Closing);
+        let is_ending = matches!(self.stage, Stage::Closing | Stage::Closed);
+        let is_given_up = paths.clone().any(|path| path.is_given_up);
+        if !paths.all(|path| is_over(path)) || !(is_ending || is_given_up) {
             return;
         }
         for dead in std::mem::take(&mut self.fencing.dead) {

@@ -92,6 +92,8 @@ pub(super) struct Path {
     /// Whether it was connected before, and whether it was asked for with the session.
     pub(super) was_connected: bool,
     pub(super) is_awaited: bool,
+    /// Whether it was given up, though it is wanted.
+    pub(super) is_given_up: bool,
     /// Whether it may begin a new session at the server.
     pub(super) is_first: bool,
     pub(super) local: usize,
@@ -138,6 +140,7 @@ impl Path {
             attempts: 0,
             was_connected: false,
             is_awaited: false,
+            is_given_up: false,
             is_first: false,
             local,
             cq: None,

@@ -319,3 +319,39 @@ fn a_session_that_the_server_has_begun_anew_is_lost_whatever_other_paths_seem_to
     lab.run_until(Duration::from_secs(10), |lab| lab.has(&ClientEvent::PathUp(lab.paths[0])));
     assert!(!lab.has(&ClientEvent::Lost));
 }
+
+#[test]
+fn requests_wait_for_who_has_disconnected_all_paths() {
+    for removes in [false, true] {
+        let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+        lab.holds = true;
+        lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+        lab.run_for(Duration::from_millis(1));
+        let path = lab.paths[0];
+        if removes {
+            lab.client.remove_path(lab.now, &mut lab.sides[0], path);
+        } else {
+            lab.client.disconnect_path(lab.now, &mut lab.sides[0], path);
+        }
+        lab.holds = false;
+        lab.run_for(SOON);
+        assert!(lab.done.is_empty());
+        if removes {
+            lab.add_path(0);
+        } else {
+            lab.client.reconnect_path(lab.now, &mut lab.sides[0], path);
+        }
+        lab.run_until(SOON, |lab| lab.done.len() == 1);
+        assert_eq!(lab.done[0].errno, Errno::OK);
+    }
+    // The end of the session is theirs, too.
+    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+    lab.holds = true;
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.client.disconnect_path(lab.now, &mut lab.sides[0], lab.paths[0]);
+    lab.run_for(SOON);
+    lab.client.close(lab.now, &mut lab.sides[0]);
+    lab.run_for(SOON);
+    assert!(lab.has(&ClientEvent::Closed));
+    assert_eq!(lab.done[0].errno, Errno::ECONNABORTED);
+}

@@ -1,7 +1,7 @@
 //! What of statistics and paths others may see and change.
 
 use ib_net::rtrs::control::{Control, PathFinder};
-use ib_rtrs::Errno;
+use ib_rtrs::{Address, Errno};
 
 use super::ways::Ways;
 use crate::cli::rtrs::{ControlArgs, EndArg, PathArg};
@@ -19,6 +19,11 @@ pub(super) fn open(args: &ControlArgs) -> Result<Option<Control>, Failure> {
 /// Returns what finds the ways of paths that are added.
 pub(super) fn path_finder(mut ways: Ways) -> PathFinder {
     Box::new(move |devices, address| {
+        let mut ends = [address.source, Some(address.destination)].into_iter().flatten();
+        let gid = ends.find(|end| matches!(end, Address::Gid(_)));
+        if let Some(gid) = gid.filter(|_| !ways.are_in_fabric()) {
+            return Err((Errno::EOPNOTSUPP, format!("{gid}: paths here lead to addresses of IP")));
+        }
         let source = address.source.map(EndArg::from);
         let path = PathArg { source, server: address.destination.into() };
         if let (Some(EndArg::Ip(source)), EndArg::Ip(server)) = (&path.source, &path.server)

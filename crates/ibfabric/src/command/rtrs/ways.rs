@@ -37,6 +37,11 @@ impl Ways {
         Self { link, port: args.port, adapters: BTreeMap::new(), ports, next: 0 }
     }
 
+    /// Returns whether paths lead through a simulated fabric.
+    pub(super) const fn are_in_fabric(&self) -> bool {
+        self.link.attach.is_some()
+    }
+
     /// Returns how a path is asked for, from an adapter that is opened if there is none yet.
     pub(super) fn path(
         &mut self,
