@@ -254,7 +254,7 @@ fn what_makes_no_sense_is_told_with_the_number_of_its_error() {
     wrong(&["set", attempts, "10000"], "expected -1 to 9999 (EINVAL)");
     let add = "rtrs-client/host-1/add_path";
     wrong(&["set", add, "127.0.0.1"], "(EINVAL)");
-    wrong(&["set", add, "gid:fe80::1"], "--attach for a simulated fabric (EHOSTUNREACH)");
+    wrong(&["set", add, "gid:fe80::1"], "(EOPNOTSUPP)");
     wrong(&["set", add, "ip:127.0.0.3@ip:::1"], "(EINVAL)");
     wrong(
         &["set", add, "ip:127.0.0.1@ip:127.0.0.1"],
