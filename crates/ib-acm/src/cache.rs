@@ -309,16 +309,18 @@ impl Cache {
         answered.max_by_key(|known| (!known.is_preloaded, known.seen)).map(|known| &known.address)
     }
 
-    /// Returns an address of a peer that was asked for since its owner has named it last, so long ago or longer: the
+    /// Returns an address of a peer, of those that are looked for, that was asked for since its owner has named it last, so long ago or longer: the
     /// oldest of these.
     pub(crate) fn aging_address(
         &self,
         key: PeerKey,
         now: Instant,
         age: Duration,
+        which: impl Fn(&Address) -> bool,
     ) -> Option<&Address> {
         let is_aging = |known: &&Known| {
-            !known.is_preloaded && known.used > known.seen && known.seen.age(now) >= age
+            let is_old = known.used > known.seen && known.seen.age(now) >= age;
+            !known.is_preloaded && is_old && which(&known.address)
         };
         let aging = self.of_peer(key).filter(is_aging);
         aging.min_by_key(|known| known.seen).map(|known| &known.address)

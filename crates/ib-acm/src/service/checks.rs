@@ -88,7 +88,9 @@ impl Service {
     fn check_address(&mut self, now: Instant, key: EndpointKey, peer_key: PeerKey) -> bool {
         let Some(age) = self.config.address_age() else { return false };
         let cache = &self.endpoint(key).cache;
-        let Some(address) = cache.aging_address(peer_key, now, age).cloned() else { return false };
+        let Some(address) = cache.aging_address(peer_key, now, age, |_| true).cloned() else {
+            return false;
+        };
         let gid = cache.peer(peer_key).map(|peer| peer.gid);
         match (is_of_fabric(&address), gid) {
             (false, _) => self.check(now, key, peer_key, Some(Candidate::Nobody(address))),
@@ -100,6 +102,18 @@ impl Service {
             (true, None) => return false,
         }
         true
+    }
+
+    /// Leaves out the GIDs and LIDs of a peer that has just answered which it did not answer with, once they are old:
+    /// asking again would tell no more of them. Whoever asks for one has subnet administration say whose it is.
+    fn leave_out_of_fabric(&mut self, now: Instant, key: EndpointKey, gid: Gid) {
+        let Some(age) = self.config.address_age() else { return };
+        let cache = &mut self.endpoint(key).cache;
+        while let Some(peer_key) = cache.by_gid(gid)
+            && let Some(address) = cache.aging_address(peer_key, now, age, is_of_fabric).cloned()
+        {
+            cache.unbind(&address);
+        }
     }
 
     /// Goes on with a peer that has been asked: others of its addresses may grow old as well.
@@ -145,15 +159,19 @@ impl Service {
         let endpoint = self.endpoint(key);
         let Some(check) = endpoint.checks.remove(&tid) else { return };
         endpoint.checked.remove(&check.gid);
-        let mut addresses = vec![check.address];
+        let mut addresses = vec![check.address.clone()];
         addresses.extend(more(bytes));
         self.learn(now, key, sender, &addresses);
         self.checked(now, key, check.gid);
+        self.leave_out_of_fabric(now, key, check.gid);
         self.check_further(now, key, check.gid);
         let (address, other) = match check.candidate {
             None | Some(Candidate::Nobody(_)) => return,
             Some(Candidate::Owner(other, address)) => (address, other.gid),
-            Some(Candidate::Moved(other, mut addresses)) => (addresses.swap_remove(0), other.gid),
+            // Whoever claims a GID may have told nothing else.
+            Some(Candidate::Moved(other, addresses)) => {
+                (addresses.into_iter().next().unwrap_or(check.address), other.gid)
+            }
         };
         self.counters.conflicts += 1;
         let (endpoint, owner) = (self.name(key), check.gid);

@@ -494,7 +494,9 @@ impl Service {
                 }
                 let is_old = is_used && check.is_some_and(|it| age >= it);
                 let has_old_address = || {
-                    address_age.is_some_and(|it| cache.aging_address(peer_key, now, it).is_some())
+                    address_age.is_some_and(|it| {
+                        cache.aging_address(peer_key, now, it, |_| true).is_some()
+                    })
                 };
                 if peer.qpn != 0 && (is_old || has_old_address()) {
                     old.push(peer_key);

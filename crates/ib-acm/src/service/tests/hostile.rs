@@ -83,6 +83,12 @@ fn who_claims_the_gid_of_another_does_not_move_it() {
     net.settle();
     net.run_for(Duration::from_secs(5));
     assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
+    // Nor does who tells that GID and no name.
+    let claim = question(&Address::Gid(gid(1)), &name(0)).to_bytes();
+    net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &claim);
+    net.settle();
+    net.run_for(Duration::from_secs(5));
+    assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(lid(1)));
     // A GID of another subnet, a group's, the own one, and none at all.
     let before = net.counters(0);
     for gid in [Gid(7), Gid(0xff << 120 | 1), Gid::new(PREFIX, Guid(0)), gid(0)] {

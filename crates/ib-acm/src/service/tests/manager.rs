@@ -262,6 +262,32 @@ fn all_lids_of_a_port_are_known_at_a_time() {
 }
 
 #[test]
+fn a_lid_that_a_peer_does_not_answer_from_is_no_reason_to_ask_it_without_end() {
+    let minute = Some(60 * SECOND);
+    let config = ServiceConfig { address_timeout: minute, ..by_group() };
+    let mut net = Net::new(2, &config);
+    for (host, lid) in [(0, 10), (1, 20)] {
+        net.hosts[host].state.link.lmc = 1;
+        net.hosts[host].state.link.lid = lid;
+        net.update(host);
+    }
+    net.settle();
+    net.run_for(SECOND);
+    // The further one first, so that nothing is known of the usual one.
+    let further = Address::Lid(21);
+    net.find(0, &further).expect("it is there");
+    net.find(0, &name(1)).expect("it is there");
+    net.run_for(SECOND);
+    net.find(0, &further).expect("it is there");
+    let before = net.counters(0).checks;
+    for _ in 0..36 {
+        net.run_for(5 * SECOND);
+        assert_eq!(net.known(0, &name(1)).map(|path| path.sl), Some(0));
+    }
+    assert!(net.counters(0).checks - before <= 12, "{}", net.counters(0).checks - before);
+}
+
+#[test]
 fn what_counts_for_no_time_is_not_looked_for_all_the_time() {
     let none = Some(Duration::ZERO);
     for (route_timeout, address_timeout) in [(none, None), (none, none), (None, none)] {
