@@ -147,15 +147,18 @@ impl Session {
     /// Returns room for bytes of the program, and whether it is to be used now: a program that has much under way, or
     /// does not take its replies, waits.
     pub fn room(&mut self) -> Option<&mut [u8]> {
-        let waits = self.requests.len() >= MOST_REQUESTS
-            || self.held >= MOST_HELD
-            || self.output.len() - self.sent >= MOST_UNSENT
-            || self.stage == Stage::Over;
-        if waits {
+        if self.is_full() || self.stage == Stage::Over {
             return None;
         }
         let wanted = self.wanted();
         Some(self.input.room(wanted))
+    }
+
+    /// Returns whether no more can be asked for until something has ended, or has been sent.
+    fn is_full(&self) -> bool {
+        self.requests.len() >= MOST_REQUESTS
+            || self.held >= MOST_HELD
+            || self.output.len() - self.sent >= MOST_UNSENT
     }
 
     /// So many bytes have come into the room.
@@ -167,8 +170,11 @@ impl Session {
         self.negotiate();
     }
 
-    /// Returns the next request.
+    /// Returns the next request. Those that have come at once wait too while there is too much under way.
     pub fn poll_request(&mut self) -> Option<NbdRequest<'_>> {
+        if self.is_full() {
+            return None;
+        }
         let Stage::Requests(export) = self.stage else { return None };
         let (token, command, length) = self.next_request(export)?;
         let data = self.input.take(length);

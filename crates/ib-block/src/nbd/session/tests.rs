@@ -372,6 +372,34 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
     assert!(program.session.room().is_some());
 }
 
+/// Headers are short, and many come with one piece of bytes: they wait as well.
+#[test]
+fn requests_that_come_at_once_are_not_all_taken_at_once() {
+    let mut program = Program::with("disk0", false);
+    let bytes: Vec<u8> = (0..1000_u64)
+        .flat_map(|number| request(0, command::READ, number, (0, SIZE as u32), b""))
+        .collect();
+    let room = program.session.room().expect("it listens");
+    room[..bytes.len()].copy_from_slice(&bytes);
+    program.session.handle(bytes.len());
+    let mut asked = 0;
+    loop {
+        let mut tokens = Vec::new();
+        while let Some(request) = program.session.poll_request() {
+            tokens.push(request.token);
+        }
+        if tokens.is_empty() {
+            break;
+        }
+        asked += tokens.len();
+        assert!(tokens.len() * SIZE as usize <= MOST_HELD + SIZE as usize, "{}", tokens.len());
+        for token in tokens {
+            program.session.complete(token, Errno::EIO, b"");
+        }
+    }
+    assert_eq!(asked, 1000);
+}
+
 /// However the bytes are cut, the same comes of them.
 #[test]
 fn the_pieces_in_which_bytes_come_make_no_difference() {
