@@ -5,6 +5,9 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use rustix::fs::Mode;
+use rustix::process::umask;
+
 /// Listens at a socket of the file system with some permissions, also where one was left behind; it does not wait.
 ///
 /// # Errors
@@ -17,7 +20,11 @@ pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
         }
         std::fs::remove_file(path)?;
     }
-    let listener = UnixListener::bind(path)?;
+    // Nobody else may come in between: a connection stays, whatever the permissions are then.
+    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let bound = UnixListener::bind(path);
+    umask(before);
+    let listener = bound?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
