@@ -42,6 +42,8 @@ pub struct ServerCommand {
     pub export: ExportId,
     /// What is to be done; it was found to be possible.
     pub command: Command,
+    /// As what it was opened.
+    opening: u64,
 }
 
 /// A device that a client has opened.
@@ -49,6 +51,16 @@ pub struct ServerCommand {
 struct Opened {
     export: ExportId,
     mode: AccessMode,
+    /// No other one has it.
+    number: u64,
+}
+
+/// What is being done with a device that a client has opened, and may have closed meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    export: ExportId,
+    mode: AccessMode,
+    count: u32,
 }
 
 #[derive(Debug, Default)]
@@ -62,11 +74,14 @@ struct Session {
 pub struct Server<S> {
     exports: Vec<Export>,
     sessions: BTreeMap<S, Session>,
+    /// By the numbers of what was opened.
+    work: BTreeMap<u64, Work>,
+    last: u64,
 }
 
 impl<S> Default for Server<S> {
     fn default() -> Self {
-        Self { exports: Vec::new(), sessions: BTreeMap::new() }
+        Self { exports: Vec::new(), sessions: BTreeMap::new(), work: BTreeMap::new(), last: 0 }
     }
 }
 
@@ -113,9 +128,20 @@ impl<S: Copy + Ord> Server<S> {
         self.sessions.values().flat_map(|session| session.opened.iter().flatten())
     }
 
-    /// A session has ended: what it has opened is closed.
+    /// A session has ended: what it has opened is closed. Whoever wants to write has to wait until that is done which was
+    /// asked for before.
     pub fn end(&mut self, session: S) {
         self.sessions.remove(&session);
+    }
+
+    /// Something was done with a device that [`Answer::Do`] has asked for, whatever came of it.
+    pub fn done(&mut self, command: &ServerCommand) {
+        if let Some(work) = self.work.get_mut(&command.opening) {
+            work.count -= 1;
+            if work.count == 0 {
+                self.work.remove(&command.opening);
+            }
+        }
     }
 
     /// Takes a message of a session: the user's header of a request, the way of its data, and how much there is of it or may
@@ -133,7 +159,11 @@ impl<S: Copy + Ord> Server<S> {
             Ok(Message::Open(open)) => self.open(session, &open, direction, data),
             Ok(Message::Io(io)) => {
                 return match self.io(session, &io, direction, data) {
-                    Ok(command) => Answer::Do(command),
+                    Ok((command, mode)) => {
+                        let idle = Work { export: command.export, mode, count: 0 };
+                        self.work.entry(command.opening).or_insert(idle).count += 1;
+                        Answer::Do(command)
+                    }
                     Err(errno) => Answer::Now(errno, Vec::new()),
                 };
             }
@@ -190,7 +220,9 @@ impl<S: Copy + Ord> Server<S> {
                 if free == opened.len() {
                     opened.push(None);
                 }
-                opened[free] = Some(Opened { export, mode: open.access_mode });
+                self.last += 1;
+                let (mode, number) = (open.access_mode, self.last);
+                opened[free] = Some(Opened { export, mode, number });
                 free
             }
         };
@@ -203,9 +235,16 @@ impl<S: Copy + Ord> Server<S> {
             let others = self.all_opened().filter(|opened| opened.export == export);
             others.filter(|opened| opened.mode != AccessMode::READ_ONLY)
         };
+        // What one has asked for that has closed the device since may still change it.
+        let leaves = |(number, work): (&u64, &Work)| {
+            work.export == export
+                && work.mode != AccessMode::READ_ONLY
+                && self.all_opened().all(|opened| opened.number != *number)
+        };
+        let leaving = self.work.iter().filter(|it| leaves(*it)).count();
         let is_free = match mode {
-            AccessMode::READ_WRITE => writers().count() == 0,
-            AccessMode::MIGRATION => writers().count() < 2,
+            AccessMode::READ_WRITE => writers().count() + leaving == 0,
+            AccessMode::MIGRATION => writers().count() + leaving < 2,
             _ => true,
         };
         if is_free { Ok(()) } else { Err(Errno::EPERM) }
@@ -217,10 +256,11 @@ impl<S: Copy + Ord> Server<S> {
         io: &Io,
         direction: Direction,
         data: u32,
-    ) -> Result<ServerCommand, Errno> {
+    ) -> Result<(ServerCommand, AccessMode), Errno> {
         let opened =
             self.sessions.get(&session).and_then(|it| it.opened.get(io.device_id as usize));
-        let Opened { export, mode } = opened.copied().flatten().ok_or(Errno::ENOTCONN)?;
+        let Opened { export, mode, number: opening } =
+            opened.copied().flatten().ok_or(Errno::ENOTCONN)?;
         let geometry = &self.exports[export.0 as usize].geometry;
         let length = io.length;
         let fits = match io.rw.operation() {
@@ -235,7 +275,7 @@ impl<S: Copy + Ord> Server<S> {
             Code::READ => Operation::Read,
             Code::WRITE => Operation::Write,
             Code::FLUSH => {
-                return Ok(ServerCommand { export, command: Command::FLUSH });
+                return Ok((ServerCommand { export, command: Command::FLUSH, opening }, mode));
             }
             Code::DISCARD => Operation::Discard,
             Code::SECURE_ERASE => Operation::SecureErase,
@@ -253,7 +293,7 @@ impl<S: Copy + Ord> Server<S> {
             CommandError::ReadOnly => Errno::EROFS,
             CommandError::NotDone => Errno::EOPNOTSUPP,
         })?;
-        Ok(ServerCommand { export, command })
+        Ok((ServerCommand { export, command, opening }, mode))
     }
 }
 

@@ -327,6 +327,7 @@ impl Lab {
             let (request, command) = entry.remove();
             let produced = self.carry_out(&request, &command);
             self.carried_out += 1;
+            self.rnbd.done(&command);
             self.server.complete(self.now, &mut self.nodes, request.id, Errno::OK, produced);
         }
         moved

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use ib_block::rnbd::{Answer, Export, ExportId, Server as Rnbd};
+use ib_block::rnbd::{Answer, Export, ExportId, Server as Rnbd, ServerCommand};
 use ib_block::{Errno, Operation};
 use ib_hca::cm::CmEvent;
 use ib_rtrs::{
@@ -39,8 +39,8 @@ pub struct BlockServer {
     rnbd: Rnbd<SessionId>,
     disks: Vec<Disk>,
     alarm: Alarm,
-    /// What the devices do: requests, and how much of an answer each becomes when it succeeds, in bytes.
-    under_way: Slab<(ServerRequestId, u32)>,
+    /// What the devices do.
+    under_way: Slab<(ServerRequestId, ServerCommand)>,
     header: Vec<u8>,
     is_allowed: Box<dyn Fn(IpAddr) -> bool>,
     /// Who asks for numbers and changes.
@@ -167,9 +167,7 @@ impl BlockServer {
                 self.rtrs.complete(now, &mut self.devices, request.id, errno, bytes.len() as u32);
             }
             Answer::Do(it) => {
-                let reads = it.command.operation == Operation::Read;
-                let produced = if reads { it.command.length as u32 } else { 0 };
-                let id = self.under_way.insert((request.id, produced)) as u64;
+                let id = self.under_way.insert((request.id, it)) as u64;
                 let (command, offset) = (it.command, request.data_offset);
                 self.disks[it.export.0 as usize].submit(Job { id, command, memory, offset });
             }
@@ -182,8 +180,10 @@ impl BlockServer {
         for disk in &mut self.disks {
             while let Some((id, errno)) = disk.poll() {
                 moved = true;
-                let (request, produced) = self.under_way.remove(id as usize);
-                let produced = if errno.is_ok() { produced } else { 0 };
+                let (request, it) = self.under_way.remove(id as usize);
+                self.rnbd.done(&it);
+                let reads = it.command.operation == Operation::Read && errno.is_ok();
+                let produced = if reads { it.command.length as u32 } else { 0 };
                 self.rtrs.complete(clock::now(), &mut self.devices, request, errno, produced);
             }
         }

@@ -24,6 +24,7 @@ fn carry(client: &mut Client, server: &mut Server<u32>, session: u32) -> Vec<Com
             Answer::Now(errno, bytes) => client.handle(out.tag, errno, &bytes),
             Answer::Do(command) => {
                 done.push(command.command);
+                server.done(&command);
                 client.handle(out.tag, Errno::OK, b"");
             }
         }

@@ -244,3 +244,31 @@ fn bi_size_beyond_the_data_is_refused() {
         }
     }
 }
+
+/// What a client has asked for comes late, after it has gone: nobody else's write may come before.
+#[test]
+fn nobody_else_writes_until_what_a_writer_has_asked_for_is_done() {
+    let close = |device_id| Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
+    for goes in [0, 1] {
+        let mut server = server();
+        let disk = opened(&mut server, 1, b"disk0", AccessMode::READ_WRITE).expect("it is free");
+        let write = io(disk.device_id, Code::WRITE, 0, 4096);
+        let commands: Vec<ServerCommand> = (0..2)
+            .map(|_| match server.handle(1, (Direction::Write, 4096), &write) {
+                Answer::Do(command) => command,
+                Answer::Now(errno, _) => panic!("{errno}"),
+            })
+            .collect();
+        match goes {
+            0 => server.end(1),
+            _ => drop(server.handle(1, (Direction::Read, 0), &close(disk.device_id))),
+        }
+        for command in &commands {
+            let other = opened(&mut server, 2, b"disk0", AccessMode::READ_WRITE);
+            assert_eq!(other, Err(Errno::EPERM));
+            assert!(opened(&mut server, 3, b"disk0", AccessMode::READ_ONLY).is_ok());
+            server.done(command);
+        }
+        assert!(opened(&mut server, 2, b"disk0", AccessMode::READ_WRITE).is_ok());
+    }
+}
