@@ -33,8 +33,6 @@ pub(crate) struct Peer {
     pub(crate) receives: Psn,
     pub(crate) sends: Psn,
     pub(crate) rnr_retry: u8,
-    /// Whether it is known to be of this project: others may do badly when they have to send something again.
-    pub(crate) is_own: bool,
 }
 
 /// Makes a queue pair that takes receives, of so many work requests each way.
@@ -96,9 +94,6 @@ pub(crate) fn program(
         ..QpAttr::default()
     };
     hca.modify_qp(now, qp, &ready_to_receive)?;
-    if !peer.is_own {
-        hca.repeat_acknowledgements(qp)?;
-    }
     hca.modify_qp(now, qp, &ready_to_send)
 }
 

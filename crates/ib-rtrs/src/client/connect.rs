@@ -200,7 +200,6 @@ impl Client {
             receives: attempt.psn,
             sends: rep.starting_psn,
             rnr_retry: rep.rnr_retry_count,
-            is_own: path.capabilities != Capabilities(0),
         };
         connection::program(hca, now, attempt.connection.qp, &peer, &transport)?;
         path.attempt = None;

@@ -282,7 +282,6 @@ impl Server {
             receives: hca.random_psn(),
             sends: requested.req.starting_psn,
             rnr_retry: requested.req.rnr_retry_count,
-            is_own: path.capabilities != Capabilities(0),
         };
         if path.cq.is_none() {
             prepare(hca, path)?;
