@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `fabric.rs` | at ports of a simulated fabric |
 //! | `program.rs` | a program that speaks NBD |
-//! | `tree.rs` | statistics and control: `rtrs ctl`, `rtrs mount`, metrics |
+//! | `mount.rs` | statistics and control as files: `rtrs mount` |
+//! | `tree.rs` | the same by `rtrs ctl`, and metrics |
 //! | `../program` | what starts commands |
 
 #[path = "../program/mod.rs"]
 mod command;
 mod fabric;
+mod mount;
 mod program;
 mod tree;
 

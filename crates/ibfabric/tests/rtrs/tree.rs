@@ -1,36 +1,34 @@
-//! Statistics and control of servers and sessions: `rtrs ctl`, `rtrs mount`, metrics.
+//! Statistics and control of servers and sessions: `rtrs ctl`, metrics.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::Server;
 use crate::command::{Running, ibfabric, text};
 use crate::program::{Program, WRITE};
 
-const FIRST: &str = "ip:127.0.0.2@ip:127.0.0.1";
-const SECOND: &str = "ip:127.0.0.3@ip:127.0.0.1";
+pub(crate) const FIRST: &str = "ip:127.0.0.2@ip:127.0.0.1";
+pub(crate) const SECOND: &str = "ip:127.0.0.3@ip:127.0.0.1";
 
 /// A server, and a session that programs use over NBD.
-struct Scene {
-    dir: TempDir,
-    _server: Server,
-    _nbd: Running,
+pub(crate) struct Scene {
+    pub(crate) dir: TempDir,
+    pub(crate) server: Server,
+    pub(crate) nbd: Running,
     ports: [u16; 2],
 }
 
 impl Scene {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name).to_str().expect("a name").to_owned();
         let ports = [free_tcp_port(), free_tcp_port()];
@@ -47,42 +45,42 @@ impl Scene {
             &at("nbd"),
             &["--session", "host-1", "--control", &at("client"), "--metrics-port", &second],
         );
-        Self { dir, _server: server, _nbd: nbd, ports }
+        Self { dir, server, nbd, ports }
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Runs `rtrs ctl` with a socket.
-    fn ctl(&self, socket: &str, words: &[&str]) -> Output {
+    pub(crate) fn ctl(&self, socket: &str, words: &[&str]) -> Output {
         let socket = self.at(socket);
         let common = ["rtrs", "ctl", "--control", socket.to_str().expect("a name")];
         ibfabric(&[&common[..], words].concat()).output().expect("the program runs")
     }
 
-    fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         let output = self.ctl("client", &["get", path]);
         assert!(output.status.success(), "{path}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
     /// Returns a file of a path of the session.
-    fn of(&self, path: &str, file: &str) -> String {
+    pub(crate) fn of(&self, path: &str, file: &str) -> String {
         self.get(&format!("rtrs-client/host-1/paths/{path}/{file}"))
     }
 
-    fn set(&self, path: &str, value: &str) {
+    pub(crate) fn set(&self, path: &str, value: &str) {
         let output = self.ctl("client", &["set", path, value]);
         assert!(output.status.success(), "{path}: {}", text(&output.stderr));
         assert_eq!(text(&output.stdout), "");
     }
 
-    fn set_of(&self, path: &str, file: &str) {
+    pub(crate) fn set_of(&self, path: &str, file: &str) {
         self.set(&format!("rtrs-client/host-1/paths/{path}/{file}"), "1");
     }
 
-    fn list(&self, socket: &str, path: &str) -> Vec<String> {
+    pub(crate) fn list(&self, socket: &str, path: &str) -> Vec<String> {
         let output = self.ctl(socket, &["list", path]);
         assert!(output.status.success(), "{path}: {}", text(&output.stderr));
         text(&output.stdout).lines().map(str::to_owned).collect()
@@ -95,14 +93,14 @@ fn free_tcp_port() -> u16 {
 }
 
 /// A program that writes and reads back all the time.
-struct Busy {
+pub(crate) struct Busy {
     ends: Arc<AtomicBool>,
     rounds: Arc<std::sync::atomic::AtomicU64>,
     thread: JoinHandle<()>,
 }
 
 impl Busy {
-    fn start(socket: &Path) -> Self {
+    pub(crate) fn start(socket: &Path) -> Self {
         let mut program = Program::connect(socket.to_str().expect("a name"), "disk0");
         let ends = Arc::new(AtomicBool::new(false));
         let rounds = Arc::new(std::sync::atomic::AtomicU64::new(0));
@@ -120,7 +118,7 @@ impl Busy {
     }
 
     /// Waits until it has done some more.
-    fn goes_on(&self) {
+    pub(crate) fn goes_on(&self) {
         let before = self.rounds.load(Ordering::SeqCst);
         let end = Instant::now() + Duration::from_secs(20);
         while self.rounds.load(Ordering::SeqCst) < before + 10 {
@@ -129,7 +127,7 @@ impl Busy {
         }
     }
 
-    fn end(self) {
+    pub(crate) fn end(self) {
         self.ends.store(true, Ordering::SeqCst);
         self.thread.join().expect("what was read is what was written");
     }
@@ -456,220 +454,4 @@ fn paths_between_gids_are_added_and_told_by_name() {
     assert_eq!(far, format!("{second}/\n"));
     let nowhere = ctl("client", &["set", add, "gid:fe80::dead"]);
     assert!(text(&nowhere.stderr).contains("(EHOSTUNREACH)"), "{}", text(&nowhere.stderr));
-}
-
-/// Returns whether this machine can mount; says so where it cannot.
-fn can_mount() -> bool {
-    let has_helper = || {
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&paths).any(|dir| dir.join("fusermount3").exists())
-    };
-    let is_root = rustix::process::geteuid().is_root();
-    let why = if !Path::new("/dev/fuse").exists() {
-        "there is no /dev/fuse"
-    } else if !is_root && !has_helper() {
-        "there is no fusermount3, and only root mounts without it"
-    } else {
-        return true;
-    };
-    writeln!(std::io::stderr(), "NOT RUN: files by FUSE: {why}").expect("somebody reads it");
-    false
-}
-
-/// `rtrs mount` of both sockets of a scene.
-struct Mounted {
-    dir: PathBuf,
-    running: Running,
-}
-
-impl Mounted {
-    fn start(scene: &Scene) -> Self {
-        let dir = scene.at("tree");
-        fs::create_dir_all(&dir).expect("room");
-        let [client, server] = ["client", "server"].map(|name| scene.at(name));
-        let mut command = ibfabric(&["rtrs", "mount"]);
-        command.arg(&dir).arg("--control").arg(client).arg("--control").arg(server);
-        command.stderr(Stdio::piped());
-        Self { dir, running: Running::ready(command) }
-    }
-
-    fn read(&self, path: &str) -> Result<String, i32> {
-        fs::read_to_string(self.dir.join(path)).map_err(|error| error.raw_os_error().expect("one"))
-    }
-
-    /// Writes as `echo` does.
-    fn write(&self, path: &str, value: &str) -> Result<(), i32> {
-        let path = self.dir.join(path);
-        let file = fs::OpenOptions::new().write(true).truncate(true).open(path);
-        let written = file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
-        written.map_err(|error| error.raw_os_error().expect("one"))
-    }
-
-    fn list(&self, path: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.dir.join(path)).expect("a directory");
-        let name = |entry: std::io::Result<fs::DirEntry>| {
-            entry.expect("an entry").file_name().into_string().expect("a name")
-        };
-        let mut names: Vec<String> = entries.map(name).collect();
-        names.sort();
-        names
-    }
-
-    fn is_mounted(&self) -> bool {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("Linux");
-        mounts.contains(&format!(" {} ", self.dir.display()))
-    }
-
-    /// Has the program end by a signal.
-    fn end(&mut self, signal: Signal) -> ExitStatus {
-        let pid = Pid::from_child(&self.running.0);
-        kill_process(pid, signal).expect("it runs");
-        self.wait()
-    }
-
-    fn wait(&mut self) -> ExitStatus {
-        let end = Instant::now() + Duration::from_secs(20);
-        loop {
-            if let Some(status) = self.running.0.try_wait().expect("it is a child") {
-                return status;
-            }
-            assert!(Instant::now() < end, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Mounted {
-    /// Leaves nothing mounted, also when the test has failed.
-    fn drop(&mut self) {
-        if self.is_mounted() {
-            // It may have ended by itself.
-            kill_process(Pid::from_child(&self.running.0), Signal::TERM).ok();
-            std::thread::sleep(Duration::from_millis(500));
-        }
-    }
-}
-
-/// Numbers of errors.
-const EPERM: i32 = 1;
-const ENOENT: i32 = 2;
-const EACCES: i32 = 13;
-const EISDIR: i32 = 21;
-const EINVAL: i32 = 22;
-
-#[test]
-fn the_tree_is_a_file_system() {
-    if !can_mount() {
-        return;
-    }
-    let scene = Scene::start();
-    let mut tree = Mounted::start(&scene);
-    let busy = Busy::start(&scene.at("nbd"));
-    assert_eq!(tree.list(""), ["ibtrs-client", "ibtrs-server", "rtrs-client", "rtrs-server"]);
-    assert_eq!(
-        tree.list("rtrs-client/host-1"),
-        ["add_path", "max_reconnect_attempts", "mpath_policy", "paths"]
-    );
-    let first = format!("ibtrs-client/host-1/paths/{FIRST}");
-    let second = format!("rtrs-client/host-1/paths/{SECOND}");
-    assert_eq!(tree.read(&format!("{first}/state")), Ok("connected\n".to_owned()));
-    assert_eq!(tree.write("ibtrs-client/host-1/add_path", "ip:127.0.0.3,ip:127.0.0.1"), Ok(()));
-    assert_eq!(tree.read(&format!("{second}/state")), Ok("connected\n".to_owned()));
-    assert_eq!(tree.list("rtrs-server/host-1/paths"), [FIRST, SECOND]);
-    assert_eq!(tree.write("ibtrs-client/host-1/mp_policy", "round-robin"), Ok(()));
-    assert_eq!(
-        tree.read("rtrs-client/host-1/mpath_policy"),
-        Ok("round-robin (RR: 0)\n".to_owned())
-    );
-    assert_eq!(tree.write(&format!("{first}/disconnect"), "1"), Ok(()));
-    assert_eq!(tree.read(&format!("{first}/state")), Ok("disconnected\n".to_owned()));
-    busy.goes_on();
-    let numbers = tree.read(&format!("{second}/stats/rdma")).expect("numbers");
-    assert_eq!(numbers.split_whitespace().count(), 6, "{numbers}");
-    assert!(!numbers.starts_with("0 "), "{numbers}");
-    assert_eq!(tree.write(&format!("{first}/remove_path"), "1"), Ok(()));
-    assert_eq!(tree.read(&format!("{first}/state")), Err(ENOENT));
-    assert_eq!(tree.list("ibtrs-client/host-1/paths"), [SECOND]);
-
-    // What is wrong has the number of its error.
-    assert_eq!(tree.write(&format!("{second}/disconnect"), "yes"), Err(EINVAL));
-    assert_eq!(tree.write(&format!("{second}/state"), "1"), Err(EACCES));
-    assert_eq!(tree.write(&format!("{second}/none"), "1"), Err(ENOENT));
-    assert_eq!(tree.write(&format!("{second}/stats"), "1"), Err(EISDIR));
-    let made = fs::write(tree.dir.join("rtrs-client/new"), "1").expect_err("it is not made");
-    assert_eq!(made.raw_os_error(), Some(EPERM));
-    let removed = fs::remove_file(tree.dir.join(&second).join("state")).expect_err("it stays");
-    assert_eq!(removed.raw_os_error(), Some(EPERM));
-    let long = "1".repeat(5000);
-    assert_eq!(tree.write(&format!("{second}/stats/rdma"), &long), Err(EINVAL));
-    let metadata = fs::metadata(tree.dir.join(&second).join("state")).expect("it is there");
-    assert!(metadata.permissions().readonly() && metadata.len() == 4096);
-
-    // A file that stays open says what is so now.
-    let mut open = fs::File::open(tree.dir.join(&second).join("stats/rdma")).expect("it is there");
-    let mut before = String::new();
-    open.read_to_string(&mut before).expect("it can be read");
-    busy.goes_on();
-    std::io::Seek::rewind(&mut open).expect("it can be");
-    let mut after = String::new();
-    open.read_to_string(&mut after).expect("it can be read");
-    assert_ne!(before, after);
-    drop(open);
-    busy.end();
-
-    // It ends with nothing left behind.
-    assert!(tree.is_mounted());
-    assert_eq!(tree.end(Signal::TERM).code(), Some(0));
-    assert!(!tree.is_mounted());
-    assert_eq!(tree.list(""), [""; 0]);
-}
-
-/// Unmounts a directory as users do.
-fn unmount(dir: &Path) {
-    let is_root = rustix::process::geteuid().is_root();
-    let (program, words): (_, &[_]) =
-        if is_root { ("umount", &[]) } else { ("fusermount3", &["-u"]) };
-    let ended = std::process::Command::new(program).args(words).arg(dir).status();
-    assert!(ended.expect("the program runs").success());
-}
-
-#[test]
-fn a_file_system_ends_whoever_ends_it() {
-    if !can_mount() {
-        return;
-    }
-    let scene = Scene::start();
-    // By a signal while a file is open.
-    let mut tree = Mounted::start(&scene);
-    let file = tree.dir.join(format!("rtrs-client/host-1/paths/{FIRST}/state"));
-    let open = fs::File::open(&file).expect("it is there");
-    assert_eq!(tree.end(Signal::INT).code(), Some(0));
-    assert!(!tree.is_mounted() && !file.exists());
-    drop(open);
-    // What a program has left behind that was killed is told.
-    let mut tree = Mounted::start(&scene);
-    assert_eq!(tree.end(Signal::KILL).code(), None);
-    let mut again = ibfabric(&["rtrs", "mount"]);
-    again.arg(&tree.dir).arg("--control").arg(scene.at("server"));
-    let output = again.output().expect("the program runs");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("whose program has gone"), "{}", text(&output.stderr));
-    unmount(&tree.dir);
-    // By somebody who unmounts it.
-    let mut tree = Mounted::start(&scene);
-    unmount(&tree.dir);
-    assert_eq!(tree.wait().code(), Some(0));
-    let mut said = String::new();
-    let stderr = tree.running.0.stderr.as_mut().expect("it is piped");
-    stderr.read_to_string(&mut said).expect("text");
-    assert!(said.contains("somebody has ended it"), "{said}");
-    // Programs that go have no files, and do not end it.
-    let mut tree = Mounted::start(&scene);
-    let Scene { dir, _server: server, _nbd: nbd, .. } = scene;
-    drop(nbd);
-    assert_eq!(tree.list(""), ["ibtrs-server", "rtrs-server"]);
-    drop(server);
-    assert_eq!(tree.list(""), [""; 0]);
-    assert_eq!(tree.end(Signal::TERM).code(), Some(0));
-    drop(dir);
 }
