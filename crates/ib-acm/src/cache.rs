@@ -74,6 +74,11 @@ impl SaRoute {
         }
     }
 
+    /// Returns whether a file says it.
+    pub(crate) const fn is_of_file(self) -> bool {
+        self.is_of_file
+    }
+
     /// Returns the LID that it leads to.
     pub(crate) const fn dlid(self) -> u16 {
         self.dlid
@@ -309,8 +314,8 @@ impl Cache {
         answered.max_by_key(|known| (!known.is_preloaded, known.seen)).map(|known| &known.address)
     }
 
-    /// Returns an address of a peer, of those that are looked for, that was asked for since its owner has named it last, so long ago or longer: the
-    /// oldest of these.
+    /// Returns an address of a peer, of those that are looked for, that was asked for since its owner has named it last,
+    /// so long ago or longer: the oldest of these.
     pub(crate) fn aging_address(
         &self,
         key: PeerKey,

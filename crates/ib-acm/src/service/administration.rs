@@ -15,8 +15,8 @@ use crate::port::PortId;
 /// Why subnet administration is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To join a group.
-    Join { key: EndpointKey, mgid: Gid },
+    /// To join a group: for the first time, or again because that failed or may be forgotten.
+    Join { key: EndpointKey, mgid: Gid, is_first: bool },
     /// To leave one.
     Leave,
     /// For a route: one that somebody waits for, or one that is known and grows old.
@@ -29,11 +29,16 @@ pub(super) enum Purpose {
 
 impl Purpose {
     /// Returns which of the questions that wait for their turn go first: those that all others need, then those that
-    /// programs wait for, then what only keeps what is known fresh.
+    /// programs wait for, then what only keeps what is known fresh. What is asked again and again has its turn among those
+    /// of programs, so that it keeps nobody from theirs.
     const fn urgency(self) -> Urgency {
         match self {
-            Self::Join { .. } | Self::Leave | Self::Compare { .. } => Urgency::First,
-            Self::Route { is_refresh: false, .. } | Self::Query { .. } => Urgency::Normal,
+            Self::Join { is_first: true, .. } | Self::Leave | Self::Compare { .. } => {
+                Urgency::First
+            }
+            Self::Join { is_first: false, .. }
+            | Self::Route { is_refresh: false, .. }
+            | Self::Query { .. } => Urgency::Normal,
             Self::Route { is_refresh: true, .. } => Urgency::Last,
         }
     }
@@ -41,7 +46,10 @@ impl Purpose {
     /// Returns whether it is asked again a few times before it is given up. What nobody waits for, or is asked again
     /// later in any case, does not keep others from their turn for long.
     const fn is_patient(self) -> bool {
-        !matches!(self, Self::Leave | Self::Route { is_refresh: true, .. })
+        !matches!(
+            self,
+            Self::Leave | Self::Join { is_first: false, .. } | Self::Route { is_refresh: true, .. }
+        )
     }
 }
 
@@ -146,7 +154,7 @@ impl Service {
             let Some(purpose) = port.asked.remove(&completion.transaction_id.0) else { continue };
             match purpose {
                 Purpose::Leave => {}
-                Purpose::Join { key, mgid } => self.joined(now, key, mgid, record(&completion)),
+                Purpose::Join { key, mgid, .. } => self.joined(now, key, mgid, record(&completion)),
                 Purpose::Route { key, target, .. } => {
                     self.routed(now, key, target, record(&completion));
                 }

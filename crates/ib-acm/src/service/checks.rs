@@ -5,8 +5,7 @@ use ib_wire::mad::MAD_LENGTH;
 
 use super::config::Event;
 use super::endpoint::EndpointKey;
-use super::more::more;
-use super::peers::Sender;
+use super::peers::{Sender, told};
 use super::route::Target;
 use super::{Due, Service};
 use crate::Address;
@@ -160,7 +159,7 @@ impl Service {
         let Some(check) = endpoint.checks.remove(&tid) else { return };
         endpoint.checked.remove(&check.gid);
         let mut addresses = vec![check.address.clone()];
-        addresses.extend(more(bytes));
+        addresses.extend(told(bytes));
         self.learn(now, key, sender, &addresses);
         self.checked(now, key, check.gid);
         self.leave_out_of_fabric(now, key, check.gid);

@@ -11,14 +11,14 @@ use rand::Rng;
 use super::checks::Check;
 use super::config::{Event, RouteProtocol};
 use super::groups::{Group, GroupState};
-use super::levels::Levels;
+use super::levels::{Before, Levels};
 use super::meter::Meter;
 use super::request::Waiter;
 use super::resolve::Resolution;
 use super::route::{LidRoute, RouteQuery, Target};
 use super::{Due, PortEntry, Service};
 use crate::Address;
-use crate::cache::Cache;
+use crate::cache::{Cache, SaRoute};
 use crate::port::{Action, PortId, PortState};
 
 /// The number of an endpoint: its port and its partition.
@@ -57,8 +57,9 @@ pub(super) struct Endpoint {
     pub(super) hand: u32,
     pub(super) resolutions: BTreeMap<u64, Resolution>,
     pub(super) by_address: BTreeMap<Address, u64>,
-    /// Those that wait for their turn.
+    /// Those that wait for their turn: first those of programs, then those that nobody waits for.
     pub(super) queue: VecDeque<u64>,
+    pub(super) idle_queue: VecDeque<u64>,
     /// How many have their turn.
     pub(super) asking: usize,
     /// Whether turns are given just now.
@@ -97,6 +98,7 @@ impl Endpoint {
             resolutions: BTreeMap::new(),
             by_address: BTreeMap::new(),
             queue: VecDeque::new(),
+            idle_queue: VecDeque::new(),
             asking: 0,
             is_turning: false,
             route_queries: BTreeMap::new(),
@@ -169,7 +171,7 @@ impl Service {
         }
         let Some(before) = before else {
             for key in fresh {
-                self.begin(now, key);
+                self.begin(now, key, Before::IsOver);
             }
             return;
         };
@@ -182,7 +184,7 @@ impl Service {
         let comes = state.is_active && !before.is_active;
         for key in self.keys_of(id) {
             if fresh.contains(&key) {
-                self.begin(now, key);
+                self.begin(now, key, Before::IsOver);
                 continue;
             }
             if before.is_active && !state.is_active {
@@ -195,8 +197,11 @@ impl Service {
                 self.endpoint(key).lid_routes.clear();
                 self.preload(now, key);
             } else if is_other_manager || is_moved || comes {
-                // Paths of subnet administration begin at the own LID, and another manager may route otherwise.
-                self.endpoint(key).cache.for_each(|peer| peer.route = None);
+                // Paths of subnet administration begin at the own LID, and another manager may route otherwise. What files
+                // say of the same LID and the same manager counts on.
+                let keeps_files = !is_other_manager && !is_moved;
+                let keeps = |route: &SaRoute| keeps_files && route.is_of_file();
+                self.endpoint(key).cache.for_each(|peer| peer.route = peer.route.filter(keeps));
                 self.endpoint(key).lid_routes.clear();
             }
             if is_other_subnet || is_other_manager || is_moved {
@@ -204,7 +209,7 @@ impl Service {
                 self.query_again(now, key);
             }
             if comes || is_other_subnet || is_other_manager || is_moved || is_other_link {
-                self.begin(now, key);
+                self.begin(now, key, Before::IsOver);
             }
         }
     }
@@ -252,7 +257,7 @@ impl Service {
         for (id, state) in states {
             self.set_port(now, id, &state);
             for key in self.keys_of(id) {
-                self.begin(now, key);
+                self.begin(now, key, Before::Counts);
             }
         }
     }
@@ -358,6 +363,13 @@ impl Service {
         }
     }
 
+    /// Has the endpoints of a port forget the paths that were told by [`Service::preload_paths`].
+    pub fn forget_preloaded_paths(&mut self, id: PortId) {
+        for key in self.keys_of(id) {
+            self.endpoint(key).cache.forget_file_routes();
+        }
+    }
+
     /// Has the endpoints of a port know paths from the beginning, such as those of a file; another subnet manager or
     /// another LID of the port makes them count no more. Those that begin elsewhere are left out.
     pub fn preload_paths<'a>(
@@ -437,6 +449,7 @@ impl Service {
             .collect();
         endpoint.by_address.clear();
         endpoint.queue.clear();
+        endpoint.idle_queue.clear();
         endpoint.unchecked.clear();
         endpoint.asking = 0;
         for waiter in waiters {

@@ -11,6 +11,7 @@ use ib_wire::mad::{Method, TransactionId};
 use super::administration::{Denial, Purpose};
 use super::config::{Event, GroupSpec, RouteProtocol};
 use super::endpoint::{Endpoint, EndpointKey};
+use super::levels::Before;
 use super::{Due, Service, backed_off};
 use crate::Address;
 use crate::port::{Action, Destination, PortState};
@@ -65,14 +66,14 @@ const REJOIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 const ANNOUNCE: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(5)];
 
 impl Service {
-    /// Begins, or begins again, with the groups of an endpoint.
-    pub(super) fn begin(&mut self, now: Instant, key: EndpointKey) {
+    /// Begins, or begins again, with the groups of an endpoint. `before` is what its service levels are worth.
+    pub(super) fn begin(&mut self, now: Instant, key: EndpointKey, before: Before) {
         let Some(port) = self.ports.get(&key.port) else { return };
         if !port.state.is_active {
             return;
         }
         if !port.state.has_datagrams {
-            self.compare_soon(now, key);
+            self.compare_soon(now, key, before);
             let endpoint = self.name(key);
             self.events.push_back(Event::Up { endpoint, groups: 0 });
             return;
@@ -104,13 +105,13 @@ impl Service {
             // The numbers of groups have changed.
             endpoint.cache.for_each(|peer| peer.group = crate::cache::NO_GROUP);
         }
-        for group in old {
-            self.leave_group(key, &group);
+        for group in &old {
+            self.leave_group(key, group);
         }
         for group in 0..count {
-            self.join(key, group);
+            self.join(key, group, true);
         }
-        self.compare_soon(now, key);
+        self.compare_soon(now, key, before);
     }
 
     /// Returns the groups that a port can join, the least wanted first.
@@ -140,8 +141,8 @@ impl Service {
         specs
     }
 
-    /// Asks subnet administration to let an endpoint into a group.
-    pub(super) fn join(&mut self, key: EndpointKey, place: usize) {
+    /// Asks subnet administration to let an endpoint into a group, for the first time or again.
+    pub(super) fn join(&mut self, key: EndpointKey, place: usize, is_first: bool) {
         let Some(port) = self.ports.get(&key.port) else { return };
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
         let p_key = endpoint.p_key;
@@ -172,7 +173,7 @@ impl Service {
         }
         let components = [0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16];
         let mgid = group.mgid;
-        let purpose = Purpose::Join { key, mgid };
+        let purpose = Purpose::Join { key, mgid, is_first };
         self.counters.joins += 1;
         if let Some(at) = retry {
             self.due.remove(&(at, Due::Join(key, place)));
@@ -228,7 +229,7 @@ impl Service {
                     self.act(key.port, Action::Attach { p_key, mgid, mlid });
                 }
                 match is_other_sl {
-                    true => self.compare_soon(now, key),
+                    true => self.compare_soon(now, key, Before::IsOver),
                     false => self.judge(now, key),
                 }
                 let endpoint = self.endpoint(key);
@@ -288,23 +289,32 @@ impl Service {
         endpoint.rejoin = None;
         let count = endpoint.groups.len();
         for group in 0..count {
-            self.join(key, group);
+            self.join(key, group, false);
         }
     }
 
-    /// Has subnet administration take an endpoint out of a group. The answer makes no difference.
+    /// Has subnet administration take an endpoint out of a group, or out of one that it has been asked to let it into. The
+    /// answer makes no difference.
     pub(super) fn leave_group(&mut self, key: EndpointKey, group: &Group) {
-        let Some(record) = group.record() else { return };
+        if let Some(request) = group.request {
+            self.cancel(key.port, request);
+        }
+        let mlid = group.record().map(|record| record.mlid);
+        if mlid.is_none() && group.request.is_none() {
+            return;
+        }
         let Some(port) = self.ports.get(&key.port) else { return };
         let p_key = self.endpoints.get(&key).map_or(PKey::DEFAULT, |endpoint| endpoint.p_key);
-        let (mgid, mlid) = (group.mgid, record.mlid);
+        let mgid = group.mgid;
         let wanted = MCMemberRecord {
             mgid,
             port_gid: port.state.link.gid(),
             join_state: JoinState::FULL_MEMBER,
             ..MCMemberRecord::zeroed()
         };
-        self.act(key.port, Action::Detach { p_key, mgid, mlid });
+        if let Some(mlid) = mlid {
+            self.act(key.port, Action::Detach { p_key, mgid, mlid });
+        }
         let components = [0, 1, 16];
         self.ask(key.port, Method::DELETE, &components, &wanted, Purpose::Leave);
     }

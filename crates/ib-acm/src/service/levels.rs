@@ -31,6 +31,15 @@ pub(super) enum Standing {
     Known,
 }
 
+/// What service levels that were compared before are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// They count until others are told.
+    Counts,
+    /// Nothing: another manager may give others, or paths begin elsewhere.
+    IsOver,
+}
+
 /// The service levels that subnet administration gives to the paths of an endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
@@ -109,15 +118,23 @@ impl Levels {
 }
 
 impl Service {
-    /// Has service levels compared anew, as far as that is wanted; until then no route is made of groups.
-    pub(super) fn compare_soon(&mut self, now: Instant, key: EndpointKey) {
+    /// Has service levels compared anew, as far as that is wanted; until then no route is made of groups, unless what was
+    /// compared before still counts.
+    pub(super) fn compare_soon(&mut self, now: Instant, key: EndpointKey, before: Before) {
         let check = self.config.check_routes;
         self.give_up_comparison(key);
         let endpoint = self.endpoint(key);
         let is_wanted =
             check && endpoint.routes == RouteProtocol::Acm && !endpoint.groups.is_empty();
-        let standing = if is_wanted { Standing::Awaited } else { Standing::Trusted };
-        endpoint.levels = Levels { standing, ..Levels::default() };
+        let levels = &mut endpoint.levels;
+        match (is_wanted, before) {
+            (false, _) => *levels = Levels::default(),
+            (true, Before::Counts) if levels.standing == Standing::Known => {}
+            (true, _) => {
+                let (standing, told) = (Standing::Awaited, levels.told);
+                *levels = Levels { standing, told, ..Levels::default() };
+            }
+        }
         if is_wanted {
             let delay = self.about(Duration::from_millis(200));
             self.compare_at(key, now + delay);
@@ -231,7 +248,9 @@ impl Service {
     pub(super) fn learn_level(&mut self, now: Instant, key: EndpointKey, gid: Gid, level: u8) {
         let levels = &mut self.endpoint(key).levels;
         let known = levels.of(gid);
-        if levels.standing != Standing::Known || known == Some(level) {
+        // One path of several tells nothing of the others.
+        let is_no_news = known == Some(level) || known == Some(SEVERAL);
+        if levels.standing != Standing::Known || is_no_news {
             return;
         }
         levels.each.insert(gid, level);

@@ -23,7 +23,7 @@ use super::meter::Metered;
 use super::more::{more, put_more};
 use super::resolve::Phase;
 use crate::Address;
-use crate::cache::{Bound, Stamp};
+use crate::cache::{Bound, Stamp, is_of_fabric};
 use crate::port::{Action, Destination};
 
 /// Who has sent a message.
@@ -129,8 +129,8 @@ impl Service {
         }
         self.counters.heard += 1;
         let mut addresses = vec![source];
-        addresses.extend(more(bytes));
-        addresses.retain(|address| !matches!(address, Address::Gid(_) | Address::Lid(_)));
+        addresses.extend(told(bytes));
+        addresses.retain(|address| !is_of_fabric(address));
         self.learn(now, key, sender, &addresses);
         let own = self.ports[&key.port].state.link;
         let is_own = match &wanted {
@@ -196,7 +196,7 @@ impl Service {
             endpoint.cache.unbind(&address);
         }
         let mut addresses = vec![address];
-        addresses.extend(more(bytes));
+        addresses.extend(told(bytes));
         self.learn(now, key, sender, &addresses);
     }
 
@@ -277,4 +277,10 @@ impl Service {
         };
         Some(Destination { route, qpn })
     }
+}
+
+/// Returns the further addresses that a peer says it has, but for GIDs and LIDs: these are the fabric's to give, and
+/// nobody is believed to have another's.
+pub(super) fn told(bytes: &[u8; MAD_LENGTH]) -> impl Iterator<Item = Address> {
+    more(bytes).into_iter().filter(|address| !is_of_fabric(address))
 }

@@ -220,12 +220,19 @@ impl Service {
     ) {
         let endpoint = self.endpoint(key);
         if let Some(tid) = endpoint.by_address.get(address) {
-            let resolution = endpoint.resolutions.get_mut(tid).expect("both are kept alike");
+            let tid = *tid;
+            let resolution = endpoint.resolutions.get_mut(&tid).expect("both are kept alike");
+            let is_wanted_now = waiter.is_some() && resolution.waiters.is_empty();
             resolution.waiters.extend(waiter);
+            if is_wanted_now && !resolution.has_turn {
+                endpoint.queue.push_back(tid);
+                self.next_turns(now, key);
+            }
             return;
         }
         let tid = self.number();
         let end = now + self.config.limit();
+        let is_idle = waiter.is_none();
         let resolution = Resolution {
             address: address.clone(),
             phase: Phase::Queued,
@@ -237,12 +244,16 @@ impl Service {
         let endpoint = self.endpoint(key);
         endpoint.by_address.insert(address.clone(), tid);
         endpoint.resolutions.insert(tid, resolution);
-        endpoint.queue.push_back(tid);
+        match is_idle {
+            true => endpoint.idle_queue.push_back(tid),
+            false => endpoint.queue.push_back(tid),
+        }
         self.at(end, Due::Resolution(key, tid));
         self.next_turns(now, key);
     }
 
-    /// Gives those their turn that wait for it.
+    /// Gives those their turn that wait for it. Those that nobody waits for have half of the turns at most, and none that a
+    /// program could have.
     pub(super) fn next_turns(&mut self, now: Instant, key: EndpointKey) {
         let depth = self.config.resolve_depth.max(1);
         // Those that end at once have others get their turn: here, not one within the other.
@@ -251,13 +262,20 @@ impl Service {
             _ => return,
         }
         while let Some(endpoint) = self.endpoints.get_mut(&key) {
-            let next = if endpoint.asking < depth { endpoint.queue.pop_front() } else { None };
+            let next = match endpoint.asking {
+                asking if asking < depth.div_ceil(2) => {
+                    endpoint.queue.pop_front().or_else(|| endpoint.idle_queue.pop_front())
+                }
+                asking if asking < depth => endpoint.queue.pop_front(),
+                _ => None,
+            };
             let Some(tid) = next else {
                 endpoint.is_turning = false;
                 return;
             };
-            // Those that have ended while they waited are still in the queue.
-            if let Some(resolution) = endpoint.resolutions.get_mut(&tid) {
+            // Those that have ended while they waited are still in the queue, and one that a program has come to wait for
+            // is in both.
+            if let Some(resolution) = endpoint.resolutions.get_mut(&tid).filter(|it| !it.has_turn) {
                 resolution.has_turn = true;
                 endpoint.asking += 1;
                 self.go_on(now, key, tid);
@@ -421,8 +439,11 @@ impl Service {
         endpoint.by_address.remove(&resolution.address);
         if resolution.has_turn {
             endpoint.asking = endpoint.asking.saturating_sub(1);
-        } else if endpoint.queue.len() > 64 + 2 * endpoint.resolutions.len() {
-            endpoint.queue.retain(|queued| endpoint.resolutions.contains_key(queued));
+        }
+        for queue in [&mut endpoint.queue, &mut endpoint.idle_queue] {
+            if queue.len() > 64 + 2 * endpoint.resolutions.len() {
+                queue.retain(|queued| endpoint.resolutions.contains_key(queued));
+            }
         }
         self.due.remove(&(resolution.end, Due::Resolution(key, tid)));
         if let Some(target) = resolution.routing {

@@ -65,8 +65,11 @@ struct Net {
     /// The service level of its paths, and those to hosts where they differ.
     sl: u8,
     levels: BTreeMap<usize, u8>,
-    /// Whether it answers.
+    /// The service level of a second path to a host.
+    second_levels: BTreeMap<usize, u8>,
+    /// Whether it answers, and what it does not answer otherwise.
     is_mute: bool,
+    mute_to: Option<AttributeId>,
     /// What it says to whoever asks for a path, and for all.
     path_status: MadStatus,
     table_status: MadStatus,
@@ -109,7 +112,9 @@ impl Net {
             wanted: Vec::new(),
             sl: 0,
             levels: BTreeMap::new(),
+            second_levels: BTreeMap::new(),
             is_mute: false,
+            mute_to: None,
             path_status: MadStatus::OK,
             table_status: MadStatus::OK,
             is_slow: false,
@@ -218,7 +223,7 @@ impl Net {
         if (mad.method(), mad.attribute_id()) == (Method::GET, AttributeId::PATH_RECORD) {
             self.wanted.extend(mad.attribute::<PathRecord>());
         }
-        if self.is_mute {
+        if self.is_mute || self.mute_to == Some(mad.attribute_id()) {
             return None;
         }
         let own = self.hosts[host].state.link;
@@ -242,7 +247,12 @@ impl Net {
                     false => it.state.link.gid() == wanted.dgid || it.has_lid(wanted.dlid),
                 };
                 let found = (0..self.hosts.len()).filter(|&to| is_it(&self.hosts[to]));
-                let paths: Vec<PathRecord> = found.map(|to| self.path(own, to, &wanted)).collect();
+                let second = |to: usize| {
+                    let sl = *self.second_levels.get(&to).filter(|_| is_table)?;
+                    Some(PathRecord { sl, ..self.path(own, to, &wanted) })
+                };
+                let both = |to| [Some(self.path(own, to, &wanted)), second(to)];
+                let paths: Vec<PathRecord> = found.flat_map(both).flatten().collect();
                 let (Some(last), MadStatus::OK) = (paths.last(), status) else {
                     let status = if status.is_ok() { MadStatus::SA_NO_RECORDS } else { status };
                     mad.answer(status);

@@ -106,7 +106,7 @@ fn all_addresses_in_use_of_a_service_that_tells_one_at_a_time_stay_known() {
             for to in &all {
                 net.find(0, to).expect("it is there");
             }
-            let before = net.counters(0).multicasts;
+            let (before, checks) = (net.counters(0).multicasts, net.counters(0).checks);
             for _ in 0..60 {
                 net.run_for(7 * SECOND);
                 for to in &all {
@@ -115,6 +115,10 @@ fn all_addresses_in_use_of_a_service_that_tells_one_at_a_time_stay_known() {
                 }
             }
             assert_eq!(net.counters(0).multicasts, before, "its owner alone is asked");
+            // Each of its two names is asked for at most twice in the time that it counts, and its place in each interval.
+            let most = 2 * 2 * 420 / 60 + check_interval.map_or(0, |it| 2 * 420 / it.as_secs());
+            let checks = net.counters(0).checks - checks;
+            assert!(checks <= most, "{checks} of {most}");
             // Who has been used shortly before is kept as well, and the others are not.
             net.run_for(check_interval.unwrap_or(50 * SECOND).min(50 * SECOND));
             assert!(all.iter().all(|to| net.known(0, to).is_some()));

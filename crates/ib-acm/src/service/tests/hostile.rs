@@ -256,3 +256,27 @@ fn a_cache_that_is_full_keeps_what_was_used() {
     }
     assert!(net.counters(0).multicasts <= 2, "what is in use was never forgotten");
 }
+
+#[test]
+fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
+    let mut net = three();
+    // Host 2 is asked for its name, and says that it has what others have.
+    net.off.push(2);
+    assert_eq!(net.known(0, &name(2)), None);
+    let (_, _, asked) = net.sent.iter().rev().find(|(from, ..)| *from == 0).expect("it was asked");
+    let mut answer = AcmMessage::parse(asked);
+    answer.method = Method::GET_RESP;
+    let mut bytes = answer.to_bytes();
+    let ip = Address::V4([10, 0, 0, 77].into());
+    let nobodys = Address::Gid(Gid::new(PREFIX, Guid(0x7777)));
+    let claims = [Address::Gid(gid(1)), nobodys.clone(), ip.clone()];
+    crate::service::more::put_more(&mut bytes, &name(2), &claims);
+    assert_eq!(bytes[23], 3, "there is room for all");
+    let before = net.counters(0);
+    net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &bytes);
+    net.settle();
+    assert_eq!(net.known(0, &ip).map(|path| path.dgid), Some(gid(2)), "the answer counts");
+    assert_eq!(net.known(0, &Address::Gid(gid(1))).map(|path| path.dlid), Some(lid(1)));
+    assert_eq!(net.counters(0).checks, before.checks, "nobody is asked because of it");
+    assert_eq!(net.known(0, &nobodys), None);
+}

@@ -171,3 +171,55 @@ fn who_waits_for_a_comparison_goes_on_when_none_is_wanted_any_more() {
         assert_eq!(ClientStatus(answer[2]), ClientStatus::SUCCESS);
     }
 }
+
+#[test]
+fn what_was_compared_counts_on_when_files_are_read_again() {
+    let mut net = Net::new(3, &by_group());
+    net.levels = [(2, 3)].into();
+    net.run_for(SECOND);
+    assert_eq!((net.level(1), net.level(2)), ((0, true), (3, false)));
+    net.events(0);
+    // Whoever reads them again while subnet administration is silent loses nothing.
+    net.is_mute = true;
+    for _ in 0..3 {
+        net.hosts[0].service.configure(net.now, by_group());
+        net.settle();
+        assert!(net.known(0, &name(1)).is_some_and(|path| path.life_time == OF_GROUP));
+        assert_eq!(net.known(0, &name(2)).map(|path| path.sl), Some(3));
+        net.run_for(20 * SECOND);
+    }
+    assert!(!net.events(0).iter().any(is_unknown));
+    // It is compared again all the same.
+    net.is_mute = false;
+    net.levels = [(1, 4), (2, 4)].into();
+    net.hosts[0].service.configure(net.now, by_group());
+    net.run_for(SECOND);
+    assert_eq!(net.level(1), (4, false));
+}
+
+#[test]
+fn who_was_told_that_routes_differ_is_told_that_they_agree_after_another_manager() {
+    let mut net = Net::new(2, &by_group());
+    net.levels = [(1, 3)].into();
+    net.run_for(SECOND);
+    assert_eq!(net.level(1), (3, false));
+    assert!(net.events(0).iter().any(differs));
+    net.levels.clear();
+    net.hosts[0].state.link.sm_lid = 101;
+    net.update(0);
+    net.run_for(SECOND);
+    assert_eq!(net.level(1), (0, true));
+    assert_eq!(net.events(0).iter().filter(|it| agrees(it)).count(), 1);
+}
+
+#[test]
+fn one_of_several_paths_to_a_port_does_not_speak_for_the_others() {
+    let mut net = Net::new(3, &by_group());
+    net.second_levels = [(1, 3)].into();
+    net.run_for(SECOND);
+    for _ in 0..3 {
+        assert_eq!(net.level(1), (0, false));
+        net.hosts[0].service.flush(net.now);
+    }
+    assert_eq!(net.level(2), (0, true));
+}

@@ -1,6 +1,7 @@
 //! What is asked of subnet administration: in which order, for how long, and what becomes of what is known.
 
 use super::*;
+use crate::service::config::GroupSpec;
 use crate::service::endpoint::EndpointKey;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -255,7 +256,7 @@ fn all_lids_of_a_port_are_known_at_a_time() {
         // They are another's once the port has moved.
         net.hosts[1].state.link.lid = 30;
         net.update(1);
-        net.run_for(250 * SECOND);
+        net.run_for(30 * SECOND);
         assert!(net.find(0, &lids[1]).is_err());
         assert_eq!(net.find(0, &Address::Lid(31)).map(|path| path.dlid), Ok(31));
     }
@@ -306,4 +307,108 @@ fn what_counts_for_no_time_is_not_looked_for_all_the_time() {
         }
         assert!(wakes <= 66, "{wakes}");
     }
+}
+
+#[test]
+fn groups_that_cannot_be_joined_keep_no_program_from_its_turn() {
+    let group = |sl| GroupSpec { rate: RateCode::GBPS_10, mtu: MtuCode::MTU_2048, sl };
+    let groups = (1..6).map(group).collect();
+    let config = ServiceConfig { groups, sa_depth: 1, ..by_group() };
+    let mut net = Net::new(2, &config);
+    net.run_for(SECOND);
+    net.mute_to = Some(AttributeId::MC_MEMBER_RECORD);
+    net.hosts[0].state.link.sm_lid = 101;
+    net.update(0);
+    net.settle();
+    // The first round of joins goes first; then each question has its turn after one more at most.
+    net.run_for(60 * SECOND);
+    for _ in 0..20 {
+        assert_eq!(net.say(0, &query(1)), None);
+        net.run_for(net.hosts[0].service.config.limit());
+        assert_eq!(net.statuses(0), [ClientStatus::SUCCESS], "at {:?}", net.now);
+    }
+}
+
+#[test]
+fn what_nobody_waits_for_keeps_no_program_from_its_turn() {
+    let config = ServiceConfig { resolve_depth: 4, ..by_group() };
+    let mut net = Net::new(2, &config);
+    net.run_for(SECOND);
+    let key = EndpointKey::new(PORT, PKey::DEFAULT);
+    let now = net.now;
+    for number in 0..100 {
+        let to = Address::name(&format!("gone{number}")).expect("a name");
+        net.hosts[0].service.begin_resolution(now, key, &to, None);
+    }
+    net.settle();
+    assert_eq!(net.hosts[0].service.endpoints[&key].asking, 2, "half of the turns");
+    net.find(0, &name(1)).expect("it is there");
+    assert_eq!(net.now, now, "at once");
+    // Whoever asks for one of those does not wait for the others either.
+    let mut bytes = Vec::new();
+    let late = Address::name("gone99").expect("a name");
+    Resolve::request([0; 8], vec![entry_of(&late)]).put(ByteOrder::NATIVE, &mut bytes);
+    let before = net.sent.len();
+    assert_eq!(net.say(0, &bytes), None);
+    assert_eq!(net.sent.len(), before + 1, "it is asked for at once");
+    net.run_for(300 * SECOND);
+    assert_eq!(net.statuses(0), [ClientStatus::ETIMEDOUT]);
+    let endpoint = &net.hosts[0].service.endpoints[&key];
+    assert_eq!((endpoint.asking, endpoint.resolutions.len()), (0, 0));
+}
+
+#[test]
+fn a_group_that_is_wanted_no_more_is_not_joined_later() {
+    let other = GroupSpec { rate: RateCode::GBPS_10, mtu: MtuCode::MTU_2048, sl: 3 };
+    let mut net = Net::new(1, &by_group());
+    net.run_for(SECOND);
+    net.is_mute = true;
+    let now = net.now;
+    let config = ServiceConfig { groups: vec![other], ..by_group() };
+    net.hosts[0].service.configure(now, config);
+    net.settle();
+    let mgid = ib_wire::mad::acm::group_gid(PKey::DEFAULT, 3, other.rate, other.mtu);
+    let joins = |net: &Net| {
+        let asked = net.hosts[0].service.ports[&PORT].asked.values();
+        asked.filter(|it| matches!(it, Purpose::Join { mgid: it, .. } if *it == mgid)).count()
+    };
+    assert_eq!(joins(&net), 1);
+    net.hosts[0].service.configure(now, by_group());
+    net.settle();
+    assert_eq!(joins(&net), 0);
+    // The manager may have heard the first question.
+    let leaves = net.asked.iter().filter(|(method, _)| *method == Method::DELETE).count();
+    assert_eq!(leaves, 1);
+}
+
+#[test]
+fn routes_of_files_outlast_a_link_that_comes_back_and_no_other_manager() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(SECOND);
+    let path = PathRecord {
+        sgid: gid(0),
+        dgid: gid(1),
+        slid: lid(0),
+        dlid: lid(1),
+        sl: 7,
+        ..PathRecord::zeroed()
+    };
+    net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
+    let to = Address::Gid(gid(1));
+    for is_active in [false, true] {
+        net.hosts[0].state.is_active = is_active;
+        net.update(0);
+        net.settle();
+    }
+    net.run_for(SECOND);
+    assert_eq!(net.known(0, &to).map(|path| path.sl), Some(7));
+    net.hosts[0].state.link.sm_lid = 101;
+    net.update(0);
+    net.settle();
+    assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(0));
+    // A file that was written since is told again, and one that is gone is forgotten.
+    net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
+    assert_eq!(net.known(0, &to).map(|path| path.sl), Some(7));
+    net.hosts[0].service.forget_preloaded_paths(PORT);
+    assert_eq!(net.find(0, &to).map(|path| path.sl), Ok(0));
 }

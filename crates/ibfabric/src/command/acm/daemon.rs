@@ -34,6 +34,9 @@ const LINK: &str = "/run/ibacm.sock";
 const PORT_FILE: &str = "/run/ibacm-tcp.port";
 const PORT_LINK: &str = "/run/ibacm.port";
 
+/// How often the file of routes is looked at, whether it is another.
+const LOOK: Duration = Duration::from_secs(30);
+
 /// How long is waited when nothing has to be done.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
@@ -49,6 +52,8 @@ pub(super) struct Daemon {
     alarm: (Alarm, usize),
     orders: Orders,
     questions: Questions,
+    /// When the file of routes is looked at next.
+    look_at: Instant,
     /// Until when it looks for more without a sleep.
     awake_until: Instant,
     _published: Published,
@@ -160,30 +165,39 @@ impl Daemon {
             alarm,
             orders,
             questions,
+            look_at: Instant::NEVER,
             awake_until: clock::now(),
             _published: published,
             _lock: lock,
         };
         this.preload()?;
+        this.look_later();
         Ok(this)
     }
 
-    /// Has the service know what files say of routes from ports that it has not told of yet. They begin at the LID of a
-    /// port: one that has none yet waits. What others have learned since stays.
+    /// Has the service know what the file of routes says, for ports that it was not read for as it is now: a new one, one
+    /// that has another LID, at which routes begin, and all of them when the file is another. A port that has no LID yet
+    /// waits. What others have learned since stays.
     fn preload(&mut self) -> Result<(), Failure> {
         let now = clock::now();
+        let version = self.settings.routes_version();
         let mut fresh = Vec::new();
         for station in &mut self.stations {
-            let has_lid = station.port.state().link.lid != 0;
             self.service.drive(now, station.id, &mut station.port, &mut station.seen);
-            if has_lid && !station.is_preloaded {
-                station.is_preloaded = true;
+            if station.wants_routes(version) {
+                station.routes_read(version);
                 fresh.push(station.id);
             }
         }
         let paths = self.paths(&self.settings, |station| fresh.contains(&station.id))?;
         self.preload_paths(paths);
         Ok(())
+    }
+
+    /// Has the file of routes looked at after a while, if there is one.
+    fn look_later(&mut self) {
+        let is_watched = self.settings.has_routes();
+        self.look_at = if is_watched { clock::now() + LOOK } else { Instant::NEVER };
     }
 
     /// Returns what files say of routes from some ports, and what is to be said of the files.
@@ -206,6 +220,7 @@ impl Daemon {
             for line in said {
                 self.log.line(ERROR, &line);
             }
+            self.service.forget_preloaded_paths(id);
             self.service.preload_paths(clock::now(), id, &paths);
         }
     }
@@ -248,18 +263,22 @@ impl Daemon {
             moved = true;
         }
         let mut gone = Vec::new();
-        let mut has_lid = false;
+        let mut is_other = self.look_at <= now;
         for (place, station) in self.stations.iter_mut().enumerate() {
             match station.progress() {
                 Ok(has_moved) => moved |= has_moved,
                 Err(why) => gone.push((place, why)),
             }
+            let before = station.seen;
             moved |= service.drive(now, station.id, &mut station.port, &mut station.seen);
-            has_lid |= !station.is_preloaded && station.port.state().link.lid != 0;
+            is_other |= self.settings.has_routes() && station.seen != before;
         }
         self.lose_all(gone)?;
-        if has_lid && let Err(error) = self.preload() {
-            self.log.line(ERROR, &error.into_message());
+        if is_other {
+            self.look_later();
+            if let Err(error) = self.preload() {
+                self.log.line(ERROR, &error.into_message());
+            }
         }
         let Self { service, server, .. } = self;
         while let Some((client, bytes)) = service.poll_reply() {
@@ -276,7 +295,7 @@ impl Daemon {
     }
 
     fn wait(&mut self) -> Result<(), Failure> {
-        let mut until = self.service.poll_timeout().unwrap_or(Instant::NEVER);
+        let mut until = self.service.poll_timeout().unwrap_or(Instant::NEVER).min(self.look_at);
         for station in &mut self.stations {
             match station.begin_wait() {
                 Some(due) => until = until.min(due),
@@ -334,10 +353,13 @@ impl Daemon {
                 self.log.set_flags(log_flags(&settings));
                 self.service.configure(clock::now(), settings.config.clone());
                 self.settings = settings;
+                let version = self.settings.routes_version();
                 for station in &mut self.stations {
                     station.configure(&self.settings);
+                    station.routes_read(version);
                 }
                 self.preload_paths(paths);
+                self.look_later();
                 self.log.line(INFO, "the files were read again");
             }
             Err(error) => {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, BufReader, Read as _};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use ib_acm::config::addresses::AddressFile;
@@ -27,6 +27,15 @@ pub(super) struct Settings {
     pub(super) config: ServiceConfig,
     /// What was strange in the files.
     pub(super) warnings: Vec<String>,
+}
+
+/// Which file there was at a path, and when it was changed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileVersion {
+    inode: u64,
+    mode: u32,
+    length: u64,
+    changed: (i64, i64),
 }
 
 impl Settings {
@@ -137,12 +146,25 @@ impl Settings {
         (!given.is_empty()).then(|| format!("without effect: {}: {why}", given.join(", ")))
     }
 
+    /// Returns whether there is a file of routes.
+    pub(super) fn has_routes(&self) -> bool {
+        self.options.route_preload != RoutePreload::None
+    }
+
+    /// Returns the version of the file of routes; `None` where there is none.
+    pub(super) fn routes_version(&self) -> Option<FileVersion> {
+        let file = self.options.route_data_file.as_str();
+        let it = fs::metadata(file).ok().filter(|_| self.has_routes())?;
+        let changed = (it.ctime(), it.ctime_nsec());
+        Some(FileVersion { inode: it.ino(), mode: it.mode(), length: it.len(), changed })
+    }
+
     /// Returns the paths from a port that are known from the beginning, and what is to be said of the file.
     pub(super) fn paths(
         &self,
         port: &PortState,
     ) -> Result<(Vec<PathRecord>, Vec<String>), Failure> {
-        if self.options.route_preload == RoutePreload::None {
+        if !self.has_routes() {
             return Ok((Vec::new(), Vec::new()));
         }
         let path = Path::new(self.options.route_data_file.as_str());

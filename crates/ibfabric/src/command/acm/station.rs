@@ -11,7 +11,7 @@ use ib_net::device::{AttachedOptions, Device};
 use ib_net::umad::{UmadDevice, UmadError};
 use ib_types::Instant;
 
-use super::settings::Settings;
+use super::settings::{FileVersion, Settings};
 use crate::cli::acm::Place;
 use crate::command::station::{device_and_port, host_name};
 use crate::failure::Failure;
@@ -21,9 +21,18 @@ pub(super) struct Station {
     pub(super) id: PortId,
     pub(super) port: AnyPort,
     pub(super) seen: Option<u64>,
-    /// Whether routes of files are known at it.
-    pub(super) is_preloaded: bool,
+    /// The file of routes as it was read last for this port.
+    pub(super) routes: RoutesRead,
     watched: Vec<usize>,
+}
+
+/// A file of routes that was read for a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RoutesRead {
+    /// The LID that the port had then; 0 where it was not read.
+    lid: u16,
+    /// Which file it was, and of when.
+    version: Option<FileVersion>,
 }
 
 /// A port of either kind.
@@ -68,7 +77,7 @@ impl Station {
             let watched = files.iter().map(|file| server.watch(file).map_err(failed));
             let watched = watched.collect::<Result<_, _>>()?;
             let id = PortId(id as u32);
-            Ok(Self { id, port, seen: None, is_preloaded: false, watched })
+            Ok(Self { id, port, seen: None, routes: RoutesRead::default(), watched })
         };
         ports.into_iter().enumerate().map(open).collect()
     }
@@ -79,6 +88,18 @@ impl Station {
             AnyPort::Simulated(port) => port.progress().map_err(|error| error.to_string()),
             AnyPort::Umad(port, _) => port.progress().map_err(|error| error.to_string()),
         }
+    }
+
+    /// Returns whether a file of routes has to be read, which has this version: it has not been since, or not for the LID that
+    /// the port has now.
+    pub(super) fn wants_routes(&self, version: Option<FileVersion>) -> bool {
+        let lid = self.port.state().link.lid;
+        lid != 0 && self.routes != RoutesRead { lid, version }
+    }
+
+    /// Takes note that a file of routes has been read, or cannot be, in this version.
+    pub(super) fn routes_read(&mut self, version: Option<FileVersion>) {
+        self.routes = RoutesRead { lid: self.port.state().link.lid, version };
     }
 
     /// Prepares for a wait until the moment that is returned at most; `None` when there is something to do already.
