@@ -92,6 +92,8 @@ pub struct Server {
     waiting: Vec<Waiting>,
     events: VecDeque<ServerEvent>,
     requests: VecDeque<ServerRequest>,
+    /// Requests in chunks that others of the same session, which came over other paths, still have, in order.
+    held: Vec<ServerRequest>,
     /// Paths that have failed while something else was done.
     failed: Vec<(ServerPathId, End)>,
 }
@@ -119,6 +121,7 @@ impl Server {
             waiting: Vec::new(),
             events: VecDeque::new(),
             requests: VecDeque::new(),
+            held: Vec::new(),
             failed: Vec::new(),
         }
     }

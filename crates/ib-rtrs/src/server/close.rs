@@ -5,7 +5,7 @@ use ib_types::Instant;
 use ib_wire::rtrs::{Fence, Fenced, MessageType};
 
 use super::path::State;
-use super::{End, Server, ServerEvent, ServerPathId, Timer, is_later};
+use super::{End, Server, ServerEvent, ServerPathId, ServerRequest, Timer, is_later};
 use crate::adapters::{Adapter, Adapters};
 use crate::connection;
 
@@ -30,7 +30,7 @@ impl Server {
         id: ServerPathId,
         why: End,
     ) {
-        let Self { paths, by_connection, by_cq, timers, requests, .. } = self;
+        let Self { paths, by_connection, by_cq, timers, requests, held, .. } = self;
         let path = paths.get_mut(id.index as usize).and_then(Option::as_deref_mut);
         let Some(path) = path.filter(|path| path.id == id && path.state != State::Dead) else {
             return;
@@ -59,9 +59,16 @@ impl Server {
             hca.dealloc_pd(path.pd).ok();
         }
         // Those that nobody has got yet nobody gets.
-        let before = requests.len();
-        requests.retain(|request| request.path != id);
-        path.outstanding -= (before - requests.len()) as u32;
+        let mut keep = |request: &ServerRequest| {
+            let is_other = request.path != id;
+            if !is_other {
+                path.operations[usize::from(request.chunk)].is_busy = false;
+                path.outstanding -= 1;
+            }
+            is_other
+        };
+        requests.retain(&mut keep);
+        held.retain(&mut keep);
         let is_done = path.outstanding == 0;
         if was_up {
             let session = self.session_id(key).expect("paths have a session");
@@ -73,6 +80,7 @@ impl Server {
             }
         }
         self.waiting.retain(|waiting| waiting.via != id);
+        self.release();
         if is_done {
             self.forget_path(now, cx, id);
         }

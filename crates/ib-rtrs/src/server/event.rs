@@ -36,8 +36,8 @@ pub struct ServerRequest {
     pub path: ServerPathId,
     /// Which way the data goes.
     pub direction: Direction,
-    /// The chunk, which no other request of the session has until this one is answered, unless a Linux kernel has sent
-    /// it again over another path.
+    /// The chunk, which no other request of the session has until this one is answered: one that a client sends again
+    /// over another path meanwhile is told of after that.
     pub chunk: u16,
     /// Where the user's header lies in the session's memory. The client may change it meanwhile if it likes, so whoever
     /// believes in what it says reads it once.

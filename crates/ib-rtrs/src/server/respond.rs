@@ -34,6 +34,7 @@ impl Server {
         let operation = *operation;
         path.outstanding -= 1;
         let (state, adapter, is_last) = (path.state, path.adapter, path.outstanding == 0);
+        self.release();
         if state == State::Dead {
             if is_last {
                 self.forget_path(now, cx, id.path);

@@ -73,7 +73,7 @@ fn requests_are_sent_again_only_when_the_server_has_done_with_them() {
 }
 
 #[test]
-fn without_fences_requests_are_sent_again_at_once() {
+fn without_fences_requests_are_sent_again_at_once_and_wait_for_their_chunks() {
     let client = ClientConfig { fence: false, ..quick_client() };
     let mut lab = Lab::connected(1, 2, client, small_server());
     lab.holds = true;
@@ -87,7 +87,36 @@ fn without_fences_requests_are_sent_again_at_once() {
     lab.backend = Box::new(|_, _| Duration::ZERO);
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
     lab.run_for(Duration::from_millis(10));
+    // Two of them are at the server, which would carry out the first ones with whatever came into the chunks later.
+    let inflight =
+        |lab: &Lab| lab.server.paths().filter_map(|it| lab.server.inflight(it)).sum::<u32>();
+    assert_eq!((lab.served, inflight(&lab), lab.done.len()), (4, 4, 0));
+    lab.run_for(Duration::from_secs(9));
+    assert_eq!((lab.served, lab.done.len()), (6, 4));
+    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
+}
+
+#[test]
+fn a_request_that_waits_for_its_chunk_ends_with_its_path() {
+    let client = ClientConfig { fence: false, ..quick_client() };
+    let mut lab = Lab::connected(1, 3, client, small_server());
+    lab.backend = Box::new(|_, _| Duration::from_secs(8));
+    for user in 0..6 {
+        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+    }
+    lab.run_for(Duration::from_millis(10));
     assert_eq!(lab.served, 6);
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    // What has failed over fails over again: each is carried out once more at the end, and not three times.
+    for link in [0, 1] {
+        lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
+        lab.links[link as usize].is_cut = true;
+        lab.run_for(Duration::from_millis(10));
+        assert_eq!((lab.served, lab.done.len()), (6, 0));
+    }
+    lab.run_for(Duration::from_secs(9));
+    assert_eq!((lab.served, lab.done.len()), (10, 6));
+    assert!(lab.done.iter().all(|it| it.errno.is_ok()));
 }
 
 #[test]

@@ -54,6 +54,9 @@ pub(crate) struct Lab {
     pub(crate) served: u64,
     /// Whether requests are kept from the server's user.
     pub(crate) holds: bool,
+    /// Whether the server's user sometimes carries out a write once more, later, and when it does: place and data.
+    pub(crate) repeats: bool,
+    repeated: Vec<(Instant, usize, Vec<u8>)>,
 }
 
 /// A server that is small enough for many runs.
@@ -118,6 +121,8 @@ impl Lab {
             tap: Box::new(|_, _, _| true),
             served: 0,
             holds: false,
+            repeats: false,
+            repeated: Vec::new(),
         }
     }
 
@@ -253,6 +258,10 @@ impl Lab {
             self.served += 1;
             let takes = (self.backend)(&mut self.rng, &request);
             self.number += 1;
+            let is_in_its_chunk =
+                |it: &&ServerRequest| (it.session, it.chunk) == (request.session, request.chunk);
+            let other = self.working.values().find(is_in_its_chunk);
+            assert!(other.is_none(), "two requests in a chunk: {other:?}, {request:?}");
             self.working.insert((self.now + takes, self.number), request);
             goes_on |= takes.is_zero();
         }
@@ -323,6 +332,10 @@ impl Lab {
 
     /// The server's user does what is due.
     fn work(&mut self) {
+        let now = self.now;
+        for (_, at, bytes) in self.repeated.extract_if(.., |(due, ..)| *due <= now) {
+            self.disk.write(at, &bytes).expect("it lies within");
+        }
         while let Some(entry) = self.working.first_entry()
             && entry.key().0 <= self.now
         {
@@ -347,6 +360,10 @@ impl Lab {
             Direction::Write => {
                 let bytes = memory.to_vec(request.data_offset, length).expect("it lies within");
                 self.disk.write(at, &bytes).expect("it lies within");
+                if self.repeats && self.rng.chance(0.1) {
+                    let later = Duration::from_millis(self.rng.below(100));
+                    self.repeated.push((self.now + later, at, bytes));
+                }
                 (Errno::OK, 0)
             }
             Direction::Read => {
