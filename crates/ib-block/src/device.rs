@@ -26,6 +26,15 @@ pub struct Geometry {
     pub read_only: bool,
 }
 
+/// Where the data of a device comes from: two numbers that mean nothing but that they are the same as before, or are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Another one for other data.
+    pub medium: u32,
+    /// Another one when writes may be lost that were confirmed and not flushed.
+    pub cache: u32,
+}
+
 /// How a device forgets what is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discard {

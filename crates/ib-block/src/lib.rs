@@ -26,6 +26,6 @@ pub mod nbd;
 pub mod rnbd;
 pub mod split;
 
-pub use device::{Command, CommandError, Discard, Geometry, Operation};
+pub use device::{Command, CommandError, Discard, Geometry, Operation, Origin};
 pub use ib_rtrs::Errno;
 pub use split::Plan;

@@ -7,7 +7,7 @@ pub mod client;
 pub mod remote;
 pub mod server;
 
-pub use client::{Client, ClientEvent, DeviceId, OpenError, Outgoing, Tag};
+pub use client::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag};
 pub use remote::{Remote, RemoteConfig, RemoteEvent};
 pub use server::{Answer, Export, ExportError, ExportId, Server, ServerCommand};
 

@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ib_block::{Command, Errno, Geometry};
+use ib_block::{Command, Errno, Geometry, Origin};
 use ib_hca::Memory;
 
 use crate::alarm::Bell;
@@ -42,6 +42,7 @@ pub struct Job {
 #[derive(Debug)]
 pub struct Disk {
     geometry: Geometry,
+    origin: Origin,
     kind: Kind,
 }
 
@@ -82,6 +83,9 @@ pub enum DiskError {
     /// There is not so much memory.
     #[error("no {0} bytes of memory are left")]
     OutOfMemory(u64),
+    /// The system has no random numbers.
+    #[error("no random numbers: {0}")]
+    NoRandomness(io::Error),
     /// A device is whole blocks.
     #[error("a device of {0} bytes: expected a multiple of 512, at least 512")]
     Size(u64),
@@ -94,7 +98,11 @@ impl Disk {
     /// Fails when the size is not whole blocks of 512 bytes, or there is no memory.
     pub fn in_memory(size: u64) -> Result<Self, DiskError> {
         let (disk, geometry) = memory::MemoryDisk::new(size)?;
-        Ok(Self { geometry, kind: Kind::Memory(disk) })
+        // It is gone with the process.
+        let random = crate::random().map_err(DiskError::NoRandomness)?;
+        let medium = u32::from_le_bytes(*random.first_chunk().expect("it is longer"));
+        let origin = Origin { medium, cache: 0 };
+        Ok(Self { geometry, origin, kind: Kind::Memory(disk) })
     }
 
     /// Opens a file or a block device; the bell is rung when something has ended. What cannot be written can be read.
@@ -102,14 +110,20 @@ impl Disk {
     /// # Errors
     /// Fails when it cannot be opened, or is none of both.
     pub fn open(path: impl Into<PathBuf>, bell: Bell) -> Result<Self, DiskError> {
-        let (disk, geometry) = file::FileDisk::open(path.into(), bell)?;
-        Ok(Self { geometry, kind: Kind::File(Box::new(disk)) })
+        let (disk, geometry, origin) = file::FileDisk::open(path.into(), bell)?;
+        Ok(Self { geometry, origin, kind: Kind::File(Box::new(disk)) })
     }
 
     /// Returns what the device is like.
     #[must_use]
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    /// Returns where its data comes from.
+    #[must_use]
+    pub const fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// Starts something.

@@ -7,11 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ib_block::nbd::{Export, NbdError, NbdRequest, RequestToken, Session};
 use ib_types::Instant;
 use slab::Slab;
 
+use crate::clock;
 use crate::poll::Interest;
 use crate::rtrs::RemoteDisk;
 
@@ -55,6 +57,9 @@ const MOST: usize = 256;
 /// What is read of a connection before another one is looked at, in reads.
 const ROUND: usize = 16;
 
+/// How long a program may take to choose a device.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// The server of programs.
 #[derive(Debug)]
 pub struct NbdServer {
@@ -71,6 +76,8 @@ pub struct NbdServer {
 #[derive(Debug)]
 struct Connection {
     number: u64,
+    /// Until when the program has to have chosen a device.
+    deadline: Instant,
     stream: Stream,
     session: Session,
 }
@@ -147,6 +154,7 @@ impl NbdServer {
             }
         }
         let mut over = Vec::new();
+        let now = clock::now();
         for (at, connection) in &mut self.connections {
             let number = connection.number;
             let under_way = &mut self.under_way;
@@ -156,7 +164,10 @@ impl NbdServer {
             });
             let sent = connection.send();
             moved |= matches!(taken, Ok(true)) || matches!(sent, Ok(true));
-            if taken.is_err() || sent.is_err() || connection.session.is_over() {
+            if connection.session.export().is_none() && connection.deadline <= now {
+                connection.session.give_up();
+                over.push(at);
+            } else if taken.is_err() || sent.is_err() || connection.session.is_over() {
                 over.push(at);
             }
         }
@@ -184,7 +195,8 @@ impl NbdServer {
             moved = true;
             self.last += 1;
             let session = Session::new(Arc::clone(&self.exports));
-            self.connections.insert(Connection { number: self.last, stream, session });
+            let (number, deadline) = (self.last, clock::now() + PATIENCE);
+            self.connections.insert(Connection { number, deadline, stream, session });
         }
         moved
     }
@@ -206,7 +218,11 @@ impl NbdServer {
         let accepts = (self.connections.len() < MOST).then_some(listener);
         let mut files: Vec<Interest<'_>> =
             others.iter().copied().chain(accepts).map(Interest::to_read).collect();
+        let mut until = until;
         for (_, connection) in &mut self.connections {
+            if connection.session.export().is_none() {
+                until = until.min(connection.deadline);
+            }
             let reads = connection.session.room().is_some();
             let writes = !connection.session.output().is_empty();
             files.push(Interest { file: connection.stream.as_fd(), reads, writes });

@@ -25,7 +25,7 @@ mod remote;
 mod serving;
 
 pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
-pub use serving::BlockServer;
+pub use serving::{BlockEvent, BlockServer};
 
 /// Adapters that one thread drives.
 #[derive(Default)]

@@ -78,7 +78,7 @@ pub use errno::Errno;
 pub use proof::SharedKey;
 
 pub use server::{
-    End, ListenError, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest,
+    End, ListenError, Refusal, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest,
     ServerRequestId, SessionId,
 };
 

@@ -35,7 +35,9 @@ mod receive;
 mod respond;
 
 pub use config::ServerConfig;
-pub use event::{End, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId};
+pub use event::{
+    End, Refusal, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
+};
 
 use close::Waiting;
 use path::{Path, State};

@@ -112,7 +112,17 @@ little! {
         pub message_type: MessageType = 0,
         /// The major version, 2.
         pub version: u8 = 4,
+        /// Among ends of this project [`Session::ASKS`] and [`Session::KNOWS`]: the client wants to know where the data of
+        /// devices comes from, and the server tells it. Linux has nothing here that means anything.
+        pub extension: u64 = 8,
     }
+}
+
+impl Session {
+    /// What clients say that want to know where data comes from.
+    pub const ASKS: u64 = u64::from_le_bytes(*b"ibfabric");
+    /// What servers say that tell it.
+    pub const KNOWS: u64 = !Self::ASKS;
 }
 
 little! {
@@ -156,6 +166,10 @@ little! {
         pub secure_discard: u16 = 42,
         /// How it caches.
         pub cache_policy: CachePolicy = 45,
+        /// From servers that have said [`Session::KNOWS`]: a number of the medium, another one for other data.
+        pub medium: u32 = 48,
+        /// From these as well: a number of the cache, another one when what was not flushed may be lost.
+        pub cache: u32 = 52,
     }
 }
 

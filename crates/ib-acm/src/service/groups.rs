@@ -296,7 +296,7 @@ impl Service {
     /// Has subnet administration take an endpoint out of a group, or out of one that it has been asked to let it into. The
     /// answer makes no difference.
     pub(super) fn leave_group(&mut self, key: EndpointKey, group: &Group) {
-        if let Some(request) = group.request.filter(|_| false) {
+        if let Some(request) = group.request {
             self.cancel(key.port, request);
         }
         let mlid = group.record().map(|record| record.mlid);

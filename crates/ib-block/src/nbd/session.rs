@@ -54,6 +54,9 @@ pub enum NbdError {
     /// The client has flags that nobody knows.
     #[error("the client has flags {0:#x}: expected at most {expected:#x}", expected = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES)]
     ClientFlags(u32),
+    /// The program has not chosen a device in time.
+    #[error("the program has not chosen a device in time")]
+    Silent,
     /// What comes is no option.
     #[error("an option starts with {0:#x}: expected {expected:#x}", expected = wire::OPTION_MAGIC)]
     OptionMagic(u64),
@@ -244,6 +247,11 @@ impl Session {
     #[must_use]
     pub const fn failed(&self) -> Option<&NbdError> {
         self.failed.as_ref()
+    }
+
+    /// The program has not chosen a device in time.
+    pub fn give_up(&mut self) {
+        self.fail(NbdError::Silent);
     }
 
     pub(super) fn fail(&mut self, why: NbdError) {

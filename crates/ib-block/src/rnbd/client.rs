@@ -14,7 +14,7 @@ use ib_wire::rnbd::{
 
 use super::{LONGEST_NAME, VERSION};
 use crate::device::SECTOR;
-use crate::{Command, CommandError, Discard, Errno, Geometry, Operation};
+use crate::{Command, CommandError, Discard, Errno, Geometry, Operation, Origin};
 
 /// The number of a device that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,12 +63,27 @@ impl Outgoing {
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// A device is open.
-    Opened(DeviceId, Geometry),
+    /// A device is open, and whether all is there that it had when it was open before: whoever opens it for the first time
+    /// misses nothing.
+    Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
+    /// A device that was open cannot be opened again now, but perhaps later ([`Client::try_again`]): somebody writes to it,
+    /// perhaps what is left of this very client.
+    Delayed(DeviceId),
     /// A command has ended: the user's number, and how.
     Done(u64, Errno),
+}
+
+/// Whether a device that is open again has what it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It has.
+    All,
+    /// The server says that what was not flushed may be lost.
+    Flushed,
+    /// The server, a Linux kernel, does not say: it may have been started anew, with its machine.
+    Unknown,
 }
 
 /// Why a device cannot be opened, or asked for something.
@@ -92,14 +107,24 @@ pub enum OpenError {
         what: &'static str,
     },
     /// It is another device than it was.
-    #[error("device {name} has {found} bytes: expected {expected}, as before")]
+    #[error("device {name} has {found} bytes{what}: expected {expected}, as before")]
     Changed {
         /// The device.
         name: String,
-        /// Its size.
+        /// Of what: of all, or in each block.
+        what: &'static str,
+        /// How many.
         found: u64,
-        /// Its size before.
+        /// How many there were.
         expected: u64,
+    },
+    /// The server has other data under its name than before.
+    #[error("device {name} has other data than before: {what}")]
+    Other {
+        /// The device.
+        name: String,
+        /// What tells that.
+        what: &'static str,
     },
     /// No server could have such a device.
     #[error("{0:?}: the name of a device has 1 to {LONGEST_NAME} bytes without a zero")]
@@ -116,6 +141,8 @@ enum State {
     Open(u32),
     /// It was refused.
     Refused(Errno),
+    /// It was open before and is refused now, which may change.
+    Delayed(Errno),
 }
 
 #[derive(Debug)]
@@ -124,6 +151,8 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
+    /// Where its data came from when it was open last, as far as the server has told.
+    origin: Option<Origin>,
 }
 
 /// What the user has asked for and was not sent yet.
@@ -148,6 +177,8 @@ pub struct Client {
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: Greeting,
+    /// Whether the server tells where data comes from.
+    knows_origins: bool,
     waiting: VecDeque<Waiting>,
     /// Devices that were open and are not wanted any more, by the server's numbers.
     closing: VecDeque<u32>,
@@ -163,6 +194,7 @@ impl Default for Client {
             devices: BTreeMap::new(),
             last: 0,
             greeting: Greeting::Unconnected,
+            knows_origins: false,
             waiting: VecDeque::new(),
             closing: VecDeque::new(),
             unclosed: BTreeSet::new(),
@@ -183,7 +215,7 @@ impl Client {
         self.last += 1;
         let id = DeviceId(self.last);
         let (name, state) = (name.to_owned(), State::Wanted);
-        self.devices.insert(id, Device { name, mode, state, geometry: None });
+        self.devices.insert(id, Device { name, mode, state, geometry: None, origin: None });
         Ok(id)
     }
 
@@ -254,7 +286,12 @@ impl Client {
             Greeting::Due => {
                 self.greeting = Greeting::Sent;
                 let message_type = MessageType::SESSION;
-                let hello = SessionMessage { message_type, version: VERSION }.to_bytes();
+                let hello = SessionMessage {
+                    message_type,
+                    version: VERSION,
+                    extension: SessionMessage::ASKS,
+                }
+                .to_bytes();
                 let length = SessionMessage::LENGTH as u32;
                 return Some(Outgoing::new(Tag::Session, Direction::Read, &hello, length));
             }
@@ -342,9 +379,14 @@ impl Client {
         if self.greeting != Greeting::Sent {
             return;
         }
-        let is_answer = matches!(Message::parse(data), Ok(Message::Session(it))
-            if it.message_type == MessageType::SESSION_RESPONSE && it.version > 0);
-        if errno.is_ok() && is_answer {
+        let is_answer = |it: &SessionMessage| {
+            it.message_type == MessageType::SESSION_RESPONSE && it.version > 0
+        };
+        if let Ok(Message::Session(answer)) = Message::parse(data)
+            && errno.is_ok()
+            && is_answer(&answer)
+        {
+            self.knows_origins = answer.extension == SessionMessage::KNOWS;
             self.greeting = Greeting::Done;
             return;
         }
@@ -361,6 +403,7 @@ impl Client {
     }
 
     fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
+        let knows_origins = self.knows_origins;
         let Some(device) = self.devices.get_mut(&id) else {
             // It is not wanted any more.
             if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
@@ -372,31 +415,54 @@ impl Client {
             return;
         }
         if !errno.is_ok() {
+            let passes = matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM);
+            if device.geometry.is_some() && passes {
+                device.state = State::Delayed(errno);
+                return self.events.push_back(ClientEvent::Delayed(id));
+            }
             return self.refuse(id, errno, |name| OpenError::Refused { name, errno });
         }
         let found = match Message::parse(data) {
             Ok(Message::OpenResponse(response)) => {
-                geometry(&response, device.mode).map(|geometry| (response.device_id, geometry))
+                let OpenResponse { device_id, medium, cache, .. } = response;
+                let origin = knows_origins.then_some(Origin { medium, cache });
+                geometry(&response, device.mode).map(|geometry| (device_id, geometry, origin))
             }
             _ => Err("it is none to open"),
         };
-        let (number, geometry) = match found {
+        let (number, geometry, origin) = match found {
             Ok(found) => found,
             Err(what) => {
                 let nonsense = |name| OpenError::Nonsense { name, what };
                 return self.refuse(id, Errno::EIO, nonsense);
             }
         };
-        if let Some(before) = device.geometry
-            && before.size > geometry.size
-        {
-            let (found, expected) = (geometry.size, before.size);
-            let changed = |name| OpenError::Changed { name, found, expected };
-            return self.refuse(id, Errno::EIO, changed);
-        }
-        device.geometry = Some(geometry);
+        let before = device.geometry.zip(Some(device.origin));
+        let kept = match before {
+            None => Kept::All,
+            Some(before) => match compare(before, (geometry, origin)) {
+                Ok(kept) => kept,
+                Err(what) => return self.refuse(id, Errno::EIO, |name| what.of(name)),
+            },
+        };
+        (device.geometry, device.origin) = (Some(geometry), origin);
         device.state = State::Open(number);
-        self.events.push_back(ClientEvent::Opened(id, geometry));
+        self.events.push_back(ClientEvent::Opened(id, geometry, kept));
+    }
+
+    /// Has a device that was refused for now asked for again.
+    pub fn try_again(&mut self, id: DeviceId) {
+        let device = self.devices.get_mut(&id);
+        if let Some(device) = device.filter(|it| matches!(it.state, State::Delayed(_))) {
+            device.state = State::Wanted;
+        }
+    }
+
+    /// Asks no more for a device that was refused for now: what waits for it ends.
+    pub fn give_up(&mut self, id: DeviceId) {
+        if let Some(&Device { state: State::Delayed(errno), .. }) = self.devices.get(&id) {
+            self.refuse(id, errno, |name| OpenError::Refused { name, errno });
+        }
     }
 
     fn refuse(&mut self, id: DeviceId, errno: Errno, why: impl FnOnce(String) -> OpenError) {
@@ -410,6 +476,50 @@ impl Client {
     /// Returns the next thing that has happened.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
+    }
+}
+
+/// What is not as it was with a device.
+enum Change {
+    Numbers { what: &'static str, found: u64, expected: u64 },
+    Data(&'static str),
+}
+
+impl Change {
+    fn of(self, name: String) -> OpenError {
+        match self {
+            Self::Numbers { what, found, expected } => {
+                OpenError::Changed { name, what, found, expected }
+            }
+            Self::Data(what) => OpenError::Other { name, what },
+        }
+    }
+}
+
+/// Compares a device that is open again with what it was. One that has grown is used as before.
+fn compare(
+    (old, from): (Geometry, Option<Origin>),
+    (new, origin): (Geometry, Option<Origin>),
+) -> Result<Kept, Change> {
+    for (what, found, expected) in [
+        ("", new.size.min(old.size), old.size),
+        (" in each block", new.logical_block.into(), old.logical_block.into()),
+    ] {
+        if found != expected {
+            return Err(Change::Numbers { what, found, expected });
+        }
+    }
+    if new.write_back && !old.write_back {
+        return Err(Change::Data("it caches what is written, which it did not"));
+    }
+    match (from, origin) {
+        (Some(from), Some(origin)) if from.medium != origin.medium => {
+            Err(Change::Data("its server says so"))
+        }
+        (Some(from), Some(origin)) if from.cache == origin.cache => Ok(Kept::All),
+        (Some(_), Some(_)) => Ok(Kept::Flushed),
+        (Some(_), None) | (None, Some(_)) => Err(Change::Data("another kind of server has it")),
+        (None, None) => Ok(Kept::Unknown),
     }
 }
 

@@ -3,8 +3,9 @@
 //! Its owner tells it what adapters tell, calls [`Remote::handle_timeout`] when [`Remote::poll_timeout`] says, and after
 //! that [`Remote::advance`] until it returns false.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ib_hca::cm::CmEvent;
 use ib_hca::{HcaEvent, Memory};
@@ -18,7 +19,7 @@ use ib_wire::rnbd::AccessMode;
 use slab::Slab;
 
 use super::client::refusal;
-use super::{Client, ClientEvent, DeviceId, OpenError, Outgoing, Tag};
+use super::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag};
 use crate::{Command, Errno, Geometry, Operation, Plan};
 
 /// How devices of a server are used.
@@ -30,6 +31,9 @@ pub struct RemoteConfig {
     pub depth: usize,
     /// Whether the data of reads is wanted.
     pub keeps_data: bool,
+    /// Whether a server that does not say whether it still has what was not flushed is believed to have it. Otherwise a flush
+    /// after the loss of a session fails once when something was not flushed before.
+    pub trusts_cache: bool,
 }
 
 /// What has happened.
@@ -47,6 +51,10 @@ pub enum RemoteEvent {
 const ADMIN: usize = 64;
 const ADMINS: usize = 16;
 
+/// How long is waited until a device is asked for again that was refused for now, and how often it may be.
+const AGAIN: Duration = Duration::from_secs(1);
+const MOST_REFUSALS: u32 = 30;
+
 /// Devices of a server.
 #[derive(Debug)]
 pub struct Remote {
@@ -63,6 +71,10 @@ pub struct Remote {
     /// Those of which something is still to be started, in order.
     unstarted: VecDeque<usize>,
     steps: Slab<Step>,
+    /// What devices may not have on their media.
+    caches: BTreeMap<DeviceId, Cache>,
+    /// Devices that are refused for now: how often they were, and when they are asked for again.
+    delayed: BTreeMap<DeviceId, (u32, Instant)>,
     /// A message for which there was no room.
     held: Option<Outgoing>,
     ended: VecDeque<(u64, Errno, Vec<u8>)>,
@@ -152,6 +164,19 @@ struct Step {
     ask: usize,
     command: Command,
     slot: Option<usize>,
+    /// For a flush: how many changes it makes sure of.
+    covers: u64,
+}
+
+/// What a device may have in its cache only.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cache {
+    /// How many changes were confirmed that need a flush.
+    changes: u64,
+    /// How many of them, the first ones, are on the medium.
+    flushed: u64,
+    /// Whether some may be lost, which nobody was told yet.
+    has_lost: bool,
 }
 
 impl Remote {
@@ -178,6 +203,8 @@ impl Remote {
             asks: Slab::new(),
             unstarted: VecDeque::new(),
             steps: Slab::new(),
+            caches: BTreeMap::new(),
+            delayed: BTreeMap::new(),
             held: None,
             ended: VecDeque::new(),
             last: Vec::new(),
@@ -211,6 +238,8 @@ impl Remote {
     /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
     pub fn close(&mut self, device: DeviceId) {
         self.rnbd.close(device);
+        self.caches.remove(&device);
+        self.delayed.remove(&device);
     }
 
     /// Returns what a device is like, once it is open.
@@ -324,13 +353,18 @@ impl Remote {
     /// Returns when [`Remote::handle_timeout`] has something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.rtrs.poll_timeout()
+        let devices = self.delayed.values().map(|&(_, at)| at).filter(|&at| at < Instant::NEVER);
+        devices.chain(self.rtrs.poll_timeout()).min()
     }
 
     /// Does what is due by now.
     pub fn handle_timeout(&mut self, now: Instant, cx: &mut impl Adapters) {
         if self.rtrs.poll_timeout().is_some_and(|at| at <= now) {
             self.rtrs.handle_timeout(now, cx);
+        }
+        for (&device, (_, at)) in self.delayed.iter_mut().filter(|(_, (_, at))| *at <= now) {
+            *at = Instant::NEVER;
+            self.rnbd.try_again(device);
         }
     }
 
@@ -354,14 +388,14 @@ impl Remote {
             moved = true;
             self.complete(&completion);
         }
-        self.collect();
+        self.collect(now);
         self.start();
         self.send(now, cx, cpu);
         let waits = self.held.is_some() || self.rnbd.waiting() > 0;
         if waits && self.is_hopeless() {
             self.end_waiting(Errno::ECONNABORTED);
         }
-        self.collect();
+        self.collect(now);
         Ok(moved)
     }
 
@@ -377,6 +411,7 @@ impl Remote {
                 self.rnbd.connected();
             }
             SessionEvent::Lost => {
+                self.delayed.clear();
                 self.forget_held();
                 self.rnbd.lost();
             }
@@ -453,7 +488,8 @@ impl Remote {
             }
             ask.under_way += 1;
             ask.next = ask.plan.next();
-            let step = self.steps.insert(Step { ask: number, command, slot });
+            let covers = self.caches.get(&ask.device).map_or(0, |cache| cache.changes);
+            let step = self.steps.insert(Step { ask: number, command, slot, covers });
             self.rnbd.submit(ask.device, step as u64, command);
         }
     }
@@ -542,22 +578,62 @@ impl Remote {
     }
 
     /// Takes what RNBD tells.
-    fn collect(&mut self) {
+    fn collect(&mut self, now: Instant) {
         while let Some(event) = self.rnbd.poll_event() {
             match event {
-                ClientEvent::Opened(id, geometry) => {
+                ClientEvent::Opened(id, geometry, kept) => {
+                    let is_kept = match kept {
+                        Kept::All => true,
+                        Kept::Flushed => false,
+                        Kept::Unknown => self.config.trusts_cache,
+                    };
+                    self.delayed.remove(&id);
+                    let cache = self.caches.entry(id).or_default();
+                    if !is_kept && cache.changes > cache.flushed {
+                        cache.has_lost = true;
+                        cache.flushed = cache.changes;
+                    }
                     self.events.push_back(RemoteEvent::Opened(id, geometry));
                 }
                 ClientEvent::Refused(id, why) => {
                     self.events.push_back(RemoteEvent::Refused(id, why));
+                }
+                ClientEvent::Delayed(id) => {
+                    let (count, at) = self.delayed.entry(id).or_insert((0, now));
+                    *count += 1;
+                    *at = now + AGAIN;
+                    if *count > MOST_REFUSALS {
+                        self.delayed.remove(&id);
+                        self.rnbd.give_up(id);
+                    }
                 }
                 ClientEvent::Done(step, errno) => self.end_step(step as usize, errno),
             }
         }
     }
 
+    /// Takes note of what was done with a device. A flush fails once after something may have been lost.
+    fn note_change(&mut self, device: DeviceId, step: &Step) -> Errno {
+        let Some(geometry) = self.rnbd.geometry(device).filter(|it| it.write_back) else {
+            return Errno::OK;
+        };
+        let has_fua = geometry.fua;
+        let cache = self.caches.entry(device).or_default();
+        match step.command.operation {
+            Operation::Read => {}
+            Operation::Flush if std::mem::take(&mut cache.has_lost) => return Errno::EIO,
+            Operation::Flush => cache.flushed = cache.flushed.max(step.covers),
+            _ if step.command.fua && has_fua => {}
+            _ => cache.changes += 1,
+        }
+        Errno::OK
+    }
+
     fn end_step(&mut self, number: usize, errno: Errno) {
-        let Some(Step { ask: at, command, slot }) = self.steps.try_remove(number) else { return };
+        let Some(step) = self.steps.try_remove(number) else { return };
+        let Step { ask: at, command, slot, .. } = step;
+        let device = self.asks[at].device;
+        let errno = if errno.is_ok() { self.note_change(device, &step) } else { errno };
         let ask = &mut self.asks[at];
         if let (Some(slot), Some(room)) = (slot, &mut self.data) {
             if command.operation == Operation::Read && errno.is_ok() && !ask.data.is_empty() {

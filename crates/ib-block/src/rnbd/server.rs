@@ -10,7 +10,7 @@ use ib_wire::rnbd::{
 
 use super::VERSION;
 use crate::device::SECTOR;
-use crate::{Command, CommandError, Errno, Geometry, Operation};
+use crate::{Command, CommandError, Errno, Geometry, Operation, Origin};
 
 /// The number of a device that a server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +23,8 @@ pub struct Export {
     pub name: String,
     /// What it is like.
     pub geometry: Geometry,
+    /// Where its data comes from, for clients that want to know whether it still is what it was.
+    pub origin: Origin,
 }
 
 /// What became of a message.
@@ -203,7 +205,7 @@ impl<S: Copy + Ord> Server<S> {
         };
         let found = self.exports.iter().position(|export| export.name == name);
         let export = ExportId(found.ok_or(Errno::ENOENT)? as u32);
-        let geometry = self.exports[export.0 as usize].geometry;
+        let &Export { geometry, origin, .. } = &self.exports[export.0 as usize];
         let own = self.sessions.get(&session).and_then(|it| {
             it.opened.iter().position(|opened| opened.is_some_and(|it| it.export == export))
         });
@@ -226,7 +228,7 @@ impl<S: Copy + Ord> Server<S> {
                 free
             }
         };
-        Ok(describe(number as u32, &geometry).to_bytes().to_vec())
+        Ok(describe(number as u32, &geometry, origin).to_bytes().to_vec())
     }
 
     /// One client may write, and a second one to which the first is moving.
@@ -301,7 +303,10 @@ impl<S: Copy + Ord> Server<S> {
 fn greet(hello: &SessionMessage, direction: Direction, data: u32) -> Result<Vec<u8>, Errno> {
     expect_room(direction, data, SessionMessage::LENGTH)?;
     let message_type = MessageType::SESSION_RESPONSE;
-    let response = SessionMessage { message_type, version: hello.version.min(VERSION) };
+    let asks = hello.extension == SessionMessage::ASKS;
+    let extension = if asks { SessionMessage::KNOWS } else { 0 };
+    let version = hello.version.min(VERSION);
+    let response = SessionMessage { message_type, version, extension };
     Ok(response.to_bytes().to_vec())
 }
 
@@ -322,7 +327,7 @@ fn clean(name: &[u8]) -> Option<String> {
 }
 
 /// Returns what a client gets to know of a device.
-fn describe(device_id: u32, geometry: &Geometry) -> OpenResponse {
+fn describe(device_id: u32, geometry: &Geometry, origin: Origin) -> OpenResponse {
     let sectors = |bytes: u64| u32::try_from(bytes / SECTOR).unwrap_or(u32::MAX);
     let discard = geometry.discard;
     let policy = |is_set: bool, policy: CachePolicy| if is_set { policy.0 } else { 0 };
@@ -343,6 +348,8 @@ fn describe(device_id: u32, geometry: &Geometry) -> OpenResponse {
             policy(geometry.fua, CachePolicy::FUA)
                 | policy(geometry.write_back, CachePolicy::WRITE_BACK),
         ),
+        medium: origin.medium,
+        cache: origin.cache,
     }
 }
 

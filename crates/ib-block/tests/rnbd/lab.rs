@@ -7,7 +7,7 @@ use std::time::Duration;
 use ib_block::rnbd::{
     Answer, DeviceId, Export, Remote, RemoteConfig, RemoteEvent, Server as Rnbd, ServerCommand,
 };
-use ib_block::{Discard, Errno, Geometry, Operation};
+use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 use ib_hca::MAX_PACKET;
 use ib_link::Route;
 use ib_rtrs::{
@@ -78,6 +78,11 @@ pub(crate) struct Lab {
     pub(crate) backend: Backend,
     working: BTreeMap<(Instant, u64), (ServerRequest, ServerCommand)>,
     pub(crate) server_events: Vec<ServerEvent>,
+    /// Whether devices sometimes carry out a write once more, later, and which ones they will: device, place and data.
+    pub(crate) repeats: bool,
+    repeated: Vec<(Instant, usize, usize, Vec<u8>)>,
+    /// Whether the server tells what Linux tells.
+    pub(crate) is_linux: bool,
     /// How many commands devices have done, and how many of them for paths that had gone.
     pub(crate) carried_out: u64,
 }
@@ -112,21 +117,39 @@ impl Lab {
             backend: Box::new(|_, _| Duration::ZERO),
             working: BTreeMap::new(),
             server_events: Vec::new(),
+            repeats: false,
+            repeated: Vec::new(),
+            is_linux: false,
             carried_out: 0,
             rng,
         };
-        for name in NAMES {
-            let export = Export { name: name.to_owned(), geometry: geometry() };
-            lab.rnbd.offer(export).expect("a name");
+        lab.offer(1);
+        for _ in NAMES {
             lab.disks.push(Disk { cached: vec![0; SIZE], medium: vec![0; SIZE] });
         }
         for (number, config) in clients.into_iter().enumerate() {
-            lab.add_guest(number, links, config);
+            lab.add_guest(number, links, (config, false));
         }
         lab
     }
 
-    fn add_guest(&mut self, number: usize, links: usize, session: ClientConfig) {
+    /// Starts the part anew that knows devices; their cache has a number.
+    pub(crate) fn offer(&mut self, cache: u32) {
+        self.rnbd = Rnbd::default();
+        for name in NAMES {
+            let origin = Origin { medium: 1, cache };
+            let export = Export { name: name.to_owned(), geometry: geometry(), origin };
+            self.rnbd.offer(export).expect("a name");
+        }
+    }
+
+    /// Adds a client, and says whether it trusts in a cache of which the server says nothing.
+    pub(crate) fn add_guest(
+        &mut self,
+        number: usize,
+        links: usize,
+        (session, trusts_cache): (ClientConfig, bool),
+    ) {
         let first = self.nodes.0.len();
         let mut nodes = Nodes::default();
         for link in 0..links {
@@ -138,7 +161,7 @@ impl Lab {
             let id = AdapterId((first + link) as u32);
             self.server.listen(&mut self.nodes, id, PORT).expect("nobody listens there");
         }
-        let config = RemoteConfig { session, depth: DEPTH, keeps_data: true };
+        let config = RemoteConfig { session, depth: DEPTH, keeps_data: true, trusts_cache };
         let mut remote = Remote::new(config, &mut nodes, self.rng.seed()).expect("memory");
         let mut paths = Vec::new();
         for link in 0..links {
@@ -304,7 +327,11 @@ impl Lab {
         let header = header.expect("it lies within");
         let data = (request.direction, request.data_length);
         match self.rnbd.handle(request.session, data, &header) {
-            Answer::Now(errno, bytes) => {
+            Answer::Now(errno, mut bytes) => {
+                if self.is_linux && bytes.len() == 36 {
+                    // It says nothing behind the version.
+                    bytes[5..].fill(0);
+                }
                 memory.write(request.data_offset, &bytes).expect("it fits");
                 let length = bytes.len() as u32;
                 self.server.complete(self.now, &mut self.nodes, request.id, errno, length);
@@ -320,6 +347,10 @@ impl Lab {
     /// The devices do what is due.
     fn work(&mut self) -> bool {
         let mut moved = false;
+        let now = self.now;
+        for (_, disk, at, bytes) in self.repeated.extract_if(.., |(due, ..)| *due <= now) {
+            self.disks[disk].cached[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
         while let Some(entry) = self.working.first_entry()
             && entry.key().0 <= self.now
         {
@@ -345,7 +376,12 @@ impl Lab {
             }
             Operation::Write => {
                 let bytes = memory.to_vec(request.data_offset, it.length as usize);
-                cached[range.clone()].copy_from_slice(&bytes.expect("it lies within"));
+                let bytes = bytes.expect("it lies within");
+                cached[range.clone()].copy_from_slice(&bytes);
+                if self.repeats && self.rng.chance(0.1) {
+                    let later = self.now + Duration::from_millis(self.rng.below(100));
+                    self.repeated.push((later, command.export.0 as usize, range.start, bytes));
+                }
             }
             Operation::Flush => medium.copy_from_slice(cached),
             _ => cached[range.clone()].fill(0),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_block::rnbd::DeviceId;
+use ib_block::rnbd::{DeviceId, RemoteEvent};
 use ib_block::{Command, Errno, Operation};
 use ib_rtrs::{ClientConfig, ClientEvent, ServerConfig};
 use ib_wire::rnbd::AccessMode;
@@ -118,4 +118,101 @@ fn a_device_is_opened_after_it_was_closed_whatever_paths_that_takes() {
         lab.run_until(SECOND, |lab| lab.guests[0].done.len() as u64 == number + 1);
     }
     assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()));
+}
+
+/// What the server knows after the loss of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// Everything, and says so.
+    Same,
+    /// That it was started anew, with its machine.
+    Restarted,
+    /// It is a Linux kernel, which does not say; and whether it is trusted.
+    Linux(bool),
+}
+
+/// Loses the only path of the only client, and waits until it is connected again.
+fn lose(lab: &mut Lab, meanwhile: impl FnOnce(&mut Lab)) {
+    lab.link_down(0, 0);
+    lab.run_for(Duration::from_millis(100));
+    meanwhile(lab);
+    lab.link_up(0, 0);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].is_up(0));
+    lab.run_for(SECOND);
+}
+
+#[test]
+fn a_flush_after_a_loss_fails_once_unless_nothing_can_have_been_lost_with_a_cache() {
+    let (write, flush) = (command(Operation::Write), Command::FLUSH);
+    let through = Command { fua: true, ..write };
+    let (all, lost) = ([Errno::OK; 2], [Errno::EIO, Errno::OK]);
+    for (after, before, expected) in [
+        (After::Same, &[write][..], all),
+        (After::Restarted, &[write], lost),
+        (After::Linux(false), &[write], lost),
+        (After::Linux(true), &[write], all),
+        (After::Restarted, &[], all),
+        (After::Restarted, &[write, flush], all),
+        (After::Restarted, &[through], all),
+        (After::Restarted, &[write, flush, command(Operation::Discard)], lost),
+        (After::Linux(false), &[write, flush, write], lost),
+    ] {
+        let client = ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new("guest") };
+        let mut lab = Lab::new(1, 1, Vec::new(), server());
+        lab.is_linux = matches!(after, After::Linux(_));
+        lab.add_guest(0, 1, (client, after == After::Linux(true)));
+        let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
+        let mut number = 0;
+        let mut ask = |lab: &mut Lab, command: Command| {
+            number += 1;
+            let data = vec![7; if command.operation == Operation::Write { 1024 } else { 0 }];
+            lab.guests[0].remote.submit(device, number, command, &data);
+            lab.run_until(SECOND, |lab| lab.guests[0].done.len() as u64 == number);
+            lab.guests[0].done.last().expect("it has ended").1
+        };
+        for &command in before {
+            assert_eq!(ask(&mut lab, command), Errno::OK);
+        }
+        lose(&mut lab, |lab| lab.offer(if after == After::Restarted { 2 } else { 1 }));
+        assert_eq!([(); 2].map(|()| ask(&mut lab, flush)), expected, "{after:?} {before:?}");
+        // It counts from then on, and a second loss without a write changes nothing.
+        lose(&mut lab, |lab| lab.offer(3));
+        assert_eq!(ask(&mut lab, flush), Errno::OK, "{after:?} {before:?}");
+    }
+}
+
+#[test]
+fn a_flush_that_was_under_way_when_all_was_lost_tells_of_the_cache_as_well() {
+    let (mut lab, device) = slow(1, ClientConfig::new("guest"), server());
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    ask(&mut lab, device, 1, Operation::Write);
+    lab.backend = Box::new(|_, _| SECOND);
+    ask(&mut lab, device, 2, Operation::Flush);
+    lose(&mut lab, |lab| lab.offer(2));
+    lab.run_until(10 * SECOND, |lab| lab.guests[0].done.len() == 2);
+    let done: Vec<Errno> = lab.guests[0].done.iter().map(|it| it.1).collect();
+    assert_eq!(done, [Errno::OK, Errno::EIO]);
+}
+
+#[test]
+fn a_device_that_somebody_else_writes_to_is_waited_for_a_while() {
+    for leaves in [true, false] {
+        let config = |name| ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new(name) };
+        let mut lab = Lab::new(1, 1, vec![config("first"), config("second")], server());
+        let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
+        let mut other = None;
+        lose(&mut lab, |lab| other = Some(lab.open(1, NAMES[0], AccessMode::READ_WRITE)));
+        lab.guests[0].remote.submit(device, 1, command(Operation::Read), b"");
+        lab.run_for(20 * SECOND);
+        assert!(lab.guests[0].done.is_empty(), "it waits");
+        if leaves {
+            lab.guests[1].remote.close(other.expect("it was opened"));
+        }
+        lab.run_for(15 * SECOND);
+        let errno = if leaves { Errno::OK } else { Errno::EPERM };
+        assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
+        let refused = |event: &RemoteEvent| matches!(event, RemoteEvent::Refused(..));
+        let count = lab.guests[0].events.iter().filter(|(_, event)| refused(event)).count();
+        assert_eq!(count, usize::from(!leaves));
+    }
 }

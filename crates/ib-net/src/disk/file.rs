@@ -1,13 +1,14 @@
 //! A device in a file, or a block device of the system.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ib_block::{Discard, Errno, Geometry, Operation};
+use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 
 use super::ring::Ring;
 use super::workers::Workers;
@@ -32,7 +33,7 @@ pub(super) enum FileKind {
 }
 
 impl FileDisk {
-    pub(super) fn open(path: PathBuf, bell: Bell) -> Result<(Self, Geometry), DiskError> {
+    pub(super) fn open(path: PathBuf, bell: Bell) -> Result<(Self, Geometry, Origin), DiskError> {
         let failed = |error| DiskError::File { path: path.clone(), error };
         let (file, read_only) = open(&path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
@@ -66,11 +67,12 @@ impl FileDisk {
             fua: true,
             read_only,
         };
+        let origin = origin(kind, &metadata).map_err(failed)?;
         let file = Arc::new(file);
         let workers = Workers::new(Arc::clone(&file), kind, bell);
         // Where the system has none, or allows none, threads do it.
         let ring = Ring::new(file).ok();
-        Ok((Self { ring, workers }, geometry))
+        Ok((Self { ring, workers }, geometry, origin))
     }
 
     #[cfg(test)]
@@ -136,4 +138,22 @@ fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
     check(unsafe { libc::ioctl(fd, PHYSICAL, &raw mut physical) })?;
     let logical = logical.cast_unsigned().max(512);
     Ok((size, logical, physical.max(logical)))
+}
+
+/// Returns where the data of a file comes from: from that file, and what was written from the system's cache, which is
+/// another one each time that the machine is started.
+fn origin(kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
+    let place = match kind {
+        FileKind::Regular => (metadata.dev(), metadata.ino()),
+        FileKind::Block => (metadata.rdev(), 0),
+    };
+    let started = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(Origin { medium: number_of(&place), cache: number_of(&started) })
+}
+
+/// Returns a number that is the same for the same thing, and hardly so for others.
+fn number_of(thing: &impl Hash) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    thing.hash(&mut hasher);
+    hasher.finish() as u32
 }

@@ -28,6 +28,8 @@ pub struct RemoteOptions {
     pub depth: usize,
     /// Whether the data of reads is wanted.
     pub keeps_data: bool,
+    /// Whether a server that does not say so is believed to have what was not flushed ([`RemoteConfig::trusts_cache`]).
+    pub trusts_cache: bool,
 }
 
 /// What has happened.
@@ -62,9 +64,9 @@ impl RemoteDisk {
         options: RemoteOptions,
     ) -> io::Result<Self> {
         let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-        let RemoteOptions { session, device, mode, depth, keeps_data } = options;
+        let RemoteOptions { session, device, mode, depth, keeps_data, trusts_cache } = options;
         session.check_name().map_err(|error| wrong(error.to_string()))?;
-        let config = RemoteConfig { session, depth, keeps_data };
+        let config = RemoteConfig { session, depth, keeps_data, trusts_cache };
         let remote = Remote::new(config, &mut devices, crate::random()?);
         let mut remote = remote.map_err(io::Error::other)?;
         let device = remote.open(&device, mode).map_err(|error| wrong(error.to_string()))?;

@@ -1,5 +1,6 @@
 //! A server of block devices: RTRS, RNBD and the devices, in one thread.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -13,6 +14,7 @@ use ib_rtrs::{
     ServerRequestId, SessionId,
 };
 use ib_types::Instant;
+use ib_wire::rnbd::Message;
 use slab::Slab;
 
 use super::Devices;
@@ -32,6 +34,31 @@ const PARTING: Duration = Duration::from_millis(200);
 /// The longest header of a request that means something, in bytes.
 const LONGEST_HEADER: usize = 512;
 
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockEvent {
+    /// Something about sessions and their paths.
+    Session(ServerEvent),
+    /// A client is refused something that is not about data: a device that it wants to open, say.
+    Refused {
+        /// The session.
+        session: SessionId,
+        /// What it has asked for: a device's name, or something else.
+        what: String,
+        /// What it was told.
+        errno: Errno,
+    },
+    /// A device cannot do what it is asked for.
+    Failed {
+        /// Its name.
+        device: String,
+        /// What it was asked for.
+        operation: Operation,
+        /// What it says.
+        errno: Errno,
+    },
+}
+
 /// A server of block devices.
 pub struct BlockServer {
     devices: Devices,
@@ -41,6 +68,7 @@ pub struct BlockServer {
     alarm: Alarm,
     /// What the devices do.
     under_way: Slab<(ServerRequestId, ServerCommand)>,
+    events: VecDeque<BlockEvent>,
     header: Vec<u8>,
     is_allowed: Box<dyn Fn(IpAddr) -> bool>,
     /// Who asks for numbers and changes.
@@ -60,6 +88,7 @@ impl BlockServer {
             disks: Vec::new(),
             alarm: Alarm::new()?,
             under_way: Slab::new(),
+            events: VecDeque::new(),
             header: vec![0; LONGEST_HEADER],
             is_allowed: Box::new(|_| true),
             control: None,
@@ -99,8 +128,8 @@ impl BlockServer {
         name: &str,
         disk: Disk,
     ) -> Result<ExportId, ib_block::rnbd::ExportError> {
-        let (name, geometry) = (name.to_owned(), *disk.geometry());
-        let id = self.rnbd.offer(Export { name, geometry })?;
+        let (name, geometry, origin) = (name.to_owned(), *disk.geometry(), disk.origin());
+        let id = self.rnbd.offer(Export { name, geometry, origin })?;
         self.disks.push(disk);
         Ok(id)
     }
@@ -160,6 +189,10 @@ impl BlockServer {
         };
         match answer {
             Answer::Now(errno, bytes) => {
+                if !errno.is_ok() {
+                    let (session, what) = (request.session, named(&self.header[..length]));
+                    self.events.push_back(BlockEvent::Refused { session, what, errno });
+                }
                 let fits = bytes.len() <= request.data_length as usize
                     && memory.write(request.data_offset, &bytes).is_ok();
                 let errno = if fits { errno } else { Errno::EINVAL };
@@ -182,6 +215,14 @@ impl BlockServer {
                 moved = true;
                 let (request, it) = self.under_way.remove(id as usize);
                 self.rnbd.done(&it);
+                if !errno.is_ok() {
+                    let device = self.rnbd.export(it.export).map(|export| export.name.clone());
+                    self.events.push_back(BlockEvent::Failed {
+                        device: device.unwrap_or_default(),
+                        operation: it.command.operation,
+                        errno,
+                    });
+                }
                 let reads = it.command.operation == Operation::Read && errno.is_ok();
                 let produced = if reads { it.command.length as u32 } else { 0 };
                 self.rtrs.complete(clock::now(), &mut self.devices, request, errno, produced);
@@ -191,12 +232,12 @@ impl BlockServer {
     }
 
     /// Returns the next thing that has happened.
-    pub fn poll_event(&mut self) -> Option<ServerEvent> {
-        let event = self.rtrs.poll_event()?;
+    pub fn poll_event(&mut self) -> Option<BlockEvent> {
+        let Some(event) = self.rtrs.poll_event() else { return self.events.pop_front() };
         if let ServerEvent::SessionDown { session } = event {
             self.rnbd.end(session);
         }
-        Some(event)
+        Some(BlockEvent::Session(event))
     }
 
     /// Disconnects all clients and takes no more; what devices do meanwhile is not answered.
@@ -230,5 +271,15 @@ impl BlockServer {
         let files = bells.chain([self.alarm.as_fd()]).chain(asked).map(Interest::to_read);
         let files: Vec<_> = files.collect();
         self.devices.wait_with(until, &files)
+    }
+}
+
+/// Returns what a message asks for that is refused, as people read it.
+fn named(header: &[u8]) -> String {
+    match Message::parse(header) {
+        Ok(Message::Open(open)) => format!("device {:?}", String::from_utf8_lossy(open.name())),
+        Ok(Message::Io(io)) => format!("{:?} of device {}", io.rw.operation(), io.device_id),
+        Ok(Message::Session(it)) => format!("version {}", it.version),
+        _ => "a message that means nothing".to_owned(),
     }
 }

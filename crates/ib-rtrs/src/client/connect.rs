@@ -219,7 +219,11 @@ impl Client {
         if found != expected {
             return Err(Failure::QueueDepth { found, expected });
         }
-        limits.max_io_size = limits.max_io_size.min(offered.max_io_size);
+        // What was cut into pieces by the size before would not fit.
+        let (found, expected) = (offered.max_io_size, limits.max_io_size);
+        if found < expected {
+            return Err(Failure::MaxIoSize { found, expected });
+        }
         limits.max_header_size = limits.max_header_size.min(offered.max_header_size);
         Ok(())
     }

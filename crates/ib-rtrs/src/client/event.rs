@@ -97,6 +97,14 @@ pub enum Failure {
         /// How many it had.
         expected: u16,
     },
+    /// The server takes shorter requests than before.
+    #[error("the server takes requests of {found} bytes: expected {expected}, as before")]
+    MaxIoSize {
+        /// How long they may be.
+        found: u32,
+        /// How long they might be.
+        expected: u32,
+    },
     /// The server does not know the key.
     #[error("the server does not know the key")]
     Unproven,

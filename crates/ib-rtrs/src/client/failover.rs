@@ -64,7 +64,9 @@ impl Client {
             path.attempts += 1;
             path.stats.reconnects.failed += u64::from(path.was_connected);
         }
-        let is_final = matches!(why, Failure::QueueDepth { .. } | Failure::Unwanted)
+        let is_other = matches!(why, Failure::QueueDepth { .. } | Failure::MaxIoSize { .. });
+        let is_final = is_other
+            || why == Failure::Unwanted
             || most.is_some_and(|most| path.attempts >= most.max(u32::from(!was_up)))
             || self.stage == Stage::Closing;
         let is_given_up = is_final && why != Failure::Unwanted;

@@ -10,7 +10,7 @@ use ib_wire::rtrs::{
 };
 
 use super::path::{Desk, Operation, Path, Proving, State};
-use super::{End, Server, ServerPathId, Session, Timer, is_later};
+use super::{End, Refusal, Server, ServerEvent, ServerPathId, Session, Timer, is_later};
 use crate::Errno;
 use crate::adapters::{Adapter, AdapterId, Adapters};
 use crate::address::{Address, PathAddress};
@@ -22,19 +22,14 @@ use crate::stats::ServerPathStats;
 const MAX_PATHS: usize = 128;
 const MAX_CONNECTIONS: u16 = 4096;
 
+/// The most paths whose clients have not proven yet that they know the key.
+const MAX_UNPROVEN: usize = 64;
+
 /// How many completions of a path may wait: more than all its work requests.
 const COMPLETIONS: u32 = 1 << 22;
 
 /// The number of the receive for the question for chunks.
 pub(super) const QUESTION: u32 = u32::MAX;
-
-/// Why a connection is refused.
-enum Refusal {
-    /// By this server, which says why.
-    Errno(Errno),
-    /// By what the connection manager knows.
-    Reason(RejectReason),
-}
 
 impl From<Errno> for Refusal {
     fn from(errno: Errno) -> Self {
@@ -59,34 +54,35 @@ impl Server {
     ) {
         let accepted = self.accept(now, cx, adapter, requested);
         if let Err(refusal) = accepted {
-            self.say_no(now, cx, adapter, requested, &refusal);
+            self.say_no(now, cx, adapter, requested, refusal);
         }
     }
 
     /// Refuses a connection that its user does not want, with an error; [`Server::handle_cm`] is not told of it then.
     pub fn refuse(
-        &self,
+        &mut self,
         now: Instant,
         cx: &mut impl Adapters,
         adapter: AdapterId,
         requested: &Requested,
         errno: Errno,
     ) {
-        self.say_no(now, cx, adapter, requested, &Refusal::Errno(errno));
+        self.say_no(now, cx, adapter, requested, Refusal::Errno(errno));
     }
 
     fn say_no(
-        &self,
+        &mut self,
         now: Instant,
         cx: &mut impl Adapters,
         adapter: AdapterId,
         requested: &Requested,
-        refusal: &Refusal,
+        why: Refusal,
     ) {
+        self.events.push_back(ServerEvent::Refused { address: address_of(requested), why });
         let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
-        let (reason, errno) = match refusal {
-            Refusal::Errno(errno) => (RejectReason::CONSUMER, *errno),
-            Refusal::Reason(reason) => (*reason, Errno::OK),
+        let (reason, errno) = match why {
+            Refusal::Errno(errno) => (RejectReason::CONSUMER, errno),
+            Refusal::Reason(reason) => (reason, Errno::OK),
         };
         let response = if errno.is_ok() {
             Vec::new()
@@ -175,6 +171,7 @@ impl Server {
             self.forget_session_without_paths(key);
             return Err(Errno::EACCES.into());
         }
+        self.limit_unproven();
         let made = cx
             .get(adapter)
             .ok_or(SetupError::NoAdapter)
@@ -233,6 +230,27 @@ impl Server {
         }
         self.sessions.get_mut(&key).expect("it is there").paths.push(index);
         id
+    }
+
+    /// Has the oldest path end whose client has not proven that it knows the key, where there are as many of these as may
+    /// be: they keep nobody out who knows it.
+    fn limit_unproven(&mut self) {
+        let unproven = self
+            .paths
+            .iter()
+            .flatten()
+            .filter(|path| path.state == State::Connecting && path.proof != Proving::Done);
+        let (mut count, mut oldest) = (0, None);
+        for path in unproven {
+            count += 1;
+            let age = self.next_serial.wrapping_sub(path.id.serial);
+            if oldest.is_none_or(|(most, _)| age > most) {
+                oldest = Some((age, path.id));
+            }
+        }
+        if let Some((_, id)) = oldest.filter(|_| count >= MAX_UNPROVEN) {
+            self.failed.push((id, End::Unproven));
+        }
     }
 
     fn begin_session(&mut self, uuid: [u8; 16]) -> Result<u32, Errno> {

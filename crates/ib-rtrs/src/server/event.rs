@@ -1,6 +1,9 @@
 //! What a server tells its user.
 
-use crate::Direction;
+use ib_wire::mad::cm::RejectReason;
+
+use crate::address::PathAddress;
+use crate::{Direction, Errno};
 
 /// The number of a session. One that begins anew after its last path was lost has another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +86,24 @@ pub enum ServerEvent {
         /// Why.
         why: End,
     },
+    /// A connection is refused.
+    Refused {
+        /// The ends of the path: the client's is the source.
+        address: PathAddress,
+        /// Why.
+        why: Refusal,
+    },
+}
+
+/// Why a connection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum Refusal {
+    /// By this server, which tells the client so.
+    #[error("{0}")]
+    Errno(Errno),
+    /// By what the connection manager knows.
+    #[error("{0}")]
+    Reason(RejectReason),
 }
 
 /// Why a path has ended.

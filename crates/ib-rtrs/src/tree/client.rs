@@ -354,6 +354,7 @@ fn errno_of(why: &Failure) -> Errno {
         | Failure::Disconnected
         | Failure::Forgotten
         | Failure::QueueDepth { .. }
+        | Failure::MaxIoSize { .. }
         | Failure::Protocol(_) => Errno::ECONNRESET,
     }
 }

@@ -427,6 +427,32 @@ fn only_who_knows_the_key_comes_in() {
 }
 
 #[test]
+fn who_begins_sessions_without_the_key_keeps_nobody_out_who_knows_it() {
+    let key = |byte: u8| Some(SharedKey::new(vec![byte; 32]));
+    let strange = ClientConfig { key: key(2), ..quick_client() };
+    let server = ServerConfig { key: key(1), max_sessions: 80, ..small_server() };
+    let mut lab = Lab::new(1, 2, strange, server);
+    // Its first message never comes, so nobody can say that it does not know the key.
+    lab.tap = Box::new(|from, link, bytes| from == 1 || link == 1 || bytes[0] != 0x04);
+    let mut rng = Rng::new(7);
+    for number in 0..200 {
+        let client = ClientConfig { key: key(2), ..ClientConfig::new(format!("{number}")) };
+        lab.client = ib_rtrs::Client::new(client, rng.seed());
+        lab.paths.clear();
+        lab.add_path(0);
+        lab.run_for(Duration::from_millis(2));
+    }
+    assert!((1..=64).contains(&lab.server.paths().count()), "{}", lab.server.paths().count());
+    let own = ClientConfig { key: key(1), ..quick_client() };
+    lab.client = ib_rtrs::Client::new(own, rng.seed());
+    lab.buffer = lab.client.register(&mut lab.sides[0], lab.memory.clone()).expect("room");
+    lab.paths.clear();
+    lab.events.clear();
+    lab.add_path(1);
+    lab.run_until(SOON, |lab| lab.has(&ClientEvent::Up));
+}
+
+#[test]
 fn a_proof_that_is_not_right_does_not_open_the_session() {
     // The client's own proof, and its question instead of one.
     for (number, change) in [(1, 60), (1, 12), (0, 12)] {

@@ -250,19 +250,29 @@ fn a_session_does_not_begin_anew_while_requests_of_before_are_under_way() {
 }
 
 #[test]
-fn a_server_that_has_another_depth_than_before_is_left_alone() {
-    let mut lab = Lab::connected(1, 1, quick_client(), small_server());
-    let config = ServerConfig { queue_depth: 8, ..small_server() };
-    let mut other = Lab::new(5, 1, quick_client(), config);
-    std::mem::swap(&mut lab.server, &mut other.server);
-    std::mem::swap(&mut lab.sides[1], &mut other.sides[1]);
-    lab.events.clear();
-    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
-    lab.run_for(Duration::from_secs(20));
-    let depth = Failure::QueueDepth { found: 8, expected: 16 };
-    let event = ClientEvent::PathDown { path: lab.paths[0], why: depth, retried: false };
-    assert!(lab.has(&event), "{:?}", lab.events);
-    assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Disconnected));
+fn a_server_that_has_another_depth_or_takes_less_than_before_is_left_alone() {
+    let (depth, size) = (small_server().queue_depth, small_server().max_io_size);
+    for (config, why) in [
+        (
+            ServerConfig { queue_depth: 8, ..small_server() },
+            Failure::QueueDepth { found: 8, expected: depth },
+        ),
+        (
+            ServerConfig { max_io_size: 4096, ..small_server() },
+            Failure::MaxIoSize { found: 4096, expected: size },
+        ),
+    ] {
+        let mut lab = Lab::connected(1, 1, quick_client(), small_server());
+        let mut other = Lab::new(5, 1, quick_client(), config);
+        std::mem::swap(&mut lab.server, &mut other.server);
+        std::mem::swap(&mut lab.sides[1], &mut other.sides[1]);
+        lab.events.clear();
+        lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+        lab.run_for(Duration::from_secs(20));
+        let event = ClientEvent::PathDown { path: lab.paths[0], why, retried: false };
+        assert!(lab.has(&event), "{:?}", lab.events);
+        assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Disconnected));
+    }
 }
 
 #[test]

@@ -143,15 +143,19 @@ pub struct RemoteArgs {
     /// Which path a request takes.
     #[arg(long, value_enum, default_value = "min-inflight")]
     pub policy: PolicyArg,
-    /// How many connections each path has.
-    #[arg(long, value_name = "N", default_value = "2", value_parser = in_range(1, 4096))]
-    pub connections: u64,
+    /// How many connections each path has; one more than there are processors without it.
+    #[arg(long, value_name = "N", value_parser = in_range(1, 4096))]
+    pub connections: Option<u64>,
     /// Has the server invalidate the key of each read, instead of closing it here.
     #[arg(long)]
     pub need_invalidation: bool,
     /// How long the device may take to be open at first, in seconds.
     #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
     pub wait: Duration,
+    /// Believes a server of Linux, which does not say so, to have kept what was not flushed when all paths were lost.
+    /// Otherwise the next flush fails once, as what was written before may be gone with that machine.
+    #[arg(long)]
+    pub trust_cache: bool,
     /// How long to wait before a path that has failed is connected again, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub reconnect_delay: u64,

@@ -270,7 +270,7 @@ fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
     let ip = Address::V4([10, 0, 0, 77].into());
     let nobodys = Address::Gid(Gid::new(PREFIX, Guid(0x7777)));
     let claims = [Address::Gid(gid(1)), nobodys.clone(), ip.clone()];
-    crate::service::more::put_more(&mut bytes, &name(2), &claims);
+    more::put_more(&mut bytes, &name(2), &claims);
     assert_eq!(bytes[23], 3, "there is room for all");
     let before = net.counters(0);
     net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &bytes);

@@ -3,11 +3,17 @@ use super::*;
 
 const SIZE: u64 = 1 << 20;
 
+const ORIGIN: Origin = Origin { medium: 7, cache: 8 };
+
+fn export(name: &str, geometry: Geometry, origin: Origin) -> Export {
+    Export { name: name.to_owned(), geometry, origin }
+}
+
 fn server() -> Server<u32> {
     let mut server = Server::default();
     for (name, block) in [("disk0", 512), ("disk1", 4096)] {
         let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, block) };
-        server.offer(Export { name: name.to_owned(), geometry }).expect("it is new");
+        server.offer(export(name, geometry, ORIGIN)).expect("it is new");
     }
     server
 }
@@ -45,7 +51,8 @@ fn commands_wait_until_their_device_is_open() {
     client.connected();
     assert_eq!(carry(&mut client, &mut server, 1), [read(4096)]);
     let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
-    let expected = [ClientEvent::Opened(disk, geometry), ClientEvent::Done(5, Errno::OK)];
+    let expected =
+        [ClientEvent::Opened(disk, geometry, Kept::All), ClientEvent::Done(5, Errno::OK)];
     assert_eq!(events(&mut client), expected);
     assert_eq!(client.geometry(disk), Some(&geometry));
 }
@@ -153,7 +160,7 @@ fn answers_that_make_no_sense_are_refused() {
         client.connected();
         let hello = client.poll_transmit().expect("the version");
         let message_type = MessageType::SESSION_RESPONSE;
-        let version = SessionMessage { message_type, version: 2 }.to_bytes();
+        let version = SessionMessage { message_type, version: 2, extension: 0 }.to_bytes();
         client.handle(hello.tag, Errno::OK, &version);
         let open = client.poll_transmit().expect("the device");
         client.handle(open.tag, Errno::OK, &answer);
@@ -161,21 +168,71 @@ fn answers_that_make_no_sense_are_refused() {
         let is_nonsense = matches!(found[0], ClientEvent::Refused(_, OpenError::Nonsense { .. }));
         assert!(is_nonsense && found[1] == ClientEvent::Done(1, Errno::EIO), "{found:?}");
     }
-    // A device that shrinks is another one.
-    let (mut client, mut server) = (Client::default(), server());
-    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
-    client.connected();
-    carry(&mut client, &mut server, 1);
-    events(&mut client);
-    let mut other = Server::default();
-    let geometry = Geometry::new(SIZE / 2, 512);
-    other.offer(Export { name: "disk0".to_owned(), geometry }).expect("it is new");
-    client.lost();
-    client.connected();
-    carry(&mut client, &mut other, 1);
-    let (name, found, expected) = ("disk0".to_owned(), SIZE / 2, SIZE);
-    let why = OpenError::Changed { name, found, expected };
-    assert_eq!(events(&mut client), [ClientEvent::Refused(disk, why)]);
+}
+
+/// Answers as a Linux kernel does, which leaves what it does not know as it was in its memory.
+fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
+    while let Some(out) = client.poll_transmit() {
+        let answer = server.handle(session, (out.direction, out.data_length), out.header());
+        let Answer::Now(errno, mut bytes) = answer else { panic!("nothing else was asked") };
+        match bytes.len() {
+            36 => bytes[5..].fill(0xa5),
+            56 => bytes[46..].fill(session as u8),
+            _ => {}
+        }
+        client.handle(out.tag, errno, &bytes);
+    }
+}
+
+#[test]
+fn a_device_that_is_open_again_is_compared_with_what_it_was() {
+    let usual = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
+    let plain = Geometry { write_back: false, ..usual };
+    let changed = |what, found, expected| {
+        Err(OpenError::Changed { name: "disk0".to_owned(), what, found, expected })
+    };
+    let other = |what| Err(OpenError::Other { name: "disk0".to_owned(), what });
+    let ours = Some(ORIGIN);
+    for (before, origin, after, then, expected) in [
+        (usual, ours, usual, ours, Ok(Kept::All)),
+        (usual, ours, Geometry { size: 2 * SIZE, ..usual }, ours, Ok(Kept::All)),
+        (usual, ours, plain, ours, Ok(Kept::All)),
+        (usual, ours, usual, Some(Origin { cache: 9, ..ORIGIN }), Ok(Kept::Flushed)),
+        (usual, None, usual, None, Ok(Kept::Unknown)),
+        (usual, ours, Geometry { size: SIZE / 2, ..usual }, ours, changed("", SIZE / 2, SIZE)),
+        (
+            usual,
+            ours,
+            Geometry { logical_block: 4096, physical_block: 4096, ..usual },
+            ours,
+            changed(" in each block", 4096, 512),
+        ),
+        (plain, ours, usual, ours, other("it caches what is written, which it did not")),
+        (usual, ours, usual, Some(Origin { medium: 9, ..ORIGIN }), other("its server says so")),
+        (usual, ours, usual, None, other("another kind of server has it")),
+        (usual, None, usual, ours, other("another kind of server has it")),
+    ] {
+        let mut client = Client::default();
+        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+        let mut all = Vec::new();
+        for (session, (geometry, origin)) in [(1, (before, origin)), (2, (after, then))] {
+            let mut server = Server::default();
+            let export = export("disk0", geometry, origin.unwrap_or(ORIGIN));
+            server.offer(export).expect("it is new");
+            client.lost();
+            client.connected();
+            match origin {
+                Some(_) => drop(carry(&mut client, &mut server, session)),
+                None => carry_to_linux(&mut client, &mut server, session),
+            }
+            all.extend(events(&mut client));
+        }
+        let last = match expected {
+            Ok(kept) => ClientEvent::Opened(disk, after, kept),
+            Err(why) => ClientEvent::Refused(disk, why),
+        };
+        assert_eq!(all, [ClientEvent::Opened(disk, before, Kept::All), last]);
+    }
 }
 
 /// Whoever wants a device no more before it is open has it closed.

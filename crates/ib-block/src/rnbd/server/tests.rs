@@ -5,6 +5,8 @@ use crate::Discard;
 
 const SIZE: u64 = 1 << 20;
 
+const ORIGIN: Origin = Origin { medium: 7, cache: 8 };
+
 fn server() -> Server<u32> {
     let mut server = Server::default();
     let geometry = Geometry {
@@ -16,7 +18,9 @@ fn server() -> Server<u32> {
     };
     let plain = Geometry { read_only: true, ..Geometry::new(SIZE, 4096) };
     for (name, geometry) in [("disk0", geometry), ("dev/disk1", plain)] {
-        server.offer(Export { name: name.to_owned(), geometry }).expect("it is new");
+        server
+            .offer(Export { name: name.to_owned(), geometry, origin: ORIGIN })
+            .expect("it is new");
     }
     server
 }
@@ -55,18 +59,28 @@ fn io(device_id: u32, code: Code, sector: u64, length: u32) -> [u8; Io::LENGTH] 
 fn clients_are_greeted_with_the_lower_version() {
     let mut server = server();
     for (version, expected) in [(1, 1), (2, 2), (200, 2)] {
-        let hello = SessionMessage { message_type: MessageType::SESSION, version }.to_bytes();
+        let message_type = MessageType::SESSION;
+        let hello = SessionMessage { message_type, version, extension: 0 }.to_bytes();
         let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
             panic!("it is greeted");
         };
         let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
         let message_type = MessageType::SESSION_RESPONSE;
-        assert_eq!(found, SessionMessage { message_type, version: expected });
+        assert_eq!(found, SessionMessage { message_type, version: expected, extension: 0 });
         for wrong in [(Direction::Write, 36), (Direction::Read, 35)] {
             let refused = Answer::Now(Errno::EINVAL, Vec::new());
             assert_eq!(server.handle(1, wrong, &hello), refused);
         }
     }
+    // Who asks where data comes from is told that it will be.
+    let message_type = MessageType::SESSION;
+    let extension = SessionMessage::ASKS;
+    let hello = SessionMessage { message_type, version: VERSION, extension }.to_bytes();
+    let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
+        panic!("it is greeted");
+    };
+    let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
+    assert_eq!(found.extension, SessionMessage::KNOWS);
 }
 
 #[test]
@@ -87,6 +101,8 @@ fn devices_are_described() {
         max_segments: 128,
         secure_discard: 1,
         cache_policy: CachePolicy(3),
+        medium: 7,
+        cache: 8,
     };
     assert_eq!(found, expected);
     let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("it is");
@@ -118,7 +134,7 @@ fn path_traversal_in_device_names_is_refused() {
     assert_eq!(answer, Answer::Now(Errno::EINVAL, Vec::new()));
     let mut offer = |name: &str| {
         let geometry = Geometry::new(SIZE, 512);
-        server.offer(Export { name: name.to_owned(), geometry })
+        server.offer(Export { name: name.to_owned(), geometry, origin: ORIGIN })
     };
     assert_eq!(offer("disk0"), Err(ExportError::Twice("disk0".to_owned())));
     for name in ["", "../x", "/x", "a//b"] {

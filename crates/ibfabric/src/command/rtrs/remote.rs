@@ -39,6 +39,7 @@ pub(in crate::command) fn open(
         mode,
         depth: how.depth,
         keeps_data: how.keeps_data,
+        trusts_cache: args.trust_cache,
     };
     let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));
     let mut disk = RemoteDisk::open(devices, &paths, options).map_err(failed)?;
@@ -123,9 +124,12 @@ fn session(args: &RemoteArgs) -> Result<ClientConfig, Failure> {
         let host = host.trim().replace(['.', '/'], "-");
         format!("ibfabric-{host}-{}", std::process::id())
     });
+    let processors = ib_net::cpu::count();
+    // The first one is for other things than data, mostly.
+    let usual = u64::from(processors).min(4095) + 1;
     let config = ClientConfig {
-        processors: ib_net::cpu::count(),
-        connections: args.connections as u16,
+        processors,
+        connections: args.connections.unwrap_or(usual) as u16,
         policy: match args.policy {
             PolicyArg::RoundRobin => Policy::RoundRobin,
             PolicyArg::MinInflight => Policy::MinInflight,

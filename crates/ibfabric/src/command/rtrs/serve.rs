@@ -1,10 +1,10 @@
 //! `rtrs serve`: devices for clients of RNBD.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 
 use ib_net::disk::Disk;
-use ib_net::rtrs::{BlockServer, Devices};
+use ib_net::rtrs::{BlockEvent, BlockServer, Devices};
 use ib_net::signals::{Order, Orders};
 use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
 use ib_types::Instant;
@@ -33,6 +33,13 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         ..ServerConfig::default()
     };
     let mut server = BlockServer::new(devices, config).map_err(Failure::unusable)?;
+    let most = server.rtrs().config().max_io_size;
+    if u64::from(most) < args.max_io_size {
+        return Err(Failure::Unusable(format!(
+            "--max-io-size {}: expected at most {most} with --queue-depth {}, as immediate data names chunk and offset",
+            args.max_io_size, args.queue_depth
+        )));
+    }
     if let Some(control) = control::open(&args.control)? {
         server.set_control(control);
     }
@@ -63,7 +70,16 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     loop {
         let moved = server.progress().map_err(Failure::unusable)?;
         while let Some(event) = server.poll_event() {
-            names.tell(&server, &event);
+            match event {
+                BlockEvent::Session(event) => names.tell(&server, &event),
+                BlockEvent::Refused { session, what, errno } => {
+                    let session = names.sessions.get(&session).cloned().unwrap_or_default();
+                    names.tell_once(format!("session {session}: {what} is refused: {errno}"));
+                }
+                BlockEvent::Failed { device, operation, errno } => {
+                    names.tell_once(format!("{device}: a {operation} fails: {errno}"));
+                }
+            }
         }
         if let Some(Order::End) = orders.take() {
             server.close().map_err(Failure::unusable)?;
@@ -80,9 +96,23 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
 struct Names {
     sessions: BTreeMap<SessionId, String>,
     paths: BTreeMap<ServerPathId, String>,
+    /// What is not said again.
+    said: BTreeSet<String>,
 }
 
 impl Names {
+    /// Says something that may happen again and again, which is not said then; but after very many others it is.
+    fn tell_once(&mut self, line: String) {
+        const MOST: usize = 4096;
+        if self.said.len() >= MOST {
+            self.said.clear();
+        }
+        if !self.said.contains(&line) {
+            say!("{line}");
+            self.said.insert(line);
+        }
+    }
+
     /// Says what has happened.
     fn tell(&mut self, server: &BlockServer, event: &ServerEvent) {
         let session = |names: &Self, id| names.sessions.get(id).cloned().unwrap_or_default();
@@ -105,6 +135,11 @@ impl Names {
             ServerEvent::PathDown { session: id, path, why } => {
                 let address = self.paths.remove(path).unwrap_or_default();
                 say!("session {}: path {address} ended: {why}", session(self, id));
+            }
+            ServerEvent::Refused { address, why } => {
+                // The client's port is another one each time.
+                let from = address.source.map_or_else(String::new, |from| from.to_string());
+                self.tell_once(format!("a connection from {from} is refused: {why}"));
             }
         }
     }
