@@ -437,14 +437,14 @@ fn who_begins_sessions_without_the_key_keeps_nobody_out_who_knows_it() {
     let mut rng = Rng::new(7);
     for number in 0..200 {
         let client = ClientConfig { key: key(2), ..ClientConfig::new(format!("{number}")) };
-        lab.client = ib_rtrs::Client::new(client, rng.seed());
+        lab.client = Client::new(client, rng.seed());
         lab.paths.clear();
         lab.add_path(0);
         lab.run_for(Duration::from_millis(2));
     }
     assert!((1..=64).contains(&lab.server.paths().count()), "{}", lab.server.paths().count());
     let own = ClientConfig { key: key(1), ..quick_client() };
-    lab.client = ib_rtrs::Client::new(own, rng.seed());
+    lab.client = Client::new(own, rng.seed());
     lab.buffer = lab.client.register(&mut lab.sides[0], lab.memory.clone()).expect("room");
     lab.paths.clear();
     lab.events.clear();

@@ -2,12 +2,14 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `broken.rs` | stores that fail |
 //! | `fabric.rs` | at ports of a simulated fabric |
 //! | `program.rs` | a program that speaks NBD |
 //! | `mount.rs` | statistics and control as files: `rtrs mount` |
 //! | `tree.rs` | the same by `rtrs ctl`, and metrics |
 //! | `../program` | what starts commands |
 
+mod broken;
 #[path = "../program/mod.rs"]
 mod command;
 mod fabric;
@@ -144,6 +146,8 @@ fn files_are_served_and_what_is_wrong_is_said() {
     );
     assert!(serve(&["--export", "../a=mem:1M"]).contains("no part of it is . or .."));
     assert!(serve(&["--export", "a=mem:100"]).contains("expected a multiple of 512"));
+    let long = ["--export", "a=mem:1M", "--max-io-size", "1048576", "--queue-depth", "8192"];
+    assert!(serve(&long).contains("--max-io-size"), "{}", serve(&long));
 }
 
 #[test]
@@ -184,7 +188,8 @@ fn only_who_is_allowed_and_knows_the_key_comes_in() {
     assert!(known.status.success(), "{}", text(&known.stderr));
     assert!(first_line(bench(&[])).contains("EACCES"));
     let other = file("other", "another key that nobody guesses");
-    assert!(!first_line(bench(&["--key-file", &other])).contains("connected"));
+    let refused = first_line(bench(&["--key-file", &other]));
+    assert!(refused.contains("the server does not know the key"), "{refused}");
     let short = bench(&["--key-file", &file("short", "short")]);
     let short = short.wait_with_output().expect("it ends");
     assert!(text(&short.stderr).contains("a key of 5 bytes: expected at least 16"));

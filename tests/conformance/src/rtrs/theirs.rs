@@ -47,15 +47,19 @@ pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
     told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
     let server = our_server(scene, &[])?;
     map(scene, "path=ip:192.168.77.1@ip:192.168.77.2 path=ip:192.168.77.11@ip:192.168.77.2")?;
-    let flap = "dd if=/dev/urandom of=/tmp/a bs=1M count=16; \
-         (for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-client/guest/paths/*; do \
-         echo 1 >$path/disconnect; echo 1 >$path/reconnect; cat $path/state; done; done) & \
-         for n in 1 2 3 4; do dd if=/tmp/a of=/dev/rnbd0 bs=65536 oflag=direct; done; wait; \
-         dd if=/dev/rnbd0 of=/tmp/b bs=65536 count=256 iflag=direct; \
-         cmp /tmp/a /tmp/b && echo same; rm /tmp/a /tmp/b";
+    // Other data each time, as long as paths come and go and once more afterwards.
+    let flap = "(for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-client/guest/paths/*; do \
+         echo 1 >$path/disconnect; grep -qx disconnected $path/state && echo it is down; \
+         echo 1 >$path/reconnect; grep -qx connected $path/state && echo it is up; done; done) & flaps=$!; \
+         goes=yes; while [ $goes ]; do kill -0 $flaps 2>/dev/null || goes=; \
+         dd if=/dev/urandom of=/tmp/a bs=1M count=4 2>/dev/null; \
+         dd if=/tmp/a of=/dev/rnbd0 bs=65536 oflag=direct 2>/dev/null; \
+         dd if=/dev/rnbd0 of=/tmp/b bs=65536 count=64 iflag=direct 2>/dev/null; \
+         cmp /tmp/a /tmp/b || echo other data; done; wait; echo done; rm /tmp/a /tmp/b";
     let flapped = told(scene, flap)?;
-    scene.says(&flapped, "same", 1);
-    scene.says(&flapped, "connected", 6);
+    scene.says(&flapped, "other data", 0);
+    scene.says(&flapped, "it is down", 6);
+    scene.says(&flapped, "it is up", 6);
     told(scene, UNMAP)?;
     told(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
     end(scene, server)?;
