@@ -249,16 +249,6 @@ impl Hca {
         self.is_active
     }
 
-    /// Has the last acknowledgement of a queue pair sent again, a few times, when nothing follows it: for peers that do
-    /// badly when they have to send something again, such as soft RoCE of Linux 6.1. They ignore what they know already.
-    ///
-    /// # Errors
-    /// Fails when the queue pair is not there.
-    pub fn repeat_acknowledgements(&mut self, id: QpId) -> Result<(), ModifyError> {
-        self.qps.get_mut(id.0).ok_or(ModifyError::NoSuchQp)?.repeat_acknowledgements();
-        Ok(())
-    }
-
     /// Returns a sequence number that nobody can guess.
     pub fn random_psn(&mut self) -> ib_types::Psn {
         ib_types::Psn::truncated(self.rng.next_u32())

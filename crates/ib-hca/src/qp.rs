@@ -34,7 +34,6 @@ use crate::packet::{Packet, Writer};
 use crate::trace::{Noted, Packets, Shape, Trigger};
 pub(crate) use post::check_recv;
 use receive::Responder;
-use respond::Repeats;
 use send::{Idle, SendQueue};
 
 /// A queue pair.
@@ -233,17 +232,11 @@ impl Qp {
         }
     }
 
-    /// Has the last acknowledgement sent again when nothing follows it.
-    pub(crate) fn repeat_acknowledgements(&mut self) {
-        self.responder.repeats = Some(Repeats::default());
-    }
-
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         if !self.core.sends() {
             return;
         }
-        self.responder.acknowledge_again(cx.now);
         if let Err(status) = self.send.handle_timeout(cx) {
             self.fail(cx, status);
         }
@@ -254,8 +247,7 @@ impl Qp {
         if !self.core.sends() {
             return None;
         }
-        let again = self.responder.repeats.as_ref().and_then(Repeats::due);
-        [self.send.pause, self.send.deadline, self.send.probe, again].into_iter().flatten().min()
+        [self.send.pause, self.send.deadline, self.send.probe].into_iter().flatten().min()
     }
 
     /// Returns how many packets were sent again.

@@ -8,7 +8,7 @@ use ib_wire::packet::{AtomicEth, Header, Ieth, ImmDt, NakCode, Operation, Positi
 
 use super::attr::QpType;
 use super::core::{Core, Cx};
-use super::respond::{Repeats, Resource, Response};
+use super::respond::{Resource, Response};
 use crate::counters::Drop;
 use crate::hca::{AsyncEvent, HcaEvent};
 use crate::objects::{RecvWr, WcOpcode, WcStatus};
@@ -58,8 +58,6 @@ pub(super) struct Responder {
     pub(super) responses: VecDeque<Response>,
     /// What was read and changed lately, for when it is asked for again.
     pub(super) resources: VecDeque<Resource>,
-    /// When the last acknowledgement is sent again, where that is wanted.
-    pub(super) repeats: Option<Repeats>,
 }
 
 /// A message that has ended: the number of its receive, what it was, and its length.

@@ -1,8 +1,6 @@
 //! What a responder sends: acknowledgements, what was read, the results of atomic operations.
 
-use std::time::Duration;
-
-use ib_types::{Instant, Psn};
+use ib_types::Psn;
 use ib_wire::packet::{
     Acknowledgement, Aeth, AtomicAckEth, Bth, Header, NakCode, Opcode, Operation, Reth, RnrTimer,
     Syndrome,
@@ -12,39 +10,6 @@ use super::core::{Core, Cx};
 use super::receive::Responder;
 use crate::packet::{Packet, Writer};
 use crate::region::AccessFlags;
-
-/// When the last acknowledgement is sent again: 20 ms after it, then 80 ms and 320 ms later.
-#[derive(Debug, Default)]
-pub(super) struct Repeats {
-    /// What was acknowledged last.
-    last: Option<Psn>,
-    /// When that is said again, and how often it was.
-    next: Option<(Instant, u32)>,
-}
-
-impl Repeats {
-    const FIRST: Duration = Duration::from_millis(20);
-    const COUNT: u32 = 3;
-
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.next.map(|(at, _)| at)
-    }
-
-    /// An acknowledgement has gone out.
-    fn sent(&mut self, now: Instant, psn: Psn) {
-        if self.last.replace(psn) != Some(psn) {
-            self.next = Some((now + Self::FIRST, 0));
-        }
-    }
-
-    /// Returns whether the last one is sent again now.
-    fn take_due(&mut self, now: Instant) -> bool {
-        let Some((_, count)) = self.next.filter(|(at, _)| *at <= now) else { return false };
-        let count = count + 1;
-        self.next = (count < Self::COUNT).then(|| (now + Self::FIRST * 4_u32.pow(count), count));
-        true
-    }
-}
 
 /// Something to be sent to the other side.
 #[derive(Clone, Copy, Debug)]
@@ -72,16 +37,6 @@ impl Response {
 }
 
 impl Responder {
-    /// Acknowledges once more what was acknowledged last, if that is due.
-    pub(super) fn acknowledge_again(&mut self, now: Instant) {
-        if self.repeats.as_mut().is_some_and(|repeats| repeats.take_due(now))
-            && self.responses.is_empty()
-            && !self.is_behind()
-        {
-            self.ack(self.expected.wrapping_sub(1));
-        }
-    }
-
     /// Acknowledges everything up to a packet.
     pub(super) fn ack(&mut self, psn: Psn) {
         self.push_ack(psn, Syndrome::ACK);
@@ -203,10 +158,6 @@ impl Responder {
             Response::Ack { psn, syndrome, msn } => {
                 head(core, Operation::Acknowledge, *psn, 0, writer);
                 writer.put(&Aeth { syndrome: *syndrome, msn: *msn }.to_bytes());
-                if let Some(repeats) = self.repeats.as_mut().filter(|_| *syndrome == Syndrome::ACK)
-                {
-                    repeats.sent(cx.now, *psn);
-                }
                 self.responses.pop_front();
             }
             Response::Atomic { psn, original, msn } => {

@@ -279,43 +279,6 @@ fn one_percent_of_loss_leaves_half_of_the_goodput() {
     }
 }
 
-/// Returns when so many messages end whose acknowledgement is lost the first time.
-fn ends_after_a_lost_acknowledgement(repeats: bool) -> (Duration, Vec<Instant>) {
-    let mut pair = Pair::new(9);
-    let qps = pair.connect(&Wiring { timeout: 18, ..Wiring::default() });
-    if repeats {
-        pair.sides[1].hca.repeat_acknowledgements(qps[1]).expect("it is there");
-    }
-    let (near, far) = (pair.region(0, 100, ALL), pair.region(1, 100, ALL));
-    let mut acknowledged = 0;
-    pair.tap = Box::new(move |from, _| {
-        acknowledged += from;
-        acknowledged != 1
-    });
-    let begun = pair.now;
-    pair.receive(1, qps[1], 1, far.data(0, 100));
-    pair.send(0, qps[0], 2, SendOp::Send { imm: None }, near.data(0, 4));
-    while pair.sides[0].completions.is_empty() {
-        assert!(pair.step(), "it does not end");
-    }
-    let took = pair.now.since(begun);
-    let mut later = Vec::new();
-    while pair.step() {
-        later.push(pair.now);
-    }
-    (took, later)
-}
-
-#[test]
-fn the_last_acknowledgement_is_sent_again_where_that_is_wanted() {
-    // The sender would send again after a second only.
-    let (took, _) = ends_after_a_lost_acknowledgement(false);
-    assert!(took > Duration::from_secs(1), "{took:?}");
-    let (took, later) = ends_after_a_lost_acknowledgement(true);
-    assert!(took < Duration::from_millis(21), "{took:?}");
-    assert!(later.len() < 10, "it comes to an end: {later:?}");
-}
-
 #[test]
 fn a_port_tells_once_that_it_can_be_used_no_more_and_again() {
     let mut pair = Pair::new(10);

@@ -5,6 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ib_acm::Address;
+use ib_acm::client::{Client, ClientOptions, ResolveOptions, ServiceAddress};
+
 use super::start::{options, path};
 use super::{HOSTS, Lab, Running, ibfabric, text};
 
@@ -107,6 +110,63 @@ fn files_of_addresses_and_routes_that_everybody_can_write_are_refused() {
         assert!(said.contains("the options stay as they were"), "{said}");
         assert!(ctl(path(&socket), &["status"]).contains("address host-2"), "it goes on");
     }
+}
+
+#[test]
+fn routes_of_a_file_are_read_again_when_it_is_another() {
+    let lab = Lab::new("routes", &[]);
+    let directory = lab.directory.path();
+    let (file, log, socket) = (directory.join("routes"), directory.join("log"), lab.path(4));
+    fs::write(&file, "").expect("a file");
+    let keys = format!("route_preload opensm_full_v1\nroute_data_file {}\n", path(&file));
+    let config = options(&lab, "routes-read", &format!("{keys}log_file {}\n", path(&log)));
+    let words = ["acm", "--attach", &lab.simulator, "--node", "host-2", "--socket"];
+    let more = [path(&socket), "--config", path(&config)];
+    let _service = Running::start(&[&words[..], &more].concat());
+    let service = ServiceAddress::Unix(socket.clone());
+    let mut client = Client::connect(&service, ClientOptions::default()).expect("it listens");
+    let to = Address::name(HOSTS[1]).expect("a name");
+    let mut found =
+        || client.resolve(None, &to, ResolveOptions::default()).expect("it is there").path;
+    let known = found();
+    assert_eq!(known.sl, 0);
+    let write = |sl: u8| {
+        let text = format!(
+            "Channel Adapter {}, base LID {}, \"host-2\", port 1\n{:#06x} : {sl} : 4 : 3\n\
+             Channel Adapter {}, base LID {}, \"host-1\", port 1\n{:#06x} : 9 : 4 : 3\n",
+            known.sgid.guid(),
+            known.slid,
+            known.dlid,
+            known.dgid.guid(),
+            known.dlid,
+            known.slid,
+        );
+        fs::write(&file, text).expect("a file");
+    };
+    let mut becomes = |sl: u8| {
+        let begun = Instant::now();
+        while found().sl != sl {
+            let said = fs::read_to_string(&log).expect("a file");
+            assert!(begun.elapsed() < Duration::from_secs(60), "no service level {sl}: {said}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    write(5);
+    becomes(5);
+    // One that everybody can write is not believed, which is said once; later it is as good as before.
+    fs::set_permissions(&file, Permissions::from_mode(0o666)).expect("a mode");
+    write(6);
+    let why = format!("{}: found mode 666", path(&file));
+    let said = || fs::read_to_string(&log).expect("a file").matches(&why).count();
+    let begun = Instant::now();
+    while said() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is said");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    becomes(5);
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("a mode");
+    becomes(6);
+    assert!(said() <= 2, "{}", said());
 }
 
 /// Runs a script of the shell in a place of its own, where /run is empty; `None` where the system does not allow that.

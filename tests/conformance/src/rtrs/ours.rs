@@ -77,6 +77,28 @@ pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
     super::calm(scene)
 }
 
+/// The server's side closes one of two paths after the other while requests are under way: they go on over the other one.
+pub(super) fn fails_over(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    serve(scene, "")?;
+    told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
+    let options = ["--path", "192.168.77.11", "--rw", "randrw", "--verify", "--bsrange", "512-64K"];
+    let more = ["--runtime", "10", "--session", "both", "--reconnect-delay", "200"];
+    let ours = our_client(scene, GUEST, &[&options[..], &more].concat())?;
+    told(
+        scene,
+        "sleep 2; for n in 1 2; do for path in /sys/devices/virtual/rtrs-server/both/paths/*; do \
+         echo 1 >$path/disconnect; sleep 1; done; done",
+    )?;
+    let ours = scene.succeeds(ours)?;
+    scene.says(&ours, " 4 reconnects", 1);
+    scene.says(&ours, "0 errors, ", 1);
+    scene.says(&ours, " 0 failovers, ", 0);
+    scene.says(&ours, "no path is left", 0);
+    told(scene, "ip addr del 192.168.77.11/24 dev eth0; sleep 1")?;
+    unserve(scene)?;
+    super::calm(scene)
+}
+
 /// Nobody listens; then there is no such device, or only one that can be read.
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let ours = our_client(scene, GUEST, &["--wait", "3"])?;

@@ -35,7 +35,7 @@ const PORT_FILE: &str = "/run/ibacm-tcp.port";
 const PORT_LINK: &str = "/run/ibacm.port";
 
 /// How often the file of routes is looked at, whether it is another.
-const LOOK: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(5);
 
 /// How long is waited when nothing has to be done.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
