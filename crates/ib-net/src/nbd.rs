@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ib_block::nbd::{Export, NbdError, NbdRequest, RequestToken, Session};
+use ib_block::{Errno, Operation};
 use ib_types::Instant;
 use slab::Slab;
 
@@ -67,10 +68,19 @@ pub struct NbdServer {
     exports: Arc<[Export]>,
     connections: Slab<Connection>,
     last: u64,
-    /// What the device does: of which connection, by place and number, and which request.
-    under_way: Slab<(usize, u64, RequestToken)>,
+    /// What the device does.
+    under_way: Slab<Asked>,
     /// What was wrong with connections.
     failed: Vec<NbdError>,
+}
+
+/// A request that the device does.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// Of which connection, by place and number.
+    connection: (usize, u64),
+    token: RequestToken,
+    is_flush: bool,
 }
 
 #[derive(Debug)]
@@ -78,6 +88,8 @@ struct Connection {
     number: u64,
     /// Until when the program has to have chosen a device.
     deadline: Instant,
+    /// How often something may have been lost that was not flushed, as far as the program was told.
+    losses: u64,
     stream: Stream,
     session: Session,
 }
@@ -144,12 +156,16 @@ impl NbdServer {
 
     /// Moves what can be moved between programs and a device; returns whether there was anything.
     pub fn progress(&mut self, disk: &mut RemoteDisk) -> bool {
-        let mut moved = self.accept();
+        let mut moved = self.accept(disk.losses());
         while let Some((user, errno)) = disk.poll() {
             moved = true;
-            let (at, number, token) = self.under_way.remove(user as usize);
-            // Whoever has gone is told nothing.
+            let Asked { connection: (at, number), token, is_flush } =
+                self.under_way.remove(user as usize);
+            // Whoever has gone is told nothing. Each of the others is told of a loss, not only who flushes first.
             if let Some(it) = self.connections.get_mut(at).filter(|it| it.number == number) {
+                let has_lost =
+                    is_flush && std::mem::replace(&mut it.losses, disk.losses()) != disk.losses();
+                let errno = if has_lost { Errno::EIO } else { errno };
                 it.session.complete(token, errno, disk.data());
             }
         }
@@ -159,12 +175,14 @@ impl NbdServer {
             let number = connection.number;
             let under_way = &mut self.under_way;
             let taken = connection.take(|request| {
-                let user = under_way.insert((at, number, request.token)) as u64;
+                let is_flush = request.command.operation == Operation::Flush;
+                let asked = Asked { connection: (at, number), token: request.token, is_flush };
+                let user = under_way.insert(asked) as u64;
                 disk.submit(user, request.command, request.data);
             });
             let sent = connection.send();
             moved |= matches!(taken, Ok(true)) || matches!(sent, Ok(true));
-            if connection.session.export().is_none() && connection.deadline <= now {
+            if connection.deadline <= now && connection.session.is_choosing() {
                 connection.session.give_up();
                 over.push(at);
             } else if taken.is_err() || sent.is_err() || connection.session.is_over() {
@@ -178,7 +196,7 @@ impl NbdServer {
         moved
     }
 
-    fn accept(&mut self) -> bool {
+    fn accept(&mut self, losses: u64) -> bool {
         let mut moved = false;
         while self.connections.len() < MOST {
             let stream = match &self.listener {
@@ -196,7 +214,7 @@ impl NbdServer {
             self.last += 1;
             let session = Session::new(Arc::clone(&self.exports));
             let (number, deadline) = (self.last, clock::now() + PATIENCE);
-            self.connections.insert(Connection { number, deadline, stream, session });
+            self.connections.insert(Connection { number, deadline, losses, stream, session });
         }
         moved
     }
@@ -220,7 +238,7 @@ impl NbdServer {
             others.iter().copied().chain(accepts).map(Interest::to_read).collect();
         let mut until = until;
         for (_, connection) in &mut self.connections {
-            if connection.session.export().is_none() {
+            if connection.session.is_choosing() {
                 until = until.min(connection.deadline);
             }
             let reads = connection.session.room().is_some();

@@ -70,6 +70,10 @@ struct Session {
     paths: Vec<u32>,
     /// How many of them are connected.
     up: usize,
+    /// By chunk, how many requests are in it: one that its user has or gets, and those that wait for its end.
+    used: Vec<u16>,
+    /// Those, in order, by chunk: they came over other paths.
+    held: BTreeMap<u16, VecDeque<ServerRequest>>,
 }
 
 /// Serves sessions.
@@ -94,8 +98,6 @@ pub struct Server {
     waiting: Vec<Waiting>,
     events: VecDeque<ServerEvent>,
     requests: VecDeque<ServerRequest>,
-    /// Requests in chunks that others of the same session, which came over other paths, still have, in order.
-    held: Vec<ServerRequest>,
     /// Paths that have failed while something else was done.
     failed: Vec<(ServerPathId, End)>,
 }
@@ -123,7 +125,6 @@ impl Server {
             waiting: Vec::new(),
             events: VecDeque::new(),
             requests: VecDeque::new(),
-            held: Vec::new(),
             failed: Vec::new(),
         }
     }

@@ -249,9 +249,17 @@ impl Session {
         self.failed.as_ref()
     }
 
-    /// The program has not chosen a device in time.
+    /// Returns whether the program has not chosen a device yet, and may.
+    #[must_use]
+    pub const fn is_choosing(&self) -> bool {
+        matches!(self.stage, Stage::Flags | Stage::Options)
+    }
+
+    /// Ends the connection of a program that has not chosen a device in time; one that has is left alone.
     pub fn give_up(&mut self) {
-        self.fail(NbdError::Silent);
+        if self.is_choosing() {
+            self.fail(NbdError::Silent);
+        }
     }
 
     pub(super) fn fail(&mut self, why: NbdError) {

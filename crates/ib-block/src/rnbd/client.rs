@@ -151,8 +151,8 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
-    /// Where its data came from when it was open last, as far as the server has told.
-    origin: Option<Origin>,
+    /// Where its data came from when it was open last, and who had written to it, as far as the server has told.
+    origin: Option<(Origin, u16)>,
 }
 
 /// What the user has asked for and was not sent yet.
@@ -174,6 +174,8 @@ enum Greeting {
 /// The client of RNBD, in one session.
 #[derive(Debug)]
 pub struct Client {
+    /// Its number, by which servers tell it from others.
+    number: u64,
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: Greeting,
@@ -188,9 +190,12 @@ pub struct Client {
     events: VecDeque<ClientEvent>,
 }
 
-impl Default for Client {
-    fn default() -> Self {
+impl Client {
+    /// Returns a client that has opened nothing yet. Its number has to be random.
+    #[must_use]
+    pub fn new(number: u64) -> Self {
         Self {
+            number: number.max(1),
             devices: BTreeMap::new(),
             last: 0,
             greeting: Greeting::Unconnected,
@@ -201,9 +206,7 @@ impl Default for Client {
             events: VecDeque::new(),
         }
     }
-}
 
-impl Client {
     /// Wants a device of the server to be open, from now on and after each loss of the session.
     ///
     /// # Errors
@@ -290,6 +293,7 @@ impl Client {
                     message_type,
                     version: VERSION,
                     extension: SessionMessage::ASKS,
+                    client: self.number,
                 }
                 .to_bytes();
                 let length = SessionMessage::LENGTH as u32;
@@ -424,8 +428,8 @@ impl Client {
         }
         let found = match Message::parse(data) {
             Ok(Message::OpenResponse(response)) => {
-                let OpenResponse { device_id, medium, cache, .. } = response;
-                let origin = knows_origins.then_some(Origin { medium, cache });
+                let OpenResponse { device_id, writers, medium, cache, .. } = response;
+                let origin = knows_origins.then_some((Origin { medium, cache }, writers));
                 geometry(&response, device.mode).map(|geometry| (device_id, geometry, origin))
             }
             _ => Err("it is none to open"),
@@ -440,7 +444,7 @@ impl Client {
         let before = device.geometry.zip(Some(device.origin));
         let kept = match before {
             None => Kept::All,
-            Some(before) => match compare(before, (geometry, origin)) {
+            Some(before) => match compare(before, (geometry, origin), device.mode) {
                 Ok(kept) => kept,
                 Err(what) => return self.refuse(id, Errno::EIO, |name| what.of(name)),
             },
@@ -498,8 +502,9 @@ impl Change {
 
 /// Compares a device that is open again with what it was. One that has grown is used as before.
 fn compare(
-    (old, from): (Geometry, Option<Origin>),
-    (new, origin): (Geometry, Option<Origin>),
+    (old, from): (Geometry, Option<(Origin, u16)>),
+    (new, origin): (Geometry, Option<(Origin, u16)>),
+    mode: AccessMode,
 ) -> Result<Kept, Change> {
     for (what, found, expected) in [
         ("", new.size.min(old.size), old.size),
@@ -513,10 +518,14 @@ fn compare(
         return Err(Change::Data("it caches what is written, which it did not"));
     }
     match (from, origin) {
-        (Some(from), Some(origin)) if from.medium != origin.medium => {
+        (Some((from, _)), Some((origin, _))) if from.medium != origin.medium => {
             Err(Change::Data("its server says so"))
         }
-        (Some(from), Some(origin)) if from.cache == origin.cache => Ok(Kept::All),
+        // What waits was asked for by somebody who knows nothing of that.
+        (Some((_, before)), Some((_, now))) if before != now && mode != AccessMode::READ_ONLY => {
+            Err(Change::Data("somebody else has written to it"))
+        }
+        (Some((from, _)), Some((origin, _))) if from.cache == origin.cache => Ok(Kept::All),
         (Some(_), Some(_)) => Ok(Kept::Flushed),
         (Some(_), None) | (None, Some(_)) => Err(Change::Data("another kind of server has it")),
         (None, None) => Ok(Kept::Unknown),

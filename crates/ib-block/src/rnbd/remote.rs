@@ -4,6 +4,7 @@
 //! that [`Remote::advance`] until it returns false.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,6 +76,11 @@ pub struct Remote {
     caches: BTreeMap<DeviceId, Cache>,
     /// Devices that are refused for now: how often they were, and when they are asked for again.
     delayed: BTreeMap<DeviceId, (u32, Instant)>,
+    losses: u64,
+    /// How often devices were opened again because the server knew nothing of them, since something has succeeded, and
+    /// whether they are just now.
+    renewals: u32,
+    is_renewing: bool,
     /// A message for which there was no room.
     held: Option<Outgoing>,
     ended: VecDeque<(u64, Errno, Vec<u8>)>,
@@ -138,6 +144,17 @@ impl Room {
     }
 }
 
+/// How a message has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The server has said so.
+    Answered,
+    /// Its path is gone, and nothing of it will be done any more.
+    Undone,
+    /// It is not known what of it is done, or will be.
+    Unknown,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Message {
     tag: Tag,
@@ -191,11 +208,15 @@ impl Remote {
         seed: [u8; 32],
     ) -> Result<Self, SetupError> {
         let session = ClientConfig { returns_lost: true, ..config.session.clone() };
+        // Two that have one number by chance take each other's writes for their own.
+        let mut hasher = DefaultHasher::new();
+        seed.hash(&mut hasher);
+        let client = hasher.finish();
         let mut rtrs = Rtrs::new(session, seed);
         let admin = Room::new(&mut rtrs, cx, (ADMIN, ADMINS))?;
         Ok(Self {
             rtrs,
-            rnbd: Client::default(),
+            rnbd: Client::new(client),
             config,
             admin,
             data: None,
@@ -205,6 +226,9 @@ impl Remote {
             steps: Slab::new(),
             caches: BTreeMap::new(),
             delayed: BTreeMap::new(),
+            losses: 0,
+            renewals: 0,
+            is_renewing: false,
             held: None,
             ended: VecDeque::new(),
             last: Vec::new(),
@@ -302,6 +326,13 @@ impl Remote {
         let (user, errno, data) = self.ended.pop_front()?;
         self.spare.keep(std::mem::replace(&mut self.last, data));
         Some((user, errno))
+    }
+
+    /// Returns how often something may have been lost that was confirmed and not flushed. The next flush of its device
+    /// fails because of that, once; who speaks for several users may have to tell each of them.
+    #[must_use]
+    pub const fn losses(&self) -> u64 {
+        self.losses
     }
 
     /// Returns what the read has read that [`Remote::poll`] has told last.
@@ -412,6 +443,7 @@ impl Remote {
             }
             SessionEvent::Lost => {
                 self.delayed.clear();
+                self.is_renewing = false;
                 self.forget_held();
                 self.rnbd.lost();
             }
@@ -535,17 +567,21 @@ impl Remote {
             Err(RequestError::TooLong { .. }) => Errno::EINVAL,
             Err(_) => Errno::EIO,
         };
-        self.end_message(request.user as usize, errno, false);
+        self.end_message(request.user as usize, errno, End::Answered);
         true
     }
 
     fn complete(&mut self, completion: &Completion) {
-        let lost = completion.errno == Errno::ECONNABORTED;
-        self.end_message(completion.user as usize, completion.errno, lost && completion.is_fenced);
+        let end = match (completion.is_answer, completion.is_fenced) {
+            (true, _) => End::Answered,
+            (false, true) => End::Undone,
+            (false, false) => End::Unknown,
+        };
+        self.end_message(completion.user as usize, completion.errno, end);
     }
 
-    /// A message has been answered, or has failed; then perhaps so that nothing of it is done any more.
-    fn end_message(&mut self, number: usize, errno: Errno, is_undone: bool) {
+    /// A message has been answered, or has failed.
+    fn end_message(&mut self, number: usize, errno: Errno, end: End) {
         let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
         let mut data = [0; ADMIN];
         let length = admin.map_or(0, |(slot, length)| {
@@ -558,17 +594,36 @@ impl Remote {
         match tag {
             // Its session was lost; it is asked for again when the device is open again.
             Tag::Command(step)
-                if errno == Errno::ECONNABORTED && (is_undone || self.is_harmless(step)) =>
+                if errno == Errno::ECONNABORTED
+                    && (end == End::Undone || end == End::Unknown && self.is_harmless(step)) =>
             {
                 self.again(step);
             }
+            Tag::Command(step) if errno == Errno::ENOTCONN && self.renews(end) => self.again(step),
             Tag::Command(_) => self.rnbd.handle(tag, errno, &[]),
+            _ if end == End::Answered => self.rnbd.handle(tag, errno, &data[..length]),
             // It is said again in the next session.
             _ if errno == Errno::ECONNABORTED => {}
             // Nobody has answered, and to say it again does no harm.
             _ if errno == Errno::ETIMEDOUT => self.rnbd.unanswered(tag),
             _ => self.rnbd.handle(tag, errno, &data[..length]),
         }
+    }
+
+    /// A server that has forgotten a session, while its client took a path for alive, answers that a device is not open: a
+    /// Linux kernel does not say so otherwise. Returns whether everything is opened again because of that.
+    fn renews(&mut self, end: End) -> bool {
+        /// How often in a row.
+        const MOST: u32 = 3;
+        if end != End::Answered || !self.is_renewing && self.renewals >= MOST {
+            return false;
+        }
+        if !self.is_renewing {
+            (self.is_renewing, self.renewals) = (true, self.renewals + 1);
+            self.delayed.clear();
+            self.rnbd.connected();
+        }
+        true
     }
 
     /// Returns whether a part may be done twice, and late, without anybody noticing.
@@ -588,9 +643,11 @@ impl Remote {
                         Kept::Unknown => self.config.trusts_cache,
                     };
                     self.delayed.remove(&id);
+                    self.is_renewing = false;
                     let cache = self.caches.entry(id).or_default();
                     if !is_kept && cache.changes > cache.flushed {
                         cache.has_lost = true;
+                        self.losses += 1;
                         cache.flushed = cache.changes;
                     }
                     self.events.push_back(RemoteEvent::Opened(id, geometry));
@@ -614,14 +671,19 @@ impl Remote {
 
     /// Takes note of what was done with a device. A flush fails once after something may have been lost.
     fn note_change(&mut self, device: DeviceId, step: &Step) -> Errno {
-        let Some(geometry) = self.rnbd.geometry(device).filter(|it| it.write_back) else {
+        let Some(&Geometry { write_back, fua: has_fua, .. }) = self.rnbd.geometry(device) else {
             return Errno::OK;
         };
-        let has_fua = geometry.fua;
         let cache = self.caches.entry(device).or_default();
-        match step.command.operation {
+        let operation = step.command.operation;
+        if operation == Operation::Flush && cache.has_lost {
+            // One that only follows a write tells that write alone.
+            cache.has_lost = self.asks[step.ask].command.operation != Operation::Flush;
+            return Errno::EIO;
+        }
+        match operation {
+            _ if !write_back => {}
             Operation::Read => {}
-            Operation::Flush if std::mem::take(&mut cache.has_lost) => return Errno::EIO,
             Operation::Flush => cache.flushed = cache.flushed.max(step.covers),
             _ if step.command.fua && has_fua => {}
             _ => cache.changes += 1,
@@ -633,7 +695,12 @@ impl Remote {
         let Some(step) = self.steps.try_remove(number) else { return };
         let Step { ask: at, command, slot, .. } = step;
         let device = self.asks[at].device;
-        let errno = if errno.is_ok() { self.note_change(device, &step) } else { errno };
+        let errno = if errno.is_ok() {
+            self.renewals = 0;
+            self.note_change(device, &step)
+        } else {
+            errno
+        };
         let ask = &mut self.asks[at];
         if let (Some(slot), Some(room)) = (slot, &mut self.data) {
             if command.operation == Operation::Read && errno.is_ok() && !ask.data.is_empty() {

@@ -69,12 +69,33 @@ struct Work {
 struct Session {
     /// By their numbers; those that were closed are given again.
     opened: Vec<Option<Opened>>,
+    /// The client's number: its own, or one for this session alone where it tells none; 0 as long as it needs none.
+    client: u64,
+}
+
+/// Who has written to a device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Writers {
+    /// The client that has done so last.
+    last: u64,
+    /// How often that was another one than before.
+    count: u16,
+}
+
+impl Writers {
+    /// Returns how often it was another one once a client writes next.
+    const fn with(self, client: u64) -> Self {
+        let is_other = self.last != client;
+        Self { last: client, count: self.count.wrapping_add(is_other as u16) }
+    }
 }
 
 /// The server of RNBD, of any number of sessions, whose numbers are the user's.
 #[derive(Debug)]
 pub struct Server<S> {
     exports: Vec<Export>,
+    /// By the numbers of devices.
+    writers: Vec<Writers>,
     sessions: BTreeMap<S, Session>,
     /// By the numbers of what was opened.
     work: BTreeMap<u64, Work>,
@@ -83,7 +104,14 @@ pub struct Server<S> {
 
 impl<S> Default for Server<S> {
     fn default() -> Self {
-        Self { exports: Vec::new(), sessions: BTreeMap::new(), work: BTreeMap::new(), last: 0 }
+        let writers = Vec::new();
+        Self {
+            exports: Vec::new(),
+            writers,
+            sessions: BTreeMap::new(),
+            work: BTreeMap::new(),
+            last: 0,
+        }
     }
 }
 
@@ -111,6 +139,7 @@ impl<S: Copy + Ord> Server<S> {
             return Err(ExportError::Twice(export.name));
         }
         self.exports.push(export);
+        self.writers.push(Writers::default());
         Ok(ExportId(self.exports.len() as u32 - 1))
     }
 
@@ -156,12 +185,21 @@ impl<S: Copy + Ord> Server<S> {
     ) -> Answer {
         let answer = match Message::parse(header) {
             Ok(Message::Session(it)) if it.message_type == MessageType::SESSION => {
+                let known = it.extension == SessionMessage::ASKS;
+                let client = if known { it.client } else { 0 };
+                self.sessions.entry(session).or_default().client = client;
                 greet(&it, direction, data)
             }
             Ok(Message::Open(open)) => self.open(session, &open, direction, data),
             Ok(Message::Io(io)) => {
                 return match self.io(session, &io, direction, data) {
                     Ok((command, mode)) => {
+                        let client = self.sessions.get(&session).map_or(0, |it| it.client);
+                        if !matches!(command.command.operation, Operation::Read | Operation::Flush)
+                        {
+                            let writers = &mut self.writers[command.export.0 as usize];
+                            *writers = writers.with(client);
+                        }
                         let idle = Work { export: command.export, mode, count: 0 };
                         self.work.entry(command.opening).or_insert(idle).count += 1;
                         Answer::Do(command)
@@ -228,7 +266,14 @@ impl<S: Copy + Ord> Server<S> {
                 free
             }
         };
-        Ok(describe(number as u32, &geometry, origin).to_bytes().to_vec())
+        let opened = self.sessions.entry(session).or_default();
+        if opened.client == 0 {
+            self.last += 1;
+            opened.client = u64::MAX - self.last;
+        }
+        let writers = self.writers[export.0 as usize].with(opened.client).count;
+        let described = describe(number as u32, &geometry, origin);
+        Ok(OpenResponse { writers, ..described }.to_bytes().to_vec())
     }
 
     /// One client may write, and a second one to which the first is moving.
@@ -306,7 +351,7 @@ fn greet(hello: &SessionMessage, direction: Direction, data: u32) -> Result<Vec<
     let asks = hello.extension == SessionMessage::ASKS;
     let extension = if asks { SessionMessage::KNOWS } else { 0 };
     let version = hello.version.min(VERSION);
-    let response = SessionMessage { message_type, version, extension };
+    let response = SessionMessage { message_type, version, extension, client: 0 };
     Ok(response.to_bytes().to_vec())
 }
 
@@ -348,6 +393,7 @@ fn describe(device_id: u32, geometry: &Geometry, origin: Origin) -> OpenResponse
             policy(geometry.fua, CachePolicy::FUA)
                 | policy(geometry.write_back, CachePolicy::WRITE_BACK),
         ),
+        writers: 0,
         medium: origin.medium,
         cache: origin.cache,
     }

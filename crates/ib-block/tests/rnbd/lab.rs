@@ -81,6 +81,9 @@ pub(crate) struct Lab {
     /// Whether devices sometimes carry out a write once more, later, and which ones they will: device, place and data.
     pub(crate) repeats: bool,
     repeated: Vec<(Instant, usize, usize, Vec<u8>)>,
+    /// What devices say whatever they do, and whether they cache what is written.
+    pub(crate) device_says: Errno,
+    pub(crate) caches: bool,
     /// Whether the server tells what Linux tells.
     pub(crate) is_linux: bool,
     /// How many commands devices have done, and how many of them for paths that had gone.
@@ -119,6 +122,8 @@ impl Lab {
             server_events: Vec::new(),
             repeats: false,
             repeated: Vec::new(),
+            device_says: Errno::OK,
+            caches: true,
             is_linux: false,
             carried_out: 0,
             rng,
@@ -138,7 +143,8 @@ impl Lab {
         self.rnbd = Rnbd::default();
         for name in NAMES {
             let origin = Origin { medium: 1, cache };
-            let export = Export { name: name.to_owned(), geometry: geometry(), origin };
+            let geometry = Geometry { write_back: self.caches, ..geometry() };
+            let export = Export { name: name.to_owned(), geometry, origin };
             self.rnbd.offer(export).expect("a name");
         }
     }
@@ -359,7 +365,8 @@ impl Lab {
             let produced = self.carry_out(&request, &command);
             self.carried_out += 1;
             self.rnbd.done(&command);
-            self.server.complete(self.now, &mut self.nodes, request.id, Errno::OK, produced);
+            let errno = self.device_says;
+            self.server.complete(self.now, &mut self.nodes, request.id, errno, produced);
         }
         moved
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_block::rnbd::{DeviceId, RemoteEvent};
+use ib_block::rnbd::{DeviceId, OpenError, RemoteEvent};
 use ib_block::{Command, Errno, Operation};
 use ib_rtrs::{ClientConfig, ClientEvent, ServerConfig};
 use ib_wire::rnbd::AccessMode;
@@ -127,6 +127,8 @@ enum After {
     Same,
     /// That it was started anew, with its machine.
     Restarted,
+    /// The same, and the device caches no more.
+    WithoutCache,
     /// It is a Linux kernel, which does not say; and whether it is trusted.
     Linux(bool),
 }
@@ -156,6 +158,7 @@ fn a_flush_after_a_loss_fails_once_unless_nothing_can_have_been_lost_with_a_cach
         (After::Restarted, &[through], all),
         (After::Restarted, &[write, flush, command(Operation::Discard)], lost),
         (After::Linux(false), &[write, flush, write], lost),
+        (After::WithoutCache, &[write], lost),
     ] {
         let client = ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new("guest") };
         let mut lab = Lab::new(1, 1, Vec::new(), server());
@@ -173,7 +176,10 @@ fn a_flush_after_a_loss_fails_once_unless_nothing_can_have_been_lost_with_a_cach
         for &command in before {
             assert_eq!(ask(&mut lab, command), Errno::OK);
         }
-        lose(&mut lab, |lab| lab.offer(if after == After::Restarted { 2 } else { 1 }));
+        lose(&mut lab, |lab| {
+            lab.caches = after != After::WithoutCache;
+            lab.offer(if matches!(after, After::Restarted | After::WithoutCache) { 2 } else { 1 });
+        });
         assert_eq!([(); 2].map(|()| ask(&mut lab, flush)), expected, "{after:?} {before:?}");
         // It counts from then on, and a second loss without a write changes nothing.
         lose(&mut lab, |lab| lab.offer(3));
@@ -201,7 +207,11 @@ fn a_device_that_somebody_else_writes_to_is_waited_for_a_while() {
         let mut lab = Lab::new(1, 1, vec![config("first"), config("second")], server());
         let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
         let mut other = None;
-        lose(&mut lab, |lab| other = Some(lab.open(1, NAMES[0], AccessMode::READ_WRITE)));
+        lose(&mut lab, |lab| {
+            let device = lab.open(1, NAMES[0], AccessMode::READ_WRITE);
+            lab.guests[1].remote.submit(device, 1, command(Operation::Discard), b"");
+            other = Some(device);
+        });
         lab.guests[0].remote.submit(device, 1, command(Operation::Read), b"");
         lab.run_for(20 * SECOND);
         assert!(lab.guests[0].done.is_empty(), "it waits");
@@ -209,10 +219,68 @@ fn a_device_that_somebody_else_writes_to_is_waited_for_a_while() {
             lab.guests[1].remote.close(other.expect("it was opened"));
         }
         lab.run_for(15 * SECOND);
-        let errno = if leaves { Errno::OK } else { Errno::EPERM };
+        // What that one has written would be overwritten by who knows nothing of it.
+        let errno = if leaves { Errno::EIO } else { Errno::EPERM };
         assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [errno]);
-        let refused = |event: &RemoteEvent| matches!(event, RemoteEvent::Refused(..));
-        let count = lab.guests[0].events.iter().filter(|(_, event)| refused(event)).count();
-        assert_eq!(count, usize::from(!leaves));
+        let is_told = |event: &RemoteEvent| match event {
+            RemoteEvent::Refused(_, OpenError::Other { .. }) => leaves,
+            RemoteEvent::Refused(_, OpenError::Refused { errno: Errno::EPERM, .. }) => !leaves,
+            _ => false,
+        };
+        let count = lab.guests[0].events.iter().filter(|(_, event)| is_told(event)).count();
+        assert_eq!(count, 1);
+    }
+}
+
+#[test]
+fn who_reads_what_somebody_else_writes_goes_on_and_so_does_who_alone_writes() {
+    let config = |name| ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new(name) };
+    let (reads, writes) = (AccessMode::READ_ONLY, AccessMode::READ_WRITE);
+    for (mode, other, other_writes) in
+        [(reads, writes, true), (writes, reads, false), (writes, writes, false)]
+    {
+        let mut lab = Lab::new(1, 1, vec![config("first"), config("second")], server());
+        let device = lab.open(0, NAMES[0], mode);
+        lose(&mut lab, |lab| {
+            let other = lab.open(1, NAMES[0], other);
+            if other_writes {
+                lab.guests[1].remote.submit(other, 9, command(Operation::Discard), b"");
+                lab.run_for(Duration::from_millis(10));
+            }
+            lab.guests[1].remote.close(other);
+        });
+        ask(&mut lab, device, 1, Operation::Read);
+        lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 1);
+        assert_eq!(lab.guests[0].done[0].1, Errno::OK, "{mode:?}");
+    }
+}
+
+#[test]
+fn errors_of_the_servers_device_are_not_taken_for_those_of_paths() {
+    for errno in [Errno::ECONNABORTED, Errno::ETIMEDOUT] {
+        let (mut lab, device) = slow(1, ClientConfig::new("guest"), server());
+        lab.backend = Box::new(|_, _| Duration::ZERO);
+        lab.device_says = errno;
+        ask(&mut lab, device, 1, Operation::Read);
+        lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 1);
+        assert_eq!(lab.guests[0].done[0].1, errno);
+    }
+}
+
+#[test]
+fn a_server_that_has_forgotten_what_was_open_is_asked_to_open_it_again_but_not_for_ever() {
+    for forgets in [false, true] {
+        let (mut lab, device) = slow(1, ClientConfig::new("guest"), server());
+        lab.backend = Box::new(|_, _| Duration::ZERO);
+        // The session goes on, and all that was open in it is gone.
+        lab.offer(1);
+        if forgets {
+            lab.device_says = Errno::ENOTCONN;
+        }
+        ask(&mut lab, device, 1, Operation::Read);
+        lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 1);
+        let errno = if forgets { Errno::ENOTCONN } else { Errno::OK };
+        assert_eq!(lab.guests[0].done[0].1, errno);
+        assert_eq!(lab.count(0, &ClientEvent::Lost), 0);
     }
 }

@@ -193,11 +193,6 @@ impl Responder {
         false
     }
 
-    /// Returns whether something is missing, or found no receive.
-    pub(super) const fn is_behind(&self) -> bool {
-        self.ahead.is_some()
-    }
-
     fn give_back(&mut self, core: &Core, cx: &mut Cx<'_>, wr: RecvWr) {
         match core.srq.and_then(|id| cx.queues.srqs.get_mut(id.0)) {
             Some(srq) => srq.queue.push_front(wr),

@@ -1,12 +1,12 @@
 //! A device in a file, or a block device of the system.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 
@@ -67,7 +67,7 @@ impl FileDisk {
             fua: true,
             read_only,
         };
-        let origin = origin(kind, &metadata).map_err(failed)?;
+        let origin = origin(&path, kind, &metadata).map_err(failed)?;
         let file = Arc::new(file);
         let workers = Workers::new(Arc::clone(&file), kind, bell);
         // Where the system has none, or allows none, threads do it.
@@ -142,18 +142,23 @@ fn block_device(file: &File) -> io::Result<(u64, u32, u32)> {
 
 /// Returns where the data of a file comes from: from that file, and what was written from the system's cache, which is
 /// another one each time that the machine is started.
-fn origin(kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
-    let place = match kind {
-        FileKind::Regular => (metadata.dev(), metadata.ino()),
-        FileKind::Block => (metadata.rdev(), 0),
+fn origin(path: &Path, kind: FileKind, metadata: &Metadata) -> io::Result<Origin> {
+    let medium = match kind {
+        // Numbers of files are given again, those of file systems may be others after a start.
+        FileKind::Regular => {
+            let made = metadata.created().ok();
+            let made = made.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            format!("{} {:?}", metadata.ino(), made.map(|it| it.as_nanos()))
+        }
+        FileKind::Block => format!("{} {:?}", path.display(), name_of(metadata.rdev())),
     };
-    let started = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    Ok(Origin { medium: number_of(&place), cache: number_of(&started) })
+    let started = fs::read("/proc/sys/kernel/random/boot_id")?;
+    Ok(Origin { medium: crc32fast::hash(medium.as_bytes()), cache: crc32fast::hash(&started) })
 }
 
-/// Returns a number that is the same for the same thing, and hardly so for others.
-fn number_of(thing: &impl Hash) -> u32 {
-    let mut hasher = DefaultHasher::new();
-    thing.hash(&mut hasher);
-    hasher.finish() as u32
+/// Returns the name that a block device has wherever it is, if it has one.
+fn name_of(device: u64) -> Option<Vec<u8>> {
+    let place = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    let files = ["wwid", "device/wwid", "dm/uuid", "md/uuid", "serial", "loop/backing_file"];
+    files.iter().find_map(|file| fs::read(Path::new(&place).join(file)).ok())
 }

@@ -115,6 +115,12 @@ impl RemoteDisk {
         self.remote.poll()
     }
 
+    /// Returns how often something may have been lost that was not flushed ([`Remote::losses`]).
+    #[must_use]
+    pub const fn losses(&self) -> u64 {
+        self.remote.losses()
+    }
+
     /// Returns what the read has read that [`RemoteDisk::poll`] has told last.
     #[must_use]
     pub fn data(&self) -> &[u8] {

@@ -41,8 +41,8 @@ pub enum BlockEvent {
     Session(ServerEvent),
     /// A client is refused something that is not about data: a device that it wants to open, say.
     Refused {
-        /// The session.
-        session: SessionId,
+        /// The session's name.
+        session: String,
         /// What it has asked for: a device's name, or something else.
         what: String,
         /// What it was told.
@@ -190,7 +190,9 @@ impl BlockServer {
         match answer {
             Answer::Now(errno, bytes) => {
                 if !errno.is_ok() {
-                    let (session, what) = (request.session, named(&self.header[..length]));
+                    let name = self.rtrs.name(request.session).unwrap_or_default();
+                    let session = String::from_utf8_lossy(name).into_owned();
+                    let what = named(&self.header[..length]);
                     self.events.push_back(BlockEvent::Refused { session, what, errno });
                 }
                 let fits = bytes.len() <= request.data_length as usize

@@ -135,7 +135,7 @@ impl Client {
         path.stats.count_migration(from, cpu);
         self.take_data(hca, index, direction == Direction::Read && errno.is_ok());
         let id = self.slots.id(index);
-        let completion = Completion { id, user, errno, is_fenced: false, cpu };
+        let completion = Completion { id, user, errno, is_fenced: false, is_answer: true, cpu };
         self.slots.give_back(index);
         self.completions.push_back(completion);
         Ok(())

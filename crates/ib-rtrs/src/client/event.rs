@@ -48,6 +48,8 @@ pub struct Completion {
     /// After [`Errno::ECONNABORTED`]: whether the server has said that it does nothing of it any more, so that it can be
     /// asked for again without danger to what is written later.
     pub is_fenced: bool,
+    /// Whether the server has said how it ended.
+    pub is_answer: bool,
     /// The processor that has found it.
     pub cpu: u32,
 }

@@ -196,7 +196,8 @@ impl Client {
             };
             slot.fate = Fate::Abandoned;
             let (user, cpu, errno) = (slot.user, slot.cpu, Errno::ETIMEDOUT);
-            let completion = Completion { id, user, errno, is_fenced: false, cpu };
+            let completion =
+                Completion { id, user, errno, is_fenced: false, is_answer: false, cpu };
             self.completions.push_back(completion);
         }
         self.await_fences();
@@ -240,7 +241,14 @@ impl Client {
         if is_abandoned {
             return;
         }
-        self.completions.push_back(Completion { id, user, errno, is_fenced, cpu });
+        self.completions.push_back(Completion {
+            id,
+            user,
+            errno,
+            is_fenced,
+            is_answer: false,
+            cpu,
+        });
     }
 
     /// Ends the requests that wait for a fence when no path will ever be connected again. Whoever has disconnected the paths

@@ -1,9 +1,11 @@
 //! Connections that clients ask for, and what they are refused with.
 
+use std::collections::BTreeMap;
+
 use ib_hca::cm::{AcceptParams, Cm, Requested};
 use ib_hca::{Hca, Memory, PdId};
 use ib_link::Route;
-use ib_types::{Instant, Mtu};
+use ib_types::{Gid, Instant, Mtu};
 use ib_wire::mad::cm::RejectReason;
 use ib_wire::rtrs::{
     Capabilities, ConnectFlags, ConnectRequest, ConnectResponse, Extension, MAGIC, VERSION,
@@ -78,7 +80,8 @@ impl Server {
         requested: &Requested,
         why: Refusal,
     ) {
-        self.events.push_back(ServerEvent::Refused { address: address_of(requested), why });
+        let from = requested.route.destination;
+        self.events.push_back(ServerEvent::Refused { from, why });
         let Some(Adapter { cm, .. }) = cx.get(adapter) else { return };
         let (reason, errno) = match why {
             Refusal::Errno(errno) => (RejectReason::CONSUMER, errno),
@@ -183,14 +186,15 @@ impl Server {
                 return Err(error.into());
             }
         };
-        Ok(self.insert(adapter, (key, pd), address, asked, known))
+        let ends = (address, requested.route.destination);
+        Ok(self.insert(adapter, (key, pd), ends, asked, known))
     }
 
     fn insert(
         &mut self,
         adapter: AdapterId,
         (key, pd): (u32, PdId),
-        address: PathAddress,
+        (address, peer): (PathAddress, Gid),
         asked: &ConnectRequest,
         known: Capabilities,
     ) -> ServerPathId {
@@ -206,6 +210,7 @@ impl Server {
             session: key,
             adapter,
             address,
+            peer,
             uuid: asked.path_uuid,
             reconnects: asked.reconnects,
             state: State::Connecting,
@@ -232,25 +237,23 @@ impl Server {
         id
     }
 
-    /// Has the oldest path end whose client has not proven that it knows the key, where there are as many of these as may
-    /// be: they keep nobody out who knows it.
+    /// Where as many paths as may be have clients that have not proven yet that they know the key, has one of them end:
+    /// the oldest one of the client that has most of them, so that others are not kept out.
     fn limit_unproven(&mut self) {
-        let unproven = self
-            .paths
-            .iter()
-            .flatten()
-            .filter(|path| path.state == State::Connecting && path.proof != Proving::Done);
-        let (mut count, mut oldest) = (0, None);
-        for path in unproven {
-            count += 1;
-            let age = self.next_serial.wrapping_sub(path.id.serial);
-            if oldest.is_none_or(|(most, _)| age > most) {
-                oldest = Some((age, path.id));
-            }
+        let unproven = || {
+            let paths = self.paths.iter().flatten();
+            paths.filter(|it| it.state == State::Connecting && it.proof != Proving::Done)
+        };
+        let mut counts: BTreeMap<Gid, usize> = BTreeMap::new();
+        for path in unproven() {
+            *counts.entry(path.peer).or_default() += 1;
         }
-        if let Some((_, id)) = oldest.filter(|_| count >= MAX_UNPROVEN) {
-            self.failed.push((id, End::Unproven));
+        if counts.values().sum::<usize>() < MAX_UNPROVEN {
+            return;
         }
+        let age = |path: &Path| self.next_serial.wrapping_sub(path.id.serial);
+        let worst = unproven().max_by_key(|path| (counts[&path.peer], age(path)));
+        self.failed.extend(worst.map(|path| (path.id, End::Unproven)));
     }
 
     fn begin_session(&mut self, uuid: [u8; 16]) -> Result<u32, Errno> {
@@ -263,7 +266,9 @@ impl Server {
         let key = self.next_session;
         self.next_session = self.next_session.wrapping_add(1);
         let (name, paths) = (Vec::new(), Vec::new());
-        let session = Session { uuid, incarnation: 0, epoch: 0, name, memory, paths, up: 0 };
+        let (used, held) = (vec![0; depth], BTreeMap::new());
+        let session =
+            Session { uuid, incarnation: 0, epoch: 0, name, memory, paths, up: 0, used, held };
         self.sessions.insert(key, session);
         self.by_uuid.insert(uuid, key);
         Ok(key)

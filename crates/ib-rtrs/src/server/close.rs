@@ -30,7 +30,7 @@ impl Server {
         id: ServerPathId,
         why: End,
     ) {
-        let Self { paths, by_connection, by_cq, timers, requests, held, .. } = self;
+        let Self { paths, sessions, by_connection, by_cq, timers, requests, .. } = self;
         let path = paths.get_mut(id.index as usize).and_then(Option::as_deref_mut);
         let Some(path) = path.filter(|path| path.id == id && path.state != State::Dead) else {
             return;
@@ -59,16 +59,26 @@ impl Server {
             hca.dealloc_pd(path.pd).ok();
         }
         // Those that nobody has got yet nobody gets.
-        let mut keep = |request: &ServerRequest| {
-            let is_other = request.path != id;
-            if !is_other {
-                path.operations[usize::from(request.chunk)].is_busy = false;
-                path.outstanding -= 1;
+        let own = |request: &ServerRequest| request.path == id;
+        let mut freed = Vec::new();
+        requests.retain(|request| {
+            if own(request) {
+                path.drop_request(request.chunk);
+                freed.push(request.chunk);
             }
-            is_other
-        };
-        requests.retain(&mut keep);
-        held.retain(&mut keep);
+            !own(request)
+        });
+        if let Some(session) = sessions.get_mut(&key) {
+            session.held.retain(|&chunk, waiting| {
+                let before = waiting.len();
+                waiting.retain(|request| !own(request));
+                if waiting.len() < before {
+                    path.drop_request(chunk);
+                    session.used[usize::from(chunk)] -= 1;
+                }
+                !waiting.is_empty()
+            });
+        }
         let is_done = path.outstanding == 0;
         if was_up {
             let session = self.session_id(key).expect("paths have a session");
@@ -80,7 +90,9 @@ impl Server {
             }
         }
         self.waiting.retain(|waiting| waiting.via != id);
-        self.release();
+        for chunk in freed {
+            self.free_chunk(key, chunk);
+        }
         if is_done {
             self.forget_path(now, cx, id);
         }

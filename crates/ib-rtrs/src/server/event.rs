@@ -1,8 +1,8 @@
 //! What a server tells its user.
 
+use ib_types::Gid;
 use ib_wire::mad::cm::RejectReason;
 
-use crate::address::PathAddress;
 use crate::{Direction, Errno};
 
 /// The number of a session. One that begins anew after its last path was lost has another.
@@ -88,8 +88,8 @@ pub enum ServerEvent {
     },
     /// A connection is refused.
     Refused {
-        /// The ends of the path: the client's is the source.
-        address: PathAddress,
+        /// Who has asked for it, as its packets say.
+        from: Gid,
         /// Why.
         why: Refusal,
     },

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ib_hca::{CqId, Memory, MrId, PdId, Sge};
+use ib_types::Gid;
 use ib_wire::rtrs::{Capabilities, Descriptor, InfoHeader, InfoRequest, RkeyResponse};
 
 use super::ServerPathId;
@@ -132,6 +133,8 @@ pub(super) struct Path {
     pub(super) session: u32,
     pub(super) adapter: AdapterId,
     pub(super) address: PathAddress,
+    /// Who has asked for it, as packets say.
+    pub(super) peer: Gid,
     pub(super) uuid: [u8; 16],
     pub(super) reconnects: u16,
     pub(super) state: State,
@@ -154,6 +157,12 @@ pub(super) struct Path {
 }
 
 impl Path {
+    /// Forgets a request that its user has not got.
+    pub(super) fn drop_request(&mut self, chunk: u16) {
+        self.operations[usize::from(chunk)].is_busy = false;
+        self.outstanding -= 1;
+    }
+
     /// Returns whether the client may have paths fenced.
     pub(super) const fn fences(&self) -> bool {
         self.capabilities.contains(Capabilities::FENCE)

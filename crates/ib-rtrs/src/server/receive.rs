@@ -1,5 +1,7 @@
 //! What comes in: requests, heartbeats, failures.
 
+use std::collections::btree_map::Entry;
+
 use ib_hca::{Data, Hca, Wc, WcOpcode, WcStatus};
 use ib_types::Instant;
 use ib_wire::rtrs::{
@@ -7,7 +9,7 @@ use ib_wire::rtrs::{
 };
 
 use super::accept::QUESTION;
-use super::path::{Operation, Path, State};
+use super::path::{Operation, State};
 use super::{End, Server, ServerPathId, ServerRequest, ServerRequestId, Timer};
 use crate::Direction;
 use crate::adapters::Adapters;
@@ -141,8 +143,7 @@ impl Server {
         written: u32,
     ) -> Result<(), End> {
         let (chunk, offset) = Immediate::chunk_and_offset(payload, self.config.queue_depth);
-        let is_taken = self.holders(id, chunk as u16).next().is_some();
-        let Self { paths, sessions, config, requests, held, .. } = self;
+        let Self { paths, sessions, config, requests, .. } = self;
         let path = paths[id.index as usize].as_deref_mut().expect("it was just there");
         let session = sessions.get_mut(&path.session).expect("paths have a session");
         let session_id = super::SessionId { key: path.session, incarnation: session.incarnation };
@@ -200,44 +201,27 @@ impl Server {
             data_length,
             cpu,
         };
-        match is_taken {
-            true => held.push(request),
-            false => requests.push_back(request),
+        let used = &mut session.used[usize::from(chunk)];
+        *used += 1;
+        match *used {
+            1 => requests.push_back(request),
+            _ => session.held.entry(chunk).or_default().push_back(request),
         }
         Ok(())
     }
 
-    /// Returns the other paths of the session of a path that have requests in a chunk.
-    fn holders(&self, id: ServerPathId, chunk: u16) -> impl Iterator<Item = ServerPathId> {
-        let session = self.path(id).and_then(|path| self.sessions.get(&path.session));
-        let others = session.map(|session| &session.paths[..]).unwrap_or_default().iter();
-        let others = others.filter(move |&&index| index != id.index);
-        let others = others.filter_map(|&index| self.paths[index as usize].as_deref());
-        let is_busy = move |path: &&Path| {
-            path.operations.get(usize::from(chunk)).is_some_and(|it| it.is_busy)
-        };
-        others.filter(is_busy).map(|path| path.id)
-    }
-
-    /// Hands out requests whose chunks nobody else has any more.
+    /// A request in a chunk has ended: hands out the next one, if one waits for that.
     ///
     /// Clients that are Linux kernels send a request that was lost with its path again over another one, in the same
     /// chunk, without knowing whether the first one is still under way: that would be carried out with the data of
     /// whatever comes into the chunk once the second one is answered.
-    pub(super) fn release(&mut self) {
-        let mut at = 0;
-        while let Some(request) = self.held.get(at) {
-            let is_held = |id: ServerPathId| {
-                let mut before = self.held[..at].iter();
-                let behind = &self.held[at + 1..];
-                let is_it = |it: &ServerRequest| it.path == id && it.chunk == request.chunk;
-                !before.any(is_it) && behind.iter().any(is_it)
-            };
-            if self.holders(request.path, request.chunk).all(is_held) {
-                let request = self.held.remove(at);
-                self.requests.push_back(request);
-            } else {
-                at += 1;
+    pub(super) fn free_chunk(&mut self, session: u32, chunk: u16) {
+        let Some(session) = self.sessions.get_mut(&session) else { return };
+        session.used[usize::from(chunk)] -= 1;
+        if let Entry::Occupied(mut waiting) = session.held.entry(chunk) {
+            self.requests.extend(waiting.get_mut().pop_front());
+            if waiting.get().is_empty() {
+                waiting.remove();
             }
         }
     }

@@ -33,8 +33,9 @@ impl Server {
         operation.is_busy = false;
         let operation = *operation;
         path.outstanding -= 1;
-        let (state, adapter, is_last) = (path.state, path.adapter, path.outstanding == 0);
-        self.release();
+        let (state, adapter, session) = (path.state, path.adapter, path.session);
+        let is_last = path.outstanding == 0;
+        self.free_chunk(session, id.chunk);
         if state == State::Dead {
             if is_last {
                 self.forget_path(now, cx, id.path);

@@ -42,7 +42,12 @@ fn messages_survive_a_round_trip() {
     let mut open = Open { message_type: MessageType::OPEN, ..open };
     open.name[..4].copy_from_slice(b"ram0");
     let close = Close { message_type: MessageType::CLOSE, device_id: 0xdead_beef };
-    let session = Session { message_type: MessageType::SESSION_RESPONSE, version: 2, extension: 0 };
+    let session = Session {
+        message_type: MessageType::SESSION_RESPONSE,
+        version: 2,
+        extension: 0,
+        client: 0,
+    };
     let rw = IoFlags(0x0080_0377);
     let io = Io { message_type: MessageType::IO, rw, sector: u64::MAX, ..Io::zeroed() };
     let opened = OpenResponse::parse(bytes(OPENED).first_chunk().unwrap());

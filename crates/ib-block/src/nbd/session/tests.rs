@@ -346,6 +346,28 @@ fn a_program_that_leaves_is_answered_to_the_last() {
 }
 
 #[test]
+fn who_chooses_no_device_is_given_up_and_who_has_is_not() {
+    let mut program = Program::connect(3);
+    assert!(program.session.is_choosing());
+    program.session.give_up();
+    assert_eq!(
+        (program.session.failed(), program.session.is_over()),
+        (Some(&NbdError::Silent), true)
+    );
+    // A program that leaves gets what it has asked for, however long it was there.
+    let mut program = Program::with("disk0", false);
+    program.request(0, command::READ, (0, 512), b"");
+    let token = program.session.poll_request().expect("a request").token;
+    program.request(0, command::DISC, (0, 0), b"");
+    assert!(program.session.poll_request().is_none() && !program.session.is_choosing());
+    program.session.give_up();
+    program.session.complete(token, Errno::OK, &[7; 512]);
+    assert_eq!(program.simple(), 0);
+    assert_eq!(program.hear(512), [7; 512]);
+    assert_eq!((program.session.failed(), program.session.is_over()), (None, true));
+}
+
+#[test]
 fn a_program_that_takes_nothing_is_not_listened_to() {
     let mut program = Program::with("disk0", false);
     let mut asked = 0;

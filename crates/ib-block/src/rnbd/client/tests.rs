@@ -44,7 +44,7 @@ fn events(client: &mut Client) -> Vec<ClientEvent> {
 
 #[test]
 fn commands_wait_until_their_device_is_open() {
-    let (mut client, mut server) = (Client::default(), server());
+    let (mut client, mut server) = (Client::new(5), server());
     let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     client.submit(disk, 5, read(4096));
     assert_eq!(client.poll_transmit(), None);
@@ -59,7 +59,7 @@ fn commands_wait_until_their_device_is_open() {
 
 #[test]
 fn every_command_is_what_the_server_takes_it_for() {
-    let (mut client, mut server) = (Client::default(), server());
+    let (mut client, mut server) = (Client::new(5), server());
     let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     client.connected();
     carry(&mut client, &mut server, 1);
@@ -92,7 +92,7 @@ fn every_command_is_what_the_server_takes_it_for() {
 /// A server that has forgotten everything is told again, and what waits goes to the new numbers.
 #[test]
 fn what_a_server_has_forgotten_is_opened_again() {
-    let (mut client, mut server) = (Client::default(), server());
+    let (mut client, mut server) = (Client::new(5), server());
     let first = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     let second = client.open("disk1", AccessMode::READ_WRITE).expect("a name");
     client.connected();
@@ -112,7 +112,7 @@ fn what_a_server_has_forgotten_is_opened_again() {
 
 #[test]
 fn devices_that_are_refused_end_what_waits_for_them() {
-    let (mut client, mut server) = (Client::default(), server());
+    let (mut client, mut server) = (Client::new(5), server());
     let none = client.open("none", AccessMode::READ_WRITE).expect("a name");
     let disk = client.open("disk0", AccessMode::READ_ONLY).expect("a name");
     client.submit(none, 1, read(0));
@@ -154,13 +154,14 @@ fn answers_that_make_no_sense_are_refused() {
     ];
     let answers = bad.iter().map(|it| it.to_bytes().to_vec()).chain([vec![3, 0], Vec::new()]);
     for answer in answers {
-        let mut client = Client::default();
+        let mut client = Client::new(5);
         let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
         client.submit(disk, 1, read(0));
         client.connected();
         let hello = client.poll_transmit().expect("the version");
         let message_type = MessageType::SESSION_RESPONSE;
-        let version = SessionMessage { message_type, version: 2, extension: 0 }.to_bytes();
+        let version =
+            SessionMessage { message_type, version: 2, extension: 0, client: 0 }.to_bytes();
         client.handle(hello.tag, Errno::OK, &version);
         let open = client.poll_transmit().expect("the device");
         client.handle(open.tag, Errno::OK, &answer);
@@ -212,7 +213,7 @@ fn a_device_that_is_open_again_is_compared_with_what_it_was() {
         (usual, ours, usual, None, other("another kind of server has it")),
         (usual, None, usual, ours, other("another kind of server has it")),
     ] {
-        let mut client = Client::default();
+        let mut client = Client::new(5);
         let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
         let mut all = Vec::new();
         for (session, (geometry, origin)) in [(1, (before, origin)), (2, (after, then))] {
@@ -238,7 +239,7 @@ fn a_device_that_is_open_again_is_compared_with_what_it_was() {
 /// Whoever wants a device no more before it is open has it closed.
 #[test]
 fn what_is_not_wanted_any_more_is_closed() {
-    let (mut client, mut server) = (Client::default(), server());
+    let (mut client, mut server) = (Client::new(5), server());
     let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
     client.connected();
     let hello = client.poll_transmit().expect("the version");

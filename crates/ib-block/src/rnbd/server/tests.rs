@@ -60,13 +60,16 @@ fn clients_are_greeted_with_the_lower_version() {
     let mut server = server();
     for (version, expected) in [(1, 1), (2, 2), (200, 2)] {
         let message_type = MessageType::SESSION;
-        let hello = SessionMessage { message_type, version, extension: 0 }.to_bytes();
+        let hello = SessionMessage { message_type, version, extension: 0, client: 0 }.to_bytes();
         let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
             panic!("it is greeted");
         };
         let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
         let message_type = MessageType::SESSION_RESPONSE;
-        assert_eq!(found, SessionMessage { message_type, version: expected, extension: 0 });
+        assert_eq!(
+            found,
+            SessionMessage { message_type, version: expected, extension: 0, client: 0 }
+        );
         for wrong in [(Direction::Write, 36), (Direction::Read, 35)] {
             let refused = Answer::Now(Errno::EINVAL, Vec::new());
             assert_eq!(server.handle(1, wrong, &hello), refused);
@@ -75,7 +78,7 @@ fn clients_are_greeted_with_the_lower_version() {
     // Who asks where data comes from is told that it will be.
     let message_type = MessageType::SESSION;
     let extension = SessionMessage::ASKS;
-    let hello = SessionMessage { message_type, version: VERSION, extension }.to_bytes();
+    let hello = SessionMessage { message_type, version: VERSION, extension, client: 9 }.to_bytes();
     let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
         panic!("it is greeted");
     };
@@ -101,6 +104,7 @@ fn devices_are_described() {
         max_segments: 128,
         secure_discard: 1,
         cache_policy: CachePolicy(3),
+        writers: 1,
         medium: 7,
         cache: 8,
     };

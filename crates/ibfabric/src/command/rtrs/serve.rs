@@ -1,8 +1,11 @@
 //! `rtrs serve`: devices for clients of RNBD.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::time::Duration;
 
+use ib_net::clock;
+use ib_net::device::address_of;
 use ib_net::disk::Disk;
 use ib_net::rtrs::{BlockEvent, BlockServer, Devices};
 use ib_net::signals::{Order, Orders};
@@ -64,7 +67,7 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
     }
     let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
     let mut orders = Orders::catch_end(&server.bell()).map_err(failed)?;
-    let mut names = Names::default();
+    let mut names = Names::new();
     writeln!(out, "READY")?;
     out.flush()?;
     loop {
@@ -73,7 +76,6 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
             match event {
                 BlockEvent::Session(event) => names.tell(&server, &event),
                 BlockEvent::Refused { session, what, errno } => {
-                    let session = names.sessions.get(&session).cloned().unwrap_or_default();
                     names.tell_once(format!("session {session}: {what} is refused: {errno}"));
                 }
                 BlockEvent::Failed { device, operation, errno } => {
@@ -92,25 +94,41 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
 }
 
 /// What was told of sessions and paths, which are not there any more when their end is.
-#[derive(Default)]
 struct Names {
     sessions: BTreeMap<SessionId, String>,
     paths: BTreeMap<ServerPathId, String>,
-    /// What is not said again.
-    said: BTreeSet<String>,
+    /// What was said, and when: it is not said again for a while.
+    said: BTreeMap<String, Instant>,
+    /// How many lines may be said until a moment, and whether that more cannot was said.
+    room: (usize, Instant),
 }
 
 impl Names {
-    /// Says something that may happen again and again, which is not said then; but after very many others it is.
+    fn new() -> Self {
+        let (sessions, paths, said) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { sessions, paths, said, room: (0, Instant::ZERO) }
+    }
+
+    /// Says something that may happen again and again: once in a while, and not everything of what others make up.
     fn tell_once(&mut self, line: String) {
-        const MOST: usize = 4096;
-        if self.said.len() >= MOST {
-            self.said.clear();
+        const AGAIN: Duration = Duration::from_mins(10);
+        const MINUTE: Duration = Duration::from_mins(1);
+        const MOST: usize = 60;
+        let now = clock::now();
+        self.said.retain(|_, at| now.since(*at) < AGAIN);
+        if self.said.contains_key(&line) {
+            return;
         }
-        if !self.said.contains(&line) {
-            say!("{line}");
-            self.said.insert(line);
+        if self.room.1 <= now {
+            self.room = (MOST, now + MINUTE);
         }
+        match self.room.0 {
+            0 => return,
+            1 => say!("more like these are not said for a minute"),
+            _ => say!("{line}"),
+        }
+        self.room.0 -= 1;
+        self.said.insert(line, now);
     }
 
     /// Says what has happened.
@@ -136,9 +154,8 @@ impl Names {
                 let address = self.paths.remove(path).unwrap_or_default();
                 say!("session {}: path {address} ended: {why}", session(self, id));
             }
-            ServerEvent::Refused { address, why } => {
-                // The client's port is another one each time.
-                let from = address.source.map_or_else(String::new, |from| from.to_string());
+            ServerEvent::Refused { from, why } => {
+                let from = address_of(*from);
                 self.tell_once(format!("a connection from {from} is refused: {why}"));
             }
         }
