@@ -10,12 +10,11 @@ mod states;
 mod trace;
 mod wire;
 
-use std::time::Duration;
 
 use ib_hca::{
     AccessFlags, AsyncEvent, Data, HcaEvent, QpState, QpType, SendOp, WcOpcode, WcStatus,
 };
-use ib_types::{Instant, Mtu};
+use ib_types::Mtu;
 use pair::{Faults, Pair, Wiring};
 
 const ALL: AccessFlags = AccessFlags::ALL;
