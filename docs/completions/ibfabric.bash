@@ -2285,7 +2285,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__nbd)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --socket --tcp --read-only --depth --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --socket --tcp --read-only --depth --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -3465,7 +3465,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__rtrs__subcmd__bench)
-            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
+            opts="-p -m -h --path --device --port --session --policy --connections --need-invalidation --wait --trust-cache --reconnect-delay --control --metrics-port --attach --node --acm --udp-port --peer-udp-port --mtu --spin --key-file --rw --bs --bsrange --fsync --trim --iodepth --jobs --runtime --io-size --size --verify --idle --seed --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

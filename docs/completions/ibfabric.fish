@@ -450,7 +450,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l policy -d 'Which path a request takes' -r -f -a "round-robin\t'One after the other'
 min-inflight\t'That with the fewest requests under way'
 min-latency\t'That whose last heartbeat was fastest'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l connections -d 'How many connections each path has' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l connections -d 'How many connections each path has; one more than there are processors without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l wait -d 'How long the device may take to be open at first, in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
@@ -484,6 +484,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l need-invalidation -d 'Has the server invalidate the key of each read, instead of closing it here'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l trust-cache -d 'Believes a server of Linux, which does not say so, to have kept what was not flushed when all paths were lost. Otherwise the next flush fails once, as what was written before may be gone with that machine'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -l verify -d 'Writes what tells where it belongs and how often it was written, and compares what is read with it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rtrs; and __fish_seen_subcommand_from ctl" -l control -d 'The control socket of the program, as it was given to `rtrs serve`, `rtrs bench` or `nbd`' -r -F
@@ -509,7 +510,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l session -d 'Th
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l policy -d 'Which path a request takes' -r -f -a "round-robin\t'One after the other'
 min-inflight\t'That with the fewest requests under way'
 min-latency\t'That whose last heartbeat was fastest'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l connections -d 'How many connections each path has' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l connections -d 'How many connections each path has; one more than there are processors without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l wait -d 'How long the device may take to be open at first, in seconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l reconnect-delay -d 'How long to wait before a path that has failed is connected again, in milliseconds' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l control -d 'Lets `rtrs ctl` and `rtrs mount` see and change sessions and paths over this socket, of this user only' -r -F
@@ -526,6 +527,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l socket -d 'Whe
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l tcp -d 'Where programs connect: an address of loopback and a port, 10809 being the usual one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l depth -d 'How many requests of the device may be under way' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l need-invalidation -d 'Has the server invalidate the key of each read, instead of closing it here'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l trust-cache -d 'Believes a server of Linux, which does not say so, to have kept what was not flushed when all paths were lost. Otherwise the next flush fails once, as what was written before may be gone with that machine'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -l read-only -d 'Offers the device to be read only'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand nbd" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acm; and not __fish_seen_subcommand_from ctl help" -l attach -d 'A running `ibfabric sim`, by the name of its sockets, at whose ports the service is. Can be given more than once' -r
