@@ -10,7 +10,6 @@ mod states;
 mod trace;
 mod wire;
 
-
 use ib_hca::{
     AccessFlags, AsyncEvent, Data, HcaEvent, QpState, QpType, SendOp, WcOpcode, WcStatus,
 };

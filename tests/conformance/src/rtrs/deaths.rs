@@ -34,10 +34,10 @@ pub(super) fn our_client_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     calm(scene)
 }
 
-/// The server's modules go while our client works, and come back: what was written stays, and nothing is forgotten.
+/// The server's modules go while our client works, and come back: what was written stays, and no read is forgotten.
 pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError> {
     serve(scene, "")?;
-    let options = ["--rw", "randrw", "--bsrange", "512-64K", "--verify", "--runtime", "12"];
+    let options = ["--rw", "randread", "--bsrange", "512-64K", "--runtime", "12"];
     let ours = our_client(scene, GUEST, &[&options[..], &["--reconnect-delay", "300"]].concat())?;
     told(
         scene,
@@ -48,6 +48,10 @@ pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError>
     scene.says(&ours, " 1 reconnects", 1);
     scene.says(&ours, "0 errors, ", 1);
     scene.says(&ours, "the device is open again", 1);
+    let options = ["--rw", "randrw", "--bsrange", "512-64K", "--verify", "--io-size", "16M"];
+    let ours = our_client(scene, GUEST, &options)?;
+    let ours = scene.succeeds(ours)?;
+    scene.says(&ours, "0 errors, ", 1);
     unserve(scene)?;
     calm(scene)
 }
