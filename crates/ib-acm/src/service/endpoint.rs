@@ -177,18 +177,15 @@ impl Service {
         };
         let (old, new) = (&before.link, &state.link);
         let is_other_subnet = old.gid_prefix != new.gid_prefix || old.port_guid != new.port_guid;
-        let is_other_manager =
-            old.sm_lid != new.sm_lid || before.registrations != state.registrations;
+        let is_other_manager = old.sm_lid != new.sm_lid;
+        let is_wanted_again = before.registrations != state.registrations;
         let is_moved = old.lid != new.lid || old.lmc != new.lmc;
         let is_other_link = before.mtu != state.mtu || before.rate != state.rate;
         let comes = state.is_active && !before.is_active;
+        let asks_again = is_other_subnet || is_other_manager || is_wanted_again || is_moved;
         for key in self.keys_of(id) {
             if fresh.contains(&key) {
                 self.begin(now, key, Before::IsOver);
-                continue;
-            }
-            if before.is_active && !state.is_active {
-                self.pause(now, key);
                 continue;
             }
             if is_other_subnet {
@@ -196,20 +193,30 @@ impl Service {
                 self.endpoint(key).by_lid.clear();
                 self.endpoint(key).lid_routes.clear();
                 self.preload(now, key);
-            } else if is_other_manager || is_moved || comes {
-                // Paths of subnet administration begin at the own LID, and another manager may route otherwise. What files
-                // say of the same LID and the same manager counts on.
+            } else if asks_again || comes {
+                // Paths of subnet administration begin at the own LID, and another manager may route otherwise, as may one
+                // that has begun anew. What files say of the same LID and the same manager counts on.
                 let keeps_files = !is_other_manager && !is_moved;
                 let keeps = |route: &SaRoute| keeps_files && route.is_of_file();
                 self.endpoint(key).cache.for_each(|peer| peer.route = peer.route.filter(keeps));
                 self.endpoint(key).lid_routes.clear();
             }
-            if is_other_subnet || is_other_manager || is_moved {
+            if !state.is_active {
+                // What has changed meanwhile is wrong all the same when it comes back.
+                if before.is_active {
+                    self.pause(now, key);
+                }
+                continue;
+            }
+            if asks_again {
                 self.routes_again(key);
                 self.query_again(now, key);
             }
             if comes || is_other_subnet || is_other_manager || is_moved || is_other_link {
                 self.begin(now, key, Before::IsOver);
+            } else if is_wanted_again {
+                // The manager is the same one: what it has said counts until it says something else.
+                self.begin(now, key, Before::Counts);
             }
         }
     }

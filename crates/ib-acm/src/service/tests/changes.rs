@@ -248,3 +248,42 @@ fn routes_of_files_that_are_read_again_are_what_they_say_now() {
     assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(6));
     assert_eq!(net.find(0, &Address::Gid(gid(2))).map(|path| path.sl), Ok(0), "no file says it");
 }
+
+/// Returns a path of a file from the first host to another one.
+fn of_file(to: usize) -> PathRecord {
+    let (sgid, dgid) = (gid(0), gid(to));
+    PathRecord { sgid, dgid, slid: lid(0), dlid: lid(to), sl: 7, ..PathRecord::zeroed() }
+}
+
+#[test]
+fn a_port_that_goes_and_changes_at_once_brings_back_nothing_of_before() {
+    let changes: [Change; 4] = [
+        |state| state.link.gid_prefix = 0xfec0 << 48,
+        MOVED,
+        OTHER_MANAGER,
+        |state| {
+            MOVED(state);
+            OTHER_MANAGER(state);
+            state.link.gid_prefix = 0xfec0 << 48;
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut net = Net::new(3, &by_group());
+        net.run_for(Duration::from_secs(1));
+        net.find(0, &name(1)).expect("it is there");
+        net.find(0, &Address::Gid(gid(1))).expect("it is there");
+        net.hosts[0].service.preload_paths(net.now, PORT, &[of_file(2)]);
+        change(&mut net.hosts[0].state);
+        net.hosts[0].state.is_active = false;
+        net.update(0);
+        let queries = net.counters(0).sa_queries;
+        net.run_for(Duration::from_secs(5));
+        assert_eq!(net.counters(0).sa_queries, queries, "nobody is asked by a port that is out");
+        net.hosts[0].state.is_active = true;
+        (net.is_mute, net.off) = (true, vec![1, 2]);
+        net.update(0);
+        for to in [Address::Gid(gid(2)), Address::Gid(gid(1)), name(1)] {
+            assert_eq!(net.known(0, &to), None, "change {number}: {to}");
+        }
+    }
+}
