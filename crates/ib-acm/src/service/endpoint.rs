@@ -408,6 +408,7 @@ impl Service {
 
     /// Ends an endpoint.
     fn close(&mut self, now: Instant, key: EndpointKey, why: &'static str) {
+        self.rejoin_never(key);
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
         let (p_key, is_open) = (endpoint.p_key, endpoint.is_open);
         let groups = std::mem::take(&mut endpoint.groups);

@@ -287,3 +287,52 @@ fn a_port_that_goes_and_changes_at_once_brings_back_nothing_of_before() {
         }
     }
 }
+
+#[test]
+fn a_group_that_is_refused_for_good_keeps_no_endpoint_from_its_service() {
+    let best = |sl| GroupSpec { rate: RateCode::GBPS_100, mtu: MtuCode::MTU_4096, sl };
+    let config = ServiceConfig {
+        groups: vec![best(0), best(3)],
+        announcements: 2,
+        check_interval: Some(Duration::from_secs(20)),
+        ..by_group()
+    };
+    let mut net = Net::new(0, &config);
+    (net.refusal, net.refused_sl) = (MadStatus(7), Some(3));
+    let service = Service::new(config, [1; 32]);
+    let qpn = Qpn::truncated(0x100);
+    net.hosts.push(Host { service, state: state(0), qpn, is_member: false });
+    net.update(0);
+    net.settle();
+    net.run_for(Duration::from_secs(10));
+    assert_eq!(net.counters(0).announcements, 2);
+    let events = net.events(0);
+    let is_up = |event: &&Event| matches!(event, Event::Up { groups: 2, .. });
+    assert_eq!(events.iter().filter(is_up).count(), 1, "{events:?}");
+    // What is asked and not refused are the two groups that it is in, each time that they are joined again.
+    let before = net.counters(0).joins;
+    net.run_for(Duration::from_secs(100));
+    let refused = |event: &Event| matches!(event, Event::NotJoined { .. });
+    let refused = net.events(0).iter().filter(|it| refused(it)).count() as u64;
+    let joined = net.counters(0).joins - before - refused;
+    assert!((6..=14).contains(&joined), "{joined}");
+}
+
+#[test]
+fn an_endpoint_that_has_come_and_gone_often_joins_its_groups_as_rarely_as_any() {
+    let config = ServiceConfig { check_interval: Some(Duration::from_secs(20)), ..by_group() };
+    let mut net = Net::new(1, &config);
+    net.run_for(Duration::from_secs(1));
+    for _ in 0..20 {
+        for p_keys in [vec![], vec![PKey::DEFAULT]] {
+            net.hosts[0].state.p_keys = p_keys;
+            net.update(0);
+            net.run_for(Duration::from_millis(300));
+        }
+    }
+    let groups = net.hosts[0].service.endpoints()[0].groups.len() as u64;
+    let before = net.counters(0).joins;
+    net.run_for(Duration::from_secs(200));
+    let joins = net.counters(0).joins - before;
+    assert!((7 * groups..=14 * groups).contains(&joins), "{joins} of {groups} groups");
+}
