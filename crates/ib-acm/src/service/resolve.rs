@@ -11,7 +11,7 @@ use super::request::{Question, Started, Waiter, Wanted};
 use super::route::{Target, Teller, has_old_route, sa_way};
 use super::{Due, Service};
 use crate::Address;
-use crate::cache::{NO_GROUP, Peer, PeerKey};
+use crate::cache::{NO_GROUP, Peer, PeerKey, SaRoute};
 use crate::port::PortState;
 
 /// How far a resolution has come.
@@ -509,7 +509,9 @@ impl Service {
             cache.sweep(&mut hand, count, |peer_key, peer| {
                 let age = peer.confirmed.age(now);
                 let is_used = peer.used > peer.confirmed;
-                if limit.is_some_and(|limit| age >= limit) {
+                // A file says where it is as long as it is there.
+                let is_of_file = peer.route.is_some_and(SaRoute::is_of_file) && peer.qpn == 0;
+                if limit.is_some_and(|limit| age >= limit) && !is_of_file {
                     dead.push(peer_key);
                     return;
                 }

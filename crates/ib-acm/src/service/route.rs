@@ -273,14 +273,13 @@ impl Service {
         if query.retry.is_none_or(|at| at > now) {
             return;
         }
-        let has_service = match target {
+        let limit = match target {
             Target::Gid(gid) => {
                 let peer = endpoint.cache.by_gid(gid).and_then(|peer| endpoint.cache.peer(peer));
-                peer.is_some_and(|peer| peer.qpn != 0)
+                peer.map_or(Some(Duration::ZERO), |peer| limit_of(config, peer))
             }
-            Target::Lid(_) => false,
+            Target::Lid(_) => config.route_limit(false),
         };
-        let limit = config.route_limit(has_service);
         let counts = endpoint.route_to(target).is_some_and(|(route, used)| {
             used > route.learned && limit.is_none_or(|limit| route.learned.age(now) < limit)
         });
@@ -383,16 +382,29 @@ pub(super) fn sa_way(config: &ServiceConfig, now: Instant, peer: &Peer, own: &Po
     let Some(route) = peer.route else { return Way::NoRoute };
     let age = route.learned.age(now);
     let path = Box::new(route.path(own.link.gid(), peer.gid));
-    match config.route_limit(peer.qpn != 0) {
+    match limit_of(config, peer) {
         Some(limit) if age >= limit => Way::NoRoute,
         _ if has_old_route(config, now, peer) => Way::Aging(path),
         _ => Way::Path(path),
     }
 }
 
+/// Returns how long the route to a peer counts; `None` for as long as the address.
+fn limit_of(config: &ServiceConfig, peer: &Peer) -> Option<Duration> {
+    match peer.route {
+        // The file says it as long as it is there.
+        Some(route) if route.is_of_file() => config.route_timeout,
+        _ => config.route_limit(peer.qpn != 0),
+    }
+}
+
 /// Returns whether the route to a peer is to be asked for again before it counts no more.
 pub(super) fn has_old_route(config: &ServiceConfig, now: Instant, peer: &Peer) -> bool {
-    let limit = config.route_limit(peer.qpn != 0).filter(|limit| !limit.is_zero());
+    let limit = match peer.route {
+        Some(route) if route.is_of_file() => config.file_route_age(),
+        _ => config.route_limit(peer.qpn != 0),
+    };
+    let limit = limit.filter(|limit| !limit.is_zero());
     let route = peer.route.zip(limit.map(ServiceConfig::soon));
     route.is_some_and(|(route, limit)| route.learned.age(now) >= limit)
 }
