@@ -197,9 +197,13 @@ impl Service {
                 // Paths of subnet administration begin at the own LID, and another manager may route otherwise, as may one
                 // that has begun anew. What files say of the same LID and the same manager counts on.
                 let keeps_files = !is_other_manager && !is_moved;
-                let keeps = |route: &SaRoute| keeps_files && route.is_of_file();
-                self.endpoint(key).cache.for_each(|peer| peer.route = peer.route.filter(keeps));
-                self.endpoint(key).lid_routes.clear();
+                let endpoint = self.endpoint(key);
+                endpoint.lid_routes.clear();
+                let is_of_file = |route: &SaRoute| route.is_of_file();
+                endpoint.cache.for_each(|peer| peer.route = peer.route.filter(is_of_file));
+                if !keeps_files {
+                    endpoint.cache.forget_file_routes();
+                }
             }
             if !state.is_active {
                 // What has changed meanwhile is wrong all the same when it comes back.
