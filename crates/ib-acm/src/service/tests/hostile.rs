@@ -280,3 +280,46 @@ fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
     assert_eq!(net.counters(0).checks, before.checks, "nobody is asked because of it");
     assert_eq!(net.known(0, &nobodys), None);
 }
+
+#[test]
+fn who_claims_a_gid_that_subnet_administration_has_told_is_not_believed() {
+    for config in [quiet(), by_group()] {
+        let mut net = Net::new(3, &config);
+        net.run_for(Duration::from_secs(1));
+        net.off.push(1);
+        let to = Address::Gid(gid(1));
+        assert_eq!(net.find(0, &to).map(|path| path.dlid), Ok(lid(1)));
+        let before = net.counters(0).sa_queries;
+        let taken = Address::name("taken").expect("a name");
+        let lie = question(&taken, &name(0)).to_bytes();
+        for _ in 0..200 {
+            net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &lie);
+            net.settle();
+            assert_eq!(net.known(0, &to).map(|path| path.dlid), Some(lid(1)));
+            net.run_for(Duration::from_millis(200));
+        }
+        assert!(!net.hosts[0].service.known(net.now, None).iter().any(|it| it.address == taken));
+        let asked = net.counters(0).sa_queries - before;
+        assert!((2..=6).contains(&asked), "{asked}");
+    }
+}
+
+#[test]
+fn a_port_of_which_only_subnet_administration_has_told_is_reached_where_it_has_moved_to() {
+    for wait in [1, 60] {
+        let mut net = Net::new(2, &by_group());
+        net.run_for(Duration::from_secs(1));
+        net.find(0, &Address::Gid(gid(1))).expect("it is there");
+        net.run_for(Duration::from_secs(wait));
+        net.hosts[1].state.link.lid = 30;
+        net.update(1);
+        net.settle();
+        // It says one thing.
+        net.find(1, &Address::name("nobody").expect("a name")).expect_err("there is none");
+        net.run_for(Duration::from_secs(15));
+        let found = net.known(0, &Address::Gid(gid(1)));
+        assert_eq!(found.map(|path| path.dlid), Some(30), "{wait}");
+        // From now on it is believed.
+        assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
+    }
+}
