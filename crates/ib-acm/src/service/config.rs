@@ -239,7 +239,7 @@ pub struct ServiceCounters {
     pub flooded: u64,
     /// What was said of an address that another port has and still claims.
     pub conflicts: u64,
-    /// Addresses beyond those that a port may have, or that there is room for.
+    /// Addresses and GIDs beyond those that a port may have, or that there is room for.
     pub refused: u64,
 }
 

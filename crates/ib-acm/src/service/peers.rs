@@ -8,7 +8,7 @@
 //!   subnet administration asked, at most every 10 seconds, and is believed once it says the same.
 //! * An answer counts only with the number of a question that is open, which nobody can guess; that to a check only from
 //!   the port that was asked.
-//! * A port has 64 addresses at most, and so many questions in a second.
+//! * A port has 16 new GIDs in a minute, each of them 64 addresses at most, and so many questions in a second.
 
 use std::time::Duration;
 
@@ -213,6 +213,10 @@ impl Service {
         let lmc = self.ports[&key.port].state.link.lmc;
         let endpoint = self.endpoint(key);
         let Sender { gid, lid, qpn, group } = sender;
+        if endpoint.cache.by_gid(gid).is_none() && !endpoint.meter.may_have(now, lid, gid) {
+            self.counters.refused += 1;
+            return;
+        }
         let is_elsewhere = |route: SaRoute| (route.dlid() ^ lid) >> lmc != 0;
         let peer_key = endpoint.cache.peer_of(gid, now);
         let Some(peer) = endpoint.cache.peer_mut(peer_key) else { return };

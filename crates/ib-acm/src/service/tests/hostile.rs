@@ -323,3 +323,44 @@ fn a_port_of_which_only_subnet_administration_has_told_is_reached_where_it_has_m
         assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
     }
 }
+
+#[test]
+fn a_port_has_so_many_gids_and_no_more() {
+    let config = ServiceConfig { most_destinations: 200, ..by_group() };
+    let mut net = Net::new(40, &config);
+    net.run_for(Duration::from_secs(1));
+    for host in 1..40 {
+        net.find(0, &name(host)).expect("it is there");
+    }
+    let (multicasts, refused) = (net.counters(0).multicasts, net.counters(0).refused);
+    for number in 0..5000_u64 {
+        let name = Address::name(&format!("alias{number}")).expect("a name");
+        let gid = Gid::new(PREFIX, Guid(0x9000 + number));
+        let message = question(&name, &self::name(99)).to_bytes();
+        net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
+        // Those that it has been believed to have it may use on.
+        if number % 100 == 0 {
+            let gid = Gid::new(PREFIX, Guid(0x9000));
+            net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
+        }
+        net.run_for(Duration::from_millis(2));
+    }
+    assert!(net.counters(0).refused - refused > 4500);
+    let known = net.hosts[0].service.known(net.now, None);
+    let of_it = |gid: Gid| (0x9000..0x9000 + 5000).contains(&gid.guid().0);
+    let mut gids: Vec<Gid> = known.iter().map(|it| it.gid).filter(|&gid| of_it(gid)).collect();
+    gids.sort();
+    gids.dedup();
+    // Its own one is the first of 16.
+    assert_eq!(gids.len(), 15);
+    for host in 1..40 {
+        assert!(net.known(0, &name(host)).is_some());
+    }
+    assert_eq!(net.counters(0).multicasts, multicasts);
+    // A minute later it may have further ones.
+    net.run_for(Duration::from_secs(61));
+    let late = Gid::new(PREFIX, Guid(0xa000));
+    let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();
+    net.deliver(0, late, lid(2), Qpn::truncated(0x102), &message);
+    assert!(net.hosts[0].service.known(net.now, None).iter().any(|it| it.gid == late));
+}
