@@ -364,3 +364,24 @@ fn a_port_has_so_many_gids_and_no_more() {
     net.deliver(0, late, lid(2), Qpn::truncated(0x102), &message);
     assert!(net.hosts[0].service.known(net.now, None).iter().any(|it| it.gid == late));
 }
+
+#[test]
+fn an_address_that_has_another_owner_meanwhile_is_not_taken_from_that_one() {
+    let mut net = Net::new(4, &by_group());
+    net.run_for(Duration::from_secs(1));
+    let shared = Address::name("shared").expect("a name");
+    let says = question(&shared, &name(99)).to_bytes();
+    net.deliver(0, gid(1), lid(1), Qpn::truncated(0x101), &says);
+    // Another port claims it, and the owner is silent.
+    net.off.push(1);
+    net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &says);
+    // Meanwhile it belongs to a third one, which says so when it is asked.
+    net.hosts[0].service.endpoint(EndpointKey::new(PORT, PKey::DEFAULT)).cache.unbind(&shared);
+    net.hosts[3].state.names.push(shared.clone());
+    net.update(3);
+    net.deliver(0, gid(3), lid(3), Qpn::truncated(0x103), &says);
+    for _ in 0..50 {
+        net.run_for(Duration::from_millis(200));
+        assert_eq!(net.known(0, &shared).map(|path| path.dgid), Some(gid(3)), "{:?}", net.now);
+    }
+}
