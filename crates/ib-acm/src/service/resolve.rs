@@ -35,6 +35,8 @@ pub(super) struct Resolution {
     pub(super) waiters: Vec<Waiter>,
     /// Until when, at most.
     end: Instant,
+    /// When it is asked for again.
+    again: Option<Instant>,
     /// Whether it is one of those that have their turn.
     has_turn: bool,
     /// The route that it waits for.
@@ -224,9 +226,8 @@ impl Service {
             let resolution = endpoint.resolutions.get_mut(&tid).expect("both are kept alike");
             let is_wanted_now = waiter.is_some() && resolution.waiters.is_empty();
             resolution.waiters.extend(waiter);
-            if is_wanted_now && !resolution.has_turn {
-                endpoint.queue.push_back(tid);
-                self.next_turns(now, key);
+            if is_wanted_now {
+                self.begin_again(now, key, tid);
             }
             return;
         }
@@ -238,6 +239,7 @@ impl Service {
             phase: Phase::Queued,
             waiters: waiter.into_iter().collect(),
             end,
+            again: None,
             has_turn: false,
             routing: None,
         };
@@ -250,6 +252,23 @@ impl Service {
         }
         self.at(end, Due::Resolution(key, tid));
         self.next_turns(now, key);
+    }
+
+    /// Begins anew with an address that nobody has waited for: a program does now, and has all of its time.
+    fn begin_again(&mut self, now: Instant, key: EndpointKey, tid: u64) {
+        let end = now + self.config.limit();
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        let Some(resolution) = endpoint.resolutions.get_mut(&tid) else { return };
+        let before = std::mem::replace(&mut resolution.end, end);
+        self.due.remove(&(before, Due::Resolution(key, tid)));
+        self.due.insert((end, Due::Resolution(key, tid)));
+        if !resolution.has_turn {
+            endpoint.queue.push_back(tid);
+            self.next_turns(now, key);
+        } else if let Phase::Asking { attempts } = &mut resolution.phase {
+            *attempts = 0;
+            self.ask_group(now, key, tid);
+        }
     }
 
     /// Gives those their turn that wait for it. Those that nobody waits for have half of the turns at most, and none that a
@@ -336,8 +355,14 @@ impl Service {
             self.send_question(key, &address, &source, tid, None);
         }
         let patience = self.config.patience(attempts);
-        let patience = self.about(patience);
-        self.at(now + patience, Due::Resolution(key, tid));
+        let at = now + self.about(patience);
+        if let Some(resolution) = self.endpoint(key).resolutions.get_mut(&tid) {
+            let (before, end) = (resolution.again.replace(at), resolution.end);
+            if let Some(before) = before.filter(|&before| before != end) {
+                self.due.remove(&(before, Due::Resolution(key, tid)));
+            }
+        }
+        self.at(at, Due::Resolution(key, tid));
     }
 
     /// A question may not have been answered in time.
