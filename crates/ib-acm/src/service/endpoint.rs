@@ -60,8 +60,9 @@ pub(super) struct Endpoint {
     /// Those that wait for their turn: first those of programs, then those that nobody waits for.
     pub(super) queue: VecDeque<u64>,
     pub(super) idle_queue: VecDeque<u64>,
-    /// How many have their turn.
+    /// How many have their turn, and how many of them are such that nobody waited for.
     pub(super) asking: usize,
+    pub(super) idling: usize,
     /// Whether turns are given just now.
     pub(super) is_turning: bool,
     /// Routes that subnet administration is asked for, or will be.
@@ -100,6 +101,7 @@ impl Endpoint {
             queue: VecDeque::new(),
             idle_queue: VecDeque::new(),
             asking: 0,
+            idling: 0,
             is_turning: false,
             route_queries: BTreeMap::new(),
             lid_routes: BTreeMap::new(),
@@ -463,7 +465,7 @@ impl Service {
         endpoint.queue.clear();
         endpoint.idle_queue.clear();
         endpoint.unchecked.clear();
-        endpoint.asking = 0;
+        (endpoint.asking, endpoint.idling) = (0, 0);
         for waiter in waiters {
             self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
         }

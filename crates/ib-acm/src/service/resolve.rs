@@ -39,6 +39,8 @@ pub(super) struct Resolution {
     again: Option<Instant>,
     /// Whether it is one of those that have their turn.
     has_turn: bool,
+    /// Whether nobody waited for it when it got its turn.
+    is_idle: bool,
     /// The route that it waits for.
     routing: Option<Target>,
 }
@@ -241,6 +243,7 @@ impl Service {
             end,
             again: None,
             has_turn: false,
+            is_idle: false,
             routing: None,
         };
         let endpoint = self.endpoint(key);
@@ -271,8 +274,8 @@ impl Service {
         }
     }
 
-    /// Gives those their turn that wait for it. Those that nobody waits for have half of the turns at most, and none that a
-    /// program could have.
+    /// Gives those their turn that wait for it. Those that nobody waits for have turns of their own, half as many as those
+    /// of programs.
     pub(super) fn next_turns(&mut self, now: Instant, key: EndpointKey) {
         let depth = self.config.resolve_depth.max(1);
         // Those that end at once have others get their turn: here, not one within the other.
@@ -281,22 +284,30 @@ impl Service {
             _ => return,
         }
         while let Some(endpoint) = self.endpoints.get_mut(&key) {
-            let next = match endpoint.asking {
-                asking if asking < depth.div_ceil(2) => {
-                    endpoint.queue.pop_front().or_else(|| endpoint.idle_queue.pop_front())
-                }
+            let of_program = match endpoint.asking - endpoint.idling {
                 asking if asking < depth => endpoint.queue.pop_front(),
                 _ => None,
             };
+            let next = of_program.or_else(|| match endpoint.idling {
+                idling if idling < depth.div_ceil(2) => endpoint.idle_queue.pop_front(),
+                _ => None,
+            });
             let Some(tid) = next else {
                 endpoint.is_turning = false;
                 return;
             };
             // Those that have ended while they waited are still in the queue, and one that a program has come to wait for
             // is in both.
-            if let Some(resolution) = endpoint.resolutions.get_mut(&tid).filter(|it| !it.has_turn) {
-                resolution.has_turn = true;
+            let has_none = |it: &&mut Resolution| !it.has_turn;
+            if let Some(resolution) = endpoint.resolutions.get_mut(&tid).filter(has_none) {
+                let is_idle = resolution.waiters.is_empty();
+                if of_program.is_none() && !is_idle {
+                    // It has its turn among those of programs.
+                    continue;
+                }
+                (resolution.has_turn, resolution.is_idle) = (true, is_idle);
                 endpoint.asking += 1;
+                endpoint.idling += usize::from(is_idle);
                 self.go_on(now, key, tid);
             }
         }
@@ -464,6 +475,8 @@ impl Service {
         endpoint.by_address.remove(&resolution.address);
         if resolution.has_turn {
             endpoint.asking = endpoint.asking.saturating_sub(1);
+            let idling = usize::from(resolution.is_idle);
+            endpoint.idling = endpoint.idling.saturating_sub(idling);
         }
         for queue in [&mut endpoint.queue, &mut endpoint.idle_queue] {
             if queue.len() > 64 + 2 * endpoint.resolutions.len() {

@@ -67,3 +67,26 @@ fn who_joins_a_question_that_has_waited_for_its_turn_has_all_of_its_time() {
     let endpoint = &net.hosts[0].service.endpoints[&key];
     assert_eq!((endpoint.asking, endpoint.resolutions.len()), (0, 0));
 }
+
+#[test]
+fn what_nobody_waits_for_has_a_turn_of_its_own_where_there_is_one_only() {
+    let (mut net, key) = one_of_two(&ServiceConfig { resolve_depth: 1, ..by_group() });
+    net.off.clear();
+    for number in 0..10 {
+        let to = Address::name(&format!("gone{number}")).expect("a name");
+        net.hosts[0].service.begin_resolution(net.now, key, &to, None);
+    }
+    net.settle();
+    let now = net.now;
+    net.find(0, &name(1)).expect("it is there");
+    assert_eq!(net.now, now, "at once");
+    assert_eq!(net.hosts[0].service.endpoints[&key].asking, 1);
+    // A program asks for nobody: what nobody waits for goes on beside it, one at a time.
+    let nobody = Address::name("nobody").expect("a name");
+    assert_eq!(net.known(0, &nobody), None);
+    assert_eq!(net.hosts[0].service.endpoints[&key].asking, 2);
+    net.run_for(200 * SECOND);
+    assert_eq!(net.told(), [ClientStatus::ETIMEDOUT]);
+    let endpoint = &net.hosts[0].service.endpoints[&key];
+    assert_eq!((endpoint.asking, endpoint.resolutions.len()), (0, 0));
+}
