@@ -255,9 +255,16 @@ impl Cache {
         }
     }
 
-    /// Forgets the routes of files.
+    /// Forgets the routes of files. GIDs that such a file has told stay, but no longer than others do.
     pub(crate) fn forget_file_routes(&mut self) {
         self.for_each(|peer| peer.route = peer.route.filter(|route| !route.is_of_file));
+        for slot in &mut self.known.slots {
+            if let Slot::Taken(known) = slot
+                && let Address::Gid(_) = known.address
+            {
+                known.is_preloaded = false;
+            }
+        }
     }
 
     /// Returns whose an address is.

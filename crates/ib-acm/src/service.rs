@@ -190,8 +190,8 @@ impl Service {
                 Due::Route(key, target) => self.route_due(now, key, target),
                 Due::Check(key, tid) => self.check_due(now, key, tid),
                 Due::Announcement(key) => self.announce(now, key),
-                Due::Join(key, group) => self.join(key, group, false),
-                Due::Rejoin(key) => self.rejoin(key),
+                Due::Join(key, group) => self.join_due(at, key, group),
+                Due::Rejoin(key) => self.rejoin(at, key),
                 Due::RouteCheck(key) => self.ask_for_paths(key),
                 Due::Sweep => self.sweep(now),
             }

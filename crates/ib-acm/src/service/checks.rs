@@ -190,7 +190,10 @@ impl Service {
         let gid = check.gid;
         match check.candidate {
             Some(Candidate::Owner(sender, address)) => {
-                endpoint.cache.unbind(&address);
+                // Another one that has it by now, or that is elsewhere, has not been asked.
+                if peer_key.is_some() && endpoint.cache.lookup(&address) == peer_key {
+                    endpoint.cache.unbind(&address);
+                }
                 self.learn(now, key, sender, &[address]);
             }
             Some(Candidate::Moved(sender, addresses)) => {

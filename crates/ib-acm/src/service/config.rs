@@ -202,6 +202,12 @@ impl ServiceConfig {
         self.route_timeout.into_iter().chain(mute).min()
     }
 
+    /// Returns how old a route of a file in use may become, until subnet administration is asked for it before it is as old
+    /// as that; `None` for any age. It counts for `route_timeout` all the same, whoever is silent then.
+    pub(super) fn file_route_age(&self) -> Option<Duration> {
+        self.route_timeout.into_iter().chain(self.address_timeout).min()
+    }
+
     /// Returns how long a request may take at all, with its time in the queue.
     pub(super) fn limit(&self) -> Duration {
         2 * self.timeout * (self.retries + 1)
@@ -233,7 +239,7 @@ pub struct ServiceCounters {
     pub flooded: u64,
     /// What was said of an address that another port has and still claims.
     pub conflicts: u64,
-    /// Addresses beyond those that a port may have, or that there is room for.
+    /// Addresses and GIDs beyond those that a port may have, or that there is room for.
     pub refused: u64,
 }
 

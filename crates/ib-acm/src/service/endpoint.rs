@@ -60,8 +60,9 @@ pub(super) struct Endpoint {
     /// Those that wait for their turn: first those of programs, then those that nobody waits for.
     pub(super) queue: VecDeque<u64>,
     pub(super) idle_queue: VecDeque<u64>,
-    /// How many have their turn.
+    /// How many have their turn, and how many of them are such that nobody waited for.
     pub(super) asking: usize,
+    pub(super) idling: usize,
     /// Whether turns are given just now.
     pub(super) is_turning: bool,
     /// Routes that subnet administration is asked for, or will be.
@@ -100,6 +101,7 @@ impl Endpoint {
             queue: VecDeque::new(),
             idle_queue: VecDeque::new(),
             asking: 0,
+            idling: 0,
             is_turning: false,
             route_queries: BTreeMap::new(),
             lid_routes: BTreeMap::new(),
@@ -177,18 +179,15 @@ impl Service {
         };
         let (old, new) = (&before.link, &state.link);
         let is_other_subnet = old.gid_prefix != new.gid_prefix || old.port_guid != new.port_guid;
-        let is_other_manager =
-            old.sm_lid != new.sm_lid || before.registrations != state.registrations;
+        let is_other_manager = old.sm_lid != new.sm_lid;
+        let is_wanted_again = before.registrations != state.registrations;
         let is_moved = old.lid != new.lid || old.lmc != new.lmc;
         let is_other_link = before.mtu != state.mtu || before.rate != state.rate;
         let comes = state.is_active && !before.is_active;
+        let asks_again = is_other_subnet || is_other_manager || is_wanted_again || is_moved;
         for key in self.keys_of(id) {
             if fresh.contains(&key) {
                 self.begin(now, key, Before::IsOver);
-                continue;
-            }
-            if before.is_active && !state.is_active {
-                self.pause(now, key);
                 continue;
             }
             if is_other_subnet {
@@ -196,20 +195,34 @@ impl Service {
                 self.endpoint(key).by_lid.clear();
                 self.endpoint(key).lid_routes.clear();
                 self.preload(now, key);
-            } else if is_other_manager || is_moved || comes {
-                // Paths of subnet administration begin at the own LID, and another manager may route otherwise. What files
-                // say of the same LID and the same manager counts on.
+            } else if asks_again || comes {
+                // Paths of subnet administration begin at the own LID, and another manager may route otherwise, as may one
+                // that has begun anew. What files say of the same LID and the same manager counts on.
                 let keeps_files = !is_other_manager && !is_moved;
-                let keeps = |route: &SaRoute| keeps_files && route.is_of_file();
-                self.endpoint(key).cache.for_each(|peer| peer.route = peer.route.filter(keeps));
-                self.endpoint(key).lid_routes.clear();
+                let endpoint = self.endpoint(key);
+                endpoint.lid_routes.clear();
+                let is_of_file = |route: &SaRoute| route.is_of_file();
+                endpoint.cache.for_each(|peer| peer.route = peer.route.filter(is_of_file));
+                if !keeps_files {
+                    endpoint.cache.forget_file_routes();
+                }
             }
-            if is_other_subnet || is_other_manager || is_moved {
+            if !state.is_active {
+                // What has changed meanwhile is wrong all the same when it comes back.
+                if before.is_active {
+                    self.pause(now, key);
+                }
+                continue;
+            }
+            if asks_again {
                 self.routes_again(key);
                 self.query_again(now, key);
             }
             if comes || is_other_subnet || is_other_manager || is_moved || is_other_link {
                 self.begin(now, key, Before::IsOver);
+            } else if is_wanted_again {
+                // The manager is the same one: what it has said counts until it says something else.
+                self.begin(now, key, Before::Counts);
             }
         }
     }
@@ -401,6 +414,7 @@ impl Service {
 
     /// Ends an endpoint.
     fn close(&mut self, now: Instant, key: EndpointKey, why: &'static str) {
+        self.rejoin_never(key);
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
         let (p_key, is_open) = (endpoint.p_key, endpoint.is_open);
         let groups = std::mem::take(&mut endpoint.groups);
@@ -451,7 +465,7 @@ impl Service {
         endpoint.queue.clear();
         endpoint.idle_queue.clear();
         endpoint.unchecked.clear();
-        endpoint.asking = 0;
+        (endpoint.asking, endpoint.idling) = (0, 0);
         for waiter in waiters {
             self.fail(now, key, &waiter, ClientStatus::ENOTCONN);
         }

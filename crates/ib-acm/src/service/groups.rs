@@ -80,6 +80,7 @@ impl Service {
         }
         let specs = self.specs(&port.state);
         let routes = self.config.route_protocol;
+        self.rejoin_never(key);
         let endpoint = self.endpoint(key);
         let p_key = endpoint.p_key;
         let mut old = std::mem::take(&mut endpoint.groups);
@@ -232,22 +233,7 @@ impl Service {
                     true => self.compare_soon(now, key, Before::IsOver),
                     false => self.judge(now, key),
                 }
-                let endpoint = self.endpoint(key);
-                if endpoint.groups.iter().any(|group| matches!(group.state, GroupState::Asked)) {
-                    return;
-                }
-                if endpoint.groups.iter().all(|group| group.record().is_some()) {
-                    self.rejoin_later(now, key);
-                }
-                let is_news = std::mem::take(&mut self.endpoint(key).is_news);
-                if old == Some(mlid) && !is_news {
-                    return;
-                }
-                let groups = Endpoint::joined(self.endpoint(key)).count();
-                let endpoint = self.name(key);
-                self.events.push_back(Event::Up { endpoint, groups });
-                self.announce_soon(now, key);
-                self.next_turns(now, key);
+                self.endpoint(key).is_news |= old != Some(mlid);
             }
             Err(Denial { why, is_final: is_refused, .. }) => {
                 group.failures += 1;
@@ -266,26 +252,68 @@ impl Service {
                 let at = now + self.about(delay);
                 self.endpoint(key).groups[place].retry = Some(at);
                 self.at(at, Due::Join(key, place));
-                if place > 0 {
-                    self.next_turns(now, key);
-                }
+            }
+        }
+        self.settled(now, key);
+    }
+
+    /// Goes on with an endpoint once each of its groups is joined or is not: the least one is enough to be in service.
+    fn settled(&mut self, now: Instant, key: EndpointKey) {
+        let endpoint = self.endpoint(key);
+        let is_asked = |group: &Group| matches!(group.state, GroupState::Asked);
+        if endpoint.groups.iter().any(is_asked) || endpoint.least().is_none() {
+            return;
+        }
+        let (is_news, groups) = (std::mem::take(&mut endpoint.is_news), endpoint.joined().count());
+        self.rejoin_later(now, key);
+        if is_news {
+            let endpoint = self.name(key);
+            self.events.push_back(Event::Up { endpoint, groups });
+            self.announce_soon(now, key);
+        }
+        self.next_turns(now, key);
+    }
+
+    /// Has the groups of an endpoint joined again after a while, unless they will be: those that are tried again more often
+    /// do not put it off.
+    fn rejoin_later(&mut self, now: Instant, key: EndpointKey) {
+        let Some(interval) = self.config.check_interval else { return };
+        if self.endpoint(key).rejoin.is_some() {
+            return;
+        }
+        let at = now + self.about(interval);
+        self.endpoint(key).rejoin = Some(at);
+        self.at(at, Due::Rejoin(key));
+    }
+
+    /// Has no group of an endpoint joined again later.
+    pub(super) fn rejoin_never(&mut self, key: EndpointKey) {
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        if let Some(at) = endpoint.rejoin.take() {
+            self.due.remove(&(at, Due::Rejoin(key)));
+        }
+        for (place, group) in endpoint.groups.iter_mut().enumerate() {
+            if let Some(at) = group.retry.take() {
+                self.due.remove(&(at, Due::Join(key, place)));
             }
         }
     }
 
-    /// Has the groups of an endpoint joined again after a while.
-    fn rejoin_later(&mut self, now: Instant, key: EndpointKey) {
-        let Some(interval) = self.config.check_interval else { return };
-        let at = now + self.about(interval);
-        if let Some(old) = self.endpoint(key).rejoin.replace(at) {
-            self.due.remove(&(old, Due::Rejoin(key)));
+    /// Tries a group again that could not be joined, if it is still wanted.
+    pub(super) fn join_due(&mut self, at: Instant, key: EndpointKey, place: usize) {
+        let endpoint = self.endpoints.get(&key);
+        let group = endpoint.and_then(|endpoint| endpoint.groups.get(place));
+        if group.is_some_and(|group| group.retry == Some(at)) {
+            self.join(key, place, false);
         }
-        self.at(at, Due::Rejoin(key));
     }
 
     /// Joins the groups of an endpoint again: nobody tells those whom a manager has forgotten.
-    pub(super) fn rejoin(&mut self, key: EndpointKey) {
+    pub(super) fn rejoin(&mut self, at: Instant, key: EndpointKey) {
         let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        if endpoint.rejoin != Some(at) {
+            return;
+        }
         endpoint.rejoin = None;
         let count = endpoint.groups.len();
         for group in 0..count {

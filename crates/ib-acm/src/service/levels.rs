@@ -66,6 +66,12 @@ pub(super) struct Levels {
 /// No service level: paths to a port have several.
 const SEVERAL: u8 = u8::MAX;
 
+/// When paths are asked for: after how long in any case, how much longer for each one that is known and counts until then,
+/// and after how long at most.
+const SOON: Duration = Duration::from_millis(200);
+const PER_PATH: Duration = Duration::from_millis(2);
+const LATEST: Duration = Duration::from_secs(30);
+
 /// The shortest and the longest time until subnet administration is asked again that has not told its paths, and that has
 /// told one that had another service level before.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
@@ -85,7 +91,7 @@ impl Levels {
     }
 
     /// Takes all paths to others.
-    fn take(&mut self, paths: &[PathRecord]) {
+    pub(super) fn take(&mut self, paths: &[PathRecord]) {
         self.each.clear();
         for path in paths {
             let level = self.each.entry(path.dgid).or_insert(path.sl);
@@ -122,6 +128,7 @@ impl Service {
     /// compared before still counts.
     pub(super) fn compare_soon(&mut self, now: Instant, key: EndpointKey, before: Before) {
         let check = self.config.check_routes;
+        let due = self.endpoint(key).levels.due;
         self.give_up_comparison(key);
         let endpoint = self.endpoint(key);
         let is_wanted =
@@ -136,8 +143,13 @@ impl Service {
             }
         }
         if is_wanted {
-            let delay = self.about(Duration::from_millis(200));
-            self.compare_at(key, now + delay);
+            // Whoever has to wait for it is not kept waiting; all others do not ask for much at the same moment.
+            let levels = &self.endpoint(key).levels;
+            let counts = levels.standing == Standing::Known;
+            let paths = if counts { levels.paths } else { 0 };
+            let delay = (SOON + PER_PATH * paths.min(100_000) as u32).min(LATEST);
+            let at = now + self.about(delay);
+            self.compare_at(key, due.filter(|_| counts).map_or(at, |due| due.min(at)));
         } else {
             self.routes_checked(now, key);
         }

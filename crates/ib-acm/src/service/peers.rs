@@ -4,9 +4,11 @@
 //!
 //! * Who says that a GID has moved to its LID, or that an address is its own which another port has, is believed once the
 //!   old owner has been asked and is silent. The old owner stays as long as it answers.
+//! * A GID that only subnet administration or a file has told, with its LID, is where these say: whoever says otherwise has
+//!   subnet administration asked, at most every 10 seconds, and is believed once it says the same.
 //! * An answer counts only with the number of a question that is open, which nobody can guess; that to a check only from
 //!   the port that was asked.
-//! * A port has 64 addresses at most, and so many questions in a second.
+//! * A port has 16 new GIDs in a minute, each of them 64 addresses at most, and so many questions in a second.
 
 use std::time::Duration;
 
@@ -23,7 +25,7 @@ use super::meter::Metered;
 use super::more::{more, put_more};
 use super::resolve::Phase;
 use crate::Address;
-use crate::cache::{Bound, Stamp, is_of_fabric};
+use crate::cache::{Bound, SaRoute, Stamp, is_of_fabric};
 use crate::port::{Action, Destination};
 
 /// Who has sent a message.
@@ -211,16 +213,24 @@ impl Service {
         let lmc = self.ports[&key.port].state.link.lmc;
         let endpoint = self.endpoint(key);
         let Sender { gid, lid, qpn, group } = sender;
+        if endpoint.cache.by_gid(gid).is_none() && !endpoint.meter.may_have(now, lid, gid) {
+            self.counters.refused += 1;
+            return;
+        }
+        let is_elsewhere = |route: SaRoute| (route.dlid() ^ lid) >> lmc != 0;
         let peer_key = endpoint.cache.peer_of(gid, now);
         let Some(peer) = endpoint.cache.peer_mut(peer_key) else { return };
+        if let (0, Some(route)) = (peer.qpn, peer.route.filter(|&route| is_elsewhere(route))) {
+            // Nobody is there who could be asked: subnet administration says whose the GID is, and where.
+            self.counters.conflicts += 1;
+            return self.doubt_route(now, key, gid, route.learned);
+        }
         if peer.lid != 0 && peer.lid != lid && peer.qpn != 0 {
             let moved = Candidate::Moved(sender, addresses.to_vec());
             return self.check(now, key, peer_key, Some(moved));
         }
         (peer.lid, peer.qpn, peer.confirmed) = (lid, qpn.get(), Stamp::of(now));
-        if peer.route.is_some_and(|route| (route.dlid() ^ lid) >> lmc != 0) {
-            peer.route = None;
-        }
+        peer.route = peer.route.filter(|&route| !is_elsewhere(route));
         if group != crate::cache::NO_GROUP || peer.group == crate::cache::NO_GROUP {
             peer.group = group;
         }

@@ -11,7 +11,7 @@ use super::request::{Question, Started, Waiter, Wanted};
 use super::route::{Target, Teller, has_old_route, sa_way};
 use super::{Due, Service};
 use crate::Address;
-use crate::cache::{NO_GROUP, Peer, PeerKey};
+use crate::cache::{NO_GROUP, Peer, PeerKey, SaRoute};
 use crate::port::PortState;
 
 /// How far a resolution has come.
@@ -35,8 +35,12 @@ pub(super) struct Resolution {
     pub(super) waiters: Vec<Waiter>,
     /// Until when, at most.
     end: Instant,
+    /// When it is asked for again.
+    again: Option<Instant>,
     /// Whether it is one of those that have their turn.
     has_turn: bool,
+    /// Whether nobody waited for it when it got its turn.
+    is_idle: bool,
     /// The route that it waits for.
     routing: Option<Target>,
 }
@@ -224,9 +228,8 @@ impl Service {
             let resolution = endpoint.resolutions.get_mut(&tid).expect("both are kept alike");
             let is_wanted_now = waiter.is_some() && resolution.waiters.is_empty();
             resolution.waiters.extend(waiter);
-            if is_wanted_now && !resolution.has_turn {
-                endpoint.queue.push_back(tid);
-                self.next_turns(now, key);
+            if is_wanted_now {
+                self.begin_again(now, key, tid);
             }
             return;
         }
@@ -238,7 +241,9 @@ impl Service {
             phase: Phase::Queued,
             waiters: waiter.into_iter().collect(),
             end,
+            again: None,
             has_turn: false,
+            is_idle: false,
             routing: None,
         };
         let endpoint = self.endpoint(key);
@@ -252,8 +257,25 @@ impl Service {
         self.next_turns(now, key);
     }
 
-    /// Gives those their turn that wait for it. Those that nobody waits for have half of the turns at most, and none that a
-    /// program could have.
+    /// Begins anew with an address that nobody has waited for: a program does now, and has all of its time.
+    fn begin_again(&mut self, now: Instant, key: EndpointKey, tid: u64) {
+        let end = now + self.config.limit();
+        let Some(endpoint) = self.endpoints.get_mut(&key) else { return };
+        let Some(resolution) = endpoint.resolutions.get_mut(&tid) else { return };
+        let before = std::mem::replace(&mut resolution.end, end);
+        self.due.remove(&(before, Due::Resolution(key, tid)));
+        self.due.insert((end, Due::Resolution(key, tid)));
+        if !resolution.has_turn {
+            endpoint.queue.push_back(tid);
+            self.next_turns(now, key);
+        } else if let Phase::Asking { attempts } = &mut resolution.phase {
+            *attempts = 0;
+            self.ask_group(now, key, tid);
+        }
+    }
+
+    /// Gives those their turn that wait for it. Those that nobody waits for have turns of their own, half as many as those
+    /// of programs.
     pub(super) fn next_turns(&mut self, now: Instant, key: EndpointKey) {
         let depth = self.config.resolve_depth.max(1);
         // Those that end at once have others get their turn: here, not one within the other.
@@ -262,22 +284,30 @@ impl Service {
             _ => return,
         }
         while let Some(endpoint) = self.endpoints.get_mut(&key) {
-            let next = match endpoint.asking {
-                asking if asking < depth.div_ceil(2) => {
-                    endpoint.queue.pop_front().or_else(|| endpoint.idle_queue.pop_front())
-                }
+            let of_program = match endpoint.asking - endpoint.idling {
                 asking if asking < depth => endpoint.queue.pop_front(),
                 _ => None,
             };
+            let next = of_program.or_else(|| match endpoint.idling {
+                idling if idling < depth.div_ceil(2) => endpoint.idle_queue.pop_front(),
+                _ => None,
+            });
             let Some(tid) = next else {
                 endpoint.is_turning = false;
                 return;
             };
             // Those that have ended while they waited are still in the queue, and one that a program has come to wait for
             // is in both.
-            if let Some(resolution) = endpoint.resolutions.get_mut(&tid).filter(|it| !it.has_turn) {
-                resolution.has_turn = true;
+            let has_none = |it: &&mut Resolution| !it.has_turn;
+            if let Some(resolution) = endpoint.resolutions.get_mut(&tid).filter(has_none) {
+                let is_idle = resolution.waiters.is_empty();
+                if of_program.is_none() && !is_idle {
+                    // It has its turn among those of programs.
+                    continue;
+                }
+                (resolution.has_turn, resolution.is_idle) = (true, is_idle);
                 endpoint.asking += 1;
+                endpoint.idling += usize::from(is_idle);
                 self.go_on(now, key, tid);
             }
         }
@@ -336,8 +366,14 @@ impl Service {
             self.send_question(key, &address, &source, tid, None);
         }
         let patience = self.config.patience(attempts);
-        let patience = self.about(patience);
-        self.at(now + patience, Due::Resolution(key, tid));
+        let at = now + self.about(patience);
+        if let Some(resolution) = self.endpoint(key).resolutions.get_mut(&tid) {
+            let (before, end) = (resolution.again.replace(at), resolution.end);
+            if let Some(before) = before.filter(|&before| before != end) {
+                self.due.remove(&(before, Due::Resolution(key, tid)));
+            }
+        }
+        self.at(at, Due::Resolution(key, tid));
     }
 
     /// A question may not have been answered in time.
@@ -439,6 +475,8 @@ impl Service {
         endpoint.by_address.remove(&resolution.address);
         if resolution.has_turn {
             endpoint.asking = endpoint.asking.saturating_sub(1);
+            let idling = usize::from(resolution.is_idle);
+            endpoint.idling = endpoint.idling.saturating_sub(idling);
         }
         for queue in [&mut endpoint.queue, &mut endpoint.idle_queue] {
             if queue.len() > 64 + 2 * endpoint.resolutions.len() {
@@ -509,7 +547,9 @@ impl Service {
             cache.sweep(&mut hand, count, |peer_key, peer| {
                 let age = peer.confirmed.age(now);
                 let is_used = peer.used > peer.confirmed;
-                if limit.is_some_and(|limit| age >= limit) {
+                // A file says where it is as long as it is there.
+                let is_of_file = peer.route.is_some_and(SaRoute::is_of_file) && peer.qpn == 0;
+                if limit.is_some_and(|limit| age >= limit) && !is_of_file {
                     dead.push(peer_key);
                     return;
                 }

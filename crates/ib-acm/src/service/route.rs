@@ -34,6 +34,8 @@ pub(super) struct RouteQuery {
     request: Option<TransactionId>,
     /// Whether it only keeps what is known fresh.
     is_refresh: bool,
+    /// Whether somebody says that it is wrong.
+    is_doubted: bool,
     /// How often there was no answer that counts.
     failures: u32,
     /// When it is asked for again.
@@ -69,6 +71,9 @@ pub(super) const P_KEY: u8 = 13;
 
 /// The most routes of an endpoint that are asked for without anybody who waits.
 const MOST_REFRESHES: usize = 1024;
+
+/// How old a route is at least that is asked for because somebody says that it is wrong.
+const DOUBT: Duration = Duration::from_secs(10);
 
 /// The shortest and the longest time until a route is asked for again that was not told.
 const AGAIN: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
@@ -265,6 +270,25 @@ impl Service {
         self.at(at, Due::Route(key, target));
     }
 
+    /// Has a route that somebody says is wrong asked for again, once it is not quite new.
+    pub(super) fn doubt_route(&mut self, now: Instant, key: EndpointKey, gid: Gid, learned: Stamp) {
+        let target = Target::Gid(gid);
+        let age = learned.age(now);
+        if age >= DOUBT {
+            return self.ask_route(key, target, None);
+        }
+        let queries = &mut self.endpoint(key).route_queries;
+        if queries.contains_key(&target) || queries.len() >= MOST_REFRESHES {
+            return;
+        }
+        let at = now + (DOUBT - age);
+        let retry = Some(at);
+        let query =
+            RouteQuery { is_refresh: true, is_doubted: true, retry, ..RouteQuery::default() };
+        queries.insert(target, query);
+        self.at(at, Due::Route(key, target));
+    }
+
     /// Asks for a route again, if it is in use and somebody may still ask for it before it is too old.
     pub(super) fn route_due(&mut self, now: Instant, key: EndpointKey, target: Target) {
         let config = &self.config;
@@ -273,16 +297,17 @@ impl Service {
         if query.retry.is_none_or(|at| at > now) {
             return;
         }
-        let has_service = match target {
+        let is_doubted = query.is_doubted;
+        let limit = match target {
             Target::Gid(gid) => {
                 let peer = endpoint.cache.by_gid(gid).and_then(|peer| endpoint.cache.peer(peer));
-                peer.is_some_and(|peer| peer.qpn != 0)
+                peer.map_or(Some(Duration::ZERO), |peer| limit_of(config, peer))
             }
-            Target::Lid(_) => false,
+            Target::Lid(_) => config.route_limit(false),
         };
-        let limit = config.route_limit(has_service);
         let counts = endpoint.route_to(target).is_some_and(|(route, used)| {
-            used > route.learned && limit.is_none_or(|limit| route.learned.age(now) < limit)
+            (is_doubted || used > route.learned)
+                && limit.is_none_or(|limit| route.learned.age(now) < limit)
         });
         if counts {
             self.send_route_query(key, target);
@@ -383,16 +408,29 @@ pub(super) fn sa_way(config: &ServiceConfig, now: Instant, peer: &Peer, own: &Po
     let Some(route) = peer.route else { return Way::NoRoute };
     let age = route.learned.age(now);
     let path = Box::new(route.path(own.link.gid(), peer.gid));
-    match config.route_limit(peer.qpn != 0) {
+    match limit_of(config, peer) {
         Some(limit) if age >= limit => Way::NoRoute,
         _ if has_old_route(config, now, peer) => Way::Aging(path),
         _ => Way::Path(path),
     }
 }
 
+/// Returns how long the route to a peer counts; `None` for as long as the address.
+fn limit_of(config: &ServiceConfig, peer: &Peer) -> Option<Duration> {
+    match peer.route {
+        // The file says it as long as it is there.
+        Some(route) if route.is_of_file() => config.route_timeout,
+        _ => config.route_limit(peer.qpn != 0),
+    }
+}
+
 /// Returns whether the route to a peer is to be asked for again before it counts no more.
 pub(super) fn has_old_route(config: &ServiceConfig, now: Instant, peer: &Peer) -> bool {
-    let limit = config.route_limit(peer.qpn != 0).filter(|limit| !limit.is_zero());
+    let limit = match peer.route {
+        Some(route) if route.is_of_file() => config.file_route_age(),
+        _ => config.route_limit(peer.qpn != 0),
+    };
+    let limit = limit.filter(|limit| !limit.is_zero());
     let route = peer.route.zip(limit.map(ServiceConfig::soon));
     route.is_some_and(|(route, limit)| route.learned.age(now) >= limit)
 }

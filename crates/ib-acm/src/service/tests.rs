@@ -25,6 +25,7 @@ mod levels;
 mod manager;
 mod port;
 mod programs;
+mod turns;
 mod versions;
 
 /// The only port of each service.

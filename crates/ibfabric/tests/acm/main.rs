@@ -12,7 +12,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,26 @@ const HOSTS: [&str; 2] = ["host-0", "host-1"];
 impl Running {
     fn start(words: &[&str]) -> Self {
         Self::ready(ibfabric(words))
+    }
+
+    /// Waits until the service at a socket is in service with so many endpoints, each in its group.
+    fn in_service(self, socket: &Path, count: usize) -> Self {
+        let end = Instant::now() + Duration::from_secs(60);
+        let socket = ["--socket", socket.to_str().expect("a path"), "--format", "json"];
+        loop {
+            let output = ibfabric(&["acm", "ctl", "status"]).args(socket).output();
+            let output = output.expect("it runs");
+            let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let endpoints = status["endpoints"].as_array().cloned().unwrap_or_default();
+            let is_in = |it: &&Value| {
+                it["up"] == true && it["groups"].as_array().is_some_and(|groups| !groups.is_empty())
+            };
+            if endpoints.len() == count && endpoints.iter().filter(is_in).count() == count {
+                return self;
+            }
+            assert!(Instant::now() < end, "{status}{}", text(&output.stderr));
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     fn signal(&self, name: &str) {
@@ -62,7 +82,7 @@ impl Lab {
         let mut this = Self { directory, simulator, services: Vec::new(), _sim: sim };
         for number in 0..2 {
             let service = this.serve(number, more);
-            this.services.push(service);
+            this.services.push(service.in_service(&this.path(number), 1));
         }
         this
     }

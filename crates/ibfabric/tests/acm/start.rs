@@ -105,12 +105,13 @@ fn one_service_is_at_ports_of_two_simulators_and_outlives_one() {
     let far = lab.path(8);
     let far_place = ["acm", "--attach", &simulator, "--node", "far-1", "--socket", path(&far)];
     let _far =
-        Running::start(&[&far_place[..], &["--config", path(lab.directory.path())]].concat());
+        Running::start(&[&far_place[..], &["--config", path(lab.directory.path())]].concat())
+            .in_service(&far, 1);
     let socket = lab.path(9);
     let both = ["--attach", &lab.simulator, "--node", "host-2", "--attach", &simulator];
     let rest = ["--node", "far-0", "--socket", path(&socket), "--log", "stderr"];
     let words = [&["acm"][..], &both, &rest, &["--config", path(lab.directory.path())]].concat();
-    let service = Running::start(&words);
+    let service = Running::start(&words).in_service(&socket, 2);
     let address = ServiceAddress::Unix(socket.clone());
     let mut client = Client::connect(&address, ClientOptions::default()).expect("it listens");
     let mut resolve = |from: Option<&str>, to: &str| {

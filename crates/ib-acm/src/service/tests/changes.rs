@@ -248,3 +248,91 @@ fn routes_of_files_that_are_read_again_are_what_they_say_now() {
     assert_eq!(net.find(0, &Address::Gid(gid(1))).map(|path| path.sl), Ok(6));
     assert_eq!(net.find(0, &Address::Gid(gid(2))).map(|path| path.sl), Ok(0), "no file says it");
 }
+
+/// Returns a path of a file from the first host to another one.
+fn of_file(to: usize) -> PathRecord {
+    let (sgid, dgid) = (gid(0), gid(to));
+    PathRecord { sgid, dgid, slid: lid(0), dlid: lid(to), sl: 7, ..PathRecord::zeroed() }
+}
+
+#[test]
+fn a_port_that_goes_and_changes_at_once_brings_back_nothing_of_before() {
+    let changes: [Change; 4] = [
+        |state| state.link.gid_prefix = 0xfec0 << 48,
+        MOVED,
+        OTHER_MANAGER,
+        |state| {
+            MOVED(state);
+            OTHER_MANAGER(state);
+            state.link.gid_prefix = 0xfec0 << 48;
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut net = Net::new(3, &by_group());
+        net.run_for(Duration::from_secs(1));
+        net.find(0, &name(1)).expect("it is there");
+        net.find(0, &Address::Gid(gid(1))).expect("it is there");
+        net.hosts[0].service.preload_paths(net.now, PORT, &[of_file(2)]);
+        change(&mut net.hosts[0].state);
+        net.hosts[0].state.is_active = false;
+        net.update(0);
+        let queries = net.counters(0).sa_queries;
+        net.run_for(Duration::from_secs(5));
+        assert_eq!(net.counters(0).sa_queries, queries, "nobody is asked by a port that is out");
+        net.hosts[0].state.is_active = true;
+        (net.is_mute, net.off) = (true, vec![1, 2]);
+        net.update(0);
+        for to in [Address::Gid(gid(2)), Address::Gid(gid(1)), name(1)] {
+            assert_eq!(net.known(0, &to), None, "change {number}: {to}");
+        }
+    }
+}
+
+#[test]
+fn a_group_that_is_refused_for_good_keeps_no_endpoint_from_its_service() {
+    let best = |sl| GroupSpec { rate: RateCode::GBPS_100, mtu: MtuCode::MTU_4096, sl };
+    let config = ServiceConfig {
+        groups: vec![best(0), best(3)],
+        announcements: 2,
+        check_interval: Some(Duration::from_secs(20)),
+        ..by_group()
+    };
+    let mut net = Net::new(0, &config);
+    (net.refusal, net.refused_sl) = (MadStatus(7), Some(3));
+    let service = Service::new(config, [1; 32]);
+    let qpn = Qpn::truncated(0x100);
+    net.hosts.push(Host { service, state: state(0), qpn, is_member: false });
+    net.update(0);
+    net.settle();
+    net.run_for(Duration::from_secs(10));
+    assert_eq!(net.counters(0).announcements, 2);
+    let events = net.events(0);
+    let is_up = |event: &&Event| matches!(event, Event::Up { groups: 2, .. });
+    assert_eq!(events.iter().filter(is_up).count(), 1, "{events:?}");
+    // What is asked and not refused are the two groups that it is in, each time that they are joined again.
+    let before = net.counters(0).joins;
+    net.run_for(Duration::from_secs(100));
+    let refused = |event: &Event| matches!(event, Event::NotJoined { .. });
+    let refused = net.events(0).iter().filter(|it| refused(it)).count() as u64;
+    let joined = net.counters(0).joins - before - refused;
+    assert!((6..=14).contains(&joined), "{joined}");
+}
+
+#[test]
+fn an_endpoint_that_has_come_and_gone_often_joins_its_groups_as_rarely_as_any() {
+    let config = ServiceConfig { check_interval: Some(Duration::from_secs(20)), ..by_group() };
+    let mut net = Net::new(1, &config);
+    net.run_for(Duration::from_secs(1));
+    for _ in 0..20 {
+        for p_keys in [vec![], vec![PKey::DEFAULT]] {
+            net.hosts[0].state.p_keys = p_keys;
+            net.update(0);
+            net.run_for(Duration::from_millis(300));
+        }
+    }
+    let groups = net.hosts[0].service.endpoints()[0].groups.len() as u64;
+    let before = net.counters(0).joins;
+    net.run_for(Duration::from_secs(200));
+    let joins = net.counters(0).joins - before;
+    assert!((7 * groups..=14 * groups).contains(&joins), "{joins} of {groups} groups");
+}

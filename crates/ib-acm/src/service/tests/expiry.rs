@@ -191,3 +191,55 @@ fn routes_of_files_are_those_of_each_partition() {
     }
     assert_eq!(net.counters(0).sa_queries, before, "files say it all");
 }
+
+#[test]
+fn a_route_of_a_file_that_nobody_uses_counts_for_as_long_as_the_file_says_it() {
+    let route = |route_timeout, address_timeout| {
+        let config = ServiceConfig { address_timeout, route_timeout, ..quiet() };
+        let mut net = Net::new(2, &config);
+        net.run_for(SECOND);
+        let (sgid, dgid) = (gid(0), gid(1));
+        let path =
+            PathRecord { sgid, dgid, slid: lid(0), dlid: lid(1), sl: 7, ..PathRecord::zeroed() };
+        net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
+        net.is_mute = true;
+        for _ in 0..3 {
+            net.run_for(1000 * SECOND);
+        }
+        net.known(0, &Address::Gid(gid(1))).map(|path| path.sl)
+    };
+    assert_eq!(route(None, ServiceConfig::default().address_timeout), Some(7));
+    assert_eq!(route(None, Some(60 * SECOND)), Some(7));
+    assert_eq!(route(Some(4000 * SECOND), None), Some(7));
+    assert_eq!(route(Some(60 * SECOND), None), None);
+}
+
+#[test]
+fn what_a_file_says_no_more_gives_way_to_others() {
+    let config = ServiceConfig { most_destinations: 50, ..quiet() };
+    let mut net = Net::new(2, &config);
+    net.run_for(SECOND);
+    let path = |number: u64| PathRecord {
+        sgid: gid(0),
+        dgid: Gid::new(PREFIX, Guid(0x9000 + number)),
+        slid: lid(0),
+        dlid: 1000 + number as u16,
+        ..PathRecord::zeroed()
+    };
+    let paths = |from: u64| (from..from + 30).map(path).collect::<Vec<PathRecord>>();
+    for from in [0, 100, 200] {
+        let now = net.now;
+        net.hosts[0].service.forget_preloaded_paths(PORT);
+        net.hosts[0].service.preload_paths(now, PORT, &paths(from));
+        for path in paths(from) {
+            assert!(net.known(0, &Address::Gid(path.dgid)).is_some(), "{from}: {}", path.dgid);
+        }
+        let known = net.hosts[0].service.known(now, None);
+        assert_eq!(known.iter().filter(|it| it.is_preloaded).count(), 30);
+    }
+    // The file of another manager is none either.
+    net.hosts[0].state.link.sm_lid = 101;
+    net.update(0);
+    let known = net.hosts[0].service.known(net.now, None);
+    assert_eq!(known.iter().filter(|it| it.is_preloaded).count(), 0);
+}

@@ -280,3 +280,108 @@ fn an_answer_gives_nobody_the_gid_or_the_lid_of_another() {
     assert_eq!(net.counters(0).checks, before.checks, "nobody is asked because of it");
     assert_eq!(net.known(0, &nobodys), None);
 }
+
+#[test]
+fn who_claims_a_gid_that_subnet_administration_has_told_is_not_believed() {
+    for config in [quiet(), by_group()] {
+        let mut net = Net::new(3, &config);
+        net.run_for(Duration::from_secs(1));
+        net.off.push(1);
+        let to = Address::Gid(gid(1));
+        assert_eq!(net.find(0, &to).map(|path| path.dlid), Ok(lid(1)));
+        let before = net.counters(0).sa_queries;
+        let taken = Address::name("taken").expect("a name");
+        let lie = question(&taken, &name(0)).to_bytes();
+        for _ in 0..200 {
+            net.deliver(0, gid(1), lid(2), Qpn::truncated(0x102), &lie);
+            net.settle();
+            assert_eq!(net.known(0, &to).map(|path| path.dlid), Some(lid(1)));
+            net.run_for(Duration::from_millis(200));
+        }
+        assert!(!net.hosts[0].service.known(net.now, None).iter().any(|it| it.address == taken));
+        let asked = net.counters(0).sa_queries - before;
+        assert!((2..=6).contains(&asked), "{asked}");
+    }
+}
+
+#[test]
+fn a_port_of_which_only_subnet_administration_has_told_is_reached_where_it_has_moved_to() {
+    for wait in [1, 60] {
+        let mut net = Net::new(2, &by_group());
+        net.run_for(Duration::from_secs(1));
+        net.find(0, &Address::Gid(gid(1))).expect("it is there");
+        net.run_for(Duration::from_secs(wait));
+        net.hosts[1].state.link.lid = 30;
+        net.update(1);
+        net.settle();
+        // It says one thing.
+        net.find(1, &Address::name("nobody").expect("a name")).expect_err("there is none");
+        net.run_for(Duration::from_secs(15));
+        let found = net.known(0, &Address::Gid(gid(1)));
+        assert_eq!(found.map(|path| path.dlid), Some(30), "{wait}");
+        // From now on it is believed.
+        assert_eq!(net.find(0, &name(1)).map(|path| path.dlid), Ok(30));
+    }
+}
+
+#[test]
+fn a_port_has_so_many_gids_and_no_more() {
+    let config = ServiceConfig { most_destinations: 200, ..by_group() };
+    let mut net = Net::new(40, &config);
+    net.run_for(Duration::from_secs(1));
+    for host in 1..40 {
+        net.find(0, &name(host)).expect("it is there");
+    }
+    let (multicasts, refused) = (net.counters(0).multicasts, net.counters(0).refused);
+    for number in 0..5000_u64 {
+        let name = Address::name(&format!("alias{number}")).expect("a name");
+        let gid = Gid::new(PREFIX, Guid(0x9000 + number));
+        let message = question(&name, &self::name(99)).to_bytes();
+        net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
+        // Those that it has been believed to have it may use on.
+        if number % 100 == 0 {
+            let gid = Gid::new(PREFIX, Guid(0x9000));
+            net.deliver(0, gid, lid(2), Qpn::truncated(0x102), &message);
+        }
+        net.run_for(Duration::from_millis(2));
+    }
+    assert!(net.counters(0).refused - refused > 4500);
+    let known = net.hosts[0].service.known(net.now, None);
+    let of_it = |gid: Gid| (0x9000..0x9000 + 5000).contains(&gid.guid().0);
+    let mut gids: Vec<Gid> = known.iter().map(|it| it.gid).filter(|&gid| of_it(gid)).collect();
+    gids.sort();
+    gids.dedup();
+    // Its own one is the first of 16.
+    assert_eq!(gids.len(), 15);
+    for host in 1..40 {
+        assert!(net.known(0, &name(host)).is_some());
+    }
+    assert_eq!(net.counters(0).multicasts, multicasts);
+    // A minute later it may have further ones.
+    net.run_for(Duration::from_secs(61));
+    let late = Gid::new(PREFIX, Guid(0xa000));
+    let message = question(&Address::name("late").expect("a name"), &name(99)).to_bytes();
+    net.deliver(0, late, lid(2), Qpn::truncated(0x102), &message);
+    assert!(net.hosts[0].service.known(net.now, None).iter().any(|it| it.gid == late));
+}
+
+#[test]
+fn an_address_that_has_another_owner_meanwhile_is_not_taken_from_that_one() {
+    let mut net = Net::new(4, &by_group());
+    net.run_for(Duration::from_secs(1));
+    let shared = Address::name("shared").expect("a name");
+    let says = question(&shared, &name(99)).to_bytes();
+    net.deliver(0, gid(1), lid(1), Qpn::truncated(0x101), &says);
+    // Another port claims it, and the owner is silent.
+    net.off.push(1);
+    net.deliver(0, gid(2), lid(2), Qpn::truncated(0x102), &says);
+    // Meanwhile it belongs to a third one, which says so when it is asked.
+    net.hosts[0].service.endpoint(EndpointKey::new(PORT, PKey::DEFAULT)).cache.unbind(&shared);
+    net.hosts[3].state.names.push(shared.clone());
+    net.update(3);
+    net.deliver(0, gid(3), lid(3), Qpn::truncated(0x103), &says);
+    for _ in 0..50 {
+        net.run_for(Duration::from_millis(200));
+        assert_eq!(net.known(0, &shared).map(|path| path.dgid), Some(gid(3)), "{:?}", net.now);
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::service::config::GroupSpec;
+use crate::service::endpoint::EndpointKey;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -156,7 +157,7 @@ fn who_waits_for_a_comparison_goes_on_when_none_is_wanted_any_more() {
         net.find(0, &name(1)).expect("it is there");
         // Another manager, which is asked again and takes its time.
         net.is_slow = true;
-        net.hosts[0].state.registrations += 1;
+        net.hosts[0].state.link.sm_lid = 101;
         net.update(0);
         net.settle();
         net.deliver_late();
@@ -222,4 +223,71 @@ fn one_of_several_paths_to_a_port_does_not_speak_for_the_others() {
         net.hosts[0].service.flush(net.now);
     }
     assert_eq!(net.level(2), (0, true));
+}
+
+#[test]
+fn who_has_to_register_again_with_the_same_manager_keeps_levels_and_routes_of_files() {
+    let mut net = Net::new(3, &by_group());
+    net.levels = [(2, 3)].into();
+    net.run_for(SECOND);
+    assert_eq!((net.level(1), net.level(2)), ((0, true), (3, false)));
+    let path = PathRecord {
+        sgid: gid(0),
+        dgid: Gid::new(PREFIX, Guid(0x5000)),
+        slid: lid(0),
+        dlid: 50,
+        sl: 7,
+        ..PathRecord::zeroed()
+    };
+    net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
+    // The manager has much to do, and does not tell its paths for a while.
+    net.is_mute = true;
+    net.hosts[0].state.registrations += 1;
+    net.update(0);
+    net.run_for(20 * SECOND);
+    let known = net.known(0, &name(1)).map(|path| (path.sl, path.life_time));
+    assert_eq!(known, Some((0, OF_GROUP)));
+    assert_eq!(net.known(0, &Address::Gid(path.dgid)).map(|path| path.sl), Some(7));
+    // A route that it has told itself is not what it tells now.
+    assert_eq!(net.known(0, &name(2)), None);
+    // They are compared again all the same.
+    net.is_mute = false;
+    net.levels = [(1, 4), (2, 4)].into();
+    net.hosts[0].state.registrations += 1;
+    net.update(0);
+    net.run_for(SECOND);
+    assert_eq!(net.level(1), (4, false));
+    // Another manager is another matter.
+    net.is_mute = true;
+    net.hosts[0].state.link.sm_lid = 101;
+    net.update(0);
+    net.run_for(SECOND);
+    for to in [name(1), Address::Gid(path.dgid)] {
+        assert_eq!(net.known(0, &to), None, "{to}");
+    }
+}
+
+#[test]
+fn who_knows_many_paths_takes_its_time_to_compare_them_again() {
+    let mut net = Net::new(2, &by_group());
+    net.run_for(SECOND);
+    let tables =
+        |net: &Net| net.asked.iter().filter(|(method, _)| *method == Method::GET_TABLE).count();
+    let key = EndpointKey::new(PORT, PKey::DEFAULT);
+    let many = |number: u64| PathRecord {
+        dgid: Gid::new(PREFIX, Guid(0x9000 + number)),
+        ..PathRecord::zeroed()
+    };
+    let many: Vec<PathRecord> = (0..5000).map(many).collect();
+    net.hosts[0].service.endpoint(key).levels.take(&many);
+    let before = tables(&net);
+    // The manager wants it again and again, which does not put off for ever what was to be done.
+    for _ in 0..3 {
+        assert_eq!(tables(&net), before);
+        net.hosts[0].state.registrations += 1;
+        net.update(0);
+        net.run_for(7 * SECOND / 2);
+    }
+    net.run_for(5 * SECOND / 2);
+    assert_eq!(tables(&net), before + 1);
 }

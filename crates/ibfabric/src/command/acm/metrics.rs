@@ -30,7 +30,11 @@ pub(super) fn counts(daemon: &Daemon) -> Vec<(&'static str, &'static str, u64)> 
         ("unasked", "Answers that nobody has asked for", counters.unasked),
         ("flooded", "Questions of ports that ask too fast", counters.flooded),
         ("conflicts", "Claims to addresses that other ports have", counters.conflicts),
-        ("refused", "Addresses beyond those that there is room for", counters.refused),
+        (
+            "refused",
+            "Addresses and GIDs beyond those that a port may have, or that there is room for",
+            counters.refused,
+        ),
         ("malformed_programs", "Programs that sent what is no request", rejected.malformed),
         ("crowded_programs", "Programs beyond the most", rejected.crowded),
     ]

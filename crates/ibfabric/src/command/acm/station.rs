@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use ib_acm::port::PortId;
 use ib_acm::{Action, Address, Arrived, Port, PortState};
+use ib_link::LinkPort;
 use ib_net::acm::{DevicePort, Server, UmadPort};
 use ib_net::attach::AttachOptions;
 use ib_net::clock;
@@ -31,8 +32,17 @@ pub(super) struct Station {
 pub(super) struct RoutesRead {
     /// The LID that the port had then; 0 where it was not read.
     lid: u16,
+    /// The prefix of its GID then: paths that begin at another GID are left out.
+    gid_prefix: u64,
     /// Which file it was, and of when.
     version: Option<FileVersion>,
+}
+
+impl RoutesRead {
+    /// Returns what there is to note when a file of this version is read for a port.
+    const fn of(link: &LinkPort, version: Option<FileVersion>) -> Self {
+        Self { lid: link.lid, gid_prefix: link.gid_prefix, version }
+    }
 }
 
 /// A port of either kind.
@@ -90,16 +100,16 @@ impl Station {
         }
     }
 
-    /// Returns whether a file of routes has to be read, which has this version: it has not been since, or not for the LID that
-    /// the port has now.
+    /// Returns whether a file of routes has to be read, which has this version: it has not been since, or not for the LID and
+    /// the GID that the port has now.
     pub(super) fn wants_routes(&self, version: Option<FileVersion>) -> bool {
-        let lid = self.port.state().link.lid;
-        lid != 0 && self.routes != RoutesRead { lid, version }
+        let link = self.port.state().link;
+        link.lid != 0 && self.routes != RoutesRead::of(&link, version)
     }
 
     /// Takes note that a file of routes has been read, or cannot be, in this version.
     pub(super) fn routes_read(&mut self, version: Option<FileVersion>) {
-        self.routes = RoutesRead { lid: self.port.state().link.lid, version };
+        self.routes = RoutesRead::of(&self.port.state().link, version);
     }
 
     /// Prepares for a wait until the moment that is returned at most; `None` when there is something to do already.
