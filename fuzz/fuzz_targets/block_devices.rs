@@ -4,7 +4,7 @@
 
 use ib_block::nbd::{Export as NbdExport, Session};
 use ib_block::rnbd::{Answer, Export, Server};
-use ib_block::{Discard, Errno, Geometry, Operation};
+use ib_block::{Discard, Errno, Geometry, Operation, Origin};
 use ib_rtrs::Direction;
 use libfuzzer_sys::fuzz_target;
 
@@ -50,7 +50,8 @@ fn nbd(geometry: Geometry, pieces: &[Vec<u8>]) {
 
 fn rnbd(geometry: Geometry, pieces: &[Vec<u8>]) {
     let mut server = Server::default();
-    server.offer(Export { name: "disk0".to_owned(), geometry }).expect("it is new");
+    let origin = Origin { medium: 1, cache: 1 };
+    server.offer(Export { name: "disk0".to_owned(), geometry, origin }).expect("it is new");
     for (at, piece) in pieces.iter().enumerate() {
         let direction = if at % 2 == 0 { Direction::Read } else { Direction::Write };
         let room = piece.len() as u32 * 16;
