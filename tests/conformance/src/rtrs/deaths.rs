@@ -56,25 +56,6 @@ pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError>
     calm(scene)
 }
 
-/// What the kernel's client sends is lost for longer than heartbeats may stay away: our server lets it go, its requests fail,
-/// and once it is heard again the device works as before.
-pub(super) fn their_client_is_cut(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let server = our_server(scene, &[])?;
-    map(scene, PATH)?;
-    let cut = "(while dd if=/dev/zero of=/dev/rnbd0 bs=65536 count=512 oflag=direct 2>&1; do :; done; echo ended) & \
-         sleep 1; ip neigh replace 192.168.77.2 lladdr 02:00:00:00:00:99 nud permanent dev eth0; \
-         wait; sleep 40; ip neigh del 192.168.77.2 dev eth0; echo restored";
-    let cut = told(scene, cut)?;
-    scene.says(&cut, "ended", 1);
-    scene.says(&cut, "Input/output error", 1);
-    scene.says(&cut, "restored", 1);
-    works_again(scene)?;
-    server.signal(interop::Signal::TERM);
-    let server = scene.succeeds(server)?;
-    scene.says(&server, "session guest: ended", 2);
-    calm(scene)
-}
-
 /// Waits until the kernel's client is connected again, writes, verifies, and takes it away.
 fn works_again(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let state = "for n in $(seq 60); do \
