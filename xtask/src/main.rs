@@ -160,6 +160,9 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
         Chore::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
         Chore::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
+        Chore::Bench { .. } if cfg!(debug_assertions) => {
+            Err("what is measured is built for release: `cargo xtask bench`".into())
+        }
         Chore::Bench { what: Bench::Routing(args) } => bench::run(&args),
         Chore::Bench { what: Bench::Sim(args) } => bench_sim::run(&args),
         Chore::Bench { what: Bench::Sm(args) } => bench_sm::run(&args),
