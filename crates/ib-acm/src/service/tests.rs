@@ -373,6 +373,18 @@ fn entry_of(to: &Address) -> Entry {
     }
 }
 
+/// Returns what a file says of the way from host 0 to host 1, with a service level that subnet administration has not.
+fn of_file() -> PathRecord {
+    PathRecord {
+        sgid: gid(0),
+        dgid: gid(1),
+        slid: lid(0),
+        dlid: lid(1),
+        sl: 7,
+        ..PathRecord::zeroed()
+    }
+}
+
 fn quiet() -> ServiceConfig {
     ServiceConfig { announcements: 0, ..ServiceConfig::default() }
 }

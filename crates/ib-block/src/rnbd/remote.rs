@@ -2,26 +2,35 @@
 //!
 //! Its owner tells it what adapters tell, calls [`Remote::handle_timeout`] when [`Remote::poll_timeout`] says, and after
 //! that [`Remote::advance`] until it returns false.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `room` | where the data of requests lies |
+//! | `ends` | what has ended: messages, parts of commands, commands |
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
 use std::time::Duration;
 
+use ib_hca::HcaEvent;
 use ib_hca::cm::CmEvent;
-use ib_hca::{HcaEvent, Memory};
 use ib_rtrs::client::AddError;
 use ib_rtrs::{
-    AdapterId, Adapters, BufferId, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent,
-    Completion, Failure, PathId, PathSpec, PathState, Request, RequestError, Segment, SetupError,
+    AdapterId, Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure,
+    PathId, PathSpec, PathState, Request, RequestError, SetupError,
 };
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
 use slab::Slab;
 
 use super::client::refusal;
-use super::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag};
+use super::{Client, DeviceId, OpenError, Outgoing, Tag};
 use crate::{Command, Errno, Geometry, Operation, Plan};
+
+mod ends;
+mod room;
+
+use room::{Room, Spare};
 
 /// How devices of a server are used.
 #[derive(Clone, Debug)]
@@ -89,59 +98,6 @@ pub struct Remote {
     events: VecDeque<RemoteEvent>,
     /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
     is_given_up: bool,
-}
-
-/// Buffers that have held the data of requests, for others: memory that is fresh from the system costs more than what is
-/// done with it.
-#[derive(Debug, Default)]
-struct Spare {
-    buffers: Vec<Vec<u8>>,
-    bytes: usize,
-}
-
-impl Spare {
-    /// How many bytes are kept at most.
-    const MOST: usize = 16 << 20;
-
-    /// Returns a buffer of a length, with whatever in it.
-    fn take(&mut self, length: usize) -> Vec<u8> {
-        let mut buffer = self.buffers.pop().unwrap_or_default();
-        self.bytes -= buffer.capacity();
-        buffer.resize(length, 0);
-        buffer
-    }
-
-    fn keep(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() > 0 && self.bytes + buffer.capacity() <= Self::MOST {
-            self.bytes += buffer.capacity();
-            self.buffers.push(buffer);
-        }
-    }
-}
-
-/// Registered memory in pieces of a length.
-#[derive(Debug)]
-struct Room {
-    memory: Arc<Memory>,
-    buffer: BufferId,
-    piece: usize,
-    free: Vec<usize>,
-}
-
-impl Room {
-    fn new(
-        rtrs: &mut Rtrs,
-        cx: &mut impl Adapters,
-        (piece, count): (usize, usize),
-    ) -> Result<Self, SetupError> {
-        let memory = Memory::zeroed(piece * count)?;
-        let buffer = rtrs.register(cx, Arc::clone(&memory))?;
-        Ok(Self { memory, buffer, piece, free: (0..count).rev().collect() })
-    }
-
-    const fn segment(&self, slot: usize, length: u32) -> Segment {
-        Segment { buffer: self.buffer, offset: slot * self.piece, length }
-    }
 }
 
 /// How a message has ended.
@@ -569,168 +525,5 @@ impl Remote {
         };
         self.end_message(request.user as usize, errno, End::Answered);
         true
-    }
-
-    fn complete(&mut self, completion: &Completion) {
-        let end = match (completion.is_answer, completion.is_fenced) {
-            (true, _) => End::Answered,
-            (false, true) => End::Undone,
-            (false, false) => End::Unknown,
-        };
-        self.end_message(completion.user as usize, completion.errno, end);
-    }
-
-    /// A message has been answered, or has failed.
-    fn end_message(&mut self, number: usize, errno: Errno, end: End) {
-        let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
-        let mut data = [0; ADMIN];
-        let length = admin.map_or(0, |(slot, length)| {
-            self.admin.free.push(slot);
-            let length = length as usize;
-            let read = self.admin.memory.read(slot * ADMIN, &mut data[..length]);
-            read.expect("messages fit their pieces");
-            length
-        });
-        match tag {
-            // Its session was lost; it is asked for again when the device is open again.
-            Tag::Command(step)
-                if errno == Errno::ECONNABORTED
-                    && (end == End::Undone || end == End::Unknown && self.is_harmless(step)) =>
-            {
-                self.again(step);
-            }
-            Tag::Command(step) if errno == Errno::ENOTCONN && self.renews(end) => self.again(step),
-            Tag::Command(_) => self.rnbd.handle(tag, errno, &[]),
-            _ if end == End::Answered => self.rnbd.handle(tag, errno, &data[..length]),
-            // It is said again in the next session.
-            _ if errno == Errno::ECONNABORTED => {}
-            // Nobody has answered, and to say it again does no harm.
-            _ if errno == Errno::ETIMEDOUT => self.rnbd.unanswered(tag),
-            _ => self.rnbd.handle(tag, errno, &data[..length]),
-        }
-    }
-
-    /// A server that has forgotten a session, while its client took a path for alive, answers that a device is not open: a
-    /// Linux kernel does not say so otherwise. Returns whether everything is opened again because of that.
-    fn renews(&mut self, end: End) -> bool {
-        /// How often in a row.
-        const MOST: u32 = 3;
-        if end != End::Answered || !self.is_renewing && self.renewals >= MOST {
-            return false;
-        }
-        if !self.is_renewing {
-            (self.is_renewing, self.renewals) = (true, self.renewals + 1);
-            self.delayed.clear();
-            self.rnbd.connected();
-        }
-        true
-    }
-
-    /// Returns whether a part may be done twice, and late, without anybody noticing.
-    fn is_harmless(&self, step: u64) -> bool {
-        let step = self.steps.get(step as usize);
-        step.is_some_and(|it| matches!(it.command.operation, Operation::Read | Operation::Flush))
-    }
-
-    /// Takes what RNBD tells.
-    fn collect(&mut self, now: Instant) {
-        while let Some(event) = self.rnbd.poll_event() {
-            match event {
-                ClientEvent::Opened(id, geometry, kept) => {
-                    let is_kept = match kept {
-                        Kept::All => true,
-                        Kept::Flushed => false,
-                        Kept::Unknown => self.config.trusts_cache,
-                    };
-                    self.delayed.remove(&id);
-                    self.is_renewing = false;
-                    let cache = self.caches.entry(id).or_default();
-                    if !is_kept && cache.changes > cache.flushed {
-                        cache.has_lost = true;
-                        self.losses += 1;
-                        cache.flushed = cache.changes;
-                    }
-                    self.events.push_back(RemoteEvent::Opened(id, geometry));
-                }
-                ClientEvent::Refused(id, why) => {
-                    self.events.push_back(RemoteEvent::Refused(id, why));
-                }
-                ClientEvent::Delayed(id) => {
-                    let (count, at) = self.delayed.entry(id).or_insert((0, now));
-                    *count += 1;
-                    *at = now + AGAIN;
-                    if *count > MOST_REFUSALS {
-                        self.delayed.remove(&id);
-                        self.rnbd.give_up(id);
-                    }
-                }
-                ClientEvent::Done(step, errno) => self.end_step(step as usize, errno),
-            }
-        }
-    }
-
-    /// Takes note of what was done with a device. A flush fails once after something may have been lost.
-    fn note_change(&mut self, device: DeviceId, step: &Step) -> Errno {
-        let Some(&Geometry { write_back, fua: has_fua, .. }) = self.rnbd.geometry(device) else {
-            return Errno::OK;
-        };
-        let cache = self.caches.entry(device).or_default();
-        let operation = step.command.operation;
-        if operation == Operation::Flush && cache.has_lost {
-            // One that only follows a write tells that write alone.
-            cache.has_lost = self.asks[step.ask].command.operation != Operation::Flush;
-            return Errno::EIO;
-        }
-        match operation {
-            _ if !write_back => {}
-            Operation::Read => {}
-            Operation::Flush => cache.flushed = cache.flushed.max(step.covers),
-            _ if step.command.fua && has_fua => {}
-            _ => cache.changes += 1,
-        }
-        Errno::OK
-    }
-
-    fn end_step(&mut self, number: usize, errno: Errno) {
-        let Some(step) = self.steps.try_remove(number) else { return };
-        let Step { ask: at, command, slot, .. } = step;
-        let device = self.asks[at].device;
-        let errno = if errno.is_ok() {
-            self.renewals = 0;
-            self.note_change(device, &step)
-        } else {
-            errno
-        };
-        let ask = &mut self.asks[at];
-        if let (Some(slot), Some(room)) = (slot, &mut self.data) {
-            if command.operation == Operation::Read && errno.is_ok() && !ask.data.is_empty() {
-                let from = (command.offset - ask.command.offset) as usize;
-                let to = &mut ask.data[from..from + command.length as usize];
-                room.memory.read(slot * room.piece, to).expect("a step fits its piece");
-            }
-            room.free.push(slot);
-        }
-        ask.under_way -= 1;
-        if ask.errno.is_ok() && !errno.is_ok() {
-            ask.errno = errno;
-            // What has failed need not go on.
-            ask.next = None;
-        }
-        if ask.under_way == 0 {
-            if ask.next.is_some() {
-                if !self.unstarted.contains(&at) {
-                    self.unstarted.push_front(at);
-                }
-                return;
-            }
-            self.unstarted.retain(|other| *other != at);
-            let ask = self.asks.remove(at);
-            let reads = ask.command.operation == Operation::Read && ask.errno.is_ok();
-            let mut data = ask.data;
-            if !reads {
-                self.spare.keep(std::mem::take(&mut data));
-            }
-            self.ended.push_back((ask.user, ask.errno, data));
-        }
     }
 }

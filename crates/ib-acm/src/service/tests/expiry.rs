@@ -59,14 +59,7 @@ fn routes_and_hosts_of_files_are_asked_for_again_before_they_are_too_old() {
         };
         let mut net = Net::new(2, &config);
         net.run_for(SECOND);
-        let path = PathRecord {
-            sgid: gid(0),
-            dgid: gid(1),
-            slid: lid(0),
-            dlid: lid(1),
-            sl: 7,
-            ..PathRecord::zeroed()
-        };
+        let path = of_file();
         net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
         assert_eq!(net.known(0, &stored).map(|path| path.sl), Some(7));
         is_always_known(&mut net, &stored);

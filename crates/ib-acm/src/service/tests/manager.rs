@@ -385,14 +385,7 @@ fn a_group_that_is_wanted_no_more_is_not_joined_later() {
 fn routes_of_files_outlast_a_link_that_comes_back_and_no_other_manager() {
     let mut net = Net::new(2, &quiet());
     net.run_for(SECOND);
-    let path = PathRecord {
-        sgid: gid(0),
-        dgid: gid(1),
-        slid: lid(0),
-        dlid: lid(1),
-        sl: 7,
-        ..PathRecord::zeroed()
-    };
+    let path = of_file();
     net.hosts[0].service.preload_paths(net.now, PORT, &[path]);
     let to = Address::Gid(gid(1));
     for is_active in [false, true] {

@@ -1,0 +1,173 @@
+//! What has ended: messages that were answered or lost, parts of commands, commands.
+
+use ib_rtrs::Completion;
+use ib_types::Instant;
+
+use super::{ADMIN, AGAIN, End, MOST_REFUSALS, Message, Remote, RemoteEvent, Step};
+use crate::rnbd::{ClientEvent, DeviceId, Kept, Tag};
+use crate::{Errno, Geometry, Operation};
+
+impl Remote {
+    pub(super) fn complete(&mut self, completion: &Completion) {
+        let end = match (completion.is_answer, completion.is_fenced) {
+            (true, _) => End::Answered,
+            (false, true) => End::Undone,
+            (false, false) => End::Unknown,
+        };
+        self.end_message(completion.user as usize, completion.errno, end);
+    }
+
+    /// A message has been answered, or has failed.
+    pub(super) fn end_message(&mut self, number: usize, errno: Errno, end: End) {
+        let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
+        let mut data = [0; ADMIN];
+        let length = admin.map_or(0, |(slot, length)| {
+            self.admin.free.push(slot);
+            let length = length as usize;
+            let read = self.admin.memory.read(slot * ADMIN, &mut data[..length]);
+            read.expect("messages fit their pieces");
+            length
+        });
+        match tag {
+            // Its session was lost; it is asked for again when the device is open again.
+            Tag::Command(step)
+                if errno == Errno::ECONNABORTED
+                    && (end == End::Undone || end == End::Unknown && self.is_harmless(step)) =>
+            {
+                self.again(step);
+            }
+            Tag::Command(step) if errno == Errno::ENOTCONN && self.renews(end) => self.again(step),
+            Tag::Command(_) => self.rnbd.handle(tag, errno, &[]),
+            _ if end == End::Answered => self.rnbd.handle(tag, errno, &data[..length]),
+            // It is said again in the next session.
+            _ if errno == Errno::ECONNABORTED => {}
+            // Nobody has answered, and to say it again does no harm.
+            _ if errno == Errno::ETIMEDOUT => self.rnbd.unanswered(tag),
+            _ => self.rnbd.handle(tag, errno, &data[..length]),
+        }
+    }
+
+    /// A server that has forgotten a session, while its client took a path for alive, answers that a device is not open: a
+    /// Linux kernel does not say so otherwise. Returns whether everything is opened again because of that.
+    fn renews(&mut self, end: End) -> bool {
+        /// How often in a row.
+        const MOST: u32 = 3;
+        if end != End::Answered || !self.is_renewing && self.renewals >= MOST {
+            return false;
+        }
+        if !self.is_renewing {
+            (self.is_renewing, self.renewals) = (true, self.renewals + 1);
+            self.delayed.clear();
+            self.rnbd.connected();
+        }
+        true
+    }
+
+    /// Returns whether a part may be done twice, and late, without anybody noticing.
+    fn is_harmless(&self, step: u64) -> bool {
+        let step = self.steps.get(step as usize);
+        step.is_some_and(|it| matches!(it.command.operation, Operation::Read | Operation::Flush))
+    }
+
+    /// Takes what RNBD tells.
+    pub(super) fn collect(&mut self, now: Instant) {
+        while let Some(event) = self.rnbd.poll_event() {
+            match event {
+                ClientEvent::Opened(id, geometry, kept) => {
+                    let is_kept = match kept {
+                        Kept::All => true,
+                        Kept::Flushed => false,
+                        Kept::Unknown => self.config.trusts_cache,
+                    };
+                    self.delayed.remove(&id);
+                    self.is_renewing = false;
+                    let cache = self.caches.entry(id).or_default();
+                    if !is_kept && cache.changes > cache.flushed {
+                        cache.has_lost = true;
+                        self.losses += 1;
+                        cache.flushed = cache.changes;
+                    }
+                    self.events.push_back(RemoteEvent::Opened(id, geometry));
+                }
+                ClientEvent::Refused(id, why) => {
+                    self.events.push_back(RemoteEvent::Refused(id, why));
+                }
+                ClientEvent::Delayed(id) => {
+                    let (count, at) = self.delayed.entry(id).or_insert((0, now));
+                    *count += 1;
+                    *at = now + AGAIN;
+                    if *count > MOST_REFUSALS {
+                        self.delayed.remove(&id);
+                        self.rnbd.give_up(id);
+                    }
+                }
+                ClientEvent::Done(step, errno) => self.end_step(step as usize, errno),
+            }
+        }
+    }
+
+    /// Takes note of what was done with a device. A flush fails once after something may have been lost.
+    fn note_change(&mut self, device: DeviceId, step: &Step) -> Errno {
+        let Some(&Geometry { write_back, fua: has_fua, .. }) = self.rnbd.geometry(device) else {
+            return Errno::OK;
+        };
+        let cache = self.caches.entry(device).or_default();
+        let operation = step.command.operation;
+        if operation == Operation::Flush && cache.has_lost {
+            // One that only follows a write tells that write alone.
+            cache.has_lost = self.asks[step.ask].command.operation != Operation::Flush;
+            return Errno::EIO;
+        }
+        match operation {
+            _ if !write_back => {}
+            Operation::Read => {}
+            Operation::Flush => cache.flushed = cache.flushed.max(step.covers),
+            _ if step.command.fua && has_fua => {}
+            _ => cache.changes += 1,
+        }
+        Errno::OK
+    }
+
+    pub(super) fn end_step(&mut self, number: usize, errno: Errno) {
+        let Some(step) = self.steps.try_remove(number) else { return };
+        let Step { ask: at, command, slot, .. } = step;
+        let device = self.asks[at].device;
+        let errno = if errno.is_ok() {
+            self.renewals = 0;
+            self.note_change(device, &step)
+        } else {
+            errno
+        };
+        let ask = &mut self.asks[at];
+        if let (Some(slot), Some(room)) = (slot, &mut self.data) {
+            if command.operation == Operation::Read && errno.is_ok() && !ask.data.is_empty() {
+                let from = (command.offset - ask.command.offset) as usize;
+                let to = &mut ask.data[from..from + command.length as usize];
+                room.memory.read(slot * room.piece, to).expect("a step fits its piece");
+            }
+            room.free.push(slot);
+        }
+        ask.under_way -= 1;
+        if ask.errno.is_ok() && !errno.is_ok() {
+            ask.errno = errno;
+            // What has failed need not go on.
+            ask.next = None;
+        }
+        if ask.under_way == 0 {
+            if ask.next.is_some() {
+                if !self.unstarted.contains(&at) {
+                    self.unstarted.push_front(at);
+                }
+                return;
+            }
+            self.unstarted.retain(|other| *other != at);
+            let ask = self.asks.remove(at);
+            let reads = ask.command.operation == Operation::Read && ask.errno.is_ok();
+            let mut data = ask.data;
+            if !reads {
+                self.spare.keep(std::mem::take(&mut data));
+            }
+            self.ended.push_back((ask.user, ask.errno, data));
+        }
+    }
+}
