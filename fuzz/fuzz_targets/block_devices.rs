@@ -40,18 +40,18 @@ fn nbd(geometry: Geometry, pieces: &[Vec<u8>]) {
                 let reads = request.command.operation == Operation::Read;
                 let length = if reads { request.command.length as usize } else { 0 };
                 let token = request.token;
-                session.complete(token, Errno::OK, &vec![0; length]);
+                session.complete(token, Errno::OK, vec![0; length]);
             }
-            let sent = session.output().len();
+            let sent = session.unsent();
             session.sent(sent);
         }
     }
 }
 
 fn rnbd(geometry: Geometry, pieces: &[Vec<u8>]) {
-    let mut server = Server::default();
+    let mut server = Server::new(1);
     let origin = Origin { medium: 1, cache: 1 };
-    server.offer(Export { name: "disk0".to_owned(), geometry, origin }).expect("it is new");
+    server.offer(Export { name: "disk0".to_owned(), geometry, origin, writers: None }).expect("it is new");
     for (at, piece) in pieces.iter().enumerate() {
         let direction = if at % 2 == 0 { Direction::Read } else { Direction::Write };
         let room = piece.len() as u32 * 16;

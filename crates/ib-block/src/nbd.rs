@@ -12,6 +12,7 @@
 
 mod input;
 mod negotiation;
+mod output;
 mod session;
 mod transmission;
 pub mod wire;

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod remote;
 pub mod server;
+mod writers;
 
 pub use client::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag};
 pub use remote::{Remote, RemoteConfig, RemoteEvent};

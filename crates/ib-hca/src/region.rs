@@ -220,6 +220,10 @@ impl Regions {
         self.regions.values().any(|mr| mr.pd == pd)
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.regions.len()
+    }
+
     pub(crate) fn deregister(&mut self, id: MrId) -> Result<(), RegionError> {
         self.regions.remove(&id.0).map(drop).ok_or(RegionError::NoSuchMr)
     }

@@ -126,6 +126,32 @@ impl Disk {
         self.origin
     }
 
+    /// Returns the memory that the device is, byte for byte, if it is one in memory: who reads needs to ask for nothing.
+    #[must_use]
+    pub const fn memory(&self) -> Option<&Arc<Memory>> {
+        match &self.kind {
+            Kind::Memory(disk) => Some(disk.memory()),
+            Kind::File(_) => None,
+        }
+    }
+
+    /// Returns what was kept last about who has written to the device, empty if nothing was; `None` where it cannot be kept.
+    #[must_use]
+    pub(crate) fn kept_writers(&self) -> Option<Vec<u8>> {
+        match &self.kind {
+            Kind::Memory(_) => None,
+            Kind::File(disk) => disk.kept_writers(),
+        }
+    }
+
+    /// Keeps something about who has written to the device, beside its data.
+    pub(crate) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
+        match &self.kind {
+            Kind::Memory(_) => Err(Errno::EOPNOTSUPP),
+            Kind::File(disk) => disk.keep_writers(writers),
+        }
+    }
+
     /// Starts something.
     pub fn submit(&mut self, job: Job) {
         match &mut self.kind {

@@ -17,6 +17,7 @@
 //! | [`nbd`] | a device for programs, over NBD |
 //! | [`device`] | an adapter on RoCEv2: engine, connection manager and socket |
 //! | [`capture`] | captures of a running program's queue pairs |
+//! | [`hosts`] | hosts of a simulated fabric in its process, with names and block devices |
 //! | [`acm`] | ports and programs for the service of IB ACM |
 //! | [`rtrs`] | adapters for the engines of RTRS |
 //! | [`clock`] | the time that links tell |
@@ -40,6 +41,7 @@ pub mod daemon;
 pub mod desk;
 pub mod device;
 pub mod disk;
+pub mod hosts;
 pub mod ibsim;
 pub mod nbd;
 pub mod page;

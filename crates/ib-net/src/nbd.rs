@@ -1,7 +1,7 @@
 //! A device for programs, over NBD: a socket of the system, its connections, and a device of a server behind them, in one
 //! thread.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ib_block::nbd::{Export, NbdError, NbdRequest, RequestToken, Session};
-use ib_block::{Errno, Operation};
+use ib_block::{Command, Errno, Operation};
 use ib_types::Instant;
 use slab::Slab;
 
@@ -58,8 +58,29 @@ const MOST: usize = 256;
 /// What is read of a connection before another one is looked at, in reads.
 const ROUND: usize = 16;
 
+/// How many pieces are sent at once.
+const PIECES: usize = 64;
+
 /// How long a program may take to choose a device.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What stands behind the device that programs see.
+pub trait Backing {
+    /// Asks for something to be done with it; with the data of a write.
+    fn submit(&mut self, user: u64, command: Command, data: &[u8]);
+
+    /// Returns something that has ended: the user's number, and how.
+    fn poll(&mut self) -> Option<(u64, Errno)>;
+
+    /// Takes what the read has read that [`Backing::poll`] has told last.
+    fn take_data(&mut self) -> Vec<u8>;
+
+    /// Takes a buffer for what is read next.
+    fn give_back(&mut self, buffer: Vec<u8>);
+
+    /// Returns how often something may have been lost that was not flushed.
+    fn losses(&self) -> u64;
+}
 
 /// The server of programs.
 #[derive(Debug)]
@@ -72,6 +93,8 @@ pub struct NbdServer {
     under_way: Slab<Asked>,
     /// What was wrong with connections.
     failed: Vec<NbdError>,
+    /// Whether a program that has gone may have changes under way.
+    has_heirs: bool,
 }
 
 /// A request that the device does.
@@ -80,7 +103,7 @@ struct Asked {
     /// Of which connection, by place and number.
     connection: (usize, u64),
     token: RequestToken,
-    is_flush: bool,
+    operation: Operation,
 }
 
 #[derive(Debug)]
@@ -131,7 +154,15 @@ impl NbdServer {
             }
         };
         let (connections, under_way) = (Slab::new(), Slab::new());
-        Ok(Self { listener, exports, connections, last: 0, under_way, failed: Vec::new() })
+        Ok(Self {
+            listener,
+            exports,
+            connections,
+            last: 0,
+            under_way,
+            failed: Vec::new(),
+            has_heirs: false,
+        })
     }
 
     /// Returns the port, where it is one of TCP.
@@ -155,32 +186,38 @@ impl NbdServer {
     }
 
     /// Moves what can be moved between programs and a device; returns whether there was anything.
-    pub fn progress(&mut self, disk: &mut RemoteDisk) -> bool {
+    pub fn progress(&mut self, disk: &mut impl Backing) -> bool {
         let mut moved = self.accept(disk.losses());
         while let Some((user, errno)) = disk.poll() {
             moved = true;
-            let Asked { connection: (at, number), token, is_flush } =
+            let Asked { connection: (at, number), token, operation } =
                 self.under_way.remove(user as usize);
             // Whoever has gone is told nothing. Each of the others is told of a loss, not only who flushes first.
             if let Some(it) = self.connections.get_mut(at).filter(|it| it.number == number) {
-                let has_lost =
-                    is_flush && std::mem::replace(&mut it.losses, disk.losses()) != disk.losses();
+                let has_lost = operation == Operation::Flush
+                    && std::mem::replace(&mut it.losses, disk.losses()) != disk.losses();
                 let errno = if has_lost { Errno::EIO } else { errno };
-                it.session.complete(token, errno, disk.data());
+                it.session.complete(token, errno, disk.take_data());
             }
         }
         let mut over = Vec::new();
         let now = clock::now();
+        // What a program has left behind is done before what comes after it.
+        self.has_heirs = self.has_heirs && self.is_being_changed();
         for (at, connection) in &mut self.connections {
             let number = connection.number;
             let under_way = &mut self.under_way;
-            let taken = connection.take(|request| {
-                let is_flush = request.command.operation == Operation::Flush;
-                let asked = Asked { connection: (at, number), token: request.token, is_flush };
+            let ask = |request: NbdRequest<'_>| {
+                let operation = request.command.operation;
+                let asked = Asked { connection: (at, number), token: request.token, operation };
                 let user = under_way.insert(asked) as u64;
                 disk.submit(user, request.command, request.data);
-            });
+            };
+            let taken = connection.take((!self.has_heirs).then_some(ask));
             let sent = connection.send();
+            while let Some(buffer) = connection.session.poll_used() {
+                disk.give_back(buffer);
+            }
             moved |= matches!(taken, Ok(true)) || matches!(sent, Ok(true));
             if connection.deadline <= now && connection.session.is_choosing() {
                 connection.session.give_up();
@@ -188,12 +225,25 @@ impl NbdServer {
             } else if taken.is_err() || sent.is_err() || connection.session.is_over() {
                 over.push(at);
             }
+            self.has_heirs |= connection.session.has_ended() && connection.session.requests() > 0;
         }
         for at in over {
             let connection = self.connections.remove(at);
+            self.has_heirs |= connection.session.requests() > 0;
             self.failed.extend(connection.session.failed().cloned());
         }
         moved
+    }
+
+    /// Returns whether a program that has gone has changes under way. They may be done late, when a path has failed; a disk
+    /// of this machine would do them before anything that others ask for afterwards.
+    fn is_being_changed(&self) -> bool {
+        let changes = |it: &Asked| !matches!(it.operation, Operation::Read | Operation::Flush);
+        self.under_way.iter().any(|(_, asked)| {
+            let (at, number) = asked.connection;
+            let connection = self.connections.get(at).filter(|it| it.number == number);
+            changes(asked) && connection.is_none_or(|it| it.session.has_ended())
+        })
     }
 
     fn accept(&mut self, losses: u64) -> bool {
@@ -229,23 +279,33 @@ impl NbdServer {
         until: Instant,
         others: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
+        let mut files: Vec<Interest<'_>> = others.iter().copied().map(Interest::to_read).collect();
+        let due = self.interests(&mut files);
+        disk.wait_with(until.min(due), &files)
+    }
+
+    /// Adds what is waited for; returns until when at most.
+    pub(crate) fn interests<'a>(&'a mut self, files: &mut Vec<Interest<'a>>) -> Instant {
         let listener = match &self.listener {
             Listener::Unix(listener, _) => listener.as_fd(),
             Listener::Tcp(listener) => listener.as_fd(),
         };
         let accepts = (self.connections.len() < MOST).then_some(listener);
-        let mut files: Vec<Interest<'_>> =
-            others.iter().copied().chain(accepts).map(Interest::to_read).collect();
-        let mut until = until;
+        files.extend(accepts.map(Interest::to_read));
+        let mut until = Instant::NEVER;
         for (_, connection) in &mut self.connections {
             if connection.session.is_choosing() {
                 until = until.min(connection.deadline);
             }
-            let reads = connection.session.room().is_some();
-            let writes = !connection.session.output().is_empty();
-            files.push(Interest { file: connection.stream.as_fd(), reads, writes });
+            let takes = !self.has_heirs || connection.session.is_choosing();
+            let reads = takes && connection.session.room().is_some();
+            let writes = connection.session.unsent() > 0;
+            // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
+            if reads || writes {
+                files.push(Interest { file: connection.stream.as_fd(), reads, writes });
+            }
         }
-        disk.wait_with(until, &files)
+        until
     }
 }
 
@@ -259,13 +319,14 @@ impl Drop for NbdServer {
 }
 
 impl Connection {
-    /// Takes what the program has sent, and hands over what it asks for; returns whether there was anything.
-    fn take(&mut self, mut ask: impl FnMut(NbdRequest<'_>)) -> io::Result<bool> {
+    /// Takes what the program has sent, and hands over what it asks for; without anybody who takes that, only as long as it
+    /// chooses a device. Returns whether there was anything.
+    fn take(&mut self, mut ask: Option<impl FnMut(NbdRequest<'_>)>) -> io::Result<bool> {
         let mut moved = false;
         for _ in 0..ROUND {
-            while let Some(request) = self.session.poll_request() {
-                moved = true;
-                ask(request);
+            moved |= self.hand_over(ask.as_mut());
+            if ask.is_none() && !self.session.is_choosing() {
+                break;
             }
             let Some(room) = self.session.room() else { break };
             match self.stream.read(room) {
@@ -282,18 +343,32 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
-        while let Some(request) = self.session.poll_request() {
-            moved = true;
-            ask(request);
+        Ok(self.hand_over(ask.as_mut()) | moved)
+    }
+
+    /// Hands over what the program asks for; returns whether there was anything.
+    fn hand_over(&mut self, ask: Option<&mut impl FnMut(NbdRequest<'_>)>) -> bool {
+        let mut moved = false;
+        if let Some(ask) = ask {
+            while let Some(request) = self.session.poll_request() {
+                moved = true;
+                ask(request);
+            }
         }
-        Ok(moved)
+        moved
     }
 
     /// Sends what waits; returns whether there was anything that could be sent.
     fn send(&mut self) -> io::Result<bool> {
         let mut moved = false;
-        while !self.session.output().is_empty() {
-            match self.stream.write(self.session.output()) {
+        while self.session.unsent() > 0 {
+            let mut pieces = [IoSlice::new(&[]); PIECES];
+            let mut count = 0;
+            for (to, piece) in pieces.iter_mut().zip(self.session.output()) {
+                *to = IoSlice::new(piece);
+                count += 1;
+            }
+            match self.stream.write(&pieces[..count]) {
                 Ok(length) => {
                     self.session.sent(length);
                     moved = true;
@@ -325,10 +400,10 @@ impl Stream {
         }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Self::Unix(stream) => stream.write(bytes),
-            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write_vectored(pieces),
+            Self::Tcp(stream) => stream.write_vectored(pieces),
         }
     }
 

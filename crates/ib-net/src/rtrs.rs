@@ -2,6 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `exports` | devices that a server offers, whatever drives its adapters |
 //! | `serving` | [`BlockServer`]: RTRS, RNBD and devices |
 //! | `remote` | [`RemoteDisk`]: a device of a server, as whoever uses it sees it |
 //! | [`control`] | their statistics and what changes them, for other processes |
@@ -20,10 +21,12 @@ use crate::device::{Device, DeviceEvent, PathError};
 use crate::poll::{self, Interest};
 
 pub mod control;
+mod exports;
 pub mod mount;
 mod remote;
 mod serving;
 
+pub(crate) use exports::Exports;
 pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
 pub use serving::{BlockEvent, BlockServer};
 

@@ -79,7 +79,7 @@ pub use proof::SharedKey;
 
 pub use server::{
     End, ListenError, Refusal, Server, ServerConfig, ServerEvent, ServerPathId, ServerRequest,
-    ServerRequestId, SessionId,
+    ServerRequestId, SessionId, StoreId,
 };
 
 use std::time::Duration;

@@ -9,6 +9,7 @@
 //! | `info` | where the chunks are: the session begins |
 //! | `receive` | what comes in: requests, heartbeats, failures |
 //! | `respond` | answers |
+//! | `store` | memory from which reads are answered without a copy |
 //! | `close` | ends of paths and sessions; fences |
 //!
 //! A session has memory for as many requests as the queue is deep; the chunks of that memory are what its clients write
@@ -33,11 +34,13 @@ mod info;
 mod path;
 mod receive;
 mod respond;
+mod store;
 
 pub use config::ServerConfig;
 pub use event::{
     End, Refusal, ServerEvent, ServerPathId, ServerRequest, ServerRequestId, SessionId,
 };
+pub use store::StoreId;
 
 use close::Waiting;
 use path::{Path, State};
@@ -100,6 +103,8 @@ pub struct Server {
     requests: VecDeque<ServerRequest>,
     /// Paths that have failed while something else was done.
     failed: Vec<(ServerPathId, End)>,
+    /// Memory of the user, from which answers come.
+    stores: Vec<Arc<Memory>>,
 }
 
 impl Server {
@@ -126,6 +131,7 @@ impl Server {
             events: VecDeque::new(),
             requests: VecDeque::new(),
             failed: Vec::new(),
+            stores: Vec::new(),
         }
     }
 

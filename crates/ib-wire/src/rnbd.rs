@@ -115,8 +115,9 @@ little! {
         /// Among ends of this project [`Session::ASKS`] and [`Session::KNOWS`]: the client wants to know where the data of
         /// devices comes from, and the server tells it. Linux has nothing here that means anything.
         pub extension: u64 = 8,
-        /// Beside [`Session::ASKS`]: a number of the client, the same in all of its sessions; not zero.
-        pub client: u64 = 16,
+        /// Beside [`Session::ASKS`]: a number of the client, the same in all of its sessions; not zero. Beside
+        /// [`Session::KNOWS`]: a number of the server, another one each time that it was started.
+        pub number: u64 = 16,
     }
 }
 
@@ -168,14 +169,19 @@ little! {
         pub secure_discard: u16 = 42,
         /// How it caches.
         pub cache_policy: CachePolicy = 45,
-        /// From servers that have said [`Session::KNOWS`]: how often another client than the one before has written to it, once
-        /// this one does.
+        /// From servers that have said [`Session::KNOWS`]: a number that this client is told each time, until another one has
+        /// written to the device; with [`OpenResponse::LASTS`] when that is known of the time before the server was started.
         pub writers: u16 = 46,
         /// From these as well: a number of the medium, another one for other data.
         pub medium: u32 = 48,
         /// From these as well: a number of the cache, another one when what was not flushed may be lost.
         pub cache: u32 = 52,
     }
+}
+
+impl OpenResponse {
+    /// The bit of [`OpenResponse::writers`] that says for how long.
+    pub const LASTS: u16 = 0x8000;
 }
 
 little! {

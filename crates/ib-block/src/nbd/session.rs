@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::input::Input;
+use super::output::Output;
 use super::wire::{self, handshake};
 use crate::{Command, Errno, Geometry};
 
@@ -108,8 +109,7 @@ pub struct Session {
     pub(super) exports: Arc<[Export]>,
     pub(super) stage: Stage,
     pub(super) input: Input,
-    pub(super) output: Vec<u8>,
-    sent: usize,
+    pub(super) output: Output,
     pub(super) no_zeroes: bool,
     pub(super) structured: bool,
     pub(super) requests: BTreeMap<u64, UnderWay>,
@@ -127,7 +127,7 @@ impl Session {
     #[must_use]
     pub fn new(exports: Arc<[Export]>) -> Self {
         assert!(!exports.is_empty(), "without a device there is nothing to serve");
-        let mut output = Vec::new();
+        let mut output = Output::default();
         output.extend(wire::MAGIC.to_be_bytes());
         output.extend(wire::OPTION_MAGIC.to_be_bytes());
         output.extend((handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES).to_be_bytes());
@@ -136,7 +136,6 @@ impl Session {
             stage: Stage::Flags,
             input: Input::default(),
             output,
-            sent: 0,
             no_zeroes: false,
             structured: false,
             requests: BTreeMap::new(),
@@ -161,7 +160,7 @@ impl Session {
     fn is_full(&self) -> bool {
         self.requests.len() >= MOST_REQUESTS
             || self.held >= MOST_HELD
-            || self.output.len() - self.sent >= MOST_UNSENT
+            || self.output.len() >= MOST_UNSENT
     }
 
     /// So many bytes have come into the room.
@@ -184,21 +183,34 @@ impl Session {
         Some(NbdRequest { token, export, command, data })
     }
 
-    /// Answers a request; with the data of a read that has succeeded.
+    /// Answers a request; with the data of a read that has succeeded. The buffer comes back from [`Session::poll_used`].
     ///
     /// # Panics
     /// Panics when a read that has succeeded has other than its length in data.
-    pub fn complete(&mut self, token: RequestToken, errno: Errno, data: &[u8]) {
-        if let Some(request) = self.requests.remove(&token.0) {
-            self.held -= held(&request.command);
-            self.reply(&request, errno, data);
+    pub fn complete(&mut self, token: RequestToken, errno: Errno, data: Vec<u8>) {
+        match self.requests.remove(&token.0) {
+            Some(request) => {
+                self.held -= held(&request.command);
+                self.reply(&request, errno, data);
+            }
+            None => self.output.give_back(data),
         }
     }
 
-    /// Returns what is to be sent.
+    /// Returns a buffer that came with an answer and is not needed any more.
+    pub fn poll_used(&mut self) -> Option<Vec<u8>> {
+        self.output.poll_used()
+    }
+
+    /// Returns what is to be sent, in pieces, none of which is empty.
+    pub fn output(&self) -> impl Iterator<Item = &[u8]> {
+        self.output.pieces()
+    }
+
+    /// Returns how many bytes are to be sent.
     #[must_use]
-    pub fn output(&self) -> &[u8] {
-        &self.output[self.sent..]
+    pub const fn unsent(&self) -> usize {
+        self.output.len()
     }
 
     /// So many bytes of it were sent.
@@ -206,21 +218,20 @@ impl Session {
     /// # Panics
     /// Panics when it is more than there were.
     pub fn sent(&mut self, length: usize) {
-        self.sent += length;
-        assert!(self.sent <= self.output.len(), "no more than there was");
-        if self.sent == self.output.len() {
-            self.output.clear();
-            self.sent = 0;
-        } else if self.sent > self.output.len() / 2 {
-            self.output.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.output.sent(length);
     }
 
     /// Returns whether the connection can be closed: nothing more comes in, and everything was answered and sent.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.stage == Stage::Over && self.requests.is_empty() && self.output().is_empty()
+        self.stage == Stage::Over && self.requests.is_empty() && self.unsent() == 0
+    }
+
+    /// Returns whether nothing more is taken from the program: it has gone, or is sent away. What it has asked for may still be
+    /// under way.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.stage == Stage::Over
     }
 
     /// Returns the device that was chosen.

@@ -122,25 +122,29 @@ impl Session {
     }
 
     /// Answers a request.
-    pub(super) fn reply(&mut self, request: &UnderWay, errno: Errno, data: &[u8]) {
+    pub(super) fn reply(&mut self, request: &UnderWay, errno: Errno, mut data: Vec<u8>) {
         let Command { operation, offset, length, .. } = request.command;
         if !errno.is_ok() {
+            self.output.give_back(data);
             return self.reply_error(request.cookie, code(errno), "the device has failed");
         }
         let reads = operation == Operation::Read;
         assert!(!reads || data.len() as u64 == length, "a read has all of its data");
-        let data = if reads { data } else { &[] };
+        if !reads {
+            data.clear();
+        }
         if !self.structured {
             self.output.extend(wire::SIMPLE_MAGIC.to_be_bytes());
             self.output.extend(0_u32.to_be_bytes());
             self.output.extend(request.cookie.to_be_bytes());
-            self.output.extend(data);
+            self.output.append(data);
         } else if reads {
             self.start_chunk(chunk::OFFSET_DATA, request.cookie, 8 + data.len());
             self.output.extend(offset.to_be_bytes());
-            self.output.extend(data);
+            self.output.append(data);
         } else {
             self.start_chunk(chunk::NONE, request.cookie, 0);
+            self.output.give_back(data);
         }
     }
 

@@ -68,6 +68,9 @@ pub enum ClientEvent {
     Opened(DeviceId, Geometry, Kept),
     /// A device cannot be opened.
     Refused(DeviceId, OpenError),
+    /// A device is open again, and others may have written to it meanwhile, which nobody knows. The changes that have waited
+    /// here have ended with [`Errno::EIO`]; whoever has others of before ends them, too.
+    Unsure(DeviceId),
     /// A device that was open cannot be opened again now, but perhaps later ([`Client::try_again`]): somebody writes to it,
     /// perhaps what is left of this very client.
     Delayed(DeviceId),
@@ -151,8 +154,18 @@ struct Device {
     mode: AccessMode,
     state: State,
     geometry: Option<Geometry>,
-    /// Where its data came from when it was open last, and who had written to it, as far as the server has told.
-    origin: Option<(Origin, u16)>,
+    /// What the server has told when it was open last, beside what it is like.
+    told: Option<Told>,
+}
+
+/// What a server tells of a device's past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told {
+    /// Which server.
+    server: u64,
+    origin: Origin,
+    /// What is another number when somebody else has written ([`OpenResponse::writers`]).
+    writers: u16,
 }
 
 /// What the user has asked for and was not sent yet.
@@ -179,8 +192,8 @@ pub struct Client {
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: Greeting,
-    /// Whether the server tells where data comes from.
-    knows_origins: bool,
+    /// The server's number, where it tells where data comes from.
+    server: Option<u64>,
     waiting: VecDeque<Waiting>,
     /// Devices that were open and are not wanted any more, by the server's numbers.
     closing: VecDeque<u32>,
@@ -199,7 +212,7 @@ impl Client {
             devices: BTreeMap::new(),
             last: 0,
             greeting: Greeting::Unconnected,
-            knows_origins: false,
+            server: None,
             waiting: VecDeque::new(),
             closing: VecDeque::new(),
             unclosed: BTreeSet::new(),
@@ -218,7 +231,7 @@ impl Client {
         self.last += 1;
         let id = DeviceId(self.last);
         let (name, state) = (name.to_owned(), State::Wanted);
-        self.devices.insert(id, Device { name, mode, state, geometry: None, origin: None });
+        self.devices.insert(id, Device { name, mode, state, geometry: None, told: None });
         Ok(id)
     }
 
@@ -276,7 +289,11 @@ impl Client {
 
     /// Ends what waits for a device, with an error.
     pub fn fail(&mut self, id: DeviceId, errno: Errno) {
-        let (gone, waiting) = self.waiting.drain(..).partition(|it| it.device == id);
+        self.fail_those(errno, |it| it.device == id);
+    }
+
+    fn fail_those(&mut self, errno: Errno, which: impl Fn(&Waiting) -> bool) {
+        let (gone, waiting) = self.waiting.drain(..).partition(which);
         self.waiting = waiting;
         let gone: VecDeque<Waiting> = gone;
         self.events.extend(gone.iter().map(|it| ClientEvent::Done(it.user, errno)));
@@ -293,7 +310,7 @@ impl Client {
                     message_type,
                     version: VERSION,
                     extension: SessionMessage::ASKS,
-                    client: self.number,
+                    number: self.number,
                 }
                 .to_bytes();
                 let length = SessionMessage::LENGTH as u32;
@@ -390,7 +407,7 @@ impl Client {
             && errno.is_ok()
             && is_answer(&answer)
         {
-            self.knows_origins = answer.extension == SessionMessage::KNOWS;
+            self.server = (answer.extension == SessionMessage::KNOWS).then_some(answer.number);
             self.greeting = Greeting::Done;
             return;
         }
@@ -407,7 +424,7 @@ impl Client {
     }
 
     fn opened(&mut self, id: DeviceId, errno: Errno, data: &[u8]) {
-        let knows_origins = self.knows_origins;
+        let server = self.server;
         let Some(device) = self.devices.get_mut(&id) else {
             // It is not wanted any more.
             if let (true, Ok(Message::OpenResponse(it))) = (errno.is_ok(), Message::parse(data)) {
@@ -429,28 +446,39 @@ impl Client {
         let found = match Message::parse(data) {
             Ok(Message::OpenResponse(response)) => {
                 let OpenResponse { device_id, writers, medium, cache, .. } = response;
-                let origin = knows_origins.then_some((Origin { medium, cache }, writers));
-                geometry(&response, device.mode).map(|geometry| (device_id, geometry, origin))
+                let origin = Origin { medium, cache };
+                let told = server.map(|server| Told { server, origin, writers });
+                geometry(&response, device.mode).map(|geometry| (device_id, geometry, told))
             }
             _ => Err("it is none to open"),
         };
-        let (number, geometry, origin) = match found {
+        let (number, geometry, told) = match found {
             Ok(found) => found,
             Err(what) => {
                 let nonsense = |name| OpenError::Nonsense { name, what };
                 return self.refuse(id, Errno::EIO, nonsense);
             }
         };
-        let before = device.geometry.zip(Some(device.origin));
-        let kept = match before {
-            None => Kept::All,
-            Some(before) => match compare(before, (geometry, origin), device.mode) {
-                Ok(kept) => kept,
-                Err(what) => return self.refuse(id, Errno::EIO, |name| what.of(name)),
+        let before = device.geometry.zip(Some(device.told));
+        let (kept, writers) = match before {
+            None => (Kept::All, Others::None),
+            Some(before) => match compare(before, (geometry, told), device.mode) {
+                Ok(found) => found,
+                Err(what) => {
+                    // Others may want it.
+                    self.closing.push_back(number);
+                    return self.refuse(id, Errno::EIO, |name| what.of(name));
+                }
             },
         };
-        (device.geometry, device.origin) = (Some(geometry), origin);
+        (device.geometry, device.told) = (Some(geometry), told);
         device.state = State::Open(number);
+        if writers == Others::Perhaps {
+            let changes =
+                |it: &Waiting| !matches!(it.command.operation, Operation::Read | Operation::Flush);
+            self.fail_those(Errno::EIO, |it| it.device == id && changes(it));
+            self.events.push_back(ClientEvent::Unsure(id));
+        }
         self.events.push_back(ClientEvent::Opened(id, geometry, kept));
     }
 
@@ -500,12 +528,21 @@ impl Change {
     }
 }
 
+/// Whether others have written to a device since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Others {
+    None,
+    /// The server was started anew and does not know what was before: what waits to be written may be older than what is
+    /// there.
+    Perhaps,
+}
+
 /// Compares a device that is open again with what it was. One that has grown is used as before.
 fn compare(
-    (old, from): (Geometry, Option<(Origin, u16)>),
-    (new, origin): (Geometry, Option<(Origin, u16)>),
+    (old, before): (Geometry, Option<Told>),
+    (new, now): (Geometry, Option<Told>),
     mode: AccessMode,
-) -> Result<Kept, Change> {
+) -> Result<(Kept, Others), Change> {
     for (what, found, expected) in [
         ("", new.size.min(old.size), old.size),
         (" in each block", new.logical_block.into(), old.logical_block.into()),
@@ -517,19 +554,27 @@ fn compare(
     if new.write_back && !old.write_back {
         return Err(Change::Data("it caches what is written, which it did not"));
     }
-    match (from, origin) {
-        (Some((from, _)), Some((origin, _))) if from.medium != origin.medium => {
-            Err(Change::Data("its server says so"))
+    let (before, now) = match (before, now) {
+        (Some(before), Some(now)) => (before, now),
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(Change::Data("another kind of server has it"));
         }
-        // What waits was asked for by somebody who knows nothing of that.
-        (Some((_, before)), Some((_, now))) if before != now && mode != AccessMode::READ_ONLY => {
-            Err(Change::Data("somebody else has written to it"))
-        }
-        (Some((from, _)), Some((origin, _))) if from.cache == origin.cache => Ok(Kept::All),
-        (Some(_), Some(_)) => Ok(Kept::Flushed),
-        (Some(_), None) | (None, Some(_)) => Err(Change::Data("another kind of server has it")),
-        (None, None) => Ok(Kept::Unknown),
+        // Linux says nothing.
+        (None, None) => return Ok((Kept::Unknown, Others::None)),
+    };
+    if before.origin.medium != now.origin.medium {
+        return Err(Change::Data("its server says so"));
     }
+    let kept = if before.origin.cache == now.origin.cache { Kept::All } else { Kept::Flushed };
+    if before.writers == now.writers || mode == AccessMode::READ_ONLY {
+        return Ok((kept, Others::None));
+    }
+    // What waits was asked for by somebody who knows nothing of that.
+    let is_known = before.server == now.server || now.writers & OpenResponse::LASTS != 0;
+    if is_known && before.writers & OpenResponse::LASTS == now.writers & OpenResponse::LASTS {
+        return Err(Change::Data("somebody else has written to it"));
+    }
+    Ok((kept, Others::Perhaps))
 }
 
 /// Returns the number of the error for what cannot be done with a device.

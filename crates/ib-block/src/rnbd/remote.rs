@@ -90,6 +90,8 @@ pub struct Remote {
     /// whether they are just now.
     renewals: u32,
     is_renewing: bool,
+    /// How often a path was connected.
+    connected: u64,
     /// A message for which there was no room.
     held: Option<Outgoing>,
     ended: VecDeque<(u64, Errno, Vec<u8>)>,
@@ -150,6 +152,8 @@ struct Cache {
     flushed: u64,
     /// Whether some may be lost, which nobody was told yet.
     has_lost: bool,
+    /// How often a path had been connected when it was opened last.
+    connected: u64,
 }
 
 impl Remote {
@@ -185,6 +189,7 @@ impl Remote {
             losses: 0,
             renewals: 0,
             is_renewing: false,
+            connected: 0,
             held: None,
             ended: VecDeque::new(),
             last: Vec::new(),
@@ -297,6 +302,16 @@ impl Remote {
         &self.last
     }
 
+    /// Takes that with its buffer, which is best given back ([`Remote::give_back`]).
+    pub fn take_data(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.last)
+    }
+
+    /// Takes a buffer for what is read next.
+    pub fn give_back(&mut self, buffer: Vec<u8>) {
+        self.spare.keep(buffer);
+    }
+
     /// Returns the next thing that has happened.
     pub fn poll_event(&mut self) -> Option<RemoteEvent> {
         self.events.pop_front()
@@ -404,7 +419,10 @@ impl Remote {
                 self.rnbd.lost();
             }
             SessionEvent::Closed => self.end_waiting(Errno::ENODEV),
-            SessionEvent::PathUp(_) => self.is_given_up = false,
+            SessionEvent::PathUp(_) => {
+                self.is_given_up = false;
+                self.connected += 1;
+            }
             SessionEvent::PathDown { retried: false, why, .. } if *why != Failure::Unwanted => {
                 self.is_given_up = true;
             }

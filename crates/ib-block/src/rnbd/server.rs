@@ -9,6 +9,7 @@ use ib_wire::rnbd::{
 };
 
 use super::VERSION;
+use super::writers::Writers;
 use crate::device::SECTOR;
 use crate::{Command, CommandError, Errno, Geometry, Operation, Origin};
 
@@ -25,6 +26,9 @@ pub struct Export {
     pub geometry: Geometry,
     /// Where its data comes from, for clients that want to know whether it still is what it was.
     pub origin: Origin,
+    /// Who has written to it: what [`Server::poll_writers`] has returned last, before the server was started, empty if it
+    /// has not; `None` where nothing is kept.
+    pub writers: Option<Vec<u8>>,
 }
 
 /// What became of a message.
@@ -73,46 +77,20 @@ struct Session {
     client: u64,
 }
 
-/// Who has written to a device.
-#[derive(Clone, Copy, Debug, Default)]
-struct Writers {
-    /// The client that has done so last.
-    last: u64,
-    /// How often that was another one than before.
-    count: u16,
-}
-
-impl Writers {
-    /// Returns how often it was another one once a client writes next.
-    const fn with(self, client: u64) -> Self {
-        let is_other = self.last != client;
-        Self { last: client, count: self.count.wrapping_add(is_other as u16) }
-    }
-}
-
 /// The server of RNBD, of any number of sessions, whose numbers are the user's.
 #[derive(Debug)]
 pub struct Server<S> {
+    /// Its own number.
+    number: u64,
     exports: Vec<Export>,
     /// By the numbers of devices.
     writers: Vec<Writers>,
+    /// Devices about whose writers there is something new to be kept.
+    news: Vec<ExportId>,
     sessions: BTreeMap<S, Session>,
     /// By the numbers of what was opened.
     work: BTreeMap<u64, Work>,
     last: u64,
-}
-
-impl<S> Default for Server<S> {
-    fn default() -> Self {
-        let writers = Vec::new();
-        Self {
-            exports: Vec::new(),
-            writers,
-            sessions: BTreeMap::new(),
-            work: BTreeMap::new(),
-            last: 0,
-        }
-    }
 }
 
 /// A device cannot be offered under a name.
@@ -127,6 +105,20 @@ pub enum ExportError {
 }
 
 impl<S: Copy + Ord> Server<S> {
+    /// Makes a server without devices. Its number has to be random, as clients know by it whether it is the same as before.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self {
+            number,
+            exports: Vec::new(),
+            writers: Vec::new(),
+            news: Vec::new(),
+            sessions: BTreeMap::new(),
+            work: BTreeMap::new(),
+            last: 0,
+        }
+    }
+
     /// Starts to offer a device.
     ///
     /// # Errors
@@ -138,8 +130,9 @@ impl<S: Copy + Ord> Server<S> {
         if self.exports.iter().any(|other| other.name == export.name) {
             return Err(ExportError::Twice(export.name));
         }
+        let kept = export.writers.as_deref().unwrap_or_default();
+        self.writers.push(Writers::parse(kept));
         self.exports.push(export);
-        self.writers.push(Writers::default());
         Ok(ExportId(self.exports.len() as u32 - 1))
     }
 
@@ -147,6 +140,20 @@ impl<S: Copy + Ord> Server<S> {
     #[must_use]
     pub fn export(&self, id: ExportId) -> Option<&Export> {
         self.exports.get(id.0 as usize)
+    }
+
+    /// Returns what is to be kept about who has written to a device, before anything else is done that was asked for by the
+    /// message that was handled last.
+    pub fn poll_writers(&mut self) -> Option<(ExportId, Vec<u8>)> {
+        let id = self.news.pop()?;
+        Some((id, self.writers[id.0 as usize].to_bytes()))
+    }
+
+    /// What was to be kept about a device's writers cannot be: nothing is from now on.
+    pub fn forget_writers(&mut self, id: ExportId) {
+        if let Some(export) = self.exports.get_mut(id.0 as usize) {
+            export.writers = None;
+        }
     }
 
     /// Returns how often a device is open.
@@ -186,9 +193,9 @@ impl<S: Copy + Ord> Server<S> {
         let answer = match Message::parse(header) {
             Ok(Message::Session(it)) if it.message_type == MessageType::SESSION => {
                 let known = it.extension == SessionMessage::ASKS;
-                let client = if known { it.client } else { 0 };
+                let client = if known { it.number } else { 0 };
                 self.sessions.entry(session).or_default().client = client;
-                greet(&it, direction, data)
+                greet(&it, self.number, direction, data)
             }
             Ok(Message::Open(open)) => self.open(session, &open, direction, data),
             Ok(Message::Io(io)) => {
@@ -197,8 +204,10 @@ impl<S: Copy + Ord> Server<S> {
                         let client = self.sessions.get(&session).map_or(0, |it| it.client);
                         if !matches!(command.command.operation, Operation::Read | Operation::Flush)
                         {
-                            let writers = &mut self.writers[command.export.0 as usize];
-                            *writers = writers.with(client);
+                            let id = command.export;
+                            if self.writers[id.0 as usize].write(client) {
+                                self.note_writers(id);
+                            }
                         }
                         let idle = Work { export: command.export, mode, count: 0 };
                         self.work.entry(command.opening).or_insert(idle).count += 1;
@@ -243,7 +252,8 @@ impl<S: Copy + Ord> Server<S> {
         };
         let found = self.exports.iter().position(|export| export.name == name);
         let export = ExportId(found.ok_or(Errno::ENOENT)? as u32);
-        let &Export { geometry, origin, .. } = &self.exports[export.0 as usize];
+        let &Export { geometry, origin, ref writers, .. } = &self.exports[export.0 as usize];
+        let lasts = if writers.is_some() { OpenResponse::LASTS } else { 0 };
         let own = self.sessions.get(&session).and_then(|it| {
             it.opened.iter().position(|opened| opened.is_some_and(|it| it.export == export))
         });
@@ -271,9 +281,22 @@ impl<S: Copy + Ord> Server<S> {
             self.last += 1;
             opened.client = u64::MAX - self.last;
         }
-        let writers = self.writers[export.0 as usize].with(opened.client).count;
+        let client = opened.client;
+        self.last += 1;
+        let seed = (self.number, self.last);
+        let (number_told, is_new) = self.writers[export.0 as usize].open(client, seed);
+        if is_new {
+            self.note_writers(export);
+        }
+        let writers = number_told | lasts;
         let described = describe(number as u32, &geometry, origin);
         Ok(OpenResponse { writers, ..described }.to_bytes().to_vec())
+    }
+
+    fn note_writers(&mut self, id: ExportId) {
+        if self.exports[id.0 as usize].writers.is_some() && !self.news.contains(&id) {
+            self.news.push(id);
+        }
     }
 
     /// One client may write, and a second one to which the first is moving.
@@ -345,13 +368,18 @@ impl<S: Copy + Ord> Server<S> {
 }
 
 /// Tells the version that is spoken here.
-fn greet(hello: &SessionMessage, direction: Direction, data: u32) -> Result<Vec<u8>, Errno> {
+fn greet(
+    hello: &SessionMessage,
+    number: u64,
+    direction: Direction,
+    data: u32,
+) -> Result<Vec<u8>, Errno> {
     expect_room(direction, data, SessionMessage::LENGTH)?;
     let message_type = MessageType::SESSION_RESPONSE;
     let asks = hello.extension == SessionMessage::ASKS;
-    let extension = if asks { SessionMessage::KNOWS } else { 0 };
+    let (extension, number) = if asks { (SessionMessage::KNOWS, number) } else { (0, 0) };
     let version = hello.version.min(VERSION);
-    let response = SessionMessage { message_type, version, extension, client: 0 };
+    let response = SessionMessage { message_type, version, extension, number };
     Ok(response.to_bytes().to_vec())
 }
 

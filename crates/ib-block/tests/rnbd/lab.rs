@@ -112,7 +112,7 @@ impl Lab {
             now: Instant::from_nanos(1_000_000_000),
             guests: Vec::new(),
             server: Rtrs::new(config, rng.seed()),
-            rnbd: Rnbd::default(),
+            rnbd: Rnbd::new(1),
             nodes: Nodes::default(),
             disks: Vec::new(),
             wire: BTreeMap::new(),
@@ -140,11 +140,11 @@ impl Lab {
 
     /// Starts the part anew that knows devices; their cache has a number.
     pub(crate) fn offer(&mut self, cache: u32) {
-        self.rnbd = Rnbd::default();
+        self.rnbd = Rnbd::new(1);
         for name in NAMES {
             let origin = Origin { medium: 1, cache };
             let geometry = Geometry { write_back: self.caches, ..geometry() };
-            let export = Export { name: name.to_owned(), geometry, origin };
+            let export = Export { name: name.to_owned(), geometry, origin, writers: None };
             self.rnbd.offer(export).expect("a name");
         }
     }

@@ -269,9 +269,17 @@ fn errors_of_the_servers_device_are_not_taken_for_those_of_paths() {
 
 #[test]
 fn a_server_that_has_forgotten_what_was_open_is_asked_to_open_it_again_but_not_for_ever() {
-    for forgets in [false, true] {
-        let (mut lab, device) = slow(1, ClientConfig::new("guest"), server());
+    // Where no path was connected since, an administrator of the server has closed the device.
+    for (forgets, connects) in [(false, true), (true, true), (false, false)] {
+        let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
         lab.backend = Box::new(|_, _| Duration::ZERO);
+        lab.run_until(SECOND, |lab| lab.guests[0].is_up(0) && lab.guests[0].is_up(1));
+        if connects {
+            lab.link_down(0, 1);
+            lab.run_until(SECOND, |lab| !lab.guests[0].is_up(1));
+            lab.link_up(0, 1);
+            lab.run_until(60 * SECOND, |lab| lab.guests[0].is_up(1));
+        }
         // The session goes on, and all that was open in it is gone.
         lab.offer(1);
         if forgets {
@@ -279,7 +287,7 @@ fn a_server_that_has_forgotten_what_was_open_is_asked_to_open_it_again_but_not_f
         }
         ask(&mut lab, device, 1, Operation::Read);
         lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 1);
-        let errno = if forgets { Errno::ENOTCONN } else { Errno::OK };
+        let errno = if forgets || !connects { Errno::ENOTCONN } else { Errno::OK };
         assert_eq!(lab.guests[0].done[0].1, errno);
         assert_eq!(lab.count(0, &ClientEvent::Lost), 0);
     }

@@ -102,6 +102,12 @@ impl Hca {
         self.regions.reopen_fast(mr)
     }
 
+    /// Returns how many memory regions there are.
+    #[must_use]
+    pub fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
     /// Returns the key of a region, which is its local and its remote one.
     #[must_use]
     pub fn key(&self, mr: MrId) -> Option<u32> {

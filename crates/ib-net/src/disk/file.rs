@@ -18,9 +18,16 @@ use crate::alarm::Bell;
 /// What is forgotten at once, in bytes.
 const MOST_DISCARDED: u64 = 1 << 30;
 
+/// The attribute of a file that tells who has written to it, and how long it is at most in bytes.
+const WRITERS: &str = "user.ibfabric.writers";
+const MOST_WRITERS: usize = 4096;
+
 /// A file, and the ways to it.
 #[derive(Debug)]
 pub(super) struct FileDisk {
+    file: Arc<File>,
+    kind: FileKind,
+    read_only: bool,
     ring: Option<Ring>,
     workers: Workers,
 }
@@ -71,8 +78,36 @@ impl FileDisk {
         let file = Arc::new(file);
         let workers = Workers::new(Arc::clone(&file), kind, bell);
         // Where the system has none, or allows none, threads do it.
-        let ring = Ring::new(file).ok();
-        Ok((Self { ring, workers }, geometry, origin))
+        let ring = Ring::new(Arc::clone(&file)).ok();
+        Ok((Self { file, kind, read_only, ring, workers }, geometry, origin))
+    }
+
+    /// Returns what is kept of the file's writers in an attribute of it; `None` where it can have none.
+    pub(super) fn kept_writers(&self) -> Option<Vec<u8>> {
+        // Those of a block device's node are gone when the machine starts again, and are another node's.
+        if self.read_only || self.kind != FileKind::Regular {
+            return None;
+        }
+        let mut found = vec![0; MOST_WRITERS];
+        match rustix::fs::fgetxattr(&*self.file, WRITERS, &mut found[..]) {
+            Ok(length) => {
+                found.truncate(length);
+                Some(found)
+            }
+            Err(rustix::io::Errno::NODATA) => Some(Vec::new()),
+            Err(_) => None,
+        }
+    }
+
+    /// Keeps it.
+    pub(super) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
+        use rustix::fs::XattrFlags;
+        let kept = rustix::fs::fsetxattr(&*self.file, WRITERS, writers, XattrFlags::empty());
+        kept.map_err(|error| {
+            // What is there is not true any more.
+            let _ = rustix::fs::fremovexattr(&*self.file, WRITERS);
+            super::errno(&error.into())
+        })
     }
 
     #[cfg(test)]

@@ -38,6 +38,10 @@ impl MemoryDisk {
         Ok((Self { memory, ended: VecDeque::new() }, geometry))
     }
 
+    pub(super) const fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
     pub(super) fn submit(&mut self, job: &Job) {
         let Command { operation, offset, length, .. } = job.command;
         let (at, length) = (offset as usize, length as usize);

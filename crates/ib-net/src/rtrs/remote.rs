@@ -12,6 +12,7 @@ use ib_wire::rnbd::AccessMode;
 use super::Devices;
 use super::control::{Control, PathFinder, SessionControl};
 use crate::device::DeviceEvent;
+use crate::nbd::Backing;
 use crate::poll::Interest;
 use crate::{clock, cpu};
 
@@ -191,5 +192,27 @@ impl RemoteDisk {
         let until = until.min(due).min(control.poll_timeout().unwrap_or(Instant::NEVER));
         let files = [files, &[Interest::to_read(control.as_fd())]].concat();
         self.devices.wait_with(until, &files)
+    }
+}
+
+impl Backing for RemoteDisk {
+    fn submit(&mut self, user: u64, command: Command, data: &[u8]) {
+        Self::submit(self, user, command, data);
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        Self::poll(self)
+    }
+
+    fn take_data(&mut self) -> Vec<u8> {
+        self.remote.take_data()
+    }
+
+    fn give_back(&mut self, buffer: Vec<u8>) {
+        self.remote.give_back(buffer);
+    }
+
+    fn losses(&self) -> u64 {
+        Self::losses(self)
     }
 }

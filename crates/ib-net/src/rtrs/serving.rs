@@ -1,27 +1,22 @@
 //! A server of block devices: RTRS, RNBD and the devices, in one thread.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use ib_block::rnbd::{Answer, Export, ExportId, Server as Rnbd, ServerCommand};
+use ib_block::rnbd::ExportId;
 use ib_block::{Errno, Operation};
 use ib_hca::cm::CmEvent;
-use ib_rtrs::{
-    AdapterId, ListenError, Server as Rtrs, ServerConfig, ServerEvent, ServerRequest,
-    ServerRequestId, SessionId,
-};
+use ib_rtrs::{AdapterId, ListenError, Server as Rtrs, ServerConfig, ServerEvent};
 use ib_types::Instant;
-use ib_wire::rnbd::Message;
-use slab::Slab;
 
 use super::Devices;
 use super::control::{Control, ServerControl};
+use super::exports::Exports;
 use crate::alarm::{Alarm, Bell};
 use crate::device::{DeviceEvent, address_of};
-use crate::disk::{Disk, Job};
+use crate::disk::Disk;
 use crate::poll::Interest;
 use crate::{clock, cpu};
 
@@ -30,9 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long clients are told of the end.
 const PARTING: Duration = Duration::from_millis(200);
-
-/// The longest header of a request that means something, in bytes.
-const LONGEST_HEADER: usize = 512;
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +38,13 @@ pub enum BlockEvent {
         /// What it has asked for: a device's name, or something else.
         what: String,
         /// What it was told.
+        errno: Errno,
+    },
+    /// It cannot be kept beside a device's data who has written to it: when the server is started again, it does not know.
+    Unkept {
+        /// Its name.
+        device: String,
+        /// What the system says.
         errno: Errno,
     },
     /// A device cannot do what it is asked for.
@@ -63,13 +62,8 @@ pub enum BlockEvent {
 pub struct BlockServer {
     devices: Devices,
     rtrs: Rtrs,
-    rnbd: Rnbd<SessionId>,
-    disks: Vec<Disk>,
+    exports: Exports,
     alarm: Alarm,
-    /// What the devices do.
-    under_way: Slab<(ServerRequestId, ServerCommand)>,
-    events: VecDeque<BlockEvent>,
-    header: Vec<u8>,
     is_allowed: Box<dyn Fn(IpAddr) -> bool>,
     /// Who asks for numbers and changes.
     control: Option<ServerControl>,
@@ -81,15 +75,12 @@ impl BlockServer {
     /// # Errors
     /// Fails when the system has no more files or no random numbers.
     pub fn new(devices: Devices, config: ServerConfig) -> io::Result<Self> {
+        let number = crate::random()?;
         Ok(Self {
             devices,
             rtrs: Rtrs::new(config, crate::random()?),
-            rnbd: Rnbd::default(),
-            disks: Vec::new(),
+            exports: Exports::new(u64::from_le_bytes(*number.first_chunk().expect("it is longer"))),
             alarm: Alarm::new()?,
-            under_way: Slab::new(),
-            events: VecDeque::new(),
-            header: vec![0; LONGEST_HEADER],
             is_allowed: Box::new(|_| true),
             control: None,
         })
@@ -128,10 +119,7 @@ impl BlockServer {
         name: &str,
         disk: Disk,
     ) -> Result<ExportId, ib_block::rnbd::ExportError> {
-        let (name, geometry, origin) = (name.to_owned(), *disk.geometry(), disk.origin());
-        let id = self.rnbd.offer(Export { name, geometry, origin })?;
-        self.disks.push(disk);
-        Ok(id)
+        self.exports.offer(&mut self.rtrs, name, disk)
     }
 
     /// Returns the transport's part, to look at.
@@ -145,7 +133,7 @@ impl BlockServer {
     /// # Errors
     /// Fails when the system does.
     pub fn progress(&mut self) -> io::Result<bool> {
-        let Self { devices, rtrs, is_allowed, .. } = self;
+        let Self { devices, rtrs, exports, is_allowed, control, .. } = self;
         let mut moved = devices.progress(|devices, adapter, event| {
             let now = clock::now();
             match event {
@@ -165,79 +153,17 @@ impl BlockServer {
         if rtrs.poll_timeout().is_some_and(|at| at <= now) {
             rtrs.handle_timeout(now, devices);
         }
-        if let Some(control) = &mut self.control {
+        if let Some(control) = control {
             moved |= control.serve(now, rtrs, devices);
         }
-        while let Some(request) = self.rtrs.poll_request() {
-            moved = true;
-            self.take(&request);
-        }
-        for disk in &mut self.disks {
-            disk.flush();
-        }
-        Ok(self.answer() | moved)
-    }
-
-    fn take(&mut self, request: &ServerRequest) {
-        let Some(memory) = self.rtrs.memory(request.session).cloned() else { return };
-        let length = (request.header_length as usize).min(LONGEST_HEADER);
-        let header = &mut self.header[..length];
-        let data = (request.direction, request.data_length);
-        let answer = match memory.read(request.header_offset, header) {
-            Ok(()) => self.rnbd.handle(request.session, data, header),
-            Err(_) => Answer::Now(Errno::EINVAL, Vec::new()),
-        };
-        match answer {
-            Answer::Now(errno, bytes) => {
-                if !errno.is_ok() {
-                    let name = self.rtrs.name(request.session).unwrap_or_default();
-                    let session = String::from_utf8_lossy(name).into_owned();
-                    let what = named(&self.header[..length]);
-                    self.events.push_back(BlockEvent::Refused { session, what, errno });
-                }
-                let fits = bytes.len() <= request.data_length as usize
-                    && memory.write(request.data_offset, &bytes).is_ok();
-                let errno = if fits { errno } else { Errno::EINVAL };
-                let now = clock::now();
-                self.rtrs.complete(now, &mut self.devices, request.id, errno, bytes.len() as u32);
-            }
-            Answer::Do(it) => {
-                let id = self.under_way.insert((request.id, it)) as u64;
-                let (command, offset) = (it.command, request.data_offset);
-                self.disks[it.export.0 as usize].submit(Job { id, command, memory, offset });
-            }
-        }
-    }
-
-    /// Answers what devices have done; returns whether there was anything.
-    fn answer(&mut self) -> bool {
-        let mut moved = false;
-        for disk in &mut self.disks {
-            while let Some((id, errno)) = disk.poll() {
-                moved = true;
-                let (request, it) = self.under_way.remove(id as usize);
-                self.rnbd.done(&it);
-                if !errno.is_ok() {
-                    let device = self.rnbd.export(it.export).map(|export| export.name.clone());
-                    self.events.push_back(BlockEvent::Failed {
-                        device: device.unwrap_or_default(),
-                        operation: it.command.operation,
-                        errno,
-                    });
-                }
-                let reads = it.command.operation == Operation::Read && errno.is_ok();
-                let produced = if reads { it.command.length as u32 } else { 0 };
-                self.rtrs.complete(clock::now(), &mut self.devices, request, errno, produced);
-            }
-        }
-        moved
+        Ok(exports.work(now, rtrs, devices) | moved)
     }
 
     /// Returns the next thing that has happened.
     pub fn poll_event(&mut self) -> Option<BlockEvent> {
-        let Some(event) = self.rtrs.poll_event() else { return self.events.pop_front() };
+        let Some(event) = self.rtrs.poll_event() else { return self.exports.poll_event() };
         if let ServerEvent::SessionDown { session } = event {
-            self.rnbd.end(session);
+            self.exports.end(session);
         }
         Some(BlockEvent::Session(event))
     }
@@ -263,25 +189,17 @@ impl BlockServer {
     /// Fails when the system does.
     pub fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.alarm.silence();
-        if self.control.as_mut().is_some_and(ServerControl::begin_wait) || self.answer() {
+        let Self { devices, rtrs, exports, control, .. } = self;
+        if control.as_mut().is_some_and(ServerControl::begin_wait)
+            || exports.answer(clock::now(), rtrs, devices)
+        {
             return Ok(());
         }
         let due = self.rtrs.poll_timeout().unwrap_or(Instant::NEVER);
         let until = until.min(due).min(clock::now() + PATIENCE);
-        let bells = self.disks.iter().filter_map(Disk::bell);
         let asked = self.control.as_ref().map(ServerControl::as_fd);
-        let files = bells.chain([self.alarm.as_fd()]).chain(asked).map(Interest::to_read);
-        let files: Vec<_> = files.collect();
+        let own = [self.alarm.as_fd()].into_iter().chain(asked).map(Interest::to_read);
+        let files: Vec<_> = self.exports.bells().chain(own).collect();
         self.devices.wait_with(until, &files)
-    }
-}
-
-/// Returns what a message asks for that is refused, as people read it.
-fn named(header: &[u8]) -> String {
-    match Message::parse(header) {
-        Ok(Message::Open(open)) => format!("device {:?}", String::from_utf8_lossy(open.name())),
-        Ok(Message::Io(io)) => format!("{:?} of device {}", io.rw.operation(), io.device_id),
-        Ok(Message::Session(it)) => format!("version {}", it.version),
-        _ => "a message that means nothing".to_owned(),
     }
 }

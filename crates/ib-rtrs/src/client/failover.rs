@@ -149,9 +149,18 @@ impl Client {
     pub(super) fn send_fences(&mut self, now: Instant, cx: &mut impl Adapters) {
         let mut paths = self.paths.iter().flatten();
         let up = paths.find(|path| path.state == PathState::Connected && path.fences());
-        let Some(path) = up else { return };
-        let (id, qp, adapter) = (path.id, path.connections[0].qp, path.spec.adapter);
         let patience = self.config.fence_timeout;
+        let Some(path) = up else {
+            // Whoever is there now does not fence: it is another program than before, so nobody will ever say.
+            if self.paths.iter().flatten().any(|path| path.state == PathState::Connected) {
+                for dead in self.fencing.dead.iter_mut().filter(|dead| dead.via.is_none()) {
+                    dead.until = dead.until.or(patience.map(|patience| now + patience));
+                }
+                self.await_fences();
+            }
+            return;
+        };
+        let (id, qp, adapter) = (path.id, path.connections[0].qp, path.spec.adapter);
         for dead in self.fencing.dead.iter_mut().filter(|dead| dead.via.is_none()) {
             let fence = Fence {
                 message_type: MessageType::FENCE,

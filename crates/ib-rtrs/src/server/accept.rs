@@ -223,6 +223,8 @@ impl Server {
             name: Vec::new(),
             chunks: Vec::new(),
             whole: None,
+            keeps_sectors: true,
+            stores: Vec::new(),
             operations: vec![Operation::NONE; self.config.queue_depth.into()],
             outstanding: 0,
             heartbeat: Heartbeat::default(),
@@ -306,6 +308,7 @@ impl Server {
             sends: requested.req.starting_psn,
             rnr_retry: requested.req.rnr_retry_count,
         };
+        path.keeps_sectors &= peer.mtu >= Mtu::B512;
         if path.cq.is_none() {
             prepare(hca, path)?;
         }

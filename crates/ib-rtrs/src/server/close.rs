@@ -41,7 +41,8 @@ impl Server {
         let (adapter, key) = (path.adapter, path.session);
         let chunks = std::mem::take(&mut path.chunks);
         let desk = path.desk.take().map(|desk| desk.mr);
-        let whole = path.whole.take().map(|(mr, _)| mr);
+        let stores = std::mem::take(&mut path.stores).into_iter().flatten();
+        let whole = path.whole.take().into_iter().chain(stores).map(|(mr, _)| mr);
         let connections = std::mem::take(&mut path.connections);
         if let Some(Adapter { hca, cm }) = cx.get(adapter) {
             for connection in connections.into_iter().flatten() {

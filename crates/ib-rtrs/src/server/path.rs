@@ -150,6 +150,11 @@ pub(super) struct Path {
     pub(super) chunks: Vec<MrId>,
     /// What answers are sent from: all chunks.
     pub(super) whole: Option<(MrId, u32)>,
+    /// Whether no packet of it has a part of a sector only: what is read of one sector was there at one time then, also when it is
+    /// sent from where others write.
+    pub(super) keeps_sectors: bool,
+    /// And what else they are sent from, with the keys, by the numbers of stores.
+    pub(super) stores: Vec<Option<(MrId, u32)>>,
     pub(super) operations: Vec<Operation>,
     pub(super) outstanding: u32,
     pub(super) heartbeat: Heartbeat,

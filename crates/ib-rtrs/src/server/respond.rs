@@ -5,10 +5,18 @@ use ib_types::Instant;
 use ib_wire::rtrs::{Immediate, Meaning, MessageType, RkeyResponse};
 
 use super::path::{Operation, State};
+use super::store::{Piece, StoreId};
 use super::{End, Server, ServerRequestId};
 use crate::adapters::Adapters;
 use crate::connection;
 use crate::{Direction, Errno};
+
+/// The data of an answer: so many bytes, in the chunk or elsewhere.
+#[derive(Clone, Copy, Debug)]
+struct Produced {
+    length: u32,
+    from: Option<Piece>,
+}
 
 impl Server {
     /// Answers a request, at any time after it came: a read with so many bytes of data, which lie where the request
@@ -23,6 +31,37 @@ impl Server {
         id: ServerRequestId,
         errno: Errno,
         produced: u32,
+    ) -> bool {
+        self.finish(now, cx, id, errno, Produced { length: produced, from: None })
+    }
+
+    /// Answers a read that has succeeded, with so many bytes of memory of the server's user from an offset on. They are sent
+    /// from there, without a copy: what is written there before the client has its answer may come with it, as with every
+    /// write beside a read.
+    ///
+    /// Returns false for what is answered already.
+    ///
+    /// # Panics
+    /// Panics when the memory is not the server's, or ends before the bytes do.
+    pub fn complete_from(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: ServerRequestId,
+        (store, offset): (StoreId, usize),
+        length: u32,
+    ) -> bool {
+        let from = Some(Piece { store, offset });
+        self.finish(now, cx, id, Errno::OK, Produced { length, from })
+    }
+
+    fn finish(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        id: ServerRequestId,
+        errno: Errno,
+        produced: Produced,
     ) -> bool {
         let chunk = usize::from(id.chunk);
         let Some(path) = self.path_mut(id.path) else { return false };
@@ -61,9 +100,9 @@ impl Server {
         id: ServerRequestId,
         operation: &Operation,
         errno: Errno,
-        produced: u32,
+        produced: Produced,
     ) -> Result<(), PostError> {
-        let Self { paths, sessions, config, .. } = self;
+        let Self { paths, sessions, config, stores, .. } = self;
         let path = paths[id.path.index as usize].as_deref_mut().expect("it was just there");
         let memory = &sessions[&path.session].memory;
         let chunk = usize::from(id.chunk);
@@ -73,15 +112,26 @@ impl Server {
         if let (Direction::Read, Some(to)) = (operation.direction, operation.to) {
             if errno.is_ok() {
                 let start = chunk * config.chunk_size() as usize;
-                let produced = produced.min(to.length) as usize;
-                let rest = to.length as usize - produced;
-                if rest > 0 {
-                    // What stood there before is nobody's business.
-                    memory.fill(start + produced, rest, 0).expect("its length was checked");
-                }
-                let (_, lkey) = path.whole.expect("it is connected");
-                let addr = memory.address() + start as u64;
-                let data = Data::One(Sge { addr, length: to.length, lkey });
+                let length = produced.length.min(to.length);
+                let found = produced.from.map(|piece| (piece, piece.memory(stores, length)));
+                let whole = found.filter(|_| length == to.length && path.keeps_sectors);
+                let whole = whole.and_then(|(piece, of)| piece.of_path(hca, path, of, length));
+                let sge = if let Some(sge) = whole {
+                    sge
+                } else {
+                    let (length, checked) = (length as usize, "its length was checked");
+                    if let Some((piece, of)) = found {
+                        memory.copy_from(start, (of, piece.offset), length).expect(checked);
+                    }
+                    let rest = to.length as usize - length;
+                    if rest > 0 {
+                        // What stood there before is nobody's business.
+                        memory.fill(start + length, rest, 0).expect(checked);
+                    }
+                    let (_, lkey) = path.whole.expect("it is connected");
+                    Sge { addr: memory.address() + start as u64, length: to.length, lkey }
+                };
+                let data = Data::One(sge);
                 let to = RemoteAddress { addr: to.address, rkey: to.r_key };
                 connection::send(hca, now, qp, SendOp::Write { to, imm: None }, data)?;
             }

@@ -85,6 +85,9 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
     };
     let mut lab = Lab::connected(seed, links, client, server);
     lab.repeats = kind == Kind::Wrong;
+    if seed.is_multiple_of(2) {
+        lab.answer_from_disk();
+    }
     // One path at a time is cut, or says that it has no link, and nothing else is wrong.
     let is_gentle = fence && rng.chance(0.25);
     let kinds = if is_gentle { 2 } else { 3 };
@@ -109,6 +112,10 @@ fn run(seed: u64, kind: Kind) -> Result<Seen, String> {
     let end = lab.now + Duration::from_secs(600);
     let (mut watch, mut unknown) = (Watch::default(), 0);
     while asked < REQUESTS || !under.is_empty() {
+        if blocks.iter().all(|block| block.is_unknown) {
+            // Nothing more can be asked.
+            asked = REQUESTS;
+        }
         if lab.now >= end {
             return Err(format!("{} requests are forgotten", under.len()));
         }

@@ -11,7 +11,7 @@ use ib_link::Route;
 use ib_rtrs::{
     AdapterId, BufferId, Client, ClientConfig, ClientEvent, Completion, Direction, Errno, PathId,
     PathSpec, Request, RequestError, RequestId, Segment, Server, ServerConfig, ServerEvent,
-    ServerRequest,
+    ServerRequest, StoreId,
 };
 use ib_types::Instant;
 
@@ -57,6 +57,8 @@ pub(crate) struct Lab {
     /// Whether the server's user sometimes carries out a write once more, later, and when it does: place and data.
     pub(crate) repeats: bool,
     repeated: Vec<(Instant, usize, Vec<u8>)>,
+    /// What reads are answered from, if not from the chunks.
+    store: Option<StoreId>,
 }
 
 /// A server that is small enough for many runs.
@@ -123,6 +125,7 @@ impl Lab {
             holds: false,
             repeats: false,
             repeated: Vec::new(),
+            store: None,
         }
     }
 
@@ -341,17 +344,34 @@ impl Lab {
         {
             let request = entry.remove();
             let (errno, produced) = self.carry_out(&request);
+            if let (Some(store), Direction::Read, true) =
+                (self.store, request.direction, errno.is_ok())
+            {
+                let found = (store, self.place(&request).expect("it was just found"));
+                let side = &mut self.sides[1];
+                self.server.complete_from(self.now, side, request.id, found, produced);
+                continue;
+            }
             self.server.complete(self.now, &mut self.sides[1], request.id, errno, produced);
         }
     }
 
-    fn carry_out(&mut self, request: &ServerRequest) -> (Errno, u32) {
-        let memory = Arc::clone(self.server.memory(request.session).expect("it is kept"));
+    /// Has reads answered from the disk's own memory from now on.
+    pub(crate) fn answer_from_disk(&mut self) {
+        self.store = Some(self.server.add_store(Arc::clone(&self.disk)));
+    }
+
+    /// Returns where on the disk a request's data belongs, if it says so.
+    fn place(&self, request: &ServerRequest) -> Option<usize> {
+        let memory = self.server.memory(request.session).expect("it is kept");
         let header = memory.to_vec(request.header_offset, request.header_length as usize);
         let header = header.expect("it lies within");
-        let Some(at) = header.first_chunk().map(|at| u64::from_le_bytes(*at) as usize) else {
-            return (Errno::EINVAL, 0);
-        };
+        header.first_chunk().map(|at| u64::from_le_bytes(*at) as usize)
+    }
+
+    fn carry_out(&mut self, request: &ServerRequest) -> (Errno, u32) {
+        let memory = Arc::clone(self.server.memory(request.session).expect("it is kept"));
+        let Some(at) = self.place(request) else { return (Errno::EINVAL, 0) };
         let length = request.data_length as usize;
         if at + length > DISK {
             return (Errno::EIO, 0);
@@ -366,6 +386,7 @@ impl Lab {
                 }
                 (Errno::OK, 0)
             }
+            Direction::Read if self.store.is_some() => (Errno::OK, request.data_length),
             Direction::Read => {
                 let bytes = self.disk.to_vec(at, length).expect("it lies within");
                 memory.write(request.data_offset, &bytes).expect("it lies within");

@@ -83,6 +83,64 @@ fn data_is_written_and_read_over_one_connection_without_what_kernels_do_not_know
     writes_and_reads(quick_client(), server);
 }
 
+/// A read that is longer than what there is ends with zeros, from wherever the rest came.
+#[test]
+fn reads_are_answered_from_a_store() {
+    let mut lab = Lab::connected(5, 2, quick_client(), small_server());
+    lab.answer_from_disk();
+    let most = lab.client.max_io_size();
+    let disk = pattern(lab.disk.len(), 9);
+    lab.disk.write(0, &disk).unwrap();
+    for (user, (at, length)) in
+        [(0, most), (5, 1), (70_001, 4097), (1 << 19, 512)].into_iter().enumerate()
+    {
+        lab.memory.fill(0, 20_000, 0xaa).unwrap();
+        lab.io(Direction::Read, at, (0, length), user as u64).unwrap();
+        lab.run_until(SOON, |lab| !lab.done.is_empty());
+        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()));
+        let (from, length) = (at as usize, length as usize);
+        assert_eq!(lab.memory.to_vec(0, length).unwrap(), disk[from..from + length]);
+        assert_eq!(lab.memory.to_vec(length, 1).unwrap(), [0xaa]);
+    }
+    // Nobody has put anything into a chunk.
+    let session = lab.server.sessions().next().unwrap();
+    let chunks = lab.server.memory(session).unwrap();
+    let data = chunks.to_vec(0, 4096).unwrap();
+    assert!(!data.windows(64).any(|window| window == &disk[..64]));
+    // What was written just now is read, over the other path too.
+    for user in 10..20 {
+        let bytes = pattern(3000, user as u8);
+        lab.memory.write(0, &bytes).unwrap();
+        lab.io(Direction::Write, 9000, (0, 3000), user).unwrap();
+        lab.run_until(SOON, |lab| !lab.done.is_empty());
+        lab.done.clear();
+        lab.io(Direction::Read, 9000, (5000, 3000), user).unwrap();
+        lab.run_until(SOON, |lab| !lab.done.is_empty());
+        assert!(lab.done.drain(..).all(|it| it.errno.is_ok()));
+        assert_eq!(lab.memory.to_vec(5000, 3000).unwrap(), bytes);
+    }
+}
+
+/// The adapter's keys to a store end with the path, as all others do.
+#[test]
+fn keys_to_stores_end_with_their_paths() {
+    let mut lab = Lab::connected(6, 1, quick_client(), small_server());
+    lab.answer_from_disk();
+    for _ in 0..3 {
+        lab.io(Direction::Read, 0, (0, 512), 1).unwrap();
+        lab.run_until(SOON, |lab| !lab.done.is_empty());
+        lab.done.clear();
+        let path = lab.server.paths().next().unwrap();
+        lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
+        lab.run_for(Duration::from_secs(10));
+        assert!(lab.server.paths().next().is_some_and(|it| it != path), "it comes again");
+    }
+    let path = lab.server.paths().next().unwrap();
+    lab.server.disconnect_path(lab.now, &mut lab.sides[1], path);
+    lab.run_for(Duration::from_millis(100));
+    assert_eq!(lab.sides[1].0[0].hca.regions(), 0);
+}
+
 #[test]
 fn lists_of_pieces_are_put_together_and_apart() {
     let mut lab = Lab::connected(3, 1, quick_client(), small_server());

@@ -67,8 +67,8 @@ impl Program {
     }
 
     fn listen(&mut self) {
-        self.got.extend(self.session.output());
-        let length = self.session.output().len();
+        self.got.extend(self.session.output().flatten());
+        let length = self.session.unsent();
         self.session.sent(length);
     }
 
@@ -182,7 +182,7 @@ fn the_oldest_way_to_choose_a_device_works() {
         assert_eq!(found[..8], SIZE.to_be_bytes());
         assert!(program.got.is_empty());
         let token = program.session.poll_request().expect("a request").token;
-        program.session.complete(token, Errno::OK, b"");
+        program.session.complete(token, Errno::OK, Vec::new());
         assert_eq!(program.simple(), 0);
     }
 }
@@ -259,14 +259,14 @@ fn requests_are_taken_and_answered() {
         let expected =
             Command { operation: Operation::Write, offset: 512, length: 1024, fua: true };
         assert_eq!((export, command, data), (0, expected, &[5; 1024][..]));
-        program.session.complete(token, Errno::OK, b"");
+        program.session.complete(token, Errno::OK, Vec::new());
         match structured {
             true => assert_eq!(program.chunk(), (chunk::NONE, Vec::new())),
             false => assert_eq!(program.simple(), 0),
         }
         program.request(0, command::READ, (1024, 512), b"");
         let token = program.session.poll_request().expect("a request").token;
-        program.session.complete(token, Errno::OK, &[7; 512]);
+        program.session.complete(token, Errno::OK, vec![7; 512]);
         if structured {
             let (kind, data) = program.chunk();
             assert_eq!((kind, &data[..8]), (chunk::OFFSET_DATA, &1024_u64.to_be_bytes()[..]));
@@ -277,7 +277,7 @@ fn requests_are_taken_and_answered() {
         }
         program.request(0, command::READ, (0, 512), b"");
         let token = program.session.poll_request().expect("a request").token;
-        program.session.complete(token, Errno::EROFS, b"");
+        program.session.complete(token, Errno::EROFS, Vec::new());
         match structured {
             true => {
                 let (kind, data) = program.chunk();
@@ -286,8 +286,8 @@ fn requests_are_taken_and_answered() {
             false => assert_eq!(program.simple(), error::EPERM),
         }
         // Nobody answers twice.
-        program.session.complete(token, Errno::OK, &[0; 512]);
-        assert!(program.session.output().is_empty());
+        program.session.complete(token, Errno::OK, vec![0; 512]);
+        assert!(program.session.unsent() == 0);
     }
 }
 
@@ -340,7 +340,7 @@ fn a_program_that_leaves_is_answered_to_the_last() {
     let token = program.session.poll_request().expect("a request").token;
     assert_eq!(program.session.poll_request(), None);
     assert!(!program.session.is_over() && program.session.room().is_none());
-    program.session.complete(token, Errno::OK, b"");
+    program.session.complete(token, Errno::OK, Vec::new());
     assert_eq!(program.simple(), 0);
     assert!(program.session.is_over() && program.session.failed().is_none());
 }
@@ -361,7 +361,7 @@ fn who_chooses_no_device_is_given_up_and_who_has_is_not() {
     program.request(0, command::DISC, (0, 0), b"");
     assert!(program.session.poll_request().is_none() && !program.session.is_choosing());
     program.session.give_up();
-    program.session.complete(token, Errno::OK, &[7; 512]);
+    program.session.complete(token, Errno::OK, vec![7; 512]);
     assert_eq!(program.simple(), 0);
     assert_eq!(program.hear(512), [7; 512]);
     assert_eq!((program.session.failed(), program.session.is_over()), (None, true));
@@ -377,10 +377,10 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
         room[..bytes.len()].copy_from_slice(&bytes);
         program.session.handle(bytes.len());
         let token = program.session.poll_request().expect("a request").token;
-        program.session.complete(token, Errno::OK, &vec![0; 1 << 20]);
+        program.session.complete(token, Errno::OK, vec![0; 1 << 20]);
         asked += 1;
     }
-    assert!(asked >= 64 && program.session.output().len() <= 66 << 20, "{asked}");
+    assert!(asked >= 64 && program.session.unsent() <= 66 << 20, "{asked}");
     program.listen();
     assert!(program.session.room().is_some());
     // As many requests as are allowed, and no more.
@@ -390,7 +390,7 @@ fn a_program_that_takes_nothing_is_not_listened_to() {
         tokens.extend(program.session.poll_request().map(|request| request.token));
     }
     assert_eq!(tokens.len(), MOST_REQUESTS);
-    program.session.complete(tokens[0], Errno::OK, b"");
+    program.session.complete(tokens[0], Errno::OK, Vec::new());
     assert!(program.session.room().is_some());
 }
 
@@ -416,7 +416,7 @@ fn requests_that_come_at_once_are_not_all_taken_at_once() {
         asked += tokens.len();
         assert!(tokens.len() * SIZE as usize <= MOST_HELD + SIZE as usize, "{}", tokens.len());
         for token in tokens {
-            program.session.complete(token, Errno::EIO, b"");
+            program.session.complete(token, Errno::EIO, Vec::new());
         }
     }
     assert_eq!(asked, 1000);
@@ -454,10 +454,10 @@ fn the_pieces_in_which_bytes_come_make_no_difference() {
             while let Some(request) = session.poll_request() {
                 commands.push((request.token, request.command, request.data.to_vec()));
                 let (token, length) = (request.token, request.command.length as usize);
-                session.complete(token, Errno::OK, &vec![9; length]);
+                session.complete(token, Errno::OK, vec![9; length]);
             }
-            out.extend(session.output());
-            let sent = session.output().len();
+            out.extend(session.output().flatten());
+            let sent = session.unsent();
             session.sent(sent);
         }
         (out, commands)
@@ -494,9 +494,61 @@ fn any_bytes_can_come() {
             program.session.handle(bytes.len());
             while let Some(NbdRequest { token, command, .. }) = program.session.poll_request() {
                 let length = if command.operation == Operation::Read { command.length } else { 0 };
-                program.session.complete(token, Errno::OK, &vec![0; length as usize]);
+                program.session.complete(token, Errno::OK, vec![0; length as usize]);
             }
             program.listen();
         }
+    }
+}
+
+/// What is sent in pieces of any length is what was to be sent; data that was long is not copied, and its buffers come back.
+#[test]
+fn data_is_sent_from_where_it_lies() {
+    let mut program = Program::with("", true);
+    let lengths: [u32; 5] = [512, 1 << 20, 1 << 14, 512, 1 << 15];
+    for length in lengths {
+        program.request(0, command::READ, (0, length), b"");
+    }
+    for (round, length) in (0..).zip(lengths) {
+        let token = program.session.poll_request().expect("a request").token;
+        let data = vec![round; length as usize];
+        let place = data.as_ptr();
+        program.session.complete(token, Errno::OK, data);
+        let is_there = program.session.output().any(|piece| piece.as_ptr() == place);
+        assert_eq!(is_there, length >= 1 << 14, "{length} bytes");
+    }
+    let mut sent = 1;
+    while program.session.unsent() > 0 {
+        let pieces: Vec<u8> = program.session.output().flatten().copied().collect();
+        assert_eq!(pieces.len(), program.session.unsent());
+        sent = (sent * 7 % 100_003).min(pieces.len());
+        program.got.extend(&pieces[..sent]);
+        program.session.sent(sent);
+    }
+    for (round, length) in (0_u8..).zip(lengths) {
+        let (kind, data) = program.chunk();
+        assert_eq!((kind, data.len()), (chunk::OFFSET_DATA, 8 + length as usize));
+        assert!(data[8..].iter().all(|&byte| byte == round));
+    }
+    let used = std::iter::from_fn(|| program.session.poll_used());
+    assert_eq!(used.count(), 5);
+}
+
+/// What was sent is not kept, though the program never takes all there is.
+#[test]
+fn an_output_that_never_runs_dry_does_not_grow() {
+    let mut program = Program::with("", true);
+    for _ in 0..10_000 {
+        program.session.room().expect("it listens");
+        let bytes = request(0, command::READ, 77, (0, 4096), b"");
+        let room = program.session.room().expect("it listens");
+        room[..bytes.len()].copy_from_slice(&bytes);
+        program.session.handle(bytes.len());
+        let token = program.session.poll_request().expect("a request").token;
+        program.session.complete(token, Errno::OK, vec![1; 4096]);
+        while program.session.poll_used().is_some() {}
+        let unsent = program.session.unsent();
+        program.session.sent(unsent.saturating_sub(100_000));
+        assert!(program.session.output.held() < 1 << 20, "{unsent} bytes are to be sent");
     }
 }

@@ -6,11 +6,11 @@ const SIZE: u64 = 1 << 20;
 const ORIGIN: Origin = Origin { medium: 7, cache: 8 };
 
 fn export(name: &str, geometry: Geometry, origin: Origin) -> Export {
-    Export { name: name.to_owned(), geometry, origin }
+    Export { name: name.to_owned(), geometry, origin, writers: None }
 }
 
 fn server() -> Server<u32> {
-    let mut server = Server::default();
+    let mut server = Server::new(1);
     for (name, block) in [("disk0", 512), ("disk1", 4096)] {
         let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, block) };
         server.offer(export(name, geometry, ORIGIN)).expect("it is new");
@@ -161,7 +161,7 @@ fn answers_that_make_no_sense_are_refused() {
         let hello = client.poll_transmit().expect("the version");
         let message_type = MessageType::SESSION_RESPONSE;
         let version =
-            SessionMessage { message_type, version: 2, extension: 0, client: 0 }.to_bytes();
+            SessionMessage { message_type, version: 2, extension: 0, number: 0 }.to_bytes();
         client.handle(hello.tag, Errno::OK, &version);
         let open = client.poll_transmit().expect("the device");
         client.handle(open.tag, Errno::OK, &answer);
@@ -217,7 +217,7 @@ fn a_device_that_is_open_again_is_compared_with_what_it_was() {
         let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
         let mut all = Vec::new();
         for (session, (geometry, origin)) in [(1, (before, origin)), (2, (after, then))] {
-            let mut server = Server::default();
+            let mut server = Server::new(1);
             let export = export("disk0", geometry, origin.unwrap_or(ORIGIN));
             server.offer(export).expect("it is new");
             client.lost();
@@ -258,4 +258,138 @@ fn what_is_not_wanted_any_more_is_closed() {
     assert_eq!(server.openers(super::super::ExportId(0)), 1);
     carry(&mut client, &mut server, 1);
     assert_eq!(server.openers(super::super::ExportId(0)), 0);
+}
+
+/// A server that can be started again, and clients of it.
+struct Place {
+    server: Server<u32>,
+    kept: Option<Vec<u8>>,
+    starts: u64,
+}
+
+impl Place {
+    fn new(keeps: bool) -> Self {
+        let mut place = Self { server: Server::new(0), kept: keeps.then(Vec::new), starts: 0 };
+        place.start();
+        place
+    }
+
+    fn start(&mut self) {
+        self.starts += 1;
+        self.server = Server::new(self.starts);
+        let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };
+        let export = Export { writers: self.kept.clone(), ..export("disk0", geometry, ORIGIN) };
+        self.server.offer(export).expect("it is new");
+    }
+
+    /// Connects a client in a session, and carries what waits; returns what comes of it.
+    fn connect(&mut self, client: &mut Client, session: u32) -> Vec<ClientEvent> {
+        client.connected();
+        self.carry(client, session)
+    }
+
+    fn carry(&mut self, client: &mut Client, session: u32) -> Vec<ClientEvent> {
+        while let Some(out) = client.poll_transmit() {
+            let answer =
+                self.server.handle(session, (out.direction, out.data_length), out.header());
+            while let Some((_, kept)) = self.server.poll_writers() {
+                self.kept = Some(kept);
+            }
+            match answer {
+                Answer::Now(errno, bytes) => client.handle(out.tag, errno, &bytes),
+                Answer::Do(command) => {
+                    self.server.done(&command);
+                    client.handle(out.tag, Errno::OK, b"");
+                }
+            }
+        }
+        events(client)
+    }
+
+    fn lose(&mut self, client: &mut Client, session: u32) {
+        client.lost();
+        self.server.end(session);
+    }
+}
+
+fn write(offset: u64) -> Command {
+    Command { operation: Operation::Write, ..read(offset) }
+}
+
+fn opened(events: &[ClientEvent]) -> bool {
+    events.iter().any(|event| matches!(event, ClientEvent::Opened(_, _, Kept::All)))
+}
+
+fn refused(events: &[ClientEvent]) -> bool {
+    events.iter().any(|event| matches!(event, ClientEvent::Refused(_, OpenError::Other { .. })))
+}
+
+#[test]
+fn what_others_have_written_is_known_when_the_server_is_started_again() {
+    let mut place = Place::new(true);
+    let (mut one, mut two) = (Client::new(1), Client::new(2));
+    let disks = [&mut one, &mut two].map(|it| it.open("disk0", AccessMode::READ_WRITE).unwrap());
+    one.submit(disks[0], 1, write(0));
+    assert!(opened(&place.connect(&mut one, 1)));
+    // Nobody else has: it goes on.
+    place.lose(&mut one, 1);
+    place.start();
+    one.submit(disks[0], 2, write(0));
+    let found = place.connect(&mut one, 2);
+    assert!(opened(&found) && found.contains(&ClientEvent::Done(2, Errno::OK)), "{found:?}");
+    // Somebody else has, before the server is started again.
+    place.lose(&mut one, 2);
+    one.submit(disks[0], 3, write(0));
+    two.submit(disks[1], 4, write(0));
+    assert!(opened(&place.connect(&mut two, 3)));
+    place.lose(&mut two, 3);
+    place.start();
+    let found = place.connect(&mut one, 4);
+    assert!(refused(&found) && found.contains(&ClientEvent::Done(3, Errno::EIO)), "{found:?}");
+    // That one goes on.
+    two.submit(disks[1], 5, write(0));
+    let found = place.connect(&mut two, 5);
+    assert!(opened(&found) && found.contains(&ClientEvent::Done(5, Errno::OK)), "{found:?}");
+}
+
+#[test]
+fn changes_that_have_waited_end_where_nobody_knows_who_has_written() {
+    let mut place = Place::new(false);
+    let mut client = Client::new(1);
+    let disk = client.open("disk0", AccessMode::READ_WRITE).unwrap();
+    client.submit(disk, 1, write(0));
+    assert!(opened(&place.connect(&mut client, 1)));
+    place.lose(&mut client, 1);
+    place.start();
+    client.submit(disk, 2, write(0));
+    client.submit(disk, 3, read(0));
+    let found = place.connect(&mut client, 2);
+    assert!(opened(&found) && found.contains(&ClientEvent::Unsure(disk)), "{found:?}");
+    assert!(found.contains(&ClientEvent::Done(2, Errno::EIO)), "{found:?}");
+    assert!(found.contains(&ClientEvent::Done(3, Errno::OK)), "{found:?}");
+    // What is asked for afterwards is done, and after the next loss of the session what has waited, too.
+    place.lose(&mut client, 2);
+    client.submit(disk, 4, write(0));
+    let found = place.connect(&mut client, 3);
+    assert!(opened(&found) && found.contains(&ClientEvent::Done(4, Errno::OK)), "{found:?}");
+    assert!(!found.contains(&ClientEvent::Unsure(disk)));
+}
+
+/// Who had written last writes more, after another one was told.
+#[test]
+fn the_last_writer_is_somebody_else_too() {
+    let mut place = Place::new(true);
+    let (mut one, mut two) = (Client::new(1), Client::new(2));
+    let disks = [&mut one, &mut two].map(|it| it.open("disk0", AccessMode::READ_WRITE).unwrap());
+    two.submit(disks[1], 1, write(0));
+    assert!(opened(&place.connect(&mut two, 1)));
+    place.lose(&mut two, 1);
+    assert!(opened(&place.connect(&mut one, 2)));
+    place.lose(&mut one, 2);
+    one.submit(disks[0], 2, write(0));
+    two.submit(disks[1], 3, write(0));
+    assert!(opened(&place.connect(&mut two, 3)));
+    place.lose(&mut two, 3);
+    let found = place.connect(&mut one, 4);
+    assert!(refused(&found) && found.contains(&ClientEvent::Done(2, Errno::EIO)), "{found:?}");
 }

@@ -36,7 +36,9 @@ impl Remote {
             {
                 self.again(step);
             }
-            Tag::Command(step) if errno == Errno::ENOTCONN && self.renews(end) => self.again(step),
+            Tag::Command(step) if errno == Errno::ENOTCONN && self.renews(step, end) => {
+                self.again(step);
+            }
             Tag::Command(_) => self.rnbd.handle(tag, errno, &[]),
             _ if end == End::Answered => self.rnbd.handle(tag, errno, &data[..length]),
             // It is said again in the next session.
@@ -49,9 +51,16 @@ impl Remote {
 
     /// A server that has forgotten a session, while its client took a path for alive, answers that a device is not open: a
     /// Linux kernel does not say so otherwise. Returns whether everything is opened again because of that.
-    fn renews(&mut self, end: End) -> bool {
+    ///
+    /// Where no path was connected since the device was opened, somebody has closed it at the server, and wants that.
+    fn renews(&mut self, step: u64, end: End) -> bool {
         /// How often in a row.
         const MOST: u32 = 3;
+        let device = self.steps.get(step as usize).map(|step| self.asks[step.ask].device);
+        let opened = device.and_then(|device| self.caches.get(&device)).map(|it| it.connected);
+        if opened == Some(self.connected) && !self.is_renewing {
+            return false;
+        }
         if end != End::Answered || !self.is_renewing && self.renewals >= MOST {
             return false;
         }
@@ -82,6 +91,7 @@ impl Remote {
                     self.delayed.remove(&id);
                     self.is_renewing = false;
                     let cache = self.caches.entry(id).or_default();
+                    cache.connected = self.connected;
                     if !is_kept && cache.changes > cache.flushed {
                         cache.has_lost = true;
                         self.losses += 1;
@@ -92,6 +102,7 @@ impl Remote {
                 ClientEvent::Refused(id, why) => {
                     self.events.push_back(RemoteEvent::Refused(id, why));
                 }
+                ClientEvent::Unsure(id) => self.drop_changes(id),
                 ClientEvent::Delayed(id) => {
                     let (count, at) = self.delayed.entry(id).or_insert((0, now));
                     *count += 1;
@@ -102,6 +113,24 @@ impl Remote {
                     }
                 }
                 ClientEvent::Done(step, errno) => self.end_step(step as usize, errno),
+            }
+        }
+    }
+
+    /// Ends the changes of a device that nothing was done of yet.
+    fn drop_changes(&mut self, id: DeviceId) {
+        let changes = |operation| !matches!(operation, Operation::Read | Operation::Flush);
+        for number in std::mem::take(&mut self.unstarted) {
+            let ask = &mut self.asks[number];
+            if ask.device != id || !changes(ask.command.operation) {
+                self.unstarted.push_back(number);
+                continue;
+            }
+            (ask.errno, ask.next) = (Errno::EIO, None);
+            if ask.under_way == 0 {
+                let ask = self.asks.remove(number);
+                self.spare.keep(ask.data);
+                self.ended.push_back((ask.user, ask.errno, Vec::new()));
             }
         }
     }

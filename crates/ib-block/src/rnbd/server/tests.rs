@@ -8,7 +8,7 @@ const SIZE: u64 = 1 << 20;
 const ORIGIN: Origin = Origin { medium: 7, cache: 8 };
 
 fn server() -> Server<u32> {
-    let mut server = Server::default();
+    let mut server = Server::new(1);
     let geometry = Geometry {
         discard: Some(Discard { granularity: 512, alignment: 0, max: SIZE }),
         secure_erase: true,
@@ -19,7 +19,7 @@ fn server() -> Server<u32> {
     let plain = Geometry { read_only: true, ..Geometry::new(SIZE, 4096) };
     for (name, geometry) in [("disk0", geometry), ("dev/disk1", plain)] {
         server
-            .offer(Export { name: name.to_owned(), geometry, origin: ORIGIN })
+            .offer(Export { name: name.to_owned(), geometry, origin: ORIGIN, writers: None })
             .expect("it is new");
     }
     server
@@ -60,7 +60,7 @@ fn clients_are_greeted_with_the_lower_version() {
     let mut server = server();
     for (version, expected) in [(1, 1), (2, 2), (200, 2)] {
         let message_type = MessageType::SESSION;
-        let hello = SessionMessage { message_type, version, extension: 0, client: 0 }.to_bytes();
+        let hello = SessionMessage { message_type, version, extension: 0, number: 0 }.to_bytes();
         let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
             panic!("it is greeted");
         };
@@ -68,7 +68,7 @@ fn clients_are_greeted_with_the_lower_version() {
         let message_type = MessageType::SESSION_RESPONSE;
         assert_eq!(
             found,
-            SessionMessage { message_type, version: expected, extension: 0, client: 0 }
+            SessionMessage { message_type, version: expected, extension: 0, number: 0 }
         );
         for wrong in [(Direction::Write, 36), (Direction::Read, 35)] {
             let refused = Answer::Now(Errno::EINVAL, Vec::new());
@@ -78,12 +78,12 @@ fn clients_are_greeted_with_the_lower_version() {
     // Who asks where data comes from is told that it will be.
     let message_type = MessageType::SESSION;
     let extension = SessionMessage::ASKS;
-    let hello = SessionMessage { message_type, version: VERSION, extension, client: 9 }.to_bytes();
+    let hello = SessionMessage { message_type, version: VERSION, extension, number: 9 }.to_bytes();
     let Answer::Now(Errno::OK, bytes) = server.handle(1, (Direction::Read, 36), &hello) else {
         panic!("it is greeted");
     };
     let found = SessionMessage::parse(bytes[..].try_into().expect("36 bytes"));
-    assert_eq!(found.extension, SessionMessage::KNOWS);
+    assert_eq!((found.extension, found.number), (SessionMessage::KNOWS, 1));
 }
 
 #[test]
@@ -104,11 +104,12 @@ fn devices_are_described() {
         max_segments: 128,
         secure_discard: 1,
         cache_policy: CachePolicy(3),
-        writers: 1,
+        writers: found.writers,
         medium: 7,
         cache: 8,
     };
     assert_eq!(found, expected);
+    assert_eq!(found.writers & OpenResponse::LASTS, 0, "nothing is kept");
     let found = opened(&mut server, 1, b"//dev//disk1/", AccessMode::READ_ONLY).expect("it is");
     assert_eq!((found.device_id, found.logical_block_size, found.cache_policy.0), (1, 4096, 0));
     assert_eq!((found.max_discard_sectors, found.secure_discard), (0, 0));
@@ -138,7 +139,7 @@ fn path_traversal_in_device_names_is_refused() {
     assert_eq!(answer, Answer::Now(Errno::EINVAL, Vec::new()));
     let mut offer = |name: &str| {
         let geometry = Geometry::new(SIZE, 512);
-        server.offer(Export { name: name.to_owned(), geometry, origin: ORIGIN })
+        server.offer(Export { name: name.to_owned(), geometry, origin: ORIGIN, writers: None })
     };
     assert_eq!(offer("disk0"), Err(ExportError::Twice("disk0".to_owned())));
     for name in ["", "../x", "/x", "a//b"] {

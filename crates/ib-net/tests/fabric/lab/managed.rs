@@ -106,10 +106,14 @@ impl Managed {
         }
     }
 
+    /// Returns when a manager has something to do.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.managers.iter().filter_map(|manager| manager.engine.poll_timeout()).min()
+    }
+
     /// Goes on to the next thing that happens by a moment; false when nothing does.
     pub(crate) fn step(&mut self, until: Instant) -> bool {
-        let due = self.managers.iter().filter_map(|manager| manager.engine.poll_timeout()).min();
-        let due = due.unwrap_or(Instant::NEVER);
+        let due = self.due().unwrap_or(Instant::NEVER);
         let goes_on = self.devices.run_step(&mut self.sim, due.min(until));
         if !goes_on && due <= until && due < Instant::NEVER {
             self.sim.run_until(due);

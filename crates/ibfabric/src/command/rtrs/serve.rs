@@ -78,6 +78,12 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
                 BlockEvent::Refused { session, what, errno } => {
                     names.tell_once(format!("session {session}: {what} is refused: {errno}"));
                 }
+                BlockEvent::Unkept { device, errno } => {
+                    names.tell_once(format!(
+                        "{device}: it cannot be kept who has written to it: {errno}: when this is started again, \
+                         what clients had under way fails"
+                    ));
+                }
                 BlockEvent::Failed { device, operation, errno } => {
                     names.tell_once(format!("{device}: a {operation} fails: {errno}"));
                 }
