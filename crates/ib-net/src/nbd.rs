@@ -15,7 +15,7 @@ use ib_types::Instant;
 use slab::Slab;
 
 use crate::clock;
-use crate::poll::Interest;
+use crate::poll::{self, Interest};
 use crate::rtrs::RemoteDisk;
 
 /// Where programs connect.
@@ -109,6 +109,8 @@ struct Asked {
 #[derive(Debug)]
 struct Connection {
     number: u64,
+    /// Whether the program has gone: what it has sent may not be read yet.
+    is_gone: bool,
     /// Until when the program has to have chosen a device.
     deadline: Instant,
     /// How often something may have been lost that was not flushed, as far as the program was told.
@@ -203,7 +205,9 @@ impl NbdServer {
         let mut over = Vec::new();
         let now = clock::now();
         // What a program has left behind is done before what comes after it.
-        self.has_heirs = self.has_heirs && self.is_being_changed();
+        let leaves = self.note_the_gone();
+        self.has_heirs = (self.has_heirs || leaves) && self.is_being_changed();
+        let mut leaves = false;
         for (at, connection) in &mut self.connections {
             let number = connection.number;
             let under_way = &mut self.under_way;
@@ -213,7 +217,9 @@ impl NbdServer {
                 let user = under_way.insert(asked) as u64;
                 disk.submit(user, request.command, request.data);
             };
-            let taken = connection.take((!self.has_heirs).then_some(ask));
+            // Of one that has gone itself the rest is taken.
+            let may_ask = !self.has_heirs || connection.is_gone;
+            let taken = connection.take(may_ask.then_some(ask));
             let sent = connection.send();
             while let Some(buffer) = connection.session.poll_used() {
                 disk.give_back(buffer);
@@ -225,19 +231,45 @@ impl NbdServer {
             } else if taken.is_err() || sent.is_err() || connection.session.is_over() {
                 over.push(at);
             }
-            self.has_heirs |= connection.session.has_ended() && connection.session.requests() > 0;
+            leaves |= connection.session.has_ended() && connection.session.requests() > 0;
         }
         for at in over {
             let connection = self.connections.remove(at);
-            self.has_heirs |= connection.session.requests() > 0;
+            leaves |= connection.session.requests() > 0;
             self.failed.extend(connection.session.failed().cloned());
         }
+        self.has_heirs = (self.has_heirs || leaves) && self.is_being_changed();
         moved
     }
 
-    /// Returns whether a program that has gone has changes under way. They may be done late, when a path has failed; a disk
-    /// of this machine would do them before anything that others ask for afterwards.
+    /// Finds out which programs have gone, before anything is taken that others may have sent because of that; returns
+    /// whether there are any.
+    fn note_the_gone(&mut self) -> bool {
+        if self.connections.len() < 2 || self.under_way.is_empty() {
+            return false;
+        }
+        let is_busy = |it: &Connection| it.session.requests() > 0 && !it.session.has_ended();
+        let busy = || self.connections.iter().filter(|(_, it)| is_busy(it));
+        let mut files: Vec<_> = busy().map(|(_, it)| poll::hung_up(it.stream.as_fd())).collect();
+        let places: Vec<usize> = busy().map(|(at, _)| at).collect();
+        // Without news nobody has gone.
+        if poll::wait_any(&mut files, 0).is_err() {
+            return false;
+        }
+        let mut leaves = false;
+        for (at, file) in places.into_iter().zip(files) {
+            self.connections[at].is_gone |= file.revents != 0;
+            leaves |= self.connections[at].is_gone;
+        }
+        leaves
+    }
+
+    /// Returns whether a program that has gone has changes under way, or has sent more. They may be done late, when a path
+    /// has failed; a disk of this machine would do them before anything that others ask for afterwards.
     fn is_being_changed(&self) -> bool {
+        if self.connections.iter().any(|(_, it)| it.is_gone && !it.session.has_ended()) {
+            return true;
+        }
         let changes = |it: &Asked| !matches!(it.operation, Operation::Read | Operation::Flush);
         self.under_way.iter().any(|(_, asked)| {
             let (at, number) = asked.connection;
@@ -264,7 +296,9 @@ impl NbdServer {
             self.last += 1;
             let session = Session::new(Arc::clone(&self.exports));
             let (number, deadline) = (self.last, clock::now() + PATIENCE);
-            self.connections.insert(Connection { number, deadline, losses, stream, session });
+            let is_gone = false;
+            let connection = Connection { number, is_gone, deadline, losses, stream, session };
+            self.connections.insert(connection);
         }
         moved
     }
@@ -297,7 +331,8 @@ impl NbdServer {
             if connection.session.is_choosing() {
                 until = until.min(connection.deadline);
             }
-            let takes = !self.has_heirs || connection.session.is_choosing();
+            let is_choosing = connection.session.is_choosing();
+            let takes = !self.has_heirs || connection.is_gone || is_choosing;
             let reads = takes && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
             // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
@@ -414,3 +449,6 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,11 @@ pub(crate) fn watched(file: BorrowedFd<'_>, writable: bool) -> libc::pollfd {
     libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 }
 }
 
+/// Returns a file as [`wait_any`] takes it that shall only tell when nobody is at the other end any more.
+pub(crate) fn hung_up(file: BorrowedFd<'_>) -> libc::pollfd {
+    libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 }
+}
+
 /// A file that is waited for, and what for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interest<'f> {

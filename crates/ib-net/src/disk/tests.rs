@@ -144,3 +144,21 @@ fn what_is_no_device_is_refused() {
     let refused = Disk::open(empty.path(), alarm.bell()).expect_err("it is empty");
     assert!(refused.to_string().ends_with("0 bytes: expected at least 512"), "{refused}");
 }
+
+/// Where the file system has attributes; the root file system of Linux has.
+#[test]
+fn a_file_keeps_who_has_written_to_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("disk0");
+    std::fs::write(&path, vec![0; SIZE as usize]).expect("there is room");
+    let alarm = Alarm::new().expect("an alarm");
+    let open = || Disk::open(&path, alarm.bell()).expect("a file");
+    let Some(kept) = open().kept_writers() else { return };
+    assert!(kept.is_empty());
+    assert_eq!(open().keep_writers(b"one"), Ok(()));
+    assert_eq!(open().kept_writers().as_deref(), Some(&b"one"[..]));
+    // It is not data, and no other data is there.
+    assert!(std::fs::read(&path).expect("it is there").iter().all(|&byte| byte == 0));
+    let memory = Disk::in_memory(SIZE).expect("memory");
+    assert!(memory.kept_writers().is_none() && memory.keep_writers(b"one").is_err());
+}

@@ -114,8 +114,8 @@ impl Lab {
         let device = "disk0".to_owned();
         let options = PairOptions { device, size: SIZE, depth: 64, hosts, seed: [3; 32] };
         let mut pair = BlockPair::new(&mut self.hosts, options).expect("there is room");
-        for place in 0..paths {
-            let path = self.resolve(ends[0][place], ends[1][place]);
+        for (place, (&from, &to)) in ends[0].iter().zip(&ends[1]).enumerate() {
+            let path = self.resolve(from, to);
             let now = self.now();
             pair.add_path(now, &mut self.hosts, place, &path).expect("a path");
         }

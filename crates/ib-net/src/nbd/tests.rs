@@ -1,0 +1,167 @@
+use std::collections::VecDeque;
+
+use ib_block::Geometry;
+use ib_block::nbd::wire::{self, command, option};
+
+use super::*;
+
+const SIZE: u64 = 1 << 20;
+
+/// A device that does nothing until it is told to.
+#[derive(Default)]
+struct Slow {
+    asked: Vec<(u64, Command)>,
+    ended: VecDeque<(u64, Errno)>,
+}
+
+impl Backing for Slow {
+    fn submit(&mut self, user: u64, command: Command, _: &[u8]) {
+        self.asked.push((user, command));
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        self.ended.pop_front()
+    }
+
+    fn take_data(&mut self) -> Vec<u8> {
+        vec![0; 512]
+    }
+
+    fn give_back(&mut self, _: Vec<u8>) {}
+
+    fn losses(&self) -> u64 {
+        0
+    }
+}
+
+impl Slow {
+    /// Ends all that was asked for.
+    fn end_all(&mut self) {
+        self.ended.extend(self.asked.drain(..).map(|(user, _)| (user, Errno::OK)));
+    }
+}
+
+struct Lab {
+    server: NbdServer,
+    disk: Slow,
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("nbd.sock");
+        let export = Export {
+            name: "disk0".to_owned(),
+            description: String::new(),
+            geometry: Geometry::new(SIZE, 512),
+            preferred: 4096,
+        };
+        let server = NbdServer::listen(&Place::Unix(path.clone()), [export].into());
+        let server = server.expect("nobody listens there");
+        Self { server, disk: Slow::default(), path, _directory: directory }
+    }
+
+    /// Does what can be done.
+    fn run(&mut self) {
+        while self.server.progress(&mut self.disk) {}
+    }
+
+    /// Returns whether something is waited for in vain: a file of which the server takes nothing is said to be ready.
+    fn spins(&mut self) -> bool {
+        self.run();
+        let mut files = Vec::new();
+        self.server.interests(&mut files);
+        let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
+        poll::wait_any(&mut files, 0).expect("the system waits");
+        files.iter().any(|file| file.revents != 0)
+    }
+
+    /// Returns a program that has chosen the device.
+    fn program(&mut self) -> UnixStream {
+        let mut program = UnixStream::connect(&self.path).expect("it listens");
+        let mut hello = 3_u32.to_be_bytes().to_vec();
+        hello.extend(wire::OPTION_MAGIC.to_be_bytes());
+        hello.extend(option::EXPORT_NAME.to_be_bytes());
+        hello.extend(0_u32.to_be_bytes());
+        program.write_all(&hello).expect("it takes that");
+        self.run();
+        // The greeting, and the device's size and flags.
+        let mut answer = [0; 18 + 10];
+        program.read_exact(&mut answer).expect("it answers");
+        program
+    }
+}
+
+/// Returns a request that nothing but its kind and place matters of.
+fn request(kind: u16, offset: u64) -> Vec<u8> {
+    let mut bytes = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
+    bytes.extend([0; 2]);
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(9_u64.to_be_bytes());
+    bytes.extend(offset.to_be_bytes());
+    bytes.extend(512_u32.to_be_bytes());
+    if kind == command::WRITE {
+        bytes.extend([7; 512]);
+    }
+    bytes
+}
+
+/// As a disk of this machine does it: who comes after a program that was killed finds what that one has left behind done.
+#[test]
+fn what_a_program_leaves_behind_is_done_before_what_others_ask() {
+    let mut lab = Lab::new();
+    let (mut first, mut second) = (lab.program(), lab.program());
+    first.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 1);
+    second.write_all(&request(command::READ, 512)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2, "nobody waits for programs that are there");
+    drop(first);
+    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    // One that comes now may choose, and waits then.
+    let mut third = lab.program();
+    third.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2);
+    assert!(!lab.spins(), "requests that wait wake nobody");
+    lab.disk.end_all();
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2, "both have waited for it");
+    lab.disk.end_all();
+    lab.run();
+    for mut program in [second, third] {
+        let mut answer = [0; 16];
+        program.read_exact(&mut answer).expect("it answers");
+        assert_eq!(answer[..4], wire::SIMPLE_MAGIC.to_be_bytes());
+    }
+    assert_eq!(lab.server.connections(), 2);
+}
+
+#[test]
+fn reads_that_nobody_waits_for_hold_up_nobody() {
+    let mut lab = Lab::new();
+    let (mut first, mut second) = (lab.program(), lab.program());
+    first.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    drop(first);
+    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 2);
+}
+
+/// The system tells of a connection that has broken whatever is asked about it.
+#[test]
+fn a_program_that_was_killed_wakes_nobody_again_and_again() {
+    let mut lab = Lab::new();
+    let mut program = lab.program();
+    program.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    drop(program);
+    assert!(!lab.spins());
+    lab.disk.end_all();
+    lab.run();
+    assert_eq!(lab.server.connections(), 0);
+}
