@@ -26,6 +26,7 @@ pub mod mount;
 mod remote;
 mod serving;
 
+pub use exports::DeviceCounts;
 pub(crate) use exports::Exports;
 pub use remote::{RemoteDisk, RemoteEvent, RemoteOptions};
 pub use serving::{BlockEvent, BlockServer};

@@ -22,7 +22,7 @@ use interop::{Finished, RunError, Running};
 use crate::rxe::{Case, Scene};
 
 /// What is tried.
-pub const CASES: [Case; 18] = [
+pub const CASES: [Case; 19] = [
     Case::with_ours("our client, their server", |scene| ours::verify(scene, "", &[])),
     Case::with_ours("our client, their server, keys that stay, depth 64", |scene| {
         ours::verify(scene, "always_invalidate=N sess_queue_depth=64", &[])
@@ -39,14 +39,15 @@ pub const CASES: [Case; 18] = [
     Case::with_ours("our client, their server, IPv6", ours::version_6),
     Case::with_ours("our client, their server, which closes the path", ours::closed),
     Case::with_ours("our client asks for what is not there", ours::refused),
-    Case::with_ours("their client, our server", |scene| theirs::verify(scene, &[])),
+    Case::with_ours("their client, our server", |scene| theirs::verify(scene, MEMORY, &[])),
     Case::with_ours("their client, our server, keys that stay, depth 64", |scene| {
-        theirs::verify(scene, &["--no-always-invalidate", "--queue-depth", "64"])
+        theirs::verify(scene, MEMORY, &["--no-always-invalidate", "--queue-depth", "64"])
     }),
     // With a depth of 1 it waits for ever for its first request, also beside its own server.
     Case::with_ours("their client, our server, depth 2", |scene| {
-        theirs::verify(scene, &["--queue-depth", "2"])
+        theirs::verify(scene, MEMORY, &["--queue-depth", "2"])
     }),
+    Case::with_ours("their client, our server, a file that is flushed", theirs::file),
     Case::with_ours("their client, our server, two paths that are connected anew", theirs::paths),
     Case::with_ours("their client asks for what is not there", theirs::refused),
     Case::with_ours("our client is killed and returns", deaths::our_client_dies),
@@ -93,19 +94,22 @@ fn map(scene: &mut Scene<'_>, paths: &str) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Starts our server of a device of 64 MiB, and waits until it listens.
-fn our_server(scene: &Scene<'_>, options: &[&str]) -> Result<Running, RunError> {
+/// Where the data of our server's device of 64 MiB lies in most cases.
+const MEMORY: &str = "mem:64M";
+
+/// Starts our server, and waits until it listens.
+fn our_server(scene: &Scene<'_>, store: &str, options: &[&str]) -> Result<Running, RunError> {
     let common = ["rtrs", "serve", "--listen", "192.168.77.2", "--export"];
-    let server = scene.ours([&common[..], &["disk0=mem:64M"], options].concat())?;
+    let export = format!("disk0={store}");
+    let server = scene.ours([&common[..], &[&export], options].concat())?;
     server.until("READY", LIMIT)?;
     Ok(server)
 }
 
 /// Ends our server as a user does, and checks that it ends well.
-fn end(scene: &mut Scene<'_>, server: Running) -> Result<(), RunError> {
+fn end(scene: &mut Scene<'_>, server: Running) -> Result<Finished, RunError> {
     server.signal(interop::Signal::TERM);
-    scene.succeeds(server)?;
-    Ok(())
+    scene.succeeds(server)
 }
 
 /// Starts our client on the guest's disk.

@@ -17,9 +17,35 @@ use crate::poll::Interest;
 /// The longest header of a request that means something, in bytes.
 const LONGEST_HEADER: usize = 512;
 
+/// How often clients have had something done with a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounts {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Discards, with those that make data unreadable.
+    pub discards: u64,
+}
+
+impl DeviceCounts {
+    const fn count(&mut self, operation: Operation) {
+        let which = match operation {
+            Operation::Read => &mut self.reads,
+            Operation::Write | Operation::WriteZeroes => &mut self.writes,
+            Operation::Flush => &mut self.flushes,
+            Operation::Discard | Operation::SecureErase => &mut self.discards,
+        };
+        *which += 1;
+    }
+}
+
 /// A device that is offered.
 struct Offered {
     disk: Disk,
+    counts: DeviceCounts,
     /// What reads are answered from at once, where its data lies in memory.
     store: Option<StoreId>,
 }
@@ -57,7 +83,7 @@ impl Exports {
         let writers = disk.kept_writers();
         let id = self.rnbd.offer(Export { name, geometry, origin, writers })?;
         let store = disk.memory().map(|memory| rtrs.add_store(Arc::clone(memory)));
-        self.disks.push(Offered { disk, store });
+        self.disks.push(Offered { disk, counts: DeviceCounts::default(), store });
         Ok(id)
     }
 
@@ -113,6 +139,7 @@ impl Exports {
             Answer::Do(it) => {
                 let offered = &mut self.disks[it.export.0 as usize];
                 let Command { operation, offset: place, length, .. } = it.command;
+                offered.counts.count(operation);
                 if let (Operation::Read, Some(store)) = (operation, offered.store) {
                     self.rnbd.done(&it);
                     let found = (store, place as usize);
@@ -148,6 +175,14 @@ impl Exports {
             }
         }
         moved
+    }
+
+    /// Returns the names of devices, and how often something was done with each.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
+        (0..).zip(&self.disks).filter_map(|(number, offered)| {
+            let export = self.rnbd.export(ExportId(number))?;
+            Some((&export.name[..], offered.counts))
+        })
     }
 
     /// A session has ended.

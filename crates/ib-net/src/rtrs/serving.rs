@@ -13,7 +13,7 @@ use ib_types::Instant;
 
 use super::Devices;
 use super::control::{Control, ServerControl};
-use super::exports::Exports;
+use super::exports::{DeviceCounts, Exports};
 use crate::alarm::{Alarm, Bell};
 use crate::device::{DeviceEvent, address_of};
 use crate::disk::Disk;
@@ -126,6 +126,11 @@ impl BlockServer {
     #[must_use]
     pub const fn rtrs(&self) -> &Rtrs {
         &self.rtrs
+    }
+
+    /// Returns the names of devices, and how often something was done with each.
+    pub fn counts(&self) -> impl Iterator<Item = (&str, DeviceCounts)> {
+        self.exports.counts()
     }
 
     /// Moves what can be moved; returns whether there was anything.

@@ -3,7 +3,7 @@
 use interop::RunError;
 
 use super::theirs::{PATH, fio};
-use super::{LIMIT, UNMAP, calm, end, map, our_client, our_server, serve, told, unserve};
+use super::{LIMIT, MEMORY, UNMAP, calm, end, map, our_client, our_server, serve, told, unserve};
 use crate::rxe::Scene;
 
 /// The guest's address.
@@ -71,7 +71,7 @@ fn works_again(scene: &mut Scene<'_>) -> Result<(), RunError> {
 /// Our server is killed while the kernel's client writes: its requests fail, and once a server is there again the device
 /// works as before, without having been opened anew.
 pub(super) fn our_server_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let server = our_server(scene, &[])?;
+    let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
     let writes = scene.guest.start(
         "while dd if=/dev/zero of=/dev/rnbd0 bs=65536 count=512 oflag=direct 2>&1; do :; done; echo ended",
@@ -81,7 +81,7 @@ pub(super) fn our_server_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let writes = scene.ends(writes, LIMIT)?;
     scene.says(&writes, "ended", 1);
     scene.says(&writes, "Input/output error", 1);
-    let server = our_server(scene, &[])?;
+    let server = our_server(scene, MEMORY, &[])?;
     works_again(scene)?;
     end(scene, server)?;
     calm(scene)

@@ -6,7 +6,8 @@ use interop::RunError;
 
 use super::theirs::{PATH, fio};
 use super::{
-    LIMIT, UNMAP, end, map, our_client, our_server, serve, sound, told, told_within, unserve,
+    LIMIT, MEMORY, UNMAP, end, map, our_client, our_server, serve, sound, told, told_within,
+    unserve,
 };
 use crate::rxe::Scene;
 
@@ -18,7 +19,7 @@ const WHOLE: u64 = 600;
 pub(super) fn both_ways(scene: &mut Scene<'_>) -> Result<(), RunError> {
     let seconds = if scene.whole { WHOLE } else { PART };
     serve(scene, "")?;
-    let server = our_server(scene, &[])?;
+    let server = our_server(scene, MEMORY, &[])?;
     map(scene, PATH)?;
     let options = ["--rw", "randrw", "--bs", "64K", "--verify", "--io-size", "16M", "--idle"];
     let ours = our_client(scene, "fd00:77::1", &[&options[..], &[&seconds.to_string()]].concat())?;

@@ -2,15 +2,15 @@
 
 use interop::RunError;
 
-use super::{CONTROL, LONG, UNMAP, end, map, our_server, sound, told, told_within};
+use super::{CONTROL, LONG, MEMORY, UNMAP, end, map, our_server, sound, told, told_within};
 use crate::rxe::Scene;
 
 /// The server's address as the only path.
 pub(super) const PATH: &str = "path=ip:192.168.77.2";
 
 /// Has fio verify requests of all lengths and places, and more at once than the depth allows.
-pub(super) fn verify(scene: &mut Scene<'_>, options: &[&str]) -> Result<(), RunError> {
-    let server = our_server(scene, options)?;
+pub(super) fn verify(scene: &mut Scene<'_>, store: &str, options: &[&str]) -> Result<(), RunError> {
+    let server = our_server(scene, store, options)?;
     map(scene, PATH)?;
     // Each time all of the device is written and read.
     let times = if scene.whole { 8 } else { 1 };
@@ -27,8 +27,21 @@ pub(super) fn verify(scene: &mut Scene<'_>, options: &[&str]) -> Result<(), RunE
     let discarded = told(scene, discard)?;
     scene.says(&discarded, "same", 1);
     told(scene, UNMAP)?;
-    end(scene, server)?;
+    let ended = end(scene, server)?;
+    // A kernel flushes what says that it caches.
+    let flushed = !ended.output.contains("flushes 0,");
+    scene.checked.check(flushed == (store != MEMORY), || {
+        format!("of {store}: {}", ended.output.lines().last().unwrap_or_default())
+    });
     sound(scene)
+}
+
+/// The same with a file, which is flushed.
+pub(super) fn file(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let failed = |source| RunError::Start { command: "a server of a file".to_owned(), source };
+    let store = tempfile::NamedTempFile::new().map_err(failed)?;
+    store.as_file().set_len(64 << 20).map_err(failed)?;
+    verify(scene, &store.path().display().to_string(), &[])
 }
 
 /// Has fio write random places of the kernel's device and verify what it reads.
@@ -45,7 +58,7 @@ pub(super) fn fio(scene: &mut Scene<'_>, options: &str) -> Result<(), RunError> 
 /// Paths are closed and connected again, in turn, while data is written.
 pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
     told(scene, "ip addr add 192.168.77.11/24 dev eth0; sleep 1")?;
-    let server = our_server(scene, &[])?;
+    let server = our_server(scene, MEMORY, &[])?;
     map(scene, "path=ip:192.168.77.1@ip:192.168.77.2 path=ip:192.168.77.11@ip:192.168.77.2")?;
     // Other data each time, as long as paths come and go and once more afterwards.
     let flap = "(for n in 1 2 3; do for path in /sys/devices/virtual/rtrs-client/guest/paths/*; do \
@@ -68,7 +81,7 @@ pub(super) fn paths(scene: &mut Scene<'_>) -> Result<(), RunError> {
 
 /// A device that is not there, and one that can only be read.
 pub(super) fn refused(scene: &mut Scene<'_>) -> Result<(), RunError> {
-    let server = our_server(scene, &["--allow", "192.168.77.0/24"])?;
+    let server = our_server(scene, MEMORY, &["--allow", "192.168.77.0/24"])?;
     let ask = |device: &str, mode: &str| {
         format!(
             "echo 'sessname=guest {PATH} device_path={device} access_mode={mode}' >{CONTROL} 2>&1 || \

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ib_net::clock;
 use ib_net::device::address_of;
 use ib_net::disk::Disk;
-use ib_net::rtrs::{BlockEvent, BlockServer, Devices};
+use ib_net::rtrs::{BlockEvent, BlockServer, DeviceCounts, Devices};
 use ib_net::signals::{Order, Orders};
 use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
 use ib_types::Instant;
@@ -91,6 +91,12 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         }
         if let Some(Order::End) = orders.take() {
             server.close().map_err(Failure::unusable)?;
+            for (name, counts) in server.counts() {
+                let DeviceCounts { reads, writes, flushes, discards } = counts;
+                say!(
+                    "{name}: reads {reads}, writes {writes}, flushes {flushes}, discards {discards}"
+                );
+            }
             return Ok(Verdict::Good);
         }
         if !moved {
