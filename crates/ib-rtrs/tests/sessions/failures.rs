@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use ib_rtrs::{
     AdapterId, ClientConfig, ClientEvent, Direction, End, Errno, Failure, Heartbeats, PathState,
-    RequestError, ServerConfig, ServerEvent,
+    RequestError, Server, ServerConfig, ServerEvent,
 };
 use ib_types::Instant;
 
 use crate::lab::{Lab, quick_client, small_server};
+use crate::wire::PORT;
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -327,6 +328,28 @@ fn a_fence_that_takes_too_long_ends_requests_and_keeps_their_chunks() {
     assert_eq!(lab.client.requests(), 1);
     lab.run_until(Duration::from_secs(70), |lab| lab.client.requests() == 0);
     assert_eq!(lab.done.len(), 2, "nobody is told twice");
+}
+
+/// Whoever has come in the place of a server that fences will never say what has become of its requests.
+#[test]
+fn requests_to_a_server_in_whose_place_is_one_that_does_not_fence_end() {
+    let client = ClientConfig { fence_timeout: Some(Duration::from_secs(4)), ..quick_client() };
+    let mut lab = Lab::connected(1, 1, client, small_server());
+    lab.backend = Box::new(|_, _| Duration::from_secs(600));
+    lab.io(Direction::Write, 0, (0, 512), 1).unwrap();
+    lab.run_for(Duration::from_millis(1));
+    assert_eq!(lab.served, 1);
+    lab.server.close(lab.now, &mut lab.sides[1]);
+    lab.run_for(Duration::from_secs(1));
+    lab.server = Server::new(ServerConfig { fence: false, ..small_server() }, [9; 32]);
+    lab.server.listen(&mut lab.sides[1], AdapterId(0), PORT).unwrap();
+    let path = lab.paths[0];
+    lab.run_until(Duration::from_secs(20), |lab| {
+        lab.client.path_state(path) == Some(PathState::Connected)
+    });
+    assert!(lab.done.is_empty());
+    lab.run_until(SOON, |lab| !lab.done.is_empty());
+    assert_eq!((lab.done[0].errno, lab.done[0].is_fenced), (Errno::ETIMEDOUT, false));
 }
 
 #[test]
