@@ -51,7 +51,9 @@ fn nbd(geometry: Geometry, pieces: &[Vec<u8>]) {
 fn rnbd(geometry: Geometry, pieces: &[Vec<u8>]) {
     let mut server = Server::new(1);
     let origin = Origin { medium: 1, cache: 1 };
-    server.offer(Export { name: "disk0".to_owned(), geometry, origin, writers: None }).expect("it is new");
+    server
+        .offer(Export { name: "disk0".to_owned(), geometry, origin, writers: None })
+        .expect("it is new");
     for (at, piece) in pieces.iter().enumerate() {
         let direction = if at % 2 == 0 { Direction::Read } else { Direction::Write };
         let room = piece.len() as u32 * 16;

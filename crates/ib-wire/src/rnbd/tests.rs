@@ -46,7 +46,7 @@ fn messages_survive_a_round_trip() {
         message_type: MessageType::SESSION_RESPONSE,
         version: 2,
         extension: 0,
-        client: 0,
+        number: 0,
     };
     let rw = IoFlags(0x0080_0377);
     let io = Io { message_type: MessageType::IO, rw, sector: u64::MAX, ..Io::zeroed() };
