@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ib_acm::port::PortId as AcmPort;
 use ib_acm::{Address, ClientId, Service, ServiceConfig};
+use ib_hca::trace::PacketReader;
 use ib_sim::Sim;
 use ib_topology::PortId;
 use ib_types::Instant;
@@ -22,10 +23,10 @@ use crate::device::{DeviceEvent, SimDeviceError, SimDeviceOptions};
 
 mod pair;
 
-pub use pair::{BlockPair, PairError, PairEvent, PairOptions};
+pub use pair::{BlockPair, PORT, PairError, PairEvent, PairOptions};
 
 /// The only port of a host's service.
-const PORT: AcmPort = AcmPort(1);
+const OWN: AcmPort = AcmPort(1);
 
 /// How many messages a host's queue pairs for names take before they are looked at.
 const DEPTH: u32 = 256;
@@ -170,6 +171,16 @@ impl Hosts {
         self.replies.pop()
     }
 
+    /// Takes the answer that has come at once to where the others are.
+    pub fn answered(&mut self, reply: Reply) {
+        self.replies.push(reply);
+    }
+
+    /// Returns the next queue pair that a selection of a host's adapter has chosen, as its port and what reads its packets.
+    pub fn poll_selected(&mut self) -> Option<(PortId, PacketReader)> {
+        self.devices.poll_selected().map(|(port, _, reader)| (port, reader))
+    }
+
     /// Returns the next thing that the adapter of a host has told and that is not about names.
     pub fn poll_other(&mut self, port: PortId) -> Option<DeviceEvent> {
         self.ports.poll_other(port)
@@ -205,7 +216,7 @@ impl Hosts {
         let now = sim.now();
         host.service.handle_timeout(now);
         while let Some(mut place) = ports.port(sim, devices, port)
-            && host.service.drive(now, PORT, &mut place, &mut host.seen)
+            && host.service.drive(now, OWN, &mut place, &mut host.seen)
         {}
         while let Some((ClientId(number), message)) = host.service.poll_reply() {
             replies.push(Reply { port, number, message });

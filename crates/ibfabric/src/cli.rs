@@ -18,6 +18,7 @@ pub mod rtrs;
 pub mod sim;
 pub mod sm;
 pub mod tracer;
+pub mod up;
 
 pub use examples::examples;
 
@@ -126,6 +127,9 @@ pub enum Command {
     /// Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does
     #[command(after_long_help = examples_text("acme"))]
     Acme(Box<acme::AcmeArgs>),
+    /// Everything at once on a simulated fabric: manager, names, agents, a block device and its trace.
+    #[command(after_long_help = examples_text("up"))]
+    Up(Box<up::UpArgs>),
     /// Captures of queue pairs: started, read and compared.
     #[command(after_long_help = examples_text("capture"))]
     Capture(capture::CaptureArgs),

@@ -18,3 +18,4 @@ pub(crate) mod sm;
 mod station;
 pub(crate) mod summary;
 pub(crate) mod tracer;
+pub(crate) mod up;

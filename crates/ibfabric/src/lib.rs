@@ -45,6 +45,7 @@ pub fn main() -> ExitCode {
         cli::Command::Rdma(args) => command::rdma::run(&args, &mut output),
         cli::Command::Rtrs(args) => command::rtrs::run(&args, &mut output),
         cli::Command::Nbd(args) => command::nbd::run(&args, &mut output),
+        cli::Command::Up(args) => command::up::run(&args, &mut output),
         cli::Command::Capture(args) => command::capture::run(&args, &mut output),
     };
     end(result, &mut output)

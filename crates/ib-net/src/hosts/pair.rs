@@ -23,7 +23,7 @@ use crate::nbd::Backing;
 use crate::rtrs::{BlockEvent, Exports};
 
 /// The port of RTRS at which the server listens.
-const PORT: u16 = 1234;
+pub const PORT: u16 = 1234;
 
 /// How a pair is made.
 #[derive(Clone, Debug)]

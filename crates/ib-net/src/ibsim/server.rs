@@ -16,7 +16,9 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::message::{Connect, Control, Request, TIMED_OUT, kind};
 use crate::batch::{BATCH, Batch, send};
+use crate::nbd::NbdServer;
 use crate::tick::Tick;
+use crate::{clock, poll};
 
 mod socket;
 
@@ -139,7 +141,7 @@ impl Server {
     /// # Errors
     /// Fails when the name or port is in use or cannot be had.
     pub fn bind(address: Address) -> Result<Self, BindError> {
-        let files = crate::poll::allow_files();
+        let files = poll::allow_files();
         let control = ControlSocket::bind(&address)?;
         let failed = |source| BindError { address: address.to_string(), source };
         let poll = Poll::new().map_err(failed)?;
@@ -222,16 +224,41 @@ impl Server {
         self.inputs.push_back(Input::Ready(key));
     }
 
+    /// The same as [`Server::wait`], and ends as well when programs that use a block device have something to say.
+    ///
+    /// # Errors
+    /// Fails when the system does.
+    pub fn wait_beside(
+        &mut self,
+        limit: Option<Duration>,
+        programs: Option<&mut NbdServer>,
+    ) -> io::Result<()> {
+        let Some(programs) = programs.filter(|_| !self.is_busy()) else { return self.wait(limit) };
+        let mut interests = Vec::new();
+        let until = programs.interests(&mut interests).since(clock::now());
+        let own = libc::pollfd { fd: self.poll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut files: Vec<_> =
+            interests.iter().map(poll::Interest::watched).chain([own]).collect();
+        let limit = limit.map_or(until, |limit| limit.min(until)).min(LOOK_EVERY);
+        poll::wait_any_for(&mut files, limit)?;
+        self.wait(Some(Duration::ZERO))
+    }
+
+    /// Returns whether there is something left to hand out.
+    fn is_busy(&self) -> bool {
+        !self.batched.1.is_empty()
+            || !self.inputs.is_empty()
+            || !self.ready.is_empty()
+            || self.control_ready
+    }
+
     /// Waits until something arrives, at most for a time; returns at once while there is something
     /// left to hand out.
     ///
     /// # Errors
     /// Fails when the system does.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        let busy = !self.batched.1.is_empty()
-            || !self.inputs.is_empty()
-            || !self.ready.is_empty()
-            || self.control_ready;
+        let busy = self.is_busy();
         // The tick comes before any limit that is longer.
         let limit = limit.filter(|&limit| limit < LOOK_EVERY);
         match self.poll.poll(&mut self.events, if busy { Some(Duration::ZERO) } else { limit }) {

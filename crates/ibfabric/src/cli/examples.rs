@@ -228,6 +228,13 @@ pub fn examples(subcommand: &str) -> &'static [(&'static str, &'static str)] {
                 "ibfabric nbd --path 10.0.0.1 --device disk0 --socket /run/disk0.sock --session host-1 --control /run/disk0.ctl",
             ),
         ],
+        "up" => &[
+            ("All systems on a fat tree, to play with:", "ibfabric up"),
+            (
+                "A tour of them on a fabric of one's own, for scripts:",
+                "ibfabric up tree.net --engine updn --check --format json",
+            ),
+        ],
         "capture" => &[
             (
                 "What a program sends and receives, live:",

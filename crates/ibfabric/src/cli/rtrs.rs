@@ -502,7 +502,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a size in bytes, with K, M, G or T for powers of 1024.
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?}: expected a number of bytes, with K, M, G or T behind it");
     let upper = text.to_ascii_uppercase();
     let bare = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);

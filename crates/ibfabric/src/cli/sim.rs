@@ -236,7 +236,7 @@ fn port(text: &str) -> Result<u16, String> {
 }
 
 /// Reads a name that sockets can be called by, with what is put behind it.
-fn socket_name(text: &str) -> Result<String, String> {
+pub(super) fn socket_name(text: &str) -> Result<String, String> {
     const LONGEST: usize = 80;
     match text.len() {
         1..=LONGEST => Ok(text.to_owned()),

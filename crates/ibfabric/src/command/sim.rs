@@ -23,7 +23,10 @@ mod dump;
 mod manager;
 mod query;
 mod record;
+mod residents;
 mod serve;
+
+pub(crate) use residents::Residents;
 
 pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failure> {
     if let Some(SimAction::Ctl(args)) = &args.action {
@@ -61,8 +64,25 @@ pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failur
     serve::Serving::new(sim, addresses, server, args, &conditions)?.run(output)
 }
 
+/// Serves a fabric in which somebody lives.
+pub(crate) fn serve(
+    sim: Sim,
+    addresses: Addresses,
+    server: Server,
+    args: &ServeArgs,
+    residents: Box<dyn Residents>,
+    output: &mut Output,
+) -> Result<Verdict, Failure> {
+    let serving = serve::Serving::new(sim, addresses, server, args, &Conditions::new())?;
+    serving.with(residents).run(output)
+}
+
 /// Makes the fabric and tells it of everything that the options ask for.
-fn simulated(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Result<Sim, Failure> {
+pub(crate) fn simulated(
+    fabric: &Fabric,
+    args: &ServeArgs,
+    script: Option<&str>,
+) -> Result<Sim, Failure> {
     if fabric.node_count() == 0 {
         return Err(Failure::Unusable("the fabric has no nodes: expected at least one".to_owned()));
     }
@@ -210,7 +230,7 @@ fn described(fabric: &Fabric) -> String {
 }
 
 /// Reads a file of text.
-fn text(path: &Path) -> Result<String, Failure> {
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(input::bytes(path)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;

@@ -20,6 +20,7 @@ use ib_wire::mad::sa::RateCode;
 use ib_wire::mad::sm::PortState;
 
 use super::record::Recorder;
+use super::residents::Residents;
 use crate::failure::{Failure, say};
 
 /// How many packets of an adapter may wait to leave by its port; further ones wait in its ring.
@@ -91,8 +92,15 @@ struct Known {
     p_keys: [PKey; 32],
 }
 
-/// What answers to an adapter take: the fabric, its addresses, and the record of the run.
-type Context<'a> = (&'a mut Sim, &'a Addresses, Option<&'a mut Recorder>);
+/// What answers to an adapter take.
+pub(super) struct Context<'a> {
+    pub(super) sim: &'a mut Sim,
+    pub(super) addresses: &'a Addresses,
+    /// The record of the run.
+    pub(super) recorder: Option<&'a mut Recorder>,
+    /// Those who live in the fabric.
+    pub(super) residents: Option<&'a mut (dyn Residents + 'static)>,
+}
 
 impl Adapters {
     /// Opens the socket of a simulator.
@@ -134,7 +142,7 @@ impl Adapters {
         &mut self,
         client: usize,
         file: File,
-        (sim, addresses, mut recorder): Context<'_>,
+        mut cx: Context<'_>,
     ) -> Result<(bool, bool), Failure> {
         if file == File::Bell {
             self.server.silence(client);
@@ -146,8 +154,7 @@ impl Adapters {
             let Some(said) = self.server.next(client) else { return Ok((admitted, false)) };
             match said {
                 Said::Hello { node, classes } => {
-                    let known = (&mut *sim, addresses, recorder.as_deref_mut());
-                    match self.admit(client, (node.as_deref(), &classes), known)? {
+                    match self.admit(client, (node.as_deref(), &classes), &mut cx)? {
                         Ok(()) => admitted = true,
                         Err(why) => {
                             say!("refused an adapter: {why}");
@@ -156,17 +163,17 @@ impl Adapters {
                     }
                 }
                 Said::Resolve { number, name } => {
-                    let place = locate(sim, addresses, &name).map(|port| {
-                        let (node, number) = sim.place(port);
-                        let link = sim.link_port(port);
-                        let node = sim.node_name(node).to_owned();
+                    let place = locate(cx.sim, cx.addresses, &name).map(|port| {
+                        let (node, number) = cx.sim.place(port);
+                        let link = cx.sim.link_port(port);
+                        let node = cx.sim.node_name(node).to_owned();
                         Place { node, number, gid: link.gid(), lid: link.lid }
                     });
                     self.server.answer(client, number, place.as_ref());
                 }
                 Said::Bye | Said::Gone => {
                     let is_dead = said == Said::Gone;
-                    self.remove(client, is_dead, sim, recorder.as_deref_mut())?;
+                    self.remove(client, is_dead, &mut cx)?;
                     return Ok((false, false));
                 }
             }
@@ -179,8 +186,10 @@ impl Adapters {
         &mut self,
         client: usize,
         (node, classes): (Option<&str>, &[MgmtClass]),
-        (sim, addresses, mut recorder): Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Result<Result<(), String>, Failure> {
+        let Context { sim, addresses, recorder, residents } = cx;
+        let (sim, addresses) = (&mut **sim, *addresses);
         let name = node.unwrap_or_default();
         let Some(port) = locate(sim, addresses, name) else {
             return Ok(Err(format!(
@@ -198,6 +207,11 @@ impl Adapters {
             let count = classes.len();
             return Ok(Err(format!("{count} classes: expected at most {MOST_CLASSES}")));
         }
+        if let Some(residents) = residents
+            && let Err(why) = residents.leave(sim, port)
+        {
+            return Ok(Err(format!("{}: {why}", name(sim))));
+        }
         let mut clients = Vec::new();
         // Without a class there is nobody to ask for paths.
         let wanted = if classes.is_empty() {
@@ -210,26 +224,32 @@ impl Adapters {
             match sim.attach(port, options) {
                 Ok(id) => {
                     clients.push(id);
-                    record(&mut recorder, sim, |it| it.attach(id, port, options))?;
+                    record(recorder, sim, |it| it.attach(id, port, options))?;
                 }
                 Err(error) => {
-                    detach(&clients, sim, &mut recorder)?;
+                    detach(&clients, sim, recorder)?;
+                    if let Some(residents) = residents {
+                        residents.come_back(port);
+                    }
                     return Ok(Err(error.to_string()));
                 }
             }
         }
-        record(&mut recorder, sim, |it| it.port("open", port))?;
+        record(recorder, sim, |it| it.port("open", port))?;
         sim.open_held(port);
         sim.tell_losses(port);
         if self.down.remove(&port) {
-            record(&mut recorder, sim, |it| it.port("up", port))?;
+            record(recorder, sim, |it| it.port("up", port))?;
             sim.let_up(port);
         }
         let told = Known::of(sim, port);
         if let Err(error) = self.server.admit(client, &details(sim, addresses, port)) {
-            record(&mut recorder, sim, |it| it.port("close", port))?;
+            record(recorder, sim, |it| it.port("close", port))?;
             sim.close(port);
-            detach(&clients, sim, &mut recorder)?;
+            detach(&clients, sim, recorder)?;
+            if let Some(residents) = residents {
+                residents.come_back(port);
+            }
             return Ok(Err(format!("the simulator fails: {error}")));
         }
         self.by_port.insert(port, client);
@@ -243,13 +263,14 @@ impl Adapters {
         &mut self,
         client: usize,
         is_dead: bool,
-        sim: &mut Sim,
-        mut recorder: Option<&mut Recorder>,
+        cx: &mut Context<'_>,
     ) -> Result<(), Failure> {
+        let Context { sim, recorder, residents, .. } = cx;
+        let sim = &mut **sim;
         if let Some(adapter) = self.adapters.remove(&client) {
             // No more than its ring can hold: who goes on filling it is not waited for.
             for _ in 0..SLOTS {
-                if !self.send_next(client, &adapter, sim, &mut recorder)? {
+                if !self.send_next(client, &adapter, sim, recorder)? {
                     break;
                 }
             }
@@ -258,17 +279,20 @@ impl Adapters {
             for id in &clients {
                 self.by_client.remove(id);
             }
-            record(&mut recorder, sim, |it| it.port("close", port))?;
+            record(recorder, sim, |it| it.port("close", port))?;
             sim.close(port);
-            detach(&clients, sim, &mut recorder)?;
-            if is_dead {
+            detach(&clients, sim, recorder)?;
+            if let Some(residents) = residents {
+                // Its host comes back to the port.
+                residents.come_back(port);
+            } else if is_dead {
                 let (node, number) = sim.place(port);
                 say!(
                     "the adapter at port {number} of {} has died: the port is down",
                     sim.node_name(node)
                 );
                 self.down.insert(port);
-                record(&mut recorder, sim, |it| it.port("down", port))?;
+                record(recorder, sim, |it| it.port("down", port))?;
                 sim.hold_down(port);
             }
         }
@@ -320,13 +344,15 @@ impl Adapters {
         Ok(true)
     }
 
-    /// Moves what can be moved, in both directions.
+    /// Moves what can be moved, in both directions; `opened` gets the ports for whose adapters something has come, those of
+    /// other processes or not.
     pub(super) fn work(
         &mut self,
         sim: &mut Sim,
         mut recorder: Option<&mut Recorder>,
         addresses: &Addresses,
         now: Instant,
+        opened: &mut Vec<PortId>,
     ) -> Result<(), Failure> {
         let mut moved = false;
         let clients: Vec<usize> = self.adapters.keys().copied().collect();
@@ -345,8 +371,8 @@ impl Adapters {
         if moved {
             sim.keep_up(now);
         }
-        // All are looked at anyway.
-        while sim.next_open().is_some() {}
+        // All of these are looked at anyway.
+        opened.extend(std::iter::from_fn(|| sim.next_open()));
         for client in clients {
             let Some(adapter) = self.adapters.get_mut(&client) else { continue };
             let known = Known::of(sim, adapter.port);

@@ -16,10 +16,11 @@ use ib_types::{Instant, QKey, Qpn};
 use ib_wire::mad::Mad;
 use ib_wire::mad::smp::PERMISSIVE_LID;
 
-use super::adapters::{self, Adapters};
+use super::adapters::{self, Adapters, Context};
 use super::capture::Capture;
 use super::manager::{self, Manager};
 use super::record::{Conditions, Log, Recorder};
+use super::residents::Residents;
 use super::{control, query};
 use crate::cli::sim::ServeArgs;
 use crate::failure::{Failure, Verdict, say};
@@ -53,6 +54,10 @@ pub(super) struct Serving {
     manager: Option<Manager>,
     is_ready: bool,
     pub(super) ends: bool,
+    /// Those who live in the fabric, once the subnet is up.
+    residents: Option<Box<dyn Residents>>,
+    /// Ports for whose adapters something has come, which may be theirs.
+    opened: Vec<PortId>,
 }
 
 impl Serving {
@@ -90,6 +95,8 @@ impl Serving {
             manager: None,
             is_ready: false,
             ends: false,
+            residents: None,
+            opened: Vec::new(),
         };
         if let Some(engines) = &args.sm {
             let port = this.sim.first_end_port();
@@ -101,6 +108,11 @@ impl Serving {
             this.manager = Some(Manager::start(&this.sim, (client, port), engines, &base, now)?);
         }
         Ok(this)
+    }
+
+    /// Has somebody live in the fabric.
+    pub(super) fn with(self, residents: Box<dyn Residents>) -> Self {
+        Self { residents: Some(residents), ..self }
     }
 
     /// Serves until the process is asked to end.
@@ -117,12 +129,25 @@ impl Serving {
         self.get_ready(output)?;
         while !self.ends {
             let due = self.manager.as_ref().and_then(Manager::due);
-            let due = [self.sim.due(), due].into_iter().flatten().min();
+            let residents = self.residents.as_ref().filter(|_| self.is_up());
+            let own = residents.and_then(|residents| residents.due());
+            let due = [self.sim.due(), due, own].into_iter().flatten().min();
+            let due = if self.opened.is_empty() { due } else { Some(Instant::ZERO) };
             let limit = due.map(|at| at.since(self.now()));
             let limit = self.adapters.before_sleep(&self.sim, limit);
-            self.server.wait(limit).map_err(failed)?;
+            let programs = self.residents.as_mut().and_then(|residents| residents.programs());
+            self.server.wait_beside(limit, programs).map_err(failed)?;
             self.round()?;
+            self.tell(output)?;
             self.get_ready(output)?;
+            if let Some(verdict) = self.residents.as_ref().and_then(|it| it.ended()) {
+                self.sim.keep_up(self.now());
+                self.write_out()?;
+                return Ok(verdict);
+            }
+        }
+        if let Some(residents) = &mut self.residents {
+            residents.close(&mut self.sim)?;
         }
         let now = self.now();
         self.sim.keep_up(now);
@@ -138,7 +163,8 @@ impl Serving {
 
     /// Says once that clients may come: at once, or when the manager has brought the subnet up.
     fn get_ready(&mut self, output: &mut Output) -> Result<(), Failure> {
-        if self.is_ready || self.manager.as_ref().is_some_and(|manager| !manager.was_up) {
+        let is_there = self.residents.as_ref().is_none_or(|residents| residents.is_ready());
+        if self.is_ready || !self.is_up() || !is_there {
             return Ok(());
         }
         self.is_ready = true;
@@ -150,6 +176,22 @@ impl Serving {
             output.flush()?;
         }
         Ok(())
+    }
+
+    /// Returns whether the manager, if there is one, has brought the subnet up.
+    fn is_up(&self) -> bool {
+        self.manager.as_ref().is_none_or(|manager| manager.was_up)
+    }
+
+    /// Prints what residents tell.
+    fn tell(&mut self, output: &mut Output) -> Result<(), Failure> {
+        let Some(residents) = &mut self.residents else { return Ok(()) };
+        let mut has_told = false;
+        while let Some(line) = residents.poll_line() {
+            writeln!(output, "{line}")?;
+            has_told = true;
+        }
+        if has_told { output.flush() } else { Ok(()) }
     }
 
     fn now(&self) -> Instant {
@@ -175,7 +217,21 @@ impl Serving {
         }
         self.hand_all_out();
         self.addresses.update(&self.sim);
-        self.adapters.work(&mut self.sim, self.recorder.as_mut(), &self.addresses, now)?;
+        if self.is_up()
+            && let Some(residents) = &mut self.residents
+        {
+            for port in self.opened.drain(..) {
+                residents.look_at(port);
+            }
+            while residents.work(&mut self.sim, &self.addresses)? {
+                self.sim.keep_up(now);
+            }
+        }
+        let Self { sim, adapters, addresses, recorder, opened, .. } = self;
+        adapters.work(sim, recorder.as_mut(), addresses, now, opened)?;
+        if self.residents.is_none() || !self.is_up() {
+            self.opened.clear();
+        }
         self.hand_all_out();
         self.write_out()
     }
@@ -214,8 +270,13 @@ impl Serving {
             Input::Ready(key) if (ADAPTERS..MANAGER).contains(&key) => {
                 let (client, file) = adapters::file_of(key - ADAPTERS);
                 self.addresses.update(&self.sim);
-                let Self { sim, addresses, recorder, .. } = self;
-                let known = (&mut *sim, &*addresses, recorder.as_mut());
+                let Self { sim, addresses, recorder, residents, .. } = self;
+                let known = Context {
+                    sim,
+                    addresses,
+                    recorder: recorder.as_mut(),
+                    residents: residents.as_deref_mut(),
+                };
                 let (is_admitted, goes_on) = self.adapters.ready(client, file, known)?;
                 if is_admitted {
                     self.watch_adapter(client, adapters::File::Bell);

@@ -1,0 +1,41 @@
+//! What lives at ports of a simulated fabric in the simulator's own process.
+
+use ib_net::nbd::NbdServer;
+use ib_sim::{Addresses, Sim};
+use ib_topology::PortId;
+use ib_types::Instant;
+
+use crate::failure::{Failure, Verdict};
+
+/// Those who live there.
+pub(crate) trait Residents {
+    /// Does what can be done at this moment; returns whether there was anything. They come when the subnet is up.
+    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, Failure>;
+
+    /// Returns when there is something to do although nothing comes in.
+    fn due(&self) -> Option<Instant>;
+
+    /// Something may have come for the adapter of a port.
+    fn look_at(&mut self, port: PortId);
+
+    /// Leaves a port to an adapter of another process; returns why not, if it is not left.
+    fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String>;
+
+    /// That adapter has gone.
+    fn come_back(&mut self, port: PortId);
+
+    /// Returns the server of programs that use a block device, if there is one.
+    fn programs(&mut self) -> Option<&mut NbdServer>;
+
+    /// Returns whether everything is there that has to be.
+    fn is_ready(&self) -> bool;
+
+    /// Returns the next thing to be told.
+    fn poll_line(&mut self) -> Option<String>;
+
+    /// Returns what came of what was to be done, once it has ended.
+    fn ended(&self) -> Option<Verdict>;
+
+    /// The process ends.
+    fn close(&mut self, sim: &mut Sim) -> Result<(), Failure>;
+}

@@ -1,0 +1,484 @@
+//! What `--check` looks at and tries, one thing after the other.
+
+use std::collections::VecDeque;
+use std::time::Instant as WallClock;
+
+use ib_acm::Address;
+use ib_block::{Command as BlockCommand, Operation};
+use ib_net::hosts::{BlockPair, Hosts};
+use ib_net::nbd::Backing as _;
+use ib_routing::{
+    CheckReport, EngineList, Layers, Lfts, LidOptions, RoutingOptions, Subnet, SubnetOptions, check,
+};
+use ib_sim::{ClientId, ClientOptions, Sim};
+use ib_topology::{Fabric, PortId};
+use ib_tracer::{Target, Tracer, TracerConfig};
+use ib_types::{Instant, Lid};
+use ib_wire::acm::ClientStatus;
+use ib_wire::mad::sa::PathRecord;
+use serde::Serialize;
+
+use super::record::Record;
+use super::town::destination;
+use crate::failure::{Failure, Verdict};
+use crate::output::Format;
+
+/// How many ways are traced.
+const WAYS: usize = 100;
+
+/// How long requests of the device are, and how many are under way.
+const LENGTH: u64 = 64 << 10;
+const MOST: usize = 48;
+
+/// What the tour sees.
+pub(super) struct Place<'a> {
+    pub(super) sim: &'a mut Sim,
+    pub(super) hosts: &'a mut Hosts,
+    pub(super) pair: &'a mut Option<BlockPair>,
+    pub(super) record: &'a mut Option<Record>,
+    /// The hosts of the device's client and of its server.
+    pub(super) ends: &'a [Vec<PortId>; 2],
+}
+
+/// What came of a thing; the names are JSON keys.
+#[derive(Clone, Debug, Serialize)]
+struct Found {
+    what: &'static str,
+    good: bool,
+    detail: String,
+    seconds: f64,
+}
+
+/// All of it; the names are JSON keys.
+#[derive(Serialize)]
+struct Report<'a> {
+    good: bool,
+    checks: &'a [Found],
+    seconds: f64,
+}
+
+/// What is tried.
+enum Step {
+    Routes,
+    Names(Asked),
+    Ways(Box<Ways>),
+    Disk(Disk),
+    Capture,
+    End,
+}
+
+/// Requests for names.
+#[derive(Default)]
+struct Asked {
+    /// By the number of the request: the LIDs that the path has to have.
+    expected: Vec<(u16, u16)>,
+    answered: usize,
+    wrong: usize,
+}
+
+/// Ways that are traced.
+struct Ways {
+    client: ClientId,
+    tracer: Tracer,
+    asked: usize,
+    good: usize,
+    validated: usize,
+    first_bad: Option<String>,
+    traced: usize,
+}
+
+/// The device is written and read.
+#[derive(Default)]
+struct Disk {
+    is_reading: bool,
+    next: u64,
+    under_way: usize,
+    wrong: u64,
+    errors: u64,
+    /// Whether the link is cut, which it is once.
+    cut: Option<PortId>,
+}
+
+/// The tour.
+pub(super) struct Tour {
+    fabric: Fabric,
+    engines: EngineList,
+    format: Format,
+    step: Step,
+    found: Vec<Found>,
+    lines: VecDeque<String>,
+    started: WallClock,
+    since: WallClock,
+    has_begun: bool,
+    ended: Option<Verdict>,
+}
+
+impl Tour {
+    pub(super) fn new(fabric: Fabric, engines: EngineList, format: Format) -> Self {
+        let now = WallClock::now();
+        Self {
+            fabric,
+            engines,
+            format,
+            step: Step::Routes,
+            found: Vec::new(),
+            lines: VecDeque::new(),
+            started: now,
+            since: now,
+            has_begun: false,
+            ended: None,
+        }
+    }
+
+    /// Everything is there.
+    pub(super) fn begin(&mut self, sim: &Sim) {
+        self.has_begun = true;
+        let nodes: Vec<_> = sim.node_ids().collect();
+        let switches = nodes.iter().filter(|&&node| sim.is_switch(node)).count();
+        let detail = format!("{} hosts, {switches} switches", nodes.len() - switches);
+        self.tell("subnet", true, detail);
+    }
+
+    pub(super) fn ended(&self) -> Option<Verdict> {
+        self.ended
+    }
+
+    pub(super) fn poll_line(&mut self) -> Option<String> {
+        self.lines.pop_front()
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        match &self.step {
+            Step::Ways(ways) => ways.tracer.poll_timeout(),
+            // There is always more to do.
+            _ => self.has_begun.then_some(Instant::ZERO).filter(|_| self.is_busy()),
+        }
+    }
+
+    const fn is_busy(&self) -> bool {
+        matches!(self.step, Step::Routes | Step::Capture)
+    }
+
+    fn tell(&mut self, what: &'static str, good: bool, detail: String) {
+        let seconds = self.since.elapsed().as_secs_f64();
+        self.since = WallClock::now();
+        if self.format == Format::Text {
+            let word = if good { "ok" } else { "FAILED" };
+            self.lines.push_back(format!("{word:<6} {what:<8} {seconds:5.1} s  {detail}"));
+        }
+        self.found.push(Found { what, good, detail, seconds });
+    }
+
+    /// The answer to a request for a name.
+    pub(super) fn take_reply(&mut self, number: u64, found: Result<PathRecord, ClientStatus>) {
+        let Step::Names(asked) = &mut self.step else { return };
+        let Some(&expected) = asked.expected.get(number as usize) else { return };
+        asked.answered += 1;
+        let is_right = found.is_ok_and(|path| (path.slid, path.dlid) == expected);
+        asked.wrong += usize::from(!is_right);
+    }
+
+    /// Goes on; returns whether there was anything.
+    pub(super) fn work(&mut self, place: Place<'_>) -> Result<bool, Failure> {
+        if !self.has_begun || self.ended.is_some() {
+            return Ok(false);
+        }
+        let next = match &mut self.step {
+            Step::Routes => {
+                let (good, detail) = routes(&self.fabric, &self.engines, place.sim)?;
+                self.tell("routes", good, detail);
+                Some(Step::Names(Asked::default()))
+            }
+            Step::Names(asked) if asked.expected.is_empty() => {
+                self.ask_names(place);
+                return Ok(true);
+            }
+            Step::Names(Asked { expected, answered, wrong }) => {
+                if *answered < expected.len() {
+                    return Ok(false);
+                }
+                let (count, wrong) = (expected.len(), *wrong);
+                let detail = format!("{count} names resolved by IB ACM, {wrong} wrong");
+                self.tell("names", wrong == 0, detail);
+                Some(match Ways::start(place.sim)? {
+                    Some(ways) => Step::Ways(Box::new(ways)),
+                    None => Step::Disk(Disk::default()),
+                })
+            }
+            Step::Ways(ways) => {
+                if !ways.work(place.sim) {
+                    return Ok(false);
+                }
+                let (good, detail) = ways.finish(place.sim);
+                self.tell("ways", good, detail);
+                Some(Step::Disk(Disk::default()))
+            }
+            Step::Disk(disk) => match place.pair {
+                None => Some(Step::End),
+                Some(pair) => {
+                    let moved = disk.work(pair, place.sim, place.ends)?;
+                    if !disk.is_over(pair) {
+                        return Ok(moved);
+                    }
+                    let (good, detail) = disk.finish(pair, place.sim)?;
+                    self.tell("device", good, detail);
+                    Some(Step::Capture)
+                }
+            },
+            Step::Capture => {
+                if let Some(record) = place.record {
+                    let counted = record.finish(place.sim, place.hosts)?;
+                    let read = record.read_back()?;
+                    let good = counted.captured + counted.overwritten == counted.noted
+                        && read == counted.captured
+                        && read > 0;
+                    let detail = format!(
+                        "{} packets of its queue pairs: {read} read back, {} overwritten",
+                        counted.noted, counted.overwritten
+                    );
+                    self.tell("trace", good, detail);
+                }
+                *place.record = None;
+                Some(Step::End)
+            }
+            Step::End => {
+                self.end();
+                return Ok(true);
+            }
+        };
+        if let Some(next) = next {
+            self.step = next;
+        }
+        Ok(true)
+    }
+
+    /// Has every host ask for another one by its name.
+    fn ask_names(&mut self, place: Place<'_>) {
+        let Place { sim, hosts, .. } = place;
+        let ports: Vec<PortId> = hosts.ports().collect();
+        let far = ports.len() / 2;
+        let (mut expected, mut wanted) = (Vec::new(), Vec::new());
+        for (at, &port) in ports.iter().enumerate() {
+            let other = ports[(at + far.max(1)) % ports.len()];
+            let name = Address::name(sim.node_name(sim.place(other).0));
+            let to = name.unwrap_or_else(|_| Address::Gid(sim.link_port(other).gid()));
+            expected.push((sim.link_port(port).lid, sim.link_port(other).lid));
+            wanted.push((port, destination(&to)));
+        }
+        self.step = Step::Names(Asked { expected, ..Asked::default() });
+        for (number, (port, entry)) in (0..).zip(wanted) {
+            if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
+                hosts.answered(ib_net::hosts::Reply { port, number, message });
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let good = self.found.iter().all(|found| found.good);
+        let seconds = self.started.elapsed().as_secs_f64();
+        self.lines.push_back(match self.format {
+            Format::Text => {
+                let word = if good { "all is well" } else { "something is wrong" };
+                format!("{word}, after {seconds:.1} s")
+            }
+            Format::Json => {
+                let report = Report { good, checks: &self.found, seconds };
+                serde_json::to_string(&report).expect("it has nothing that JSON has not")
+            }
+        });
+        self.ended = Some(Verdict::good_if(good));
+    }
+}
+
+/// Compares the tables that switches have with those that the engine makes, and checks them.
+fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, String), Failure> {
+    let mut known = fabric.clone();
+    let nodes: Vec<_> = known.nodes().map(|(id, _)| id).collect();
+    for node in nodes {
+        let ports: Vec<_> = known.ports_of(node).map(|(id, port)| (id, port.number)).collect();
+        for (port, number) in ports {
+            let info = sim.port_info(port);
+            let lmc = ib_types::Lmc::new(info.lmc).unwrap_or_default();
+            let lid = Lid::unicast(info.lid.into()).ok();
+            known.set_lid(node, number, lid, lmc).map_err(Failure::unusable)?;
+        }
+    }
+    let options = SubnetOptions { sm_port: None, lids: LidOptions::default() };
+    let subnet = Subnet::discover(&known, &options).map_err(Failure::unusable)?;
+    let outcome = engines.route(&subnet, &RoutingOptions::default()).map_err(Failure::unusable)?;
+    let mut lfts = Lfts::new(&subnet);
+    for id in subnet.switch_ids() {
+        let found = sim.forwarding_table(subnet.switch(id).node);
+        let table = lfts.table_mut(id);
+        let length = table.len().min(found.len());
+        table[..length].copy_from_slice(&found[..length]);
+    }
+    let layers: &Layers = &outcome.routing.layers;
+    let CheckReport { reach, credit, .. } = check(&subnet, &lfts, layers);
+    let differ =
+        subnet.switch_ids().filter(|&id| lfts.table(id) != outcome.routing.lfts.table(id)).count();
+    let good = differ == 0 && reach.unreachable == 0 && credit.loops == 0;
+    let detail = format!(
+        "{} for {} LIDs: {} pairs not reached, {} credit loops, {differ} of {} tables are others",
+        outcome.routing.engine,
+        reach.lids,
+        reach.unreachable,
+        credit.loops,
+        lfts.switches()
+    );
+    Ok((good, detail))
+}
+
+impl Ways {
+    /// Starts to trace ways between hosts, from the port of the manager; nothing where there are no two hosts.
+    fn start(sim: &mut Sim) -> Result<Option<Self>, Failure> {
+        let Some(own) = sim.first_end_port() else { return Ok(None) };
+        let hosts = sim.node_ids().filter(|&node| !sim.is_switch(node));
+        let ports = hosts.filter_map(|node| sim.end_port(node));
+        let lids: Vec<u16> =
+            ports.map(|port| sim.link_port(port).lid).filter(|&lid| lid != 0).collect();
+        if lids.len() < 2 {
+            return Ok(None);
+        }
+        let client = sim.attach(own, ClientOptions::default()).map_err(Failure::unusable)?;
+        let mut tracer = Tracer::new(&TracerConfig::default(), sim.link_port(own));
+        let mut asked = 0;
+        for number in 0..WAYS {
+            // All hosts are among them before one is again.
+            let from = number * 7 % lids.len();
+            let to = (from + 1 + number * 13 % (lids.len() - 1)) % lids.len();
+            let [from, to] = [from, to].map(|at| Target::Lid(lids[at]));
+            tracer.start(Some(from), to).map_err(Failure::unusable)?;
+            asked += 1;
+        }
+        Ok(Some(Self { client, tracer, asked, good: 0, validated: 0, first_bad: None, traced: 0 }))
+    }
+
+    /// Goes on; returns whether all are traced.
+    fn work(&mut self, sim: &mut Sim) -> bool {
+        let now = sim.now();
+        while let Some(incoming) = sim.receive(self.client) {
+            self.tracer.handle(now, &incoming);
+        }
+        self.tracer.handle_timeout(now);
+        while let Some(datagram) = self.tracer.poll_transmit(now) {
+            sim.submit(self.client, &datagram);
+        }
+        while let Some((_, found)) = self.tracer.poll_event() {
+            self.traced += 1;
+            match found {
+                Ok(trace) if trace.is_good() => {
+                    self.good += 1;
+                    self.validated += usize::from(trace.is_validated());
+                }
+                Ok(trace) => {
+                    self.first_bad.get_or_insert_with(|| format!("{:?}", trace.stop));
+                }
+                Err(error) => {
+                    self.first_bad.get_or_insert_with(|| error.to_string());
+                }
+            }
+        }
+        self.traced == self.asked
+    }
+
+    fn finish(&self, sim: &mut Sim) -> (bool, String) {
+        sim.detach(self.client);
+        let Self { good, asked, validated, .. } = self;
+        let mut detail = format!("{good} of {asked} lead there, {validated} confirmed by agents");
+        if let Some(bad) = &self.first_bad {
+            detail = format!("{detail}; the first other one: {bad}");
+        }
+        (self.good == self.asked && self.validated > 0, detail)
+    }
+}
+
+impl Disk {
+    /// Writes or reads on, and cuts a link in the middle of it; returns whether there was anything.
+    fn work(
+        &mut self,
+        pair: &mut BlockPair,
+        sim: &mut Sim,
+        ends: &[Vec<PortId>; 2],
+    ) -> Result<bool, Failure> {
+        let size = pair.geometry().map_or(0, |geometry| geometry.size);
+        let mut moved = false;
+        while let Some((offset, errno)) = pair.poll() {
+            moved = true;
+            self.under_way -= 1;
+            let data = pair.take_data();
+            if !errno.is_ok() {
+                self.errors += 1;
+            } else if self.is_reading && !is_pattern(offset, &data) {
+                self.wrong += 1;
+            }
+            pair.give_back(data);
+        }
+        if self.next == size && self.under_way == 0 && !self.is_reading {
+            (self.is_reading, self.next) = (true, 0);
+        }
+        if self.is_reading && self.next >= size / 4 && self.cut.is_none() && ends[0].len() > 1 {
+            let port = ends[0][0];
+            self.cut = Some(port);
+            command(sim, "unlink", port)?;
+        }
+        while self.next < size && self.under_way < MOST {
+            moved = true;
+            let length = LENGTH.min(size - self.next);
+            let operation = if self.is_reading { Operation::Read } else { Operation::Write };
+            let data = if self.is_reading { Vec::new() } else { pattern(self.next, length) };
+            let command = BlockCommand { operation, offset: self.next, length, fua: false };
+            pair.submit(self.next, command, &data);
+            (self.next, self.under_way) = (self.next + length, self.under_way + 1);
+        }
+        Ok(moved)
+    }
+
+    fn is_over(&self, pair: &BlockPair) -> bool {
+        let size = pair.geometry().map_or(0, |geometry| geometry.size);
+        self.is_reading && self.next == size && self.under_way == 0
+    }
+
+    fn finish(&self, pair: &BlockPair, sim: &mut Sim) -> Result<(bool, String), Failure> {
+        let client = pair.client();
+        let stats = client.paths().filter_map(|path| client.stats(path));
+        let again: u64 = stats.map(|stats| stats.failed_over).sum();
+        let size = pair.geometry().map_or(0, |geometry| geometry.size);
+        let mut detail = format!(
+            "{} MiB written and read over {}: {} wrong, {} errors",
+            size >> 20,
+            if pair.ports()[0].len() == 1 { "a path" } else { "2 paths" },
+            self.wrong,
+            self.errors
+        );
+        let mut good = self.wrong == 0 && self.errors == 0;
+        if let Some(port) = self.cut {
+            command(sim, "relink", port)?;
+            detail = format!("{detail}; a link was cut, and {again} requests went over the other");
+            good &= again > 0;
+        }
+        Ok((good, detail))
+    }
+}
+
+/// Has a command of the console done to a port.
+fn command(sim: &mut Sim, word: &str, port: PortId) -> Result<(), Failure> {
+    let (node, number) = sim.place(port);
+    let name = sim.node_name(node).replace('"', "\"\"");
+    let command = format!("{word} \"{name}\"[{number}]").parse();
+    sim.run(&command.map_err(Failure::unusable)?).map_err(Failure::unusable)
+}
+
+/// Returns what stands at a place of the device.
+fn pattern(offset: u64, length: u64) -> Vec<u8> {
+    (offset / 8..(offset + length) / 8).flat_map(|word| stamp(word).to_le_bytes()).collect()
+}
+
+fn is_pattern(offset: u64, data: &[u8]) -> bool {
+    let words = data.as_chunks::<8>().0;
+    (offset / 8..).zip(words).all(|(word, found)| u64::from_le_bytes(*found) == stamp(word))
+}
+
+const fn stamp(word: u64) -> u64 {
+    word.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995_0dd0_fee1
+}

@@ -1,0 +1,386 @@
+//! The hosts: names at each, a block device between some.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ib_acm::{Address, ServiceConfig};
+use ib_block::nbd::Export as NbdExport;
+use ib_hca::cm::{PortSpace, ServiceId};
+use ib_net::hosts::{BlockPair, Hosts, PORT, PairEvent, PairOptions, Reply};
+use ib_net::nbd::{NbdServer, Place};
+use ib_net::rtrs::BlockEvent;
+use ib_sim::{Addresses, Sim};
+use ib_topology::{Fabric, PortId};
+use ib_types::Instant;
+use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
+use ib_wire::mad::sa::PathRecord;
+
+use super::record::Record;
+use super::tour::{Place as TourPlace, Tour};
+use crate::cli::up::UpArgs;
+use crate::command::sim::Residents;
+use crate::failure::{Failure, Verdict, say};
+
+/// The device.
+const DEVICE: &str = "disk0";
+
+/// How many requests of it may be under way.
+const DEPTH: u16 = 64;
+
+/// How long names and paths may take to be found, and how often it is looked for ports that have come.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How far it is.
+enum Stage {
+    /// There is nobody.
+    Empty,
+    /// The paths of the device are resolved: by the number of the request.
+    Resolving(Vec<Option<PathRecord>>),
+    /// They are connected.
+    Connecting,
+    Ready,
+}
+
+/// Those who live in the fabric.
+pub(super) struct Town {
+    hosts: Hosts,
+    /// Ports that adapters of other processes have.
+    away: BTreeSet<PortId>,
+    /// The hosts of the device's client and of its server.
+    ends: [Vec<PortId>; 2],
+    pair: Option<BlockPair>,
+    programs: Option<NbdServer>,
+    record: Option<Record>,
+    stage: Stage,
+    tour: Option<Tour>,
+    lines: VecDeque<String>,
+    /// Until when the stage has to be over, and when it is looked for ports next.
+    deadline: Instant,
+    look: Instant,
+    nbd: PathBuf,
+    write: Option<(PathBuf, bool)>,
+    payload: u16,
+    size: u64,
+    seed: [u8; 32],
+    socket: String,
+}
+
+impl Town {
+    pub(super) fn new(args: &UpArgs, fabric: Fabric, nbd: PathBuf) -> Result<Self, Failure> {
+        if args.size == 0 || !args.size.is_multiple_of(512) {
+            let size = args.size;
+            return Err(Failure::Unusable(format!(
+                "--size {size}: expected a multiple of 512 bytes, at least 512"
+            )));
+        }
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&args.seed.to_le_bytes());
+        let scratch = || {
+            let name = format!("ibfabric-{}-{}.pcapng", args.socket, std::process::id());
+            (std::env::temp_dir().join(name), true)
+        };
+        let write = args.write.clone().map(|path| (path, false));
+        let engines = args.engine.clone();
+        Ok(Self {
+            hosts: Hosts::new(ServiceConfig::default(), seed),
+            away: BTreeSet::new(),
+            ends: [Vec::new(), Vec::new()],
+            pair: None,
+            programs: None,
+            record: None,
+            stage: Stage::Empty,
+            tour: args.check.then(|| Tour::new(fabric, engines, args.format)),
+            lines: VecDeque::new(),
+            deadline: Instant::NEVER,
+            look: Instant::ZERO,
+            nbd,
+            write: write.or_else(|| args.check.then(scratch)),
+            payload: args.payload,
+            size: args.size,
+            seed: seed.map(|byte| !byte),
+            socket: args.socket.clone(),
+        })
+    }
+
+    /// Puts hosts to all end ports of adapters that have none.
+    fn populate(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), Failure> {
+        self.look = sim.now() + LOOK;
+        let ports: Vec<PortId> = addresses.iter().map(|(port, _)| port).collect();
+        for port in ports {
+            let is_free = !self.hosts.has(port) && !self.away.contains(&port);
+            if !is_free || sim.link_port(port).lid == 0 {
+                continue;
+            }
+            let (node, _) = sim.place(port);
+            let mut names: Vec<Address> = Address::name(sim.node_name(node)).into_iter().collect();
+            names.extend(addresses.of(port).iter().map(|&address| Address::from(address)));
+            self.hosts.add(sim, port, names).map_err(Failure::unusable)?;
+        }
+        Ok(())
+    }
+
+    /// Begins: chooses the hosts of the device, and has its paths resolved.
+    fn begin(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), Failure> {
+        self.populate(sim, addresses)?;
+        let ports: Vec<PortId> = self.hosts.ports().collect();
+        self.tell_line(format!("names: services of IB ACM at {}", hosts(ports.len())));
+        let paths = match ports.len() {
+            0 | 1 => 0,
+            2 | 3 => 1,
+            _ => 2,
+        };
+        self.ends = [ports[..paths].to_vec(), ports[ports.len() - paths..].to_vec()];
+        for place in 0..paths {
+            let to = Address::Gid(sim.link_port(self.ends[1][place]).gid());
+            let (from, wanted) = (self.ends[0][place], vec![destination(&to)]);
+            if let Some(message) = self.hosts.ask(sim, from, place as u64, wanted) {
+                self.hosts.answered(Reply { port: from, number: place as u64, message });
+            }
+        }
+        self.stage = Stage::Resolving(vec![None; paths]);
+        self.deadline = sim.now() + PATIENCE;
+        if paths == 0 {
+            self.tell_line(format!("{DEVICE}: none, as that takes two hosts"));
+            self.get_ready(sim);
+        }
+        Ok(())
+    }
+
+    /// Connects the device over the paths that are resolved.
+    fn connect(&mut self, sim: &Sim, paths: &[PathRecord]) -> Result<(), Failure> {
+        if let Some(write) = self.write.take() {
+            let ports = self.ends.concat();
+            let service = ServiceId::port(PortSpace::IB, PORT).0;
+            let place = (sim, &mut self.hosts);
+            self.record = Some(Record::start(write, self.payload, place, &ports, service)?);
+        }
+        let options = PairOptions {
+            device: DEVICE.to_owned(),
+            size: self.size,
+            depth: DEPTH,
+            hosts: self.ends.clone(),
+            seed: self.seed,
+        };
+        let mut pair = BlockPair::new(&mut self.hosts, options).map_err(Failure::unusable)?;
+        for (place, path) in paths.iter().enumerate() {
+            pair.add_path(sim.now(), &mut self.hosts, place, path).map_err(Failure::unusable)?;
+        }
+        self.pair = Some(pair);
+        self.stage = Stage::Connecting;
+        self.deadline = sim.now() + PATIENCE;
+        Ok(())
+    }
+
+    /// Offers the device to programs, once it is open.
+    fn offer(&mut self, sim: &Sim) -> Result<(), Failure> {
+        let Some(&geometry) = self.pair.as_ref().and_then(BlockPair::geometry) else {
+            return Ok(());
+        };
+        let export = NbdExport {
+            name: DEVICE.to_owned(),
+            description: "a device of a simulated fabric".to_owned(),
+            geometry,
+            preferred: 4096,
+        };
+        let place = Place::Unix(self.nbd.clone());
+        let programs = NbdServer::listen(&place, Arc::new([export]))
+            .map_err(|error| Failure::Unusable(format!("{error}; --nbd gives it another place")))?;
+        self.programs = Some(programs);
+        let name = |port: &PortId| sim.node_name(sim.place(*port).0).to_owned();
+        let ends = self.ends.clone().map(|ports| ports.iter().map(name).collect::<Vec<_>>());
+        let [from, to] = ends.map(|names| names.join(" and "));
+        let (mib, paths) = (self.size >> 20, self.ends[0].len());
+        let paths = if paths == 1 { "a path".to_owned() } else { format!("{paths} paths") };
+        self.tell_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
+        self.tell_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
+        if let Some(record) = &self.record {
+            self.tell_line(format!("trace: packets go to {}", record.path().display()));
+        }
+        self.get_ready(sim);
+        Ok(())
+    }
+
+    /// Tells something; a tour tells all that there is itself.
+    fn tell_line(&mut self, line: String) {
+        if self.tour.is_none() {
+            self.lines.push_back(line);
+        }
+    }
+
+    fn get_ready(&mut self, sim: &Sim) {
+        self.stage = Stage::Ready;
+        self.deadline = Instant::NEVER;
+        if let Some(tour) = &mut self.tour {
+            tour.begin(sim);
+            return;
+        }
+        let name = &self.socket;
+        self.lines.push_back("try:".to_owned());
+        for command in [
+            format!("ibfabric sim ctl --socket {name} stats"),
+            format!("ibfabric sm ctl --socket {name}-sm status"),
+            format!("ibfabric tracer --ibsim={name} --all-pairs"),
+            format!("nbdinfo nbd+unix:///{DEVICE}?socket={}", self.nbd.display()),
+        ] {
+            self.lines.push_back(format!("  {command}"));
+        }
+    }
+
+    /// Takes answers of services, for whoever has asked.
+    fn take_replies(&mut self) -> Result<bool, Failure> {
+        let mut moved = false;
+        while let Some(reply) = self.hosts.poll_reply() {
+            moved = true;
+            let found = path_of(&reply.message);
+            match (&mut self.stage, &mut self.tour) {
+                (Stage::Resolving(paths), _) => {
+                    let path = found.map_err(|status| {
+                        Failure::Unusable(format!("a path of {DEVICE} is not resolved: {status}"))
+                    })?;
+                    paths[reply.number as usize] = Some(path);
+                }
+                (_, Some(tour)) => tour.take_reply(reply.number, found),
+                _ => {}
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Goes on with what has to be there in the end.
+    fn advance(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), Failure> {
+        match &self.stage {
+            Stage::Empty => self.begin(sim, addresses)?,
+            Stage::Resolving(paths) => {
+                if let Some(paths) = paths.iter().copied().collect::<Option<Vec<_>>>() {
+                    self.connect(sim, &paths)?;
+                }
+            }
+            Stage::Connecting => self.offer(sim)?,
+            Stage::Ready => {}
+        }
+        if sim.now() >= self.deadline {
+            let seconds = PATIENCE.as_secs();
+            return Err(Failure::Unusable(format!("{DEVICE} is not connected after {seconds} s")));
+        }
+        if sim.now() >= self.look {
+            self.populate(sim, addresses)?;
+        }
+        Ok(())
+    }
+
+    /// Says what has happened to the device, which people want to know of.
+    fn tell(&mut self) {
+        let Some(pair) = &mut self.pair else { return };
+        while let Some(event) = pair.poll_event() {
+            if let PairEvent::Server(BlockEvent::Failed { device, operation, errno }) = event {
+                say!("{device}: a {operation} fails: {errno}");
+            }
+        }
+    }
+}
+
+impl Residents for Town {
+    fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, Failure> {
+        self.advance(sim, addresses)?;
+        let mut moved = self.hosts.work(sim);
+        moved |= self.take_replies()?;
+        if let Some(pair) = &mut self.pair {
+            moved |= pair.work(sim, &mut self.hosts).map_err(Failure::unusable)?;
+            let is_toured = self.tour.as_ref().is_some_and(|tour| tour.ended().is_none());
+            if let Some(programs) = self.programs.as_mut().filter(|_| !is_toured) {
+                moved |= programs.progress(pair);
+            }
+        }
+        self.tell();
+        if let Some(record) = &mut self.record {
+            record.work(sim, &mut self.hosts)?;
+        }
+        if let (Some(tour), Stage::Ready) = (&mut self.tour, &self.stage) {
+            let (hosts, pair, record) = (&mut self.hosts, &mut self.pair, &mut self.record);
+            moved |= tour.work(TourPlace { sim, hosts, pair, record, ends: &self.ends })?;
+            self.lines.extend(std::iter::from_fn(|| tour.poll_line()));
+        }
+        Ok(moved)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let pair = self.pair.as_ref().and_then(BlockPair::poll_timeout);
+        let record = self.record.as_ref().map(Record::due);
+        let tour = self.tour.as_ref().and_then(Tour::due);
+        let own = [self.hosts.poll_timeout(), pair, record, tour];
+        own.into_iter().flatten().chain([self.deadline, self.look]).min()
+    }
+
+    fn look_at(&mut self, port: PortId) {
+        self.hosts.look_at(port);
+    }
+
+    fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
+        if self.ends.iter().flatten().any(|&end| end == port) {
+            return Err(format!("it is one of those of {DEVICE}"));
+        }
+        self.hosts.remove(sim, port);
+        self.away.insert(port);
+        Ok(())
+    }
+
+    fn come_back(&mut self, port: PortId) {
+        self.away.remove(&port);
+        self.look = Instant::ZERO;
+    }
+
+    fn programs(&mut self) -> Option<&mut NbdServer> {
+        self.programs.as_mut()
+    }
+
+    fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Ready) && self.tour.is_none()
+    }
+
+    fn poll_line(&mut self) -> Option<String> {
+        self.lines.pop_front()
+    }
+
+    fn ended(&self) -> Option<Verdict> {
+        self.tour.as_ref()?.ended()
+    }
+
+    fn close(&mut self, sim: &mut Sim) -> Result<(), Failure> {
+        if self.tour.is_some() {
+            return Err(Failure::Unusable("the tour was interrupted".to_owned()));
+        }
+        match &mut self.record {
+            Some(record) => record.finish(sim, &mut self.hosts).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns a number of hosts in words.
+fn hosts(count: usize) -> String {
+    if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") }
+}
+
+/// Returns what a program says that wants to reach an address.
+pub(super) fn destination(to: &Address) -> Entry {
+    match to {
+        Address::Gid(gid) => {
+            Entry::path(EntryFlags(0), &PathRecord { dgid: *gid, ..PathRecord::zeroed() })
+        }
+        other => other.to_entry(EntryFlags::DESTINATION).expect("a name or an IP address"),
+    }
+}
+
+/// Returns the path that a service's answer has, or what it says instead.
+fn path_of(message: &[u8]) -> Result<PathRecord, ClientStatus> {
+    let header = ClientHeader::parse(message.first_chunk().expect("an answer has a header"));
+    if header.status != ClientStatus::SUCCESS {
+        return Err(header.status);
+    }
+    let (_, order) = header.length().expect("the service's own");
+    let answer = Resolve::parse(header, &message[HEADER..], order);
+    answer.entries.first().map(Entry::path_record).ok_or(ClientStatus::ENODATA)
+}

@@ -1,0 +1,155 @@
+//! `ibfabric up`: everything at once, as a user starts it.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+#[expect(dead_code, reason = "other tests wait in another way")]
+mod program;
+
+use program::{Running, ibfabric, text};
+
+/// Returns a name of sockets that nobody else has.
+fn name(test: &str) -> String {
+    format!("up-test-{test}-{}", std::process::id())
+}
+
+fn up(name: &str, directory: &Path, words: &[&str]) -> Command {
+    let mut command = ibfabric(&["up", "--socket", name]);
+    command.args(words).env("XDG_RUNTIME_DIR", directory).env("TMPDIR", directory);
+    command
+}
+
+/// Starts it, and returns what it says until it is ready.
+fn ready(mut command: Command) -> (Running, Vec<String>) {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let running = Running(child);
+    let mut said = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        if line == "READY" {
+            return (running, said);
+        }
+        said.push(line);
+    }
+    panic!("it is not ready: {said:?}");
+}
+
+/// Ends it as Ctrl-C does; returns its status.
+fn interrupt(mut running: Running) -> Option<i32> {
+    let process = rustix::process::Pid::from_child(&running.0);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
+    running.0.wait().expect("it ends").code()
+}
+
+fn entries(directory: &Path) -> usize {
+    std::fs::read_dir(directory).expect("a directory").count()
+}
+
+#[test]
+fn the_tour_finds_all_well() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let words = ["--check", "--format", "json", "--size", "32M"];
+    let output = up(&name("tour"), directory.path(), &words).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+    let report: Value = serde_json::from_str(&said).expect("an object");
+    let checks = report["checks"].as_array().expect("a list");
+    let names: Vec<&str> = checks.iter().filter_map(|check| check["what"].as_str()).collect();
+    assert_eq!(names, ["subnet", "routes", "names", "ways", "device", "trace"]);
+    assert!(checks.iter().all(|check| check["good"] == true), "{said}");
+    let device = checks[4]["detail"].as_str().expect("words");
+    assert!(device.contains("2 paths: 0 wrong, 0 errors; a link was cut"), "{device}");
+    assert_eq!(entries(directory.path()), 0, "nothing is left");
+}
+
+/// Fabrics that are too small for a device, or for a second path.
+#[test]
+fn the_tour_takes_what_there_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (hosts, has_device) in [(1, false), (2, true), (4, true)] {
+        let path = directory.path().join(format!("{hosts}.net"));
+        let file = path.to_str().expect("it is text");
+        let kind = ["gen", "mesh", "1", &format!("hosts={hosts}"), "-o", file];
+        assert!(ibfabric(&kind).status().expect("it runs").success());
+        let words = [file, "--check", "--size", "4M"];
+        let output = up(&name("small"), directory.path(), &words).output().expect("it runs");
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{hosts}: {said}");
+        assert_eq!(said.contains("device"), has_device, "{said}");
+        assert_eq!(said.contains("a link was cut"), hosts == 4, "{said}");
+    }
+}
+
+/// A switch that sends packets elsewhere than its tables say.
+#[test]
+fn the_tour_finds_what_is_wrong() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = directory.path().join("wrong");
+    let net = directory.path().join("tree.net");
+    let file = net.to_str().expect("it is text");
+    let made = ibfabric(&["gen", "fat-tree", "4", "2", "-o", file]).status();
+    assert!(made.expect("it runs").success());
+    let fabric = std::fs::read_to_string(&net).expect("it was made");
+    let switch = fabric.lines().find_map(|line| line.strip_prefix("Switch"));
+    let switch = switch.and_then(|line| line.split('"').nth(1)).expect("a switch");
+    std::fs::write(&script, format!("at 0s Misroute \"{switch}\" 1 2\n")).expect("there is room");
+    let words = [file, "--check", "--size", "1M", "--script", script.to_str().expect("text")];
+    let output = up(&name("wrong"), directory.path(), &words).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert_ne!(output.status.code(), Some(0), "{said}");
+}
+
+#[test]
+fn others_attach_and_everything_is_cleaned_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let name = name("stay");
+    let (running, said) = ready(up(&name, directory.path(), &["--size", "8M"]));
+    assert!(said.iter().any(|line| line.contains("services of IB ACM at 32 hosts")), "{said:?}");
+    // A second one has no place.
+    let second = up(&name, directory.path(), &[]).output().expect("it runs");
+    let why = text(&second.stderr);
+    assert!(second.status.code() == Some(2) && why.contains("--socket"), "{why}");
+    // Ways are traced, and adapters of other processes talk to hosts that they take the place of.
+    let traced = ibfabric(&["tracer", &format!("--ibsim={name}"), "--all-pairs"]).output();
+    let traced = traced.expect("it runs");
+    assert!(traced.status.success(), "{}", text(&traced.stdout));
+    let place = ["--attach", &name, "--node", "H-0002c90000100010"];
+    let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat()).output().expect("it runs");
+    assert!(info.status.success(), "{}", text(&info.stderr));
+    // Those of the device are not given away.
+    let place = ["--attach", &name, "--node", "H-0002c90000100000"];
+    let info = ibfabric(&[&["rdma", "devinfo"], &place[..]].concat()).output().expect("it runs");
+    let why = text(&info.stderr);
+    assert!(!info.status.success() && why.contains("disk0"), "{why}");
+    assert_eq!(entries(directory.path()), 1, "the socket of NBD");
+    assert_eq!(interrupt(running), Some(0));
+    assert_eq!(entries(directory.path()), 0, "nothing is left");
+}
+
+#[test]
+fn what_cannot_be_is_said_in_a_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let empty = directory.path().join("empty.net");
+    std::fs::write(&empty, "").expect("there is room");
+    let taken = directory.path().join("taken");
+    std::fs::write(&taken, "somebody's").expect("there is room");
+    let words_of = |path: &Path| path.to_str().expect("it is text").to_owned();
+    for (words, why) in [
+        (vec![words_of(&empty)], "empty.net"),
+        (vec!["/none.net".to_owned()], "/none.net"),
+        (vec!["--size".to_owned(), "100".to_owned()], "512"),
+        (vec!["--nbd".to_owned(), words_of(&taken)], "--nbd"),
+        (vec!["--nbd".to_owned(), "/none/at/all".to_owned()], "/none/at/all"),
+        (vec!["--write".to_owned(), "/none/at/all".to_owned()], "/none/at/all"),
+    ] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = up(&name("bad"), directory.path(), &words).output().expect("it runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+        assert!(said.contains(why) && said.lines().count() == 1, "{words:?}: {said}");
+    }
+    assert_eq!(std::fs::read_to_string(&taken).expect("it is there"), "somebody's");
+}
