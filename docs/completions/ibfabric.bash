@@ -58,6 +58,9 @@ _ibfabric() {
             ibfabric,tracer)
                 cmd="ibfabric__subcmd__tracer"
                 ;;
+            ibfabric,up)
+                cmd="ibfabric__subcmd__up"
+                ;;
             ibfabric__subcmd__acm,ctl)
                 cmd="ibfabric__subcmd__acm__subcmd__ctl"
                 ;;
@@ -204,6 +207,9 @@ _ibfabric() {
                 ;;
             ibfabric__subcmd__help,tracer)
                 cmd="ibfabric__subcmd__help__subcmd__tracer"
+                ;;
+            ibfabric__subcmd__help,up)
+                cmd="ibfabric__subcmd__help__subcmd__up"
                 ;;
             ibfabric__subcmd__help__subcmd__acm,ctl)
                 cmd="ibfabric__subcmd__help__subcmd__acm__subcmd__ctl"
@@ -497,7 +503,7 @@ _ibfabric() {
 
     case "${cmd}" in
         ibfabric)
-            opts="-h -V --help --version gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help"
+            opts="-h -V --help --version gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1613,7 +1619,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help)
-            opts="gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help"
+            opts="gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2271,6 +2277,20 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__help__subcmd__tracer)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__help__subcmd__up)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -4953,6 +4973,64 @@ _ibfabric() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "text json ibtracert" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        ibfabric__subcmd__up)
+            opts="-R -w -h --check --engine --seed --script --socket --size --nbd --write --payload --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --engine)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -R)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --script)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --socket)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nbd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --write)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -w)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --payload)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -38,6 +38,7 @@ complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "rtrs" -d 'Block d
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "nbd" -d 'Offers a device of a server to programs of this machine, over NBD'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
+complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "up" -d 'Everything at once on a simulated fabric: manager, names, agents, a block device and its trace'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
 complete -c ibfabric -n "__fish_ibfabric_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand gen" -s o -l output -d 'The file to write; standard output without it, or for -' -r -F
@@ -584,6 +585,18 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s v -l verify -
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s c -l cached -d 'Only what the service knows already'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s V -l verbose -d 'Says more of what it does'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s R -l engine -d 'The engines that compute the routes, in the order in which they are tried' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l seed -d 'The seed of everything random' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'Commands of the console and the moments at which they are run: lines of `at TIME COMMAND`' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l socket -d 'The name of the sockets: what clients find in `IBSIM_SOCKNAME`, and what `--attach` names' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l size -d 'The size of the device disk0, with K, M, G or T behind it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l nbd -d 'Where programs find disk0 over NBD; without it `ibfabric-NAME.nbd` in the directory for sockets of the user, or for temporary files' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s w -l write -d 'Writes the packets of disk0\'s queue pairs to a pcapng file' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l payload -d 'How many bytes of each message are written to it, 0 to 4096' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l format -d 'How the results of the tour are printed' -r -f -a "text\t'Lines for people'
+json\t'One JSON object'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l check -d 'Makes a tour of everything and ends: routes, names, ways, a device over two paths of which one is cut, and what was captured of it. Exit status: 0 all is well, 1 something is not'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "start" -d 'Starts to capture queue pairs of a running program, and those that it makes later'
@@ -658,20 +671,21 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "read" -d 'Shows the packets of a capture file, whoever wrote it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "correlate" -d 'Matches the packets of both ends, and tells where the time of messages goes'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "gen" -d 'Writes a fabric file'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "sm" -d 'Manages a subnet'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "rtrs" -d 'Block devices over RTRS: served, measured and verified'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "nbd" -d 'Offers a device of a server to programs of this machine, over NBD'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "gen" -d 'Writes a fabric file'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "route" -d 'Computes, checks and dumps the forwarding tables of a fabric'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "check" -d 'Checks anybody\'s forwarding tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "sim" -d 'Simulates a fabric that ibsim\'s clients attach to'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "sm" -d 'Manages a subnet'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "tracer" -d 'Validates the ways that packets take, hop by hop'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "agent" -d 'Answers ibtracer and ibping at a port'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "rdma" -d 'RDMA from this machine without an adapter: RoCEv2 over UDP'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "rtrs" -d 'Block devices over RTRS: served, measured and verified'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "nbd" -d 'Offers a device of a server to programs of this machine, over NBD'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "acm" -d 'Resolves names, addresses and routes for the programs of a machine, as ibacm does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "acme" -d 'Asks services of IB ACM for paths, endpoints and counters, and writes their files, as `ib_acme` does'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "up" -d 'Everything at once on a simulated fabric: manager, names, agents, a block device and its trace'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "capture" -d 'Captures of queue pairs: started, read and compared'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and not __fish_seen_subcommand_from gen route check sim sm tracer agent rdma rtrs nbd acm acme up capture help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sim" -f -a "ctl" -d 'Tells a running simulator what to do, or asks it'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from sm" -f -a "ctl" -d 'Asks a running manager, or tells it to sweep'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand help; and __fish_seen_subcommand_from rdma" -f -a "devinfo" -d 'Shows what an adapter at an address is and takes'

@@ -195,6 +195,11 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
             "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",
             UNUSABLE,
         ),
+        "ibfabric-up" => all(
+            "It was asked to end; or, with \\-\\-check, all is well.",
+            "With \\-\\-check: something is not.",
+            "The fabric or a place cannot be used, the tour was interrupted, or the command line is wrong.",
+        ),
         "ibfabric-capture-list" => two("The programs were listed, even if there are none."),
         "ibfabric-capture-start" => all(
             "The capture was started; or, with \\-w \\-, it has ended as it should, or its reader has left.",

@@ -25,6 +25,9 @@ use crate::rtrs::{BlockEvent, Exports};
 /// The port of RTRS at which the server listens.
 pub const PORT: u16 = 1234;
 
+/// The longest request of RTRS in bytes: both ends have memory for as many as may be under way.
+const LONGEST: u32 = 128 << 10;
+
 /// How a pair is made.
 #[derive(Clone, Debug)]
 pub struct PairOptions {
@@ -112,7 +115,8 @@ impl BlockPair {
     pub fn new(hosts: &mut Hosts, options: PairOptions) -> Result<Self, PairError> {
         let PairOptions { device, size, depth, hosts: [client_ports, server_ports], seed } =
             options;
-        let config = ServerConfig { queue_depth: depth, ..ServerConfig::default() };
+        let config =
+            ServerConfig { queue_depth: depth, max_io_size: LONGEST, ..ServerConfig::default() };
         let mut rtrs = Rtrs::new(config, seed.map(|byte| !byte));
         let mut exports = Exports::new(1);
         exports.offer(&mut rtrs, &device, Disk::in_memory(size)?)?;

@@ -17,6 +17,9 @@ use crate::failure::Failure;
 /// How often rings are looked at.
 const EVERY: Duration = Duration::from_millis(5);
 
+/// The ring of each queue pair in bytes.
+const RING: usize = 1 << 20;
+
 /// How many packets were in a file, and how many others there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
@@ -53,7 +56,7 @@ impl Record {
         let mut collector = Collector::new(Link::Infiniband, epoch);
         collector.begin(now);
         for &port in ports {
-            let trace = PacketTrace { payload, ..PacketTrace::default() };
+            let trace = PacketTrace { payload, ring_bytes: RING, ..PacketTrace::default() };
             let selection = Selection { services: vec![service], trace, ..Selection::default() };
             if let Some(device) = hosts.device(port) {
                 device.hca().select(selection).map_err(Failure::unusable)?;

@@ -85,7 +85,7 @@ impl Town {
         let write = args.write.clone().map(|path| (path, false));
         let engines = args.engine.clone();
         Ok(Self {
-            hosts: Hosts::new(ServiceConfig::default(), seed),
+            hosts: Hosts::new(names(), seed),
             away: BTreeSet::new(),
             ends: [Vec::new(), Vec::new()],
             pair: None,
@@ -357,6 +357,11 @@ impl Residents for Town {
             None => Ok(()),
         }
     }
+}
+
+/// Returns how services of names work where all hosts of a fabric are in one process: none knows all others unasked.
+fn names() -> ServiceConfig {
+    ServiceConfig { announcements: 0, most_destinations: 128, ..ServiceConfig::default() }
 }
 
 /// Returns a number of hosts in words.
