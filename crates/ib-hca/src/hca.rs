@@ -1,7 +1,7 @@
 //! The adapter: its objects, and the way of packets to and from them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use ib_link::{Direction, Route};
 use ib_types::{Gid, Guid, Instant, Mtu, Qpn};
@@ -12,6 +12,7 @@ use rand::{Rng, SeedableRng};
 use crate::completion::Cq;
 use crate::counters::{Counters, Drop};
 use crate::error::{CreateError, DestroyError};
+use crate::numbers::ByNumber;
 use crate::objects::{CqId, PdId, PostError, QpId, RecvWr, SendOp, SendWr, SrqId};
 use crate::packet::{Malformed, Packet, Writer};
 use crate::qp::core::{Core, Cx};
@@ -163,7 +164,7 @@ pub struct Hca {
     regions: Regions,
     queues: Queues,
     qps: Table<Qp>,
-    by_number: HashMap<u32, QpId>,
+    by_number: ByNumber<QpId>,
     groups: BTreeMap<Gid, Vec<QpId>>,
     /// Queue pairs that may have something to send, and how much the first has sent.
     ready: VecDeque<QpId>,
@@ -205,7 +206,7 @@ impl Hca {
             regions: Regions::new(config.max_mr),
             queues: Queues::default(),
             qps: Table::default(),
-            by_number: HashMap::new(),
+            by_number: ByNumber::default(),
             groups: BTreeMap::new(),
             ready: VecDeque::new(),
             burst: 0,

@@ -24,6 +24,7 @@ pub mod region;
 pub mod trace;
 
 mod completion;
+mod numbers;
 mod packet;
 mod table;
 

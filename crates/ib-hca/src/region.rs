@@ -1,6 +1,5 @@
 //! Memory regions: which memory a key opens, to whom and for what.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::BitOr;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use rand::Rng;
 
 use crate::memory::Memory;
+use crate::numbers::ByNumber;
 use crate::objects::PdId;
 
 /// What may be done with a memory region (`ibv_access_flags`).
@@ -147,13 +147,13 @@ pub struct Registration {
 
 /// All regions of an adapter, by number.
 pub(crate) struct Regions {
-    regions: HashMap<u32, Mr>,
+    regions: ByNumber<Mr>,
     most: usize,
 }
 
 impl Regions {
     pub(crate) fn new(most: usize) -> Self {
-        Self { regions: HashMap::new(), most }
+        Self { regions: ByNumber::default(), most }
     }
 
     /// Registers a range of memory under an address.
