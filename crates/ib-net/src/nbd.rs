@@ -267,14 +267,16 @@ impl NbdServer {
     /// Returns whether a program that has gone has changes under way, or has sent more. They may be done late, when a path
     /// has failed; a disk of this machine would do them before anything that others ask for afterwards.
     fn is_being_changed(&self) -> bool {
-        if self.connections.iter().any(|(_, it)| it.is_gone && !it.session.has_ended()) {
+        // Who takes no answers does not hold up others with what it may have sent.
+        if self.connections.iter().any(|(_, it)| it.is_gone && it.session.takes()) {
             return true;
         }
         let changes = |it: &Asked| !matches!(it.operation, Operation::Read | Operation::Flush);
         self.under_way.iter().any(|(_, asked)| {
             let (at, number) = asked.connection;
             let connection = self.connections.get(at).filter(|it| it.number == number);
-            changes(asked) && connection.is_none_or(|it| it.session.has_ended())
+            let leaves = |it: &Connection| it.is_gone || it.session.has_ended();
+            changes(asked) && connection.is_none_or(leaves)
         })
     }
 

@@ -83,6 +83,20 @@ fn the_tour_takes_what_there_is() {
     }
 }
 
+/// Nobody is there to ask for anything.
+#[test]
+fn a_fabric_without_hosts_has_a_tour_too() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let net = directory.path().join("none.net");
+    let fabric = "Switch 4 \"one\"\n[1] \"two\"[1]\n\nSwitch 4 \"two\"\n[1] \"one\"[1]\n";
+    std::fs::write(&net, fabric).expect("there is room");
+    let words = [net.to_str().expect("it is text"), "--check"];
+    let output = up(&name("none"), directory.path(), &words).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+    assert!(said.contains("0 names resolved") && !said.contains("device"), "{said}");
+}
+
 /// A switch that sends packets elsewhere than its tables say.
 #[test]
 fn the_tour_finds_what_is_wrong() {

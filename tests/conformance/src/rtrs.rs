@@ -22,7 +22,7 @@ use interop::{Finished, RunError, Running};
 use crate::rxe::{Case, Scene};
 
 /// What is tried.
-pub const CASES: [Case; 19] = [
+pub const CASES: [Case; 20] = [
     Case::with_ours("our client, their server", |scene| ours::verify(scene, "", &[])),
     Case::with_ours("our client, their server, keys that stay, depth 64", |scene| {
         ours::verify(scene, "always_invalidate=N sess_queue_depth=64", &[])
@@ -53,6 +53,7 @@ pub const CASES: [Case; 19] = [
     Case::with_ours("our client is killed and returns", deaths::our_client_dies),
     Case::with_ours("their server is unloaded and returns", deaths::their_server_leaves),
     Case::with_ours("our server is killed and returns", deaths::our_server_dies),
+    Case::with_ours("their client is cut off and returns", deaths::their_client_is_cut_off),
     Case::with_ours("both ways, idle", idle::both_ways),
     // Soft RoCE of the guest makes no connections afterwards.
     Case::with_ours("our client, their server, which closes one of two paths", ours::fails_over),

@@ -37,4 +37,5 @@ mod network;
 
 pub use error::{BootError, RunError};
 pub use guest::{Guest, GuestOptions};
+pub use network::TAP;
 pub use running::{Finished, Running, Signal};

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::BootError;
 
 /// The name of the TAP device, which joins the namespace to the guest.
-pub(crate) const TAP: &str = "tap0";
+pub const TAP: &str = "tap0";
 
 /// A namespace with a TAP device in it. Both go when this is dropped, and so does whatever runs there.
 #[derive(Debug)]

@@ -227,6 +227,12 @@ impl Session {
         self.stage == Stage::Over && self.requests.is_empty() && self.unsent() == 0
     }
 
+    /// Returns whether more is taken from the program just now.
+    #[must_use]
+    pub fn takes(&self) -> bool {
+        !self.is_full() && self.stage != Stage::Over
+    }
+
     /// Returns whether nothing more is taken from the program: it has gone, or is sent away. What it has asked for may still be
     /// under way.
     #[must_use]

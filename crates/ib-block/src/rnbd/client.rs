@@ -566,15 +566,19 @@ fn compare(
         return Err(Change::Data("its server says so"));
     }
     let kept = if before.origin.cache == now.origin.cache { Kept::All } else { Kept::Flushed };
-    if before.writers == now.writers || mode == AccessMode::READ_ONLY {
+    if mode == AccessMode::READ_ONLY {
         return Ok((kept, Others::None));
     }
+    // Numbers of a server that was started anew and keeps nothing say nothing, not even when they are the same.
+    let lasts = before.writers & now.writers & OpenResponse::LASTS != 0;
+    if before.server != now.server && !lasts {
+        return Ok((kept, Others::Perhaps));
+    }
     // What waits was asked for by somebody who knows nothing of that.
-    let is_known = before.server == now.server || now.writers & OpenResponse::LASTS != 0;
-    if is_known && before.writers & OpenResponse::LASTS == now.writers & OpenResponse::LASTS {
+    if (before.writers ^ now.writers) & !OpenResponse::LASTS != 0 {
         return Err(Change::Data("somebody else has written to it"));
     }
-    Ok((kept, Others::Perhaps))
+    Ok((kept, Others::None))
 }
 
 /// Returns the number of the error for what cannot be done with a device.

@@ -284,9 +284,19 @@ impl<S: Copy + Ord> Server<S> {
         let client = opened.client;
         self.last += 1;
         let seed = (self.number, self.last);
-        let (number_told, is_new) = self.writers[export.0 as usize].open(client, seed);
-        if is_new {
-            self.note_writers(export);
+        let mut number_told = 0;
+        // Who only reads has nothing that could be older than what others have written.
+        if writes {
+            let sessions = &self.sessions;
+            let has_open = |client| {
+                let of_client = sessions.values().filter(|session| session.client == client);
+                of_client.flat_map(|it| it.opened.iter().flatten()).any(|it| it.export == export)
+            };
+            let is_new;
+            (number_told, is_new) = self.writers[export.0 as usize].open(client, seed, has_open);
+            if is_new {
+                self.note_writers(export);
+            }
         }
         let writers = number_told | lasts;
         let described = describe(number as u32, &geometry, origin);

@@ -5,7 +5,7 @@
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// How many clients are remembered: to those that were forgotten it is as if others had written.
+/// How many clients are remembered that have the device closed: to those that were forgotten it is as if others had written.
 const MOST: usize = 64;
 
 /// The clients of a device.
@@ -32,8 +32,14 @@ impl Writers {
     const LENGTH: usize = 11;
 
     /// Returns the number that a client is told who opens the device, and whether there is something new to be kept. Numbers
-    /// that nobody was told before come from the seed, which is to be another one each time.
-    pub(super) fn open(&mut self, client: u64, seed: (u64, u64)) -> (u16, bool) {
+    /// that nobody was told before come from the seed, which is to be another one each time. Those who have it open are not
+    /// forgotten.
+    pub(super) fn open(
+        &mut self,
+        client: u64,
+        seed: (u64, u64),
+        has_open: impl Fn(u64) -> bool,
+    ) -> (u16, bool) {
         let at = self.clients.iter().position(|known| known.client == client);
         let before = at.map(|at| self.clients.remove(at));
         let known = match before {
@@ -44,8 +50,10 @@ impl Writers {
                 Known { client, number: hasher.finish() as u16 & Self::BITS, is_current: true }
             }
         };
-        if self.clients.len() == MOST {
-            self.clients.remove(0);
+        if self.clients.len() >= MOST
+            && let Some(at) = self.clients.iter().position(|known| !has_open(known.client))
+        {
+            self.clients.remove(at);
         }
         self.clients.push(known);
         (known.number, before != Some(known))
@@ -78,7 +86,7 @@ impl Writers {
     /// Reads what was kept: of what makes no sense, nothing.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let (known, rest) = bytes.as_chunks::<{ Self::LENGTH }>();
-        if !rest.is_empty() || known.len() > MOST {
+        if !rest.is_empty() {
             return Self::default();
         }
         let parse = |bytes: &[u8; Self::LENGTH]| Known {
@@ -97,34 +105,40 @@ mod tests {
     #[test]
     fn clients_are_told_the_same_until_others_write() {
         let mut writers = Writers::default();
-        let (one, is_new) = writers.open(1, (5, 0));
+        let (one, is_new) = writers.open(1, (5, 0), |_| false);
         assert!(is_new);
-        assert_eq!((writers.open(1, (5, 1)), writers.write(1)), ((one, false), false));
+        assert_eq!((writers.open(1, (5, 1), |_| false), writers.write(1)), ((one, false), false));
         // Another one that writes before, between and after.
-        let (two, _) = writers.open(2, (5, 2));
+        let (two, _) = writers.open(2, (5, 2), |_| false);
         assert!(writers.write(2) && !writers.write(2));
-        assert_eq!(writers.open(2, (5, 3)).0, two);
-        let (again, _) = writers.open(1, (5, 4));
+        assert_eq!(writers.open(2, (5, 3), |_| false).0, two);
+        let (again, _) = writers.open(1, (5, 4), |_| false);
         assert_ne!(again, one);
         assert!(writers.write(2));
-        assert_ne!(writers.open(1, (5, 5)).0, again);
-        assert_eq!(writers.open(2, (5, 6)).0, two);
+        assert_ne!(writers.open(1, (5, 5), |_| false).0, again);
+        assert_eq!(writers.open(2, (5, 6), |_| false).0, two);
         // What is kept is the same.
         let mut kept = Writers::parse(&writers.to_bytes());
         assert_eq!(kept, writers);
         assert!(kept.write(1));
-        assert_ne!(kept.open(2, (5, 7)).0, two);
+        assert_ne!(kept.open(2, (5, 7), |_| false).0, two);
         assert_eq!(Writers::parse(b"what is this"), Writers::default());
     }
 
     #[test]
     fn who_was_forgotten_is_told_something_else() {
         let mut writers = Writers::default();
-        let (told, _) = writers.open(1, (9, 0));
+        let (told, _) = writers.open(1, (9, 0), |_| false);
         for client in 2..=1 + MOST as u64 {
-            writers.open(client, (9, client));
+            writers.open(client, (9, client), |_| false);
         }
         assert_eq!(writers.to_bytes().len(), MOST * Writers::LENGTH);
-        assert_ne!(writers.open(1, (9, 100)).0, told);
+        let again = writers.open(1, (9, 100), |_| false).0;
+        assert_ne!(again, told);
+        // Not who has the device open, however many others come.
+        for client in 1000..1000 + 2 * MOST as u64 {
+            writers.open(client, (9, client), |client| client == 1);
+        }
+        assert_eq!(writers.open(1, (9, 101), |_| false).0, again);
     }
 }

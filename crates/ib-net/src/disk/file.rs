@@ -90,23 +90,23 @@ impl FileDisk {
         }
         let mut found = vec![0; MOST_WRITERS];
         match rustix::fs::fgetxattr(&*self.file, WRITERS, &mut found[..]) {
-            Ok(length) => {
-                found.truncate(length);
-                Some(found)
-            }
-            Err(rustix::io::Errno::NODATA) => Some(Vec::new()),
-            Err(_) => None,
+            Ok(length) => found.truncate(length),
+            Err(rustix::io::Errno::NODATA) => found.clear(),
+            Err(_) => return None,
         }
+        // What can be read need not be possible to write.
+        self.keep_writers(&found).is_ok().then_some(found)
     }
 
     /// Keeps it.
     pub(super) fn keep_writers(&self, writers: &[u8]) -> Result<(), Errno> {
         use rustix::fs::XattrFlags;
         let kept = rustix::fs::fsetxattr(&*self.file, WRITERS, writers, XattrFlags::empty());
-        kept.map_err(|error| {
+        // It has to be there before any data of whoever has it changed.
+        kept.map_err(io::Error::from).and_then(|()| self.file.sync_all()).map_err(|error| {
             // What is there is not true any more.
             let _ = rustix::fs::fremovexattr(&*self.file, WRITERS);
-            super::errno(&error.into())
+            super::errno(&error)
         })
     }
 

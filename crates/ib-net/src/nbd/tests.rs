@@ -11,7 +11,9 @@ const SIZE: u64 = 1 << 20;
 #[derive(Default)]
 struct Slow {
     asked: Vec<(u64, Command)>,
-    ended: VecDeque<(u64, Errno)>,
+    ended: VecDeque<(u64, Command)>,
+    /// How long the data is of what has ended last.
+    length: usize,
 }
 
 impl Backing for Slow {
@@ -20,11 +22,13 @@ impl Backing for Slow {
     }
 
     fn poll(&mut self) -> Option<(u64, Errno)> {
-        self.ended.pop_front()
+        let (user, command) = self.ended.pop_front()?;
+        self.length = command.length as usize;
+        Some((user, Errno::OK))
     }
 
     fn take_data(&mut self) -> Vec<u8> {
-        vec![0; 512]
+        vec![0; self.length]
     }
 
     fn give_back(&mut self, _: Vec<u8>) {}
@@ -37,7 +41,7 @@ impl Backing for Slow {
 impl Slow {
     /// Ends all that was asked for.
     fn end_all(&mut self) {
-        self.ended.extend(self.asked.drain(..).map(|(user, _)| (user, Errno::OK)));
+        self.ended.extend(self.asked.drain(..));
     }
 }
 
@@ -96,12 +100,16 @@ impl Lab {
 
 /// Returns a request that nothing but its kind and place matters of.
 fn request(kind: u16, offset: u64) -> Vec<u8> {
+    request_of(kind, offset, 512)
+}
+
+fn request_of(kind: u16, offset: u64, length: u32) -> Vec<u8> {
     let mut bytes = wire::REQUEST_MAGIC.to_be_bytes().to_vec();
     bytes.extend([0; 2]);
     bytes.extend(kind.to_be_bytes());
     bytes.extend(9_u64.to_be_bytes());
     bytes.extend(offset.to_be_bytes());
-    bytes.extend(512_u32.to_be_bytes());
+    bytes.extend(length.to_be_bytes());
     if kind == command::WRITE {
         bytes.extend([7; 512]);
     }
@@ -164,4 +172,27 @@ fn a_program_that_was_killed_wakes_nobody_again_and_again() {
     lab.disk.end_all();
     lab.run();
     assert_eq!(lab.server.connections(), 0);
+}
+
+#[test]
+fn who_goes_without_taking_answers_holds_up_nobody() {
+    let mut lab = Lab::new();
+    let (mut first, mut second) = (lab.program(), lab.program());
+    for _ in 0..70 {
+        first.write_all(&request_of(command::READ, 0, SIZE as u32)).expect("it takes that");
+        lab.run();
+        lab.disk.end_all();
+        lab.run();
+    }
+    // More is asked for, and a change, while no more answers can be sent.
+    first.write_all(&request(command::READ, 0)).expect("it takes that");
+    second.write_all(&request(command::READ, 0)).expect("it takes that");
+    first.shutdown(std::net::Shutdown::Write).expect("it can");
+    lab.run();
+    lab.disk.end_all();
+    lab.run();
+    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    lab.run();
+    assert!(lab.disk.asked.iter().any(|(_, it)| it.operation == Operation::Write));
+    assert!(!lab.spins());
 }

@@ -33,6 +33,8 @@ struct Dead {
     via: Option<PathId>,
     /// Until when it may take, since it was first asked.
     until: Option<Instant>,
+    /// Until when a path is awaited over which it can be asked, since there are others only.
+    alone: Option<Instant>,
 }
 
 /// Paths that are to be fenced.
@@ -127,8 +129,9 @@ impl Client {
         if fences && !slots.is_empty() {
             self.fencing.next = self.fencing.next.wrapping_add(1);
             let id = self.fencing.next;
-            let (via, until) = (None, None);
-            self.fencing.dead.push(Dead { id, uuid, reconnects, slots, is_lost, via, until });
+            let (via, until, alone) = (None, None, None);
+            let dead = Dead { id, uuid, reconnects, slots, is_lost, via, until, alone };
+            self.fencing.dead.push(dead);
         } else {
             self.send_again(now, cx, slots);
         }
@@ -154,7 +157,7 @@ impl Client {
             // Whoever is there now does not fence: it is another program than before, so nobody will ever say.
             if self.paths.iter().flatten().any(|path| path.state == PathState::Connected) {
                 for dead in self.fencing.dead.iter_mut().filter(|dead| dead.via.is_none()) {
-                    dead.until = dead.until.or(patience.map(|patience| now + patience));
+                    dead.alone = dead.alone.or(patience.map(|patience| now + patience));
                 }
                 self.await_fences();
             }
@@ -171,6 +174,7 @@ impl Client {
             let data = Data::Inline(Box::new(fence.to_bytes()));
             let Some(adapter) = cx.get(adapter) else { break };
             dead.via = Some(id);
+            dead.alone = None;
             dead.until = dead.until.or(patience.map(|patience| now + patience));
             let sent = connection::send(adapter.hca, now, qp, SendOp::Send { imm: None }, data);
             if let Err(error) = sent {
@@ -182,7 +186,8 @@ impl Client {
     }
 
     fn await_fences(&mut self) {
-        match self.fencing.dead.iter().filter_map(|dead| dead.until).min() {
+        let dead = self.fencing.dead.iter();
+        match dead.flat_map(|dead| dead.until.into_iter().chain(dead.alone)).min() {
             Some(until) => self.timers.set(FENCE_TIMER, until),
             None => self.timers.stop(FENCE_TIMER),
         }
@@ -193,8 +198,9 @@ impl Client {
     pub(super) fn give_up_fences(&mut self, now: Instant) {
         let mut late = Vec::new();
         for dead in &mut self.fencing.dead {
-            if dead.until.is_some_and(|until| until <= now) {
-                dead.until = None;
+            let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+            if is_due(dead.until) || is_due(dead.alone) {
+                (dead.until, dead.alone) = (None, None);
                 late.extend(dead.slots.iter().copied());
             }
         }

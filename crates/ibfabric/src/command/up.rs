@@ -58,7 +58,8 @@ fn script(args: &UpArgs) -> Result<Option<String>, Failure> {
 fn nbd_place(args: &UpArgs) -> PathBuf {
     let directory = || std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = || directory().filter(|it| it.is_dir()).unwrap_or_else(std::env::temp_dir);
-    args.nbd.clone().unwrap_or_else(|| own().join(format!("ibfabric-{}.nbd", args.socket)))
+    let name = format!("ibfabric-{}.nbd", args.socket.replace('/', "-"));
+    args.nbd.clone().unwrap_or_else(|| own().join(name))
 }
 
 /// Returns what `sim` would be told for that.

@@ -1,5 +1,7 @@
 //! An end is killed, and comes back.
 
+use std::process::Command;
+
 use interop::RunError;
 
 use super::theirs::{PATH, fio};
@@ -85,4 +87,27 @@ pub(super) fn our_server_dies(scene: &mut Scene<'_>) -> Result<(), RunError> {
     works_again(scene)?;
     end(scene, server)?;
     calm(scene)
+}
+
+/// The wire to the kernel's client is cut for longer than heartbeats are awaited: our server ends its session, so that
+/// another client may have the device, and the kernel connects again once there is a wire.
+pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunError> {
+    let server = our_server(scene, MEMORY, &[])?;
+    map(scene, PATH)?;
+    fio(scene, "--bsrange=512-256K --size=8M")?;
+    wire(scene, "down")?;
+    server.until("session guest: ended", LIMIT)?;
+    wire(scene, "up")?;
+    works_again(scene)?;
+    end(scene, server)?;
+    calm(scene)
+}
+
+/// Cuts the wire between the guest and us, or mends it.
+fn wire(scene: &mut Scene<'_>, state: &str) -> Result<(), RunError> {
+    let mut command = Command::new("ip");
+    command.args(["link", "set", interop::TAP, state]);
+    let running = scene.guest.start_beside(&command)?;
+    scene.succeeds(running)?;
+    Ok(())
 }

@@ -29,6 +29,9 @@ use crate::output::Output;
 /// How much is taken in before what came of it is handed out.
 const INPUTS: usize = 256;
 
+/// How often residents do what they have to do before others have their turn.
+const TURNS: usize = 64;
+
 /// The keys of watched files: the signals, the console's listener, and its connections behind.
 const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
@@ -58,6 +61,8 @@ pub(super) struct Serving {
     residents: Option<Box<dyn Residents>>,
     /// Ports for whose adapters something has come, which may be theirs.
     opened: Vec<PortId>,
+    /// Whether residents have more to do.
+    goes_on: bool,
 }
 
 impl Serving {
@@ -97,6 +102,7 @@ impl Serving {
             ends: false,
             residents: None,
             opened: Vec::new(),
+            goes_on: false,
         };
         if let Some(engines) = &args.sm {
             let port = this.sim.first_end_port();
@@ -132,7 +138,8 @@ impl Serving {
             let residents = self.residents.as_ref().filter(|_| self.is_up());
             let own = residents.and_then(|residents| residents.due());
             let due = [self.sim.due(), due, own].into_iter().flatten().min();
-            let due = if self.opened.is_empty() { due } else { Some(Instant::ZERO) };
+            let is_busy = self.goes_on || !self.opened.is_empty();
+            let due = if is_busy { Some(Instant::ZERO) } else { due };
             let limit = due.map(|at| at.since(self.now()));
             let limit = self.adapters.before_sleep(&self.sim, limit);
             let programs = self.residents.as_mut().and_then(|residents| residents.programs());
@@ -223,7 +230,13 @@ impl Serving {
             for port in self.opened.drain(..) {
                 residents.look_at(port);
             }
-            while residents.work(&mut self.sim, &self.addresses)? {
+            // However much they have to do, others have their turn in between.
+            self.goes_on = true;
+            for _ in 0..TURNS {
+                if !residents.work(&mut self.sim, &self.addresses)? {
+                    self.goes_on = false;
+                    break;
+                }
                 self.sim.keep_up(now);
             }
         }

@@ -79,7 +79,8 @@ impl Town {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&args.seed.to_le_bytes());
         let scratch = || {
-            let name = format!("ibfabric-{}-{}.pcapng", args.socket, std::process::id());
+            let name = args.socket.replace('/', "-");
+            let name = format!("ibfabric-{name}-{}.pcapng", std::process::id());
             (std::env::temp_dir().join(name), true)
         };
         let write = args.write.clone().map(|path| (path, false));
@@ -289,8 +290,7 @@ impl Residents for Town {
         moved |= self.take_replies()?;
         if let Some(pair) = &mut self.pair {
             moved |= pair.work(sim, &mut self.hosts).map_err(Failure::unusable)?;
-            let is_toured = self.tour.as_ref().is_some_and(|tour| tour.ended().is_none());
-            if let Some(programs) = self.programs.as_mut().filter(|_| !is_toured) {
+            if let Some(programs) = self.programs.as_mut().filter(|_| self.tour.is_none()) {
                 moved |= programs.progress(pair);
             }
         }
@@ -322,6 +322,9 @@ impl Residents for Town {
         if self.ends.iter().flatten().any(|&end| end == port) {
             return Err(format!("it is one of those of {DEVICE}"));
         }
+        if self.tour.is_some() {
+            return Err("the tour needs its host".to_owned());
+        }
         self.hosts.remove(sim, port);
         self.away.insert(port);
         Ok(())
@@ -333,7 +336,8 @@ impl Residents for Town {
     }
 
     fn programs(&mut self) -> Option<&mut NbdServer> {
-        self.programs.as_mut()
+        // They wait for the end of the tour.
+        self.programs.as_mut().filter(|_| self.tour.is_none())
     }
 
     fn is_ready(&self) -> bool {
