@@ -97,6 +97,11 @@ pub(super) fn their_client_is_cut_off(scene: &mut Scene<'_>) -> Result<(), RunEr
     fio(scene, "--bsrange=512-256K --size=8M")?;
     wire(scene, "down")?;
     server.until("session guest: ended", LIMIT)?;
+    // We see at once that there is no wire; the kernel finds out by the heartbeats.
+    let found_out = "for n in $(seq 90); do grep -qx connected \
+         /sys/devices/virtual/rtrs-client/guest/paths/*/state || { echo found out; break; }; sleep 1; done";
+    let found_out = told(scene, found_out)?;
+    scene.says(&found_out, "found out", 1);
     wire(scene, "up")?;
     works_again(scene)?;
     end(scene, server)?;
