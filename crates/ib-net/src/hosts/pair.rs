@@ -96,6 +96,22 @@ impl Adapters for Side<'_> {
     }
 }
 
+/// Hands over what adapters have told; returns whether there was anything.
+fn tell(
+    hosts: &mut Hosts,
+    ports: &[PortId],
+    mut take: impl FnMut(Side<'_>, AdapterId, DeviceEvent),
+) -> bool {
+    let mut moved = false;
+    for (id, &port) in (0..).map(AdapterId).zip(ports) {
+        while let Some(event) = hosts.poll_other(port) {
+            moved = true;
+            take(Side { hosts: &mut *hosts, ports }, id, event);
+        }
+    }
+    moved
+}
+
 /// The server and its client.
 pub struct BlockPair {
     client_ports: Vec<PortId>,
@@ -186,29 +202,14 @@ impl BlockPair {
     pub fn work(&mut self, sim: &Sim, hosts: &mut Hosts) -> Result<bool, PairError> {
         let now = sim.now();
         let Self { client_ports, server_ports, remote, rtrs, exports, events, .. } = self;
-        let mut moved = false;
-        for (number, &port) in client_ports.iter().enumerate() {
-            let id = AdapterId(number as u32);
-            while let Some(event) = hosts.poll_other(port) {
-                moved = true;
-                let mut side = Side { hosts: &mut *hosts, ports: client_ports };
-                match event {
-                    DeviceEvent::Hca(event) => remote.handle_hca(now, &mut side, 0, id, &event),
-                    DeviceEvent::Cm(event) => drop(remote.handle_cm(now, &mut side, id, event)),
-                }
-            }
-        }
-        for (number, &port) in server_ports.iter().enumerate() {
-            let id = AdapterId(number as u32);
-            while let Some(event) = hosts.poll_other(port) {
-                moved = true;
-                let mut side = Side { hosts: &mut *hosts, ports: server_ports };
-                match event {
-                    DeviceEvent::Hca(event) => rtrs.handle_hca(now, &mut side, 0, id, &event),
-                    DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, &mut side, id, event)),
-                }
-            }
-        }
+        let mut moved = tell(hosts, client_ports, |mut side, id, event| match event {
+            DeviceEvent::Hca(event) => remote.handle_hca(now, &mut side, 0, id, &event),
+            DeviceEvent::Cm(event) => drop(remote.handle_cm(now, &mut side, id, event)),
+        });
+        moved |= tell(hosts, server_ports, |mut side, id, event| match event {
+            DeviceEvent::Hca(event) => rtrs.handle_hca(now, &mut side, 0, id, &event),
+            DeviceEvent::Cm(event) => drop(rtrs.handle_cm(now, &mut side, id, event)),
+        });
         let mut far = Side { hosts: &mut *hosts, ports: server_ports };
         if rtrs.poll_timeout().is_some_and(|at| at <= now) {
             rtrs.handle_timeout(now, &mut far);
