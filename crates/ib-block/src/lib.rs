@@ -21,11 +21,13 @@
 //! assert_eq!(steps[2].operation, Operation::Flush);
 //! ```
 
+pub mod data;
 pub mod device;
 pub mod nbd;
 pub mod rnbd;
 pub mod split;
 
+pub use data::{ReadData, Slice};
 pub use device::{Command, CommandError, Discard, Geometry, Operation, Origin};
 pub use ib_rtrs::Errno;
 pub use split::Plan;

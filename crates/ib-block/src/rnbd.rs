@@ -9,7 +9,7 @@ pub mod server;
 mod writers;
 
 pub use client::{Client, ClientEvent, DeviceId, Kept, OpenError, Outgoing, Tag};
-pub use remote::{Remote, RemoteConfig, RemoteEvent};
+pub use remote::{Reads, Remote, RemoteConfig, RemoteEvent, WORTH_LENDING};
 pub use server::{Answer, Export, ExportError, ExportId, Server, ServerCommand};
 
 /// The version that both ends speak here.

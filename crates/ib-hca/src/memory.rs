@@ -90,6 +90,15 @@ impl Memory {
         self.start.as_ptr().addr() as u64
     }
 
+    /// Returns where a range is, for the system to read from or write to. Others may reach it at the same time: there is
+    /// nothing in it that one may take a reference to.
+    ///
+    /// # Errors
+    /// Fails when the range is not within the memory.
+    pub fn place(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfBounds> {
+        self.at(offset, length)
+    }
+
     /// Copies bytes into the memory.
     ///
     /// # Errors

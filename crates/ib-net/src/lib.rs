@@ -23,6 +23,7 @@
 //! | [`clock`] | the time that links tell |
 //! | `seqpacket` | JSON objects over a private Unix socket |
 //! | `unix` | sockets in the file system |
+//! | `sockopt` | options of sockets |
 //! | `batch` | many datagrams with one system call |
 //!
 //! Protocol rules are elsewhere: what is received is handed on, what is to be sent is given.
@@ -50,6 +51,7 @@ pub mod roce;
 pub mod rtrs;
 mod seqpacket;
 pub mod signals;
+mod sockopt;
 mod tick;
 pub mod umad;
 mod unix;

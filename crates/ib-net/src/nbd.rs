@@ -1,7 +1,7 @@
 //! A device for programs, over NBD: a socket of the system, its connections, and a device of a server behind them, in one
 //! thread.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,13 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ib_block::nbd::{Export, NbdError, NbdRequest, RequestToken, Session};
-use ib_block::{Command, Errno, Operation};
+use ib_block::{Command, Errno, Operation, ReadData};
 use ib_types::Instant;
 use slab::Slab;
 
 use crate::clock;
 use crate::poll::{self, Interest};
 use crate::rtrs::RemoteDisk;
+use crate::sockopt;
+
+mod gather;
 
 /// Where programs connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,8 +61,12 @@ const MOST: usize = 256;
 /// What is read of a connection before another one is looked at, in reads.
 const ROUND: usize = 16;
 
-/// How many pieces are sent at once.
-const PIECES: usize = 64;
+/// How much that was sent may wait to be taken by a program, in bytes: whole answers of the usual lengths, so that neither end
+/// is woken for parts of one.
+const ROOM: usize = 1 << 20;
+
+/// How often it is looked whether programs want to connect while there is always something else to do.
+const ACCEPT_EVERY: Duration = Duration::from_millis(1);
 
 /// How long a program may take to choose a device.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -73,10 +80,10 @@ pub trait Backing {
     fn poll(&mut self) -> Option<(u64, Errno)>;
 
     /// Takes what the read has read that [`Backing::poll`] has told last.
-    fn take_data(&mut self) -> Vec<u8>;
+    fn take_data(&mut self) -> ReadData;
 
-    /// Takes a buffer for what is read next.
-    fn give_back(&mut self, buffer: Vec<u8>);
+    /// Takes back what was taken and is not needed any more.
+    fn give_back(&mut self, data: ReadData);
 
     /// Returns how often something may have been lost that was not flushed.
     fn losses(&self) -> u64;
@@ -95,6 +102,8 @@ pub struct NbdServer {
     failed: Vec<NbdError>,
     /// Whether a program that has gone may have changes under way.
     has_heirs: bool,
+    /// When it is looked next whether programs want to connect.
+    accept_at: Instant,
 }
 
 /// A request that the device does.
@@ -164,6 +173,7 @@ impl NbdServer {
             under_way,
             failed: Vec::new(),
             has_heirs: false,
+            accept_at: Instant::ZERO,
         })
     }
 
@@ -189,7 +199,12 @@ impl NbdServer {
 
     /// Moves what can be moved between programs and a device; returns whether there was anything.
     pub fn progress(&mut self, disk: &mut impl Backing) -> bool {
-        let mut moved = self.accept(disk.losses());
+        let now = clock::now();
+        let mut moved = false;
+        if now >= self.accept_at {
+            self.accept_at = now + ACCEPT_EVERY;
+            moved = self.accept(disk.losses());
+        }
         while let Some((user, errno)) = disk.poll() {
             moved = true;
             let Asked { connection: (at, number), token, operation } =
@@ -203,7 +218,6 @@ impl NbdServer {
             }
         }
         let mut over = Vec::new();
-        let now = clock::now();
         // What a program has left behind is done before what comes after it.
         let leaves = self.note_the_gone();
         self.has_heirs = (self.has_heirs || leaves) && self.is_being_changed();
@@ -221,8 +235,8 @@ impl NbdServer {
             let may_ask = !self.has_heirs || connection.is_gone;
             let taken = connection.take(may_ask.then_some(ask));
             let sent = connection.send();
-            while let Some(buffer) = connection.session.poll_used() {
-                disk.give_back(buffer);
+            while let Some(data) = connection.session.poll_used() {
+                disk.give_back(data);
             }
             moved |= matches!(taken, Ok(true)) || matches!(sent, Ok(true));
             if connection.deadline <= now && connection.session.is_choosing() {
@@ -326,6 +340,8 @@ impl NbdServer {
             Listener::Unix(listener, _) => listener.as_fd(),
             Listener::Tcp(listener) => listener.as_fd(),
         };
+        // What is waited for is looked at afterwards.
+        self.accept_at = Instant::ZERO;
         let accepts = (self.connections.len() < MOST).then_some(listener);
         files.extend(accepts.map(Interest::to_read));
         let mut until = Instant::NEVER;
@@ -399,13 +415,7 @@ impl Connection {
     fn send(&mut self) -> io::Result<bool> {
         let mut moved = false;
         while self.session.unsent() > 0 {
-            let mut pieces = [IoSlice::new(&[]); PIECES];
-            let mut count = 0;
-            for (to, piece) in pieces.iter_mut().zip(self.session.output()) {
-                *to = IoSlice::new(piece);
-                count += 1;
-            }
-            match self.stream.write(&pieces[..count]) {
+            match gather::send(self.stream.as_fd(), self.session.output()) {
                 Ok(length) => {
                     self.session.sent(length);
                     moved = true;
@@ -422,25 +432,21 @@ impl Connection {
 impl Stream {
     fn prepare(&self) -> io::Result<()> {
         match self {
-            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Unix(stream) => stream.set_nonblocking(true)?,
             Self::Tcp(stream) => {
                 stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)
+                stream.set_nodelay(true)?;
             }
         }
+        // With less it works as well.
+        sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, ROOM)).ok();
+        Ok(())
     }
 
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Unix(stream) => stream.read(room),
             Self::Tcp(stream) => stream.read(room),
-        }
-    }
-
-    fn write(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self {
-            Self::Unix(stream) => stream.write_vectored(pieces),
-            Self::Tcp(stream) => stream.write_vectored(pieces),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::data::{ReadData, Slice};
+
 /// How long data is at least that is sent from where it lies: what is shorter is copied behind the words before it, which costs
 /// less than another piece does.
 const LONG: usize = 16 << 10;
@@ -12,14 +14,24 @@ const WORDS: usize = 64 << 10;
 #[derive(Debug)]
 enum Piece {
     Words(Vec<u8>),
-    Data(Vec<u8>),
+    Data(ReadData),
 }
 
 impl Piece {
-    const fn bytes(&self) -> &Vec<u8> {
+    fn len(&self) -> usize {
         match self {
-            Self::Words(bytes) | Self::Data(bytes) => bytes,
+            Self::Words(bytes) => bytes.len(),
+            Self::Data(data) => data.len(),
         }
+    }
+
+    /// Returns where the bytes are, in order.
+    fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
+        let (words, data) = match self {
+            Self::Words(bytes) => (Some(Slice::Bytes(bytes)), None),
+            Self::Data(data) => (None, Some(data)),
+        };
+        words.into_iter().chain(data.into_iter().flat_map(ReadData::slices))
     }
 }
 
@@ -31,8 +43,8 @@ pub(super) struct Output {
     sent: usize,
     /// How many there are in all that were not.
     length: usize,
-    /// Buffers whose data was sent.
-    used: Vec<Vec<u8>>,
+    /// Data that was sent.
+    used: Vec<ReadData>,
     /// A buffer for words.
     spare: Vec<u8>,
 }
@@ -51,10 +63,12 @@ impl Output {
         self.pieces.push_back(Piece::Words(words));
     }
 
-    /// Sends data from the buffer that it lies in.
-    pub(super) fn append(&mut self, data: Vec<u8>) {
-        if data.len() < LONG {
-            self.extend(&data);
+    /// Sends data from where it lies.
+    pub(super) fn append(&mut self, data: ReadData) {
+        if let ReadData::Bytes(bytes) = &data
+            && bytes.len() < LONG
+        {
+            self.extend(bytes);
             self.give_back(data);
         } else {
             self.length += data.len();
@@ -62,32 +76,39 @@ impl Output {
         }
     }
 
-    /// Takes a buffer that is not needed.
-    pub(super) fn give_back(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() > 0 {
-            self.used.push(buffer);
+    /// Takes data that is not needed.
+    pub(super) fn give_back(&mut self, data: ReadData) {
+        if !matches!(&data, ReadData::Bytes(bytes) if bytes.capacity() == 0) {
+            self.used.push(data);
         }
     }
 
-    pub(super) fn poll_used(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn poll_used(&mut self) -> Option<ReadData> {
         self.used.pop()
     }
 
     /// Returns how much memory is held, in bytes.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
-        self.spare.capacity()
-            + self.pieces.iter().map(|piece| piece.bytes().capacity()).sum::<usize>()
+        let held = |piece: &Piece| match piece {
+            Piece::Words(bytes) => bytes.capacity(),
+            Piece::Data(data) => data.len(),
+        };
+        self.spare.capacity() + self.pieces.iter().map(held).sum::<usize>()
     }
 
     pub(super) const fn len(&self) -> usize {
         self.length
     }
 
-    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(self.sent).chain(std::iter::repeat(0));
-        let pieces = self.pieces.iter().zip(starts).map(|(piece, start)| &piece.bytes()[start..]);
-        pieces.filter(|piece| !piece.is_empty())
+    pub(super) fn slices(&self) -> impl Iterator<Item = Slice<'_>> {
+        let mut sent = self.sent;
+        let slices = self.pieces.iter().flat_map(Piece::slices).map(move |slice| {
+            let gone = sent.min(slice.len());
+            sent -= gone;
+            slice.behind(gone)
+        });
+        slices.filter(|slice| !slice.is_empty())
     }
 
     /// So many bytes were sent.
@@ -95,7 +116,7 @@ impl Output {
         assert!(length <= self.length, "no more than there was");
         self.length -= length;
         self.sent += length;
-        while let Some(first) = self.pieces.front().map(|piece| piece.bytes().len())
+        while let Some(first) = self.pieces.front().map(Piece::len)
             && self.sent >= first
         {
             self.sent -= first;

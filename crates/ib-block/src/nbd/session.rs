@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::input::Input;
 use super::output::Output;
 use super::wire::{self, handshake};
-use crate::{Command, Errno, Geometry};
+use crate::{Command, Errno, Geometry, ReadData, Slice};
 
 /// A device that programs are offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,11 +183,12 @@ impl Session {
         Some(NbdRequest { token, export, command, data })
     }
 
-    /// Answers a request; with the data of a read that has succeeded. The buffer comes back from [`Session::poll_used`].
+    /// Answers a request; with the data of a read that has succeeded, which comes back from [`Session::poll_used`].
     ///
     /// # Panics
     /// Panics when a read that has succeeded has other than its length in data.
-    pub fn complete(&mut self, token: RequestToken, errno: Errno, data: Vec<u8>) {
+    pub fn complete(&mut self, token: RequestToken, errno: Errno, data: impl Into<ReadData>) {
+        let data = data.into();
         match self.requests.remove(&token.0) {
             Some(request) => {
                 self.held -= held(&request.command);
@@ -197,14 +198,14 @@ impl Session {
         }
     }
 
-    /// Returns a buffer that came with an answer and is not needed any more.
-    pub fn poll_used(&mut self) -> Option<Vec<u8>> {
+    /// Returns data that came with an answer and is not needed any more.
+    pub fn poll_used(&mut self) -> Option<ReadData> {
         self.output.poll_used()
     }
 
-    /// Returns what is to be sent, in pieces, none of which is empty.
-    pub fn output(&self) -> impl Iterator<Item = &[u8]> {
-        self.output.pieces()
+    /// Returns what is to be sent, in order; none of the slices is empty.
+    pub fn output(&self) -> impl Iterator<Item = Slice<'_>> {
+        self.output.slices()
     }
 
     /// Returns how many bytes are to be sent.

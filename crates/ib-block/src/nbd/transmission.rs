@@ -8,7 +8,7 @@
 
 use super::session::{MOST_DATA, NbdError, RequestToken, Session, Stage, UnderWay, held};
 use super::wire::{self, chunk, command, command_flags as on, error};
-use crate::{Command, CommandError, Errno, Operation};
+use crate::{Command, CommandError, Errno, Operation, ReadData};
 
 /// The length of a request before its data.
 const HEADER: usize = 28;
@@ -122,7 +122,7 @@ impl Session {
     }
 
     /// Answers a request.
-    pub(super) fn reply(&mut self, request: &UnderWay, errno: Errno, mut data: Vec<u8>) {
+    pub(super) fn reply(&mut self, request: &UnderWay, errno: Errno, mut data: ReadData) {
         let Command { operation, offset, length, .. } = request.command;
         if !errno.is_ok() {
             self.output.give_back(data);
@@ -131,7 +131,7 @@ impl Session {
         let reads = operation == Operation::Read;
         assert!(!reads || data.len() as u64 == length, "a read has all of its data");
         if !reads {
-            data.clear();
+            self.output.give_back(std::mem::take(&mut data));
         }
         if !self.structured {
             self.output.extend(wire::SIMPLE_MAGIC.to_be_bytes());
@@ -144,7 +144,6 @@ impl Session {
             self.output.append(data);
         } else {
             self.start_chunk(chunk::NONE, request.cookie, 0);
-            self.output.give_back(data);
         }
     }
 

@@ -25,6 +25,7 @@ use slab::Slab;
 
 use super::client::refusal;
 use super::{Client, DeviceId, OpenError, Outgoing, Tag};
+use crate::data::{Part, ReadData};
 use crate::{Command, Errno, Geometry, Operation, Plan};
 
 mod ends;
@@ -39,12 +40,30 @@ pub struct RemoteConfig {
     pub session: ClientConfig,
     /// How many requests may be under way, from 1 on; no more than the server allows are.
     pub depth: usize,
-    /// Whether the data of reads is wanted.
-    pub keeps_data: bool,
+    /// What becomes of the data of reads.
+    pub reads: Reads,
     /// Whether a server that does not say whether it still has what was not flushed is believed to have it. Otherwise a flush
     /// after the loss of a session fails once when something was not flushed before.
     pub trusts_cache: bool,
 }
+
+/// What becomes of the data of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// Nobody wants it.
+    Dropped,
+    /// It is copied out of the memory that it comes into.
+    Copied,
+    /// Of so many bytes or more, whoever takes it ([`Remote::take_data`]) has it where it came in, unless others would be held
+    /// up; what is shorter is copied.
+    Lent(u64),
+}
+
+/// How long data is at least where to lend it costs less than a copy does, in bytes.
+pub const WORTH_LENDING: u64 = 16 << 10;
+
+/// In how many pieces of memory data is at most that is lent.
+const MOST_LENT: u64 = 8;
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,8 +113,8 @@ pub struct Remote {
     connected: u64,
     /// A message for which there was no room.
     held: Option<Outgoing>,
-    ended: VecDeque<(u64, Errno, Vec<u8>)>,
-    last: Vec<u8>,
+    ended: VecDeque<(u64, Errno, ReadData)>,
+    last: ReadData,
     spare: Spare,
     events: VecDeque<RemoteEvent>,
     /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
@@ -130,7 +149,10 @@ struct Ask {
     next: Option<Command>,
     under_way: u32,
     errno: Errno,
+    /// What is to be written, or room for what is read.
     data: Vec<u8>,
+    /// For data that is lent: where the parts are that have been read, by where they start in the whole.
+    parts: Option<BTreeMap<u64, Part>>,
 }
 
 /// A part of it that the device does at once.
@@ -192,7 +214,7 @@ impl Remote {
             connected: 0,
             held: None,
             ended: VecDeque::new(),
-            last: Vec::new(),
+            last: ReadData::default(),
             spare: Spare::default(),
             events: VecDeque::new(),
             is_given_up: false,
@@ -255,9 +277,13 @@ impl Remote {
         };
         let geometry = match checked {
             Ok(geometry) => geometry,
-            Err(errno) => return self.ended.push_back((user, errno, Vec::new())),
+            Err(errno) => return self.ended.push_back((user, errno, ReadData::default())),
         };
-        let mut plan = Plan::new(command, geometry, self.rtrs.max_io_size());
+        let piece = self.rtrs.max_io_size();
+        let mut plan = Plan::new(command, geometry, piece);
+        let most = MOST_LENT * u64::from(piece);
+        let is_lent = command.operation == Operation::Read
+            && matches!(self.config.reads, Reads::Lent(least) if (least..=most).contains(&command.length));
         let data = match command.operation {
             Operation::Write => {
                 assert_eq!(data.len() as u64, command.length, "a write has all of its data");
@@ -265,16 +291,19 @@ impl Remote {
                 kept.copy_from_slice(data);
                 kept
             }
-            Operation::Read if self.config.keeps_data => self.spare.take(command.length as usize),
+            Operation::Read if self.config.reads != Reads::Dropped && !is_lent => {
+                self.spare.take(command.length as usize)
+            }
             _ => Vec::new(),
         };
         let next = plan.next();
         if next.is_none() {
             // It is about no bytes.
-            return self.ended.push_back((user, Errno::OK, Vec::new()));
+            return self.ended.push_back((user, Errno::OK, ReadData::default()));
         }
         let (under_way, errno) = (0, Errno::OK);
-        let ask = Ask { device, user, command, plan, next, under_way, errno, data };
+        let parts = is_lent.then(BTreeMap::new);
+        let ask = Ask { device, user, command, plan, next, under_way, errno, data, parts };
         let ask = self.asks.insert(ask);
         self.unstarted.push_back(ask);
     }
@@ -285,7 +314,8 @@ impl Remote {
     /// what becomes of requests of paths that have failed, or takes too long.
     pub fn poll(&mut self) -> Option<(u64, Errno)> {
         let (user, errno, data) = self.ended.pop_front()?;
-        self.spare.keep(std::mem::replace(&mut self.last, data));
+        let last = std::mem::replace(&mut self.last, data);
+        self.give_back(last);
         Some((user, errno))
     }
 
@@ -296,20 +326,25 @@ impl Remote {
         self.losses
     }
 
-    /// Returns what the read has read that [`Remote::poll`] has told last.
+    /// Returns what the read has read that [`Remote::poll`] has told last, as far as it was copied.
     #[must_use]
     pub fn data(&self) -> &[u8] {
-        &self.last
+        match &self.last {
+            ReadData::Bytes(bytes) => bytes,
+            ReadData::Lent(_) => &[],
+        }
     }
 
     /// Takes that with its buffer, which is best given back ([`Remote::give_back`]).
-    pub fn take_data(&mut self) -> Vec<u8> {
+    pub fn take_data(&mut self) -> ReadData {
         std::mem::take(&mut self.last)
     }
 
-    /// Takes a buffer for what is read next.
-    pub fn give_back(&mut self, buffer: Vec<u8>) {
-        self.spare.keep(buffer);
+    /// Takes data back whose buffer, or memory, is for what is read next.
+    pub fn give_back(&mut self, data: ReadData) {
+        if let ReadData::Bytes(buffer) = data {
+            self.spare.keep(buffer);
+        }
     }
 
     /// Returns the next thing that has happened.
@@ -478,7 +513,7 @@ impl Remote {
                 command.operation,
                 Operation::Read | Operation::Write | Operation::WriteZeroes
             );
-            let slot = if has_data { room.free.pop() } else { None };
+            let slot = if has_data { room.take() } else { None };
             if has_data && slot.is_none() {
                 return;
             }
@@ -519,7 +554,7 @@ impl Remote {
             let room = self.data.as_ref();
             data = slot.zip(room).map(|(slot, room)| room.segment(slot, out.data_length));
         } else if out.data_length > 0 {
-            let Some(slot) = self.admin.free.pop() else { return false };
+            let Some(slot) = self.admin.take() else { return false };
             message.admin = Some((slot, out.data_length));
             data = Some(self.admin.segment(slot, out.data_length));
         }
@@ -535,7 +570,9 @@ impl Remote {
             Ok(_) => return true,
             Err(RequestError::NoPath | RequestError::NoPermit(_)) => {
                 let message = self.messages.remove(request.user as usize);
-                self.admin.free.extend(message.admin.map(|(slot, _)| slot));
+                if let Some((slot, _)) = message.admin {
+                    self.admin.give(slot);
+                }
                 return false;
             }
             Err(RequestError::TooLong { .. }) => Errno::EINVAL,

@@ -1,13 +1,14 @@
 //! A server with devices in memory, and clients of it, each with its own links.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use ib_block::rnbd::{
-    Answer, DeviceId, Export, Remote, RemoteConfig, RemoteEvent, Server as Rnbd, ServerCommand,
+    Answer, DeviceId, Export, Reads, Remote, RemoteConfig, RemoteEvent, Server as Rnbd,
+    ServerCommand,
 };
-use ib_block::{Discard, Errno, Geometry, Operation, Origin};
+use ib_block::{Discard, Errno, Geometry, Operation, Origin, ReadData};
 use ib_hca::MAX_PACKET;
 use ib_link::Route;
 use ib_rtrs::{
@@ -28,6 +29,9 @@ pub(crate) const NAMES: [&str; 3] = ["disk-a", "disk-b", "group/disk-c"];
 /// What clients may have under way.
 const DEPTH: usize = 24;
 
+/// How many answers with data a guest has at once.
+const KEPT: usize = 9;
+
 /// A device in memory: what can be read, and what is on the medium, by flushes and writes that go through.
 pub(crate) struct Disk {
     pub(crate) cached: Vec<u8>,
@@ -45,6 +49,8 @@ pub(crate) struct Guest {
     pub(crate) events: Vec<(Instant, RemoteEvent)>,
     /// What has ended: the number, how, and what was read.
     pub(crate) done: Vec<(u64, Errno, Vec<u8>)>,
+    /// What was read last, and what it was when it was taken.
+    kept: VecDeque<(ReadData, Vec<u8>)>,
 }
 
 impl Guest {
@@ -167,7 +173,8 @@ impl Lab {
             let id = AdapterId((first + link) as u32);
             self.server.listen(&mut self.nodes, id, PORT).expect("nobody listens there");
         }
-        let config = RemoteConfig { session, depth: DEPTH, keeps_data: true, trusts_cache };
+        let reads = if number.is_multiple_of(2) { Reads::Lent(2048) } else { Reads::Copied };
+        let config = RemoteConfig { session, depth: DEPTH, reads, trusts_cache };
         let mut remote = Remote::new(config, &mut nodes, self.rng.seed()).expect("memory");
         let mut paths = Vec::new();
         for link in 0..links {
@@ -176,7 +183,8 @@ impl Lab {
             paths.push(remote.add_path(self.now, &mut nodes, spec).expect("room"));
         }
         let (links, events, done) = (vec![Link::GOOD; links], Vec::new(), Vec::new());
-        self.guests.push(Guest { remote, nodes, links, first, paths, events, done });
+        let kept = VecDeque::new();
+        self.guests.push(Guest { remote, nodes, links, first, paths, events, done, kept });
     }
 
     /// Opens a device, which has to succeed.
@@ -425,7 +433,18 @@ impl Guest {
             self.events.push((now, event));
         }
         while let Some((user, errno)) = remote.poll() {
-            self.done.push((user, errno, remote.data().to_vec()));
+            let (data, mut bytes) = (remote.take_data(), Vec::new());
+            data.slices().for_each(|slice| slice.append_to(&mut bytes));
+            self.done.push((user, errno, bytes.clone()));
+            // What is lent is kept as slow programs do, and stays what it was.
+            self.kept.push_back((data, bytes));
+            if self.kept.len() > KEPT {
+                let (data, bytes) = self.kept.pop_front().expect("it is there");
+                let mut now = Vec::new();
+                data.slices().for_each(|slice| slice.append_to(&mut now));
+                assert!(now == bytes, "what is lent has changed");
+                remote.give_back(data);
+            }
         }
         moved
     }

@@ -1,15 +1,14 @@
 //! The last messages of a queue pair.
 
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use ib_link::{Direction, MessageBlock};
 use ib_types::{Instant, Psn};
 
 use crate::objects::{WcOpcode, WcStatus};
 
-/// How many messages are remembered, and how many numbers of 8 bytes each has.
+/// How many messages are remembered.
 const BLOCKS: u64 = 64;
-const WORDS: usize = 6;
 
 /// A message that has ended, as the adapter notes it.
 #[derive(Clone, Copy, Debug)]
@@ -37,16 +36,25 @@ pub struct MessageRing {
     blocks: [Block; BLOCKS as usize],
 }
 
-/// A command block: begin, start, end; the number of the request; length and first sequence number; how many
-/// sequence numbers, and what was done and became of it.
-#[derive(Debug)]
+/// A command block. Every part has a place of its own: putting some together would cost more than storing them.
+#[derive(Debug, Default)]
 #[repr(align(64))]
-struct Block([AtomicU64; WORDS]);
+struct Block {
+    begin: AtomicU64,
+    started: AtomicU64,
+    end: AtomicU64,
+    wr_id: AtomicU64,
+    length: AtomicU32,
+    first: AtomicU32,
+    packets: AtomicU32,
+    /// The direction and, above it, the status, which are mostly known where the block is written.
+    outcome: AtomicU16,
+    opcode: AtomicU8,
+}
 
 impl Default for MessageRing {
     fn default() -> Self {
-        let block = || Block(std::array::from_fn(|_| AtomicU64::new(0)));
-        Self { ended: AtomicU64::new(0), blocks: std::array::from_fn(|_| block()) }
+        Self { ended: AtomicU64::new(0), blocks: std::array::from_fn(|_| Block::default()) }
     }
 }
 
@@ -55,8 +63,8 @@ impl MessageRing {
     pub const BLOCKS: u64 = BLOCKS;
 
     #[inline]
-    const fn block(&self, number: u64) -> &[AtomicU64; WORDS] {
-        &self.blocks[(number % BLOCKS) as usize].0
+    const fn block(&self, number: u64) -> &Block {
+        &self.blocks[(number % BLOCKS) as usize]
     }
 
     /// Notes a message. Only the adapter does so, from one thread at a time.
@@ -66,19 +74,17 @@ impl MessageRing {
         let block = self.block(number);
         // Whoever sees one of the following stores sees as well that this block is not the old one any more.
         fence(Ordering::Release);
-        let Message { direction, opcode, status, length, first, packets, .. } = *message;
-        let kind = u32::from_le_bytes([direction as u8, opcode as u8, status as u8, 0]);
-        let values = [
-            message.begin.as_nanos(),
-            message.started.as_nanos(),
-            message.end.as_nanos(),
-            message.wr_id,
-            u64::from(length) | u64::from(first.get()) << 32,
-            u64::from(packets) | u64::from(kind) << 32,
-        ];
-        for (word, value) in block.iter().zip(values) {
-            word.store(value, Ordering::Relaxed);
-        }
+        let Message { direction, opcode, status, .. } = *message;
+        let order = Ordering::Relaxed;
+        block.begin.store(message.begin.as_nanos(), order);
+        block.started.store(message.started.as_nanos(), order);
+        block.end.store(message.end.as_nanos(), order);
+        block.wr_id.store(message.wr_id, order);
+        block.length.store(message.length, order);
+        block.first.store(message.first.get(), order);
+        block.packets.store(message.packets, order);
+        block.outcome.store(u16::from_le_bytes([direction as u8, status as u8]), order);
+        block.opcode.store(opcode as u8, order);
         self.ended.store(number + 1, Ordering::Release);
     }
 
@@ -94,27 +100,26 @@ impl MessageRing {
         if number >= self.ended() {
             return None;
         }
-        let values = self.block(number).each_ref().map(|word| word.load(Ordering::Relaxed));
+        let (block, order) = (self.block(number), Ordering::Relaxed);
+        let [direction, status] = block.outcome.load(order).to_le_bytes();
+        let found = MessageBlock {
+            number,
+            direction: if direction == 0 { Direction::Send } else { Direction::Receive },
+            operation: WcOpcode::ALL[usize::from(block.opcode.load(order))].name(),
+            status: WcStatus::ALL[usize::from(status)].name(),
+            wr_id: block.wr_id.load(order),
+            begin: Instant::from_nanos(block.begin.load(order)),
+            started: Instant::from_nanos(block.started.load(order)),
+            end: Instant::from_nanos(block.end.load(order)),
+            length: block.length.load(order),
+            first: Psn::truncated(block.first.load(order)),
+            packets: block.packets.load(order),
+        };
         fence(Ordering::Acquire);
         // The block with the number of those that have ended may be under way, in the place of one that
         // is a whole ring older.
-        if self.ended.load(Ordering::Relaxed) - number >= BLOCKS {
-            return None;
-        }
-        let [direction, opcode, status, ..] = ((values[5] >> 32) as u32).to_le_bytes();
-        Some(MessageBlock {
-            number,
-            direction: if direction == 0 { Direction::Send } else { Direction::Receive },
-            operation: WcOpcode::ALL[usize::from(opcode)].name(),
-            status: WcStatus::ALL[usize::from(status)].name(),
-            wr_id: values[3],
-            begin: Instant::from_nanos(values[0]),
-            started: Instant::from_nanos(values[1]),
-            end: Instant::from_nanos(values[2]),
-            length: values[4] as u32,
-            first: Psn::truncated((values[4] >> 32) as u32),
-            packets: values[5] as u32,
-        })
+        let is_whole = self.ended.load(Ordering::Relaxed) - number < BLOCKS;
+        is_whole.then_some(found)
     }
 
     /// Returns the messages from a number on that are still there, and how many from there on are not.

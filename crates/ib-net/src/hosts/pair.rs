@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use ib_block::rnbd::{DeviceId, ExportError, OpenError, Remote, RemoteConfig, RemoteEvent};
-use ib_block::{Command, Errno, Geometry};
+use ib_block::rnbd::{DeviceId, ExportError, OpenError, Reads, Remote, RemoteConfig, RemoteEvent};
+use ib_block::{Command, Errno, Geometry, ReadData};
 use ib_rtrs::client::AddError;
 use ib_rtrs::{
     Adapter, AdapterId, Adapters, ClientConfig, ListenError, PathId, PathSpec, Server as Rtrs,
@@ -143,7 +143,7 @@ impl BlockPair {
         let config = RemoteConfig {
             session: ClientConfig::new("ibfabric-up"),
             depth: depth.into(),
-            keeps_data: true,
+            reads: Reads::Copied,
             trusts_cache: false,
         };
         let mut side = Side { hosts, ports: &client_ports };
@@ -254,12 +254,12 @@ impl Backing for BlockPair {
         self.remote.poll()
     }
 
-    fn take_data(&mut self) -> Vec<u8> {
+    fn take_data(&mut self) -> ReadData {
         self.remote.take_data()
     }
 
-    fn give_back(&mut self, buffer: Vec<u8>) {
-        self.remote.give_back(buffer);
+    fn give_back(&mut self, data: ReadData) {
+        self.remote.give_back(data);
     }
 
     fn losses(&self) -> u64 {

@@ -1,7 +1,8 @@
 use std::collections::VecDeque;
+use std::io::Write as _;
 
-use ib_block::Geometry;
 use ib_block::nbd::wire::{self, command, option};
+use ib_block::{Geometry, ReadData};
 
 use super::*;
 
@@ -27,11 +28,11 @@ impl Backing for Slow {
         Some((user, Errno::OK))
     }
 
-    fn take_data(&mut self) -> Vec<u8> {
-        vec![0; self.length]
+    fn take_data(&mut self) -> ReadData {
+        vec![0; self.length].into()
     }
 
-    fn give_back(&mut self, _: Vec<u8>) {}
+    fn give_back(&mut self, _: ReadData) {}
 
     fn losses(&self) -> u64 {
         0
@@ -69,6 +70,8 @@ impl Lab {
 
     /// Does what can be done.
     fn run(&mut self) {
+        // As after each wait.
+        self.server.interests(&mut Vec::new());
         while self.server.progress(&mut self.disk) {}
     }
 
@@ -85,6 +88,7 @@ impl Lab {
     /// Returns a program that has chosen the device.
     fn program(&mut self) -> UnixStream {
         let mut program = UnixStream::connect(&self.path).expect("it listens");
+        program.set_read_timeout(Some(Duration::from_secs(10))).expect("it is open");
         let mut hello = 3_u32.to_be_bytes().to_vec();
         hello.extend(wire::OPTION_MAGIC.to_be_bytes());
         hello.extend(option::EXPORT_NAME.to_be_bytes());

@@ -9,6 +9,7 @@ use ib_link::Route;
 use super::control::{Control, SocketAddress, v4};
 use super::interface::RoceInterface;
 use super::{RoceError, RoceOptions};
+use crate::sockopt::{buffer, set};
 
 /// An unconnected UDP socket. Both halves of a link share it.
 ///
@@ -220,37 +221,6 @@ fn necessary(address: IpAddr) -> Vec<(&'static str, i32, i32, i32)> {
             ("UDP_NO_CHECK6_RX", libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
         ]
     }
-}
-
-/// Sets an option to a number or structure.
-pub(super) fn set<T: Copy>(
-    file: BorrowedFd<'_>,
-    level: i32,
-    name: i32,
-    value: T,
-) -> io::Result<()> {
-    let length = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the call reads the live value that it is given.
-    let result = unsafe {
-        libc::setsockopt(file.as_raw_fd(), level, name, (&raw const value).cast(), length)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Sets the size of a buffer, beyond what is allowed to all where the process may, and returns what
-/// the system made of it.
-fn buffer(file: BorrowedFd<'_>, (force, name, size): (i32, i32, usize)) -> io::Result<usize> {
-    let wanted = i32::try_from(size).unwrap_or(i32::MAX);
-    set(file, libc::SOL_SOCKET, force, wanted)
-        .or_else(|_| set(file, libc::SOL_SOCKET, name, wanted))?;
-    let mut got = 0;
-    let mut length = size_of_val(&got) as libc::socklen_t;
-    // SAFETY: the call writes the live number that it is given.
-    let result = unsafe {
-        let value = (&raw mut got).cast();
-        libc::getsockopt(file.as_raw_fd(), libc::SOL_SOCKET, name, value, &raw mut length)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(usize::try_from(got).unwrap_or(0)) }
 }
 
 /// Returns the number of the interface that a link-local address belongs to; 0 for other addresses.

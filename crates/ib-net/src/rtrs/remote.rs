@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use ib_block::rnbd::{DeviceId, OpenError, Remote, RemoteConfig, RemoteEvent as Event};
-use ib_block::{Command, Errno, Geometry};
+use ib_block::rnbd::{DeviceId, OpenError, Reads, Remote, RemoteConfig, RemoteEvent as Event};
+use ib_block::{Command, Errno, Geometry, ReadData};
 use ib_rtrs::{Client as Rtrs, ClientConfig, ClientEvent, PathSpec};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -27,8 +27,8 @@ pub struct RemoteOptions {
     pub mode: AccessMode,
     /// How many requests of the device may be under way, 1 to 8192; no more than the server allows are.
     pub depth: usize,
-    /// Whether the data of reads is wanted.
-    pub keeps_data: bool,
+    /// What becomes of the data of reads.
+    pub reads: Reads,
     /// Whether a server that does not say so is believed to have what was not flushed ([`RemoteConfig::trusts_cache`]).
     pub trusts_cache: bool,
 }
@@ -65,9 +65,9 @@ impl RemoteDisk {
         options: RemoteOptions,
     ) -> io::Result<Self> {
         let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-        let RemoteOptions { session, device, mode, depth, keeps_data, trusts_cache } = options;
+        let RemoteOptions { session, device, mode, depth, reads, trusts_cache } = options;
         session.check_name().map_err(|error| wrong(error.to_string()))?;
-        let config = RemoteConfig { session, depth, keeps_data, trusts_cache };
+        let config = RemoteConfig { session, depth, reads, trusts_cache };
         let remote = Remote::new(config, &mut devices, crate::random()?);
         let mut remote = remote.map_err(io::Error::other)?;
         let device = remote.open(&device, mode).map_err(|error| wrong(error.to_string()))?;
@@ -204,12 +204,12 @@ impl Backing for RemoteDisk {
         Self::poll(self)
     }
 
-    fn take_data(&mut self) -> Vec<u8> {
+    fn take_data(&mut self) -> ReadData {
         self.remote.take_data()
     }
 
-    fn give_back(&mut self, buffer: Vec<u8>) {
-        self.remote.give_back(buffer);
+    fn give_back(&mut self, data: ReadData) {
+        self.remote.give_back(data);
     }
 
     fn losses(&self) -> u64 {

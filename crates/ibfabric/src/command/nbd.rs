@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::os::fd::AsFd as _;
 
 use ib_block::nbd::Export;
+use ib_block::rnbd::{Reads, WORTH_LENDING};
 use ib_net::alarm::Alarm;
 use ib_net::nbd::{NbdServer, Place};
 use ib_net::signals::{Order, Orders};
@@ -21,7 +22,8 @@ pub(crate) fn run(args: &NbdArgs, out: &mut Output) -> Result<Verdict, Failure> 
     let alarm = Alarm::new().map_err(Failure::unusable)?;
     let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
-    let how = Use { writes: !args.read_only, depth: args.depth as usize, keeps_data: true };
+    let (depth, reads) = (args.depth as usize, Reads::Lent(WORTH_LENDING));
+    let how = Use { writes: !args.read_only, depth, reads };
     let (mut disk, geometry) = remote::open(&args.remote, &how)?;
     let export = Export {
         name: args.remote.device.clone(),

@@ -1,9 +1,12 @@
 //! What has ended: messages that were answered or lost, parts of commands, commands.
 
+use std::collections::BTreeMap;
+
 use ib_rtrs::Completion;
 use ib_types::Instant;
 
 use super::{ADMIN, AGAIN, End, MOST_REFUSALS, Message, Remote, RemoteEvent, Step};
+use crate::data::{Part, ReadData};
 use crate::rnbd::{ClientEvent, DeviceId, Kept, Tag};
 use crate::{Errno, Geometry, Operation};
 
@@ -22,7 +25,7 @@ impl Remote {
         let Some(Message { tag, admin }) = self.messages.try_remove(number) else { return };
         let mut data = [0; ADMIN];
         let length = admin.map_or(0, |(slot, length)| {
-            self.admin.free.push(slot);
+            self.admin.give(slot);
             let length = length as usize;
             let read = self.admin.memory.read(slot * ADMIN, &mut data[..length]);
             read.expect("messages fit their pieces");
@@ -130,7 +133,7 @@ impl Remote {
             if ask.under_way == 0 {
                 let ask = self.asks.remove(number);
                 self.spare.keep(ask.data);
-                self.ended.push_back((ask.user, ask.errno, Vec::new()));
+                self.ended.push_back((ask.user, ask.errno, ReadData::default()));
             }
         }
     }
@@ -169,12 +172,20 @@ impl Remote {
         };
         let ask = &mut self.asks[at];
         if let (Some(slot), Some(room)) = (slot, &mut self.data) {
-            if command.operation == Operation::Read && errno.is_ok() && !ask.data.is_empty() {
-                let from = (command.offset - ask.command.offset) as usize;
-                let to = &mut ask.data[from..from + command.length as usize];
-                room.memory.read(slot * room.piece, to).expect("a step fits its piece");
+            let reads = command.operation == Operation::Read && errno.is_ok();
+            let (from, length) = (command.offset - ask.command.offset, command.length as usize);
+            match &mut ask.parts {
+                Some(parts) if reads => {
+                    parts.insert(from, Part { slot, length });
+                }
+                _ => {
+                    if reads && !ask.data.is_empty() {
+                        let to = &mut ask.data[from as usize..from as usize + length];
+                        room.memory.read(slot * room.piece, to).expect("a step fits its piece");
+                    }
+                    room.give(slot);
+                }
             }
-            room.free.push(slot);
         }
         ask.under_way -= 1;
         if ask.errno.is_ok() && !errno.is_ok() {
@@ -192,10 +203,19 @@ impl Remote {
             self.unstarted.retain(|other| *other != at);
             let ask = self.asks.remove(at);
             let reads = ask.command.operation == Operation::Read && ask.errno.is_ok();
-            let mut data = ask.data;
-            if !reads {
-                self.spare.keep(std::mem::take(&mut data));
-            }
+            let parts: Vec<Part> = ask.parts.into_iter().flat_map(BTreeMap::into_values).collect();
+            let data = match &mut self.data {
+                Some(room) if reads && !parts.is_empty() => room.hand_out(parts, &mut self.spare),
+                _ if reads => ReadData::Bytes(ask.data),
+                room => {
+                    self.spare.keep(ask.data);
+                    if let Some(room) = room {
+                        // What was read of something that has failed.
+                        parts.iter().for_each(|part| room.give(part.slot));
+                    }
+                    ReadData::default()
+                }
+            };
             self.ended.push_back((ask.user, ask.errno, data));
         }
     }

@@ -42,7 +42,7 @@ fn what_is_wrong_is_counted_and_dropped() {
 fn a_refused_batch_is_sent_packet_by_packet_with_other_icrcs() {
     let (mut here, mut there) = pair(&options(V4));
     // SO_NO_CHECK stands for a system or device that cannot cut datagrams.
-    socket::set(here.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
+    crate::sockopt::set(here.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
     let packets = [96, 96, 96, 32].map(|length| packet(length, length));
     for _ in 0..2 {
         for packet in &packets {

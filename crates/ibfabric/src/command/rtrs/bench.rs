@@ -9,6 +9,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant as WallClock};
 
+use ib_block::rnbd::Reads;
 use ib_block::{Command, Errno, Operation};
 use ib_net::clock;
 use ib_net::rtrs::RemoteDisk;
@@ -65,7 +66,8 @@ struct Latency {
 
 pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure> {
     let depth = (args.iodepth * args.jobs) as usize;
-    let how = Use { writes: args.changes(), depth: depth.max(64), keeps_data: args.verify };
+    let reads = if args.verify { Reads::Copied } else { Reads::Dropped };
+    let how = Use { writes: args.changes(), depth: depth.max(64), reads };
     let (mut disk, geometry) = remote::open(&args.remote, &how)?;
     let mut bench = Bench::new(args, Jobs::new(args, &geometry)?);
     bench.rest(&mut disk)?;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ib_block::Geometry;
+use ib_block::rnbd::Reads;
 use ib_net::clock;
 use ib_net::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
 use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, Policy, SharedKey};
@@ -19,7 +20,7 @@ use crate::failure::{Failure, say};
 pub(in crate::command) struct Use {
     pub(in crate::command) writes: bool,
     pub(in crate::command) depth: usize,
-    pub(in crate::command) keeps_data: bool,
+    pub(in crate::command) reads: Reads,
 }
 
 /// Opens a device, and waits until it is open; returns what it is like.
@@ -38,7 +39,7 @@ pub(in crate::command) fn open(
         device: args.device.clone(),
         mode,
         depth: how.depth,
-        keeps_data: how.keeps_data,
+        reads: how.reads,
         trusts_cache: args.trust_cache,
     };
     let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));

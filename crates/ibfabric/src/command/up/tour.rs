@@ -414,7 +414,8 @@ impl Disk {
             let data = pair.take_data();
             if !errno.is_ok() {
                 self.errors += 1;
-            } else if self.is_reading && !is_pattern(offset, &data) {
+            } else if self.is_reading && !data.bytes().is_some_and(|data| is_pattern(offset, data))
+            {
                 self.wrong += 1;
             }
             pair.give_back(data);
