@@ -12,6 +12,7 @@
 //! | `rtrs.rs` | `conformance rtrs`: the kernel's RTRS and RNBD in a guest, and ours beside it |
 //! | `rxe.rs` | `conformance rxe`: real RDMA programs on the kernel's soft RoCE in a guest, and ours beside it |
 //! | `guests.rs` | what the two before have in common |
+//! | `up.rs` | `conformance up`: a crowd of real programs on `ibfabric up` while links are cut |
 //! | `cases.rs` | what the chores that run cases have in common |
 //! | `bench.rs` | `bench routing`: both timed in one run, the ratios written into `docs/benchmarks.md` |
 //! | `bench_capture.rs` | `bench capture`: a program that is captured and the same that is not, in turn |
@@ -23,6 +24,7 @@
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
+//! | `deb.rs` | `deb`: the package for Debian |
 //! | `windows.rs` | `windows`: the client of ACM's service, checked for Windows |
 
 mod acm;
@@ -37,6 +39,7 @@ mod campaign;
 mod cases;
 mod clients;
 mod conformance;
+mod deb;
 mod docs;
 mod guests;
 mod links;
@@ -49,6 +52,7 @@ mod rxe;
 mod sm;
 mod tracer;
 mod tshark;
+mod up;
 mod windows;
 
 use std::path::PathBuf;
@@ -95,6 +99,8 @@ enum Chore {
     /// Runs the tests of memory that adapters and programs share under Miri, which needs a nightly
     /// toolchain with it; skipped without.
     Miri,
+    /// Makes the package for Debian, which needs `cargo install cargo-deb`.
+    Deb,
     /// Checks that the client of ACM's service builds for Windows, which needs the target
     /// x86_64-pc-windows-gnu; skipped without.
     Windows,
@@ -125,6 +131,8 @@ enum Peer {
     Nbd(nbd::Args),
     /// Boots a Linux guest with RTRS and RNBD and runs ours beside it, as client and as server.
     Rtrs(rtrs::Args),
+    /// Has many of infiniband-diags ask `ibfabric up` at once while links are cut: nothing may hang or be left behind.
+    Up(up::Args),
 }
 
 #[derive(Subcommand)]
@@ -160,6 +168,7 @@ fn main() -> ExitCode {
         Chore::Conformance { peer: Peer::Rxe(args) } => rxe::run(&args),
         Chore::Conformance { peer: Peer::Nbd(args) } => nbd::run(&args),
         Chore::Conformance { peer: Peer::Rtrs(args) } => rtrs::run(&args),
+        Chore::Conformance { peer: Peer::Up(args) } => up::run(&args),
         Chore::Bench { .. } if cfg!(debug_assertions) => {
             Err("what is measured is built for release: `cargo xtask bench`".into())
         }
@@ -171,6 +180,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Rtrs(args) } => bench_rtrs::run(&args),
         Chore::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
+        Chore::Deb => deb::run(),
         Chore::Miri => miri::run(),
         Chore::Windows => windows::run(),
     };

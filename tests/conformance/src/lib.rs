@@ -10,6 +10,7 @@
 //! | [`tracer`] | our tracer on real simulators, beside `ibtracert` and `ibping` |
 //! | [`rtrs`] | RTRS and RNBD of the kernel in a guest, and ours beside it |
 //! | [`rxe`] | the kernel's soft RoCE in a guest, and real RDMA programs |
+//! | [`up`] | a crowd of real programs on `ibfabric up` |
 //! | [`sm`] | our subnet manager on real simulators, with real clients, beside a real OpenSM |
 //!
 //! A case is run through both peers by `cargo xtask conformance`, which also writes the check sums
@@ -25,3 +26,4 @@ pub mod rtrs;
 pub mod rxe;
 pub mod sm;
 pub mod tracer;
+pub mod up;

@@ -1,0 +1,308 @@
+//! `ibfabric up` with a crowd of real programs at once, while links are cut and restored.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ib_topology::{Fabric, NodeId, Port};
+use ib_types::NodeKind;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::clients::process::Group;
+
+/// How long a program may take: discoveries wait for what is cut, one thing after the other.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long `up` may take to be ready, to find the way back when all links are there again, and to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What may come to its memory meanwhile: caches of names and routes fill.
+const GROWTH: u64 = 48 << 20;
+
+/// The programs, and Debian's package that has them.
+pub const PROGRAMS: [&str; 3] = ["ibnetdiscover", "perfquery", "saquery"];
+/// The package of [`PROGRAMS`].
+pub const PACKAGE: &str = "infiniband-diags";
+
+/// What is done.
+#[derive(Debug)]
+pub struct Crowd<'a> {
+    /// The program `ibfabric`.
+    pub binary: &'a Path,
+    /// The library by which programs attach.
+    pub preload: &'a Path,
+    /// The fabric, and the file that it was read from.
+    pub fabric: (&'a Fabric, &'a Path),
+    /// How many programs run at once.
+    pub clients: usize,
+    /// For how long.
+    pub time: Duration,
+    /// What the links are chosen by.
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// How many programs have run, and how many of them said that they had failed: of a node behind a link that is cut.
+    pub runs: u64,
+    /// Those that did.
+    pub refused: u64,
+    /// How many links were cut.
+    pub cuts: u64,
+    /// The memory of `up` in bytes: after a quarter of the time, and in the end.
+    pub memory: [u64; 2],
+    /// How many files it had open, in the same moments but with nobody attached.
+    pub files: [usize; 2],
+    /// What was wrong.
+    pub faults: Vec<String>,
+}
+
+/// What all threads see.
+struct Shared {
+    ends: AtomicBool,
+    runs: AtomicU64,
+    refused: AtomicU64,
+    faults: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn fault(&self, fault: String) {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
+    }
+
+    fn ends(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
+    }
+}
+
+/// Starts `up`, has programs ask, cuts links, and looks what is left behind.
+///
+/// # Errors
+/// Fails when a program cannot be run.
+pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
+    let directory = tempfile::tempdir()?;
+    let socket = format!("crowd-{}", std::process::id());
+    let (fabric, file) = crowd.fabric;
+    let mut up = Group::bound(crowd.binary);
+    up.arg("up").arg(file).args(["--socket", &socket, "--seed", &crowd.seed.to_string()]);
+    up.arg("--nbd").arg(directory.path().join("nbd.sock")).stdout(Stdio::piped());
+    let mut up = Group::start(&mut up)?;
+    wait_ready(&mut up)?;
+    let pid = up.child().id();
+    let mut outcome = Outcome { files: [open_files(pid)?, 0], ..Outcome::default() };
+    let shared = Shared {
+        ends: AtomicBool::new(false),
+        runs: AtomicU64::new(0),
+        refused: AtomicU64::new(0),
+        faults: Mutex::default(),
+    };
+    let places = Places { crowd, socket: &socket, directory: directory.path() };
+    thread::scope(|scope| -> io::Result<()> {
+        let clients: Vec<_> = (0..crowd.clients)
+            .map(|number| {
+                let (places, shared) = (&places, &shared);
+                scope.spawn(move || places.ask_on(number, shared))
+            })
+            .collect();
+        let result = cut_on(&places, fabric, &mut outcome, pid);
+        shared.ends.store(true, Ordering::Relaxed);
+        for client in clients {
+            client.join().map_err(|_| io::Error::other("a client's thread has panicked"))??;
+        }
+        result
+    })?;
+    outcome.runs = shared.runs.into_inner();
+    outcome.refused = shared.refused.into_inner();
+    outcome.faults = shared.faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    places.look_afterwards(fabric, &mut outcome)?;
+    outcome.memory[1] = resident(pid)?;
+    if outcome.memory[1] > outcome.memory[0] + GROWTH {
+        let [before, after] = outcome.memory.map(|bytes| bytes >> 20);
+        outcome.faults.push(format!("it has {after} MiB, and had {before} MiB before"));
+    }
+    outcome.files[1] = open_files(pid)?;
+    if outcome.files[1] > outcome.files[0] {
+        let [before, after] = outcome.files;
+        outcome.faults.push(format!("it has {after} files open, and had {before} before"));
+    }
+    kill_process(Pid::from_child(up.child()), Signal::INT)?;
+    match up.wait(PATIENCE)? {
+        Some(status) if status.success() => {}
+        Some(status) => outcome.faults.push(format!("it ended with {status}")),
+        None => outcome.faults.push(format!("it does not end in {} s", PATIENCE.as_secs())),
+    }
+    Ok(outcome)
+}
+
+/// Waits until it says that programs may attach; its further lines are of no interest, but have to be taken.
+fn wait_ready(up: &mut Group) -> io::Result<()> {
+    let output = up.child().stdout.take().expect("it is piped");
+    let (told, ready) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if line == "READY" {
+                // Nobody may wait any more.
+                told.send(()).ok();
+            }
+        }
+    });
+    ready.recv_timeout(PATIENCE).map_err(|_| io::Error::other("it is not ready"))
+}
+
+/// Cuts a link each second and restores the one before; restores all in the end.
+fn cut_on(places: &Places<'_>, fabric: &Fabric, outcome: &mut Outcome, pid: u32) -> io::Result<()> {
+    let is_switch = |port: &Port| fabric.node(port.node).kind == NodeKind::Switch;
+    let links = fabric.links().map(|(one, other)| (fabric.port(one), fabric.port(other)));
+    let links: Vec<String> = links
+        .filter(|(one, other)| is_switch(one) && is_switch(other))
+        .map(|(one, _)| format!("\"{}\"[{}]", fabric.node(one.node).name, one.number))
+        .collect();
+    if links.is_empty() {
+        return Err(io::Error::other("the fabric has no link between switches"));
+    }
+    let (begin, mut random) = (Instant::now(), places.crowd.seed);
+    let mut cut: Option<&str> = None;
+    while begin.elapsed() < places.crowd.time {
+        let next = begin + Duration::from_secs(1 + outcome.cuts);
+        if let Some(link) = cut.take() {
+            places.control(&format!("ReLink {link}"))?;
+        }
+        // Knuth's multiplier: any sequence does that reaches all.
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let link = &links[(random >> 33) as usize % links.len()];
+        places.control(&format!("Unlink {link}"))?;
+        cut = Some(link);
+        outcome.cuts += 1;
+        if outcome.memory[0] == 0 && begin.elapsed() >= places.crowd.time / 4 {
+            outcome.memory[0] = resident(pid)?;
+        }
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    cut.map_or(Ok(()), |link| places.control(&format!("ReLink {link}")))
+}
+
+/// Where programs run.
+struct Places<'a> {
+    crowd: &'a Crowd<'a>,
+    socket: &'a str,
+    directory: &'a Path,
+}
+
+impl Places<'_> {
+    /// Has a client ask again and again.
+    fn ask_on(&self, number: usize, shared: &Shared) -> io::Result<()> {
+        let mut round = number;
+        while !shared.ends() {
+            round += 1;
+            let (mut command, said) = self.command(number, round)?;
+            let mut program = Group::start(&mut command)?;
+            let Some(status) = program.wait(LIMIT)? else {
+                shared.fault(format!("{command:?} has not ended in {} s", LIMIT.as_secs()));
+                continue;
+            };
+            shared.runs.fetch_add(1, Ordering::Relaxed);
+            if status.code().is_none() {
+                shared.fault(format!("{command:?} ended with {status}, see {}", said.display()));
+            }
+            shared.refused.fetch_add(u64::from(!status.success()), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Returns what a client runs in a round, and where its output goes.
+    fn command(&self, number: usize, round: usize) -> io::Result<(Command, PathBuf)> {
+        let (fabric, _) = self.crowd.fabric;
+        let hosts = fabric.nodes().filter(|(_, node)| node.kind != NodeKind::Switch);
+        let hosts: Vec<NodeId> = hosts.map(|(id, _)| id).collect();
+        let own = hosts[number * hosts.len() / self.crowd.clients % hosts.len()];
+        let said = self.directory.join(format!("client-{number}"));
+        let mut command = match round % PROGRAMS.len() {
+            0 => Command::new("ibnetdiscover"),
+            1 => {
+                // The manager numbers all nodes from 1 on.
+                let lid = 1 + (number + round * 7) % fabric.node_count();
+                let mut command = Command::new("perfquery");
+                command.args([lid.to_string(), "1".to_owned()]);
+                command
+            }
+            _ => {
+                let mut command = Command::new("saquery");
+                // Node records, link records, groups.
+                command.arg(["-N", "-x", "-g"][round / PROGRAMS.len() % 3]);
+                command
+            }
+        };
+        let output = File::create(&said)?;
+        command
+            .env("LD_PRELOAD", self.crowd.preload)
+            .env("IBSIM_SOCKNAME", self.socket)
+            .env("SIM_HOST", &fabric.node(own).name)
+            .stdin(Stdio::null())
+            .stderr(output.try_clone()?)
+            .stdout(output);
+        Ok((command, said))
+    }
+
+    /// Has the console do something.
+    fn control(&self, command: &str) -> io::Result<()> {
+        let mut control = Command::new(self.crowd.binary);
+        control.args(["sim", "ctl", "--socket", self.socket, command]);
+        let output = control.output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(io::Error::other(format!("{command}: {}: {said}", output.status)))
+    }
+
+    /// All links are there: in time every program finds everything again.
+    fn look_afterwards(&self, fabric: &Fabric, outcome: &mut Outcome) -> io::Result<()> {
+        let end = Instant::now() + PATIENCE;
+        let wanted = fabric.node_count();
+        loop {
+            let (mut command, said) = self.command(0, PROGRAMS.len())?;
+            let status = Group::start(&mut command)?.wait(LIMIT)?;
+            let text = fs::read_to_string(&said)?;
+            let is_node = |line: &&str| line.starts_with("Switch\t") || line.starts_with("Ca\t");
+            let found = text.lines().filter(is_node).count();
+            if found == wanted && status.is_some_and(|status| status.success()) {
+                break;
+            }
+            if Instant::now() > end {
+                let fault = format!("ibnetdiscover finds {found} nodes of {wanted} afterwards");
+                outcome.faults.push(fault);
+                break;
+            }
+        }
+        for round in 1..3 * PROGRAMS.len() {
+            let (mut command, said) = self.command(0, round)?;
+            let status = Group::start(&mut command)?.wait(LIMIT)?;
+            if !status.is_some_and(|status| status.success()) {
+                let said = fs::read_to_string(&said)?;
+                let said = said.lines().last().unwrap_or_default();
+                outcome.faults.push(format!("{command:?} afterwards: {status:?}: {said}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns how much memory a process has, in bytes.
+fn resident(pid: u32) -> io::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.map(|kib| kib << 10).ok_or_else(|| io::Error::other("the system does not say its memory"))
+}
+
+/// Returns how many files a process has open.
+fn open_files(pid: u32) -> io::Result<usize> {
+    Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count())
+}

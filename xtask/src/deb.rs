@@ -1,0 +1,22 @@
+//! The package for Debian: what is to be built, built as packages have it, and put together.
+
+use std::process::Command;
+
+use crate::{Chored, root};
+
+/// Makes it.
+pub(crate) fn run() -> Chored {
+    let cargo = |words: &[&str]| -> Chored {
+        let status = Command::new("cargo").args(words).current_dir(root()).status()?;
+        if status.success() { Ok(()) } else { Err(format!("cargo {}: {status}", words[0]).into()) }
+    };
+    if Command::new("cargo").args(["deb", "--version"]).output()?.status.code() != Some(0) {
+        return Err("there is no cargo-deb: `cargo install --locked cargo-deb` installs it".into());
+    }
+    let packages = ["ibfabric", "ib-umad-preload", "ib-acm-capi"];
+    let words = packages.iter().flat_map(|package| ["--package", package]);
+    let words: Vec<&str> =
+        ["build", "--locked", "--profile", "dist"].into_iter().chain(words).collect();
+    cargo(&words)?;
+    cargo(&["deb", "--package", "ibfabric", "--profile", "dist", "--no-build"])
+}

@@ -1,0 +1,69 @@
+//! `ibfabric up` with many real programs at once, while links are cut and restored.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use conformance::opensm::umad2sim;
+use conformance::up::{Crowd, PACKAGE, PROGRAMS};
+use ib_topology::generate::{self, Kind};
+use ib_topology::{Format, write};
+
+use crate::{Chored, release_binary};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// For how many seconds programs ask.
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    seconds: u64,
+    /// How many programs run at once.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    clients: u16,
+    /// The fat tree, as `ibfabric gen fat-tree` is told.
+    #[arg(long, value_name = "K LEVELS", default_value = "8 2")]
+    tree: String,
+    /// What the links are chosen by.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Runs this program instead of the one that is built.
+    #[arg(long, value_name = "PROGRAM")]
+    binary: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Chored {
+    for program in PROGRAMS {
+        if Command::new(program).arg("--version").output().is_err() {
+            return Err(
+                format!("there is no {program}: it is in Debian's package {PACKAGE}").into()
+            );
+        }
+    }
+    let preload = umad2sim()?;
+    let binary = args.binary.clone().map_or_else(release_binary, Ok)?;
+    let words: Vec<&str> = args.tree.split_whitespace().collect();
+    let kind = Kind::parse("fat-tree", &words)?;
+    let fabric = generate::generate(&kind, &generate::Options::default())?;
+    let scratch = tempfile::tempdir()?;
+    let file = scratch.path().join("tree.net");
+    write(&fabric, Format::Ibsim, &mut fs::File::create(&file)?)?;
+    let outcome = conformance::up::run(&Crowd {
+        binary: &binary,
+        preload: &preload,
+        fabric: (&fabric, &file),
+        clients: args.clients.into(),
+        time: Duration::from_secs(args.seconds),
+        seed: args.seed,
+    })?;
+    let [before, after] = outcome.memory.map(|bytes| bytes >> 20);
+    eprintln!(
+        "{} programs at once for {} s: {} runs, {} of them refused something, {} cuts; {before} and {after} MiB",
+        args.clients, args.seconds, outcome.runs, outcome.refused, outcome.cuts
+    );
+    for fault in &outcome.faults {
+        eprintln!("  {fault}");
+    }
+    let verdict = if outcome.faults.is_empty() { "0 failed" } else { "1 failed" };
+    eprintln!("{} passed, {verdict}", u8::from(outcome.faults.is_empty()));
+    if outcome.faults.is_empty() { Ok(()) } else { Err("up was not what it has to be".into()) }
+}
