@@ -29,7 +29,7 @@ pub use pair::{BlockPair, PORT, PairError, PairEvent, PairOptions};
 const OWN: AcmPort = AcmPort(1);
 
 /// How many messages a host's queue pairs for names take before they are looked at.
-const DEPTH: u32 = 256;
+const DEPTH: u32 = 64;
 
 /// A host.
 struct Host {
