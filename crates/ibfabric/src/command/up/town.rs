@@ -1,6 +1,7 @@
 //! The hosts: names at each, a block device between some.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +18,11 @@ use ib_types::Instant;
 use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
+use super::page::Page;
 use super::record::Record;
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
-use crate::command::sim::Residents;
+use crate::command::sim::{Look, Residents};
 use crate::failure::{Failure, Verdict, say};
 
 /// The device.
@@ -56,6 +58,7 @@ pub(super) struct Town {
     record: Option<Record>,
     stage: Stage,
     tour: Option<Tour>,
+    page: Option<Page>,
     lines: VecDeque<String>,
     /// Until when the stage has to be over, and when it is looked for ports next.
     deadline: Instant,
@@ -69,7 +72,12 @@ pub(super) struct Town {
 }
 
 impl Town {
-    pub(super) fn new(args: &UpArgs, fabric: Fabric, nbd: PathBuf) -> Result<Self, Failure> {
+    pub(super) fn new(
+        args: &UpArgs,
+        fabric: Fabric,
+        nbd: PathBuf,
+        page: Option<Page>,
+    ) -> Result<Self, Failure> {
         if args.size == 0 || !args.size.is_multiple_of(512) {
             let size = args.size;
             return Err(Failure::Unusable(format!(
@@ -94,6 +102,7 @@ impl Town {
             record: None,
             stage: Stage::Empty,
             tour: args.check.then(|| Tour::new(fabric, engines, args.format)),
+            page,
             lines: VecDeque::new(),
             deadline: Instant::NEVER,
             look: Instant::ZERO,
@@ -218,6 +227,9 @@ impl Town {
             tour.begin(sim);
             return;
         }
+        if let Some(page) = &self.page {
+            self.lines.push_back(format!("page: {}", page.url()));
+        }
         let name = &self.socket;
         self.lines.push_back("try:".to_owned());
         for command in [
@@ -310,12 +322,30 @@ impl Residents for Town {
         let pair = self.pair.as_ref().and_then(BlockPair::poll_timeout);
         let record = self.record.as_ref().map(Record::due);
         let tour = self.tour.as_ref().and_then(Tour::due);
-        let own = [self.hosts.poll_timeout(), pair, record, tour];
+        let page = self.page.as_ref().and_then(Page::due);
+        let own = [self.hosts.poll_timeout(), pair, record, tour, page];
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
     fn look_at(&mut self, port: PortId) {
         self.hosts.look_at(port);
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.page.as_ref().map(Page::bell)
+    }
+
+    fn silence(&mut self) {
+        if let Some(page) = &self.page {
+            page.silence();
+        }
+    }
+
+    fn look(&mut self, mut look: Look<'_>) -> Result<(), Failure> {
+        if let Some(page) = &mut self.page {
+            page.look(&mut look);
+        }
+        Ok(())
     }
 
     fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
