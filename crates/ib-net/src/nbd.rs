@@ -182,6 +182,14 @@ impl NbdServer {
         self.connections.len()
     }
 
+    /// Returns whether a program waits to be connected.
+    #[must_use]
+    pub fn has_arrivals(&self) -> bool {
+        let mut files = [poll::watched(self.listener.as_fd(), false)];
+        // Without news nobody has come.
+        poll::wait_any(&mut files, 0).is_ok() && files[0].revents != 0
+    }
+
     /// Returns why a connection has ended before its time.
     pub fn poll_failed(&mut self) -> Option<NbdError> {
         self.failed.pop()
@@ -322,11 +330,7 @@ impl NbdServer {
 
     /// Adds what is waited for; returns until when at most.
     pub(crate) fn interests<'a>(&'a mut self, files: &mut Vec<Interest<'a>>) -> Instant {
-        let listener = match &self.listener {
-            Listener::Unix(listener, _) => listener.as_fd(),
-            Listener::Tcp(listener) => listener.as_fd(),
-        };
-        let accepts = (self.connections.len() < MOST).then_some(listener);
+        let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
         files.extend(accepts.map(Interest::to_read));
         let mut until = Instant::NEVER;
         for (_, connection) in &mut self.connections {
@@ -343,6 +347,15 @@ impl NbdServer {
             }
         }
         until
+    }
+}
+
+impl Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+        }
     }
 }
 

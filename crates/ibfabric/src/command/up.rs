@@ -5,6 +5,8 @@
 //! | `town` | the hosts: names at each, a block device between some |
 //! | `tour` | what is looked at and tried by `--check` |
 //! | `page` | the page for browsers |
+//! | `exercise` | something for the block device to do |
+//! | `pass`, `tables` | what tour, exercise and page share: the device written and read, the tables of switches |
 //! | `record` | the packets of the device's queue pairs, in a file |
 
 use std::path::PathBuf;
@@ -22,8 +24,11 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
 
+mod exercise;
 mod page;
+mod pass;
 mod record;
+mod tables;
 mod tour;
 mod town;
 

@@ -18,7 +18,8 @@ use ib_types::Instant;
 use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
-use super::page::Page;
+use super::exercise::Exercise;
+use super::page::{Page, Scene};
 use super::record::Record;
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
@@ -59,6 +60,7 @@ pub(super) struct Town {
     stage: Stage,
     tour: Option<Tour>,
     page: Option<Page>,
+    exercise: Exercise,
     lines: VecDeque<String>,
     /// Until when the stage has to be over, and when it is looked for ports next.
     deadline: Instant,
@@ -103,6 +105,7 @@ impl Town {
             stage: Stage::Empty,
             tour: args.check.then(|| Tour::new(fabric, engines, args.format)),
             page,
+            exercise: Exercise::default(),
             lines: VecDeque::new(),
             deadline: Instant::NEVER,
             look: Instant::ZERO,
@@ -243,7 +246,7 @@ impl Town {
     }
 
     /// Takes answers of services, for whoever has asked.
-    fn take_replies(&mut self) -> Result<bool, Failure> {
+    fn take_replies(&mut self, now: Instant) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(reply) = self.hosts.poll_reply() {
             moved = true;
@@ -256,7 +259,11 @@ impl Town {
                     paths[reply.number as usize] = Some(path);
                 }
                 (_, Some(tour)) => tour.take_reply(reply.number, found),
-                _ => {}
+                _ => {
+                    if let Some(page) = &mut self.page {
+                        page.take_reply(now, reply.number, found);
+                    }
+                }
             }
         }
         Ok(moved)
@@ -299,11 +306,15 @@ impl Residents for Town {
     fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, Failure> {
         self.advance(sim, addresses)?;
         let mut moved = self.hosts.work(sim);
-        moved |= self.take_replies()?;
+        moved |= self.take_replies(sim.now())?;
         if let Some(pair) = &mut self.pair {
             moved |= pair.work(sim, &mut self.hosts).map_err(Failure::unusable)?;
             if let Some(programs) = self.programs.as_mut().filter(|_| self.tour.is_none()) {
-                moved |= programs.progress(pair);
+                moved |= if self.exercise.is_running() {
+                    self.exercise.work(sim.now(), pair, programs.has_arrivals())
+                } else {
+                    programs.progress(pair)
+                };
             }
         }
         self.tell();
@@ -323,7 +334,7 @@ impl Residents for Town {
         let record = self.record.as_ref().map(Record::due);
         let tour = self.tour.as_ref().and_then(Tour::due);
         let page = self.page.as_ref().and_then(Page::due);
-        let own = [self.hosts.poll_timeout(), pair, record, tour, page];
+        let own = [self.hosts.poll_timeout(), pair, record, tour, page, self.exercise.due()];
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
@@ -342,9 +353,17 @@ impl Residents for Town {
     }
 
     fn look(&mut self, mut look: Look<'_>) -> Result<(), Failure> {
-        if let Some(page) = &mut self.page {
-            page.look(&mut look);
-        }
+        let Some(page) = &mut self.page else { return Ok(()) };
+        let scene = Scene {
+            hosts: &mut self.hosts,
+            device: DEVICE,
+            pair: self.pair.as_ref(),
+            ends: &self.ends,
+            nbd: &self.nbd,
+            programs: self.programs.as_ref().map_or(0, NbdServer::connections),
+            exercise: &mut self.exercise,
+        };
+        page.look(&mut look, scene);
         Ok(())
     }
 
@@ -356,6 +375,9 @@ impl Residents for Town {
             return Err("the tour needs its host".to_owned());
         }
         self.hosts.remove(sim, port);
+        if let Some(page) = &mut self.page {
+            page.forget_questions(port);
+        }
         self.away.insert(port);
         Ok(())
     }

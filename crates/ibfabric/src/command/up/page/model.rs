@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use ib_net::web::{Json, Refusal};
-use ib_topology::{Fabric, NodeId, PortId};
-use ib_types::NodeKind;
+use ib_topology::{Fabric, LinkRate, NodeId, PortId};
+use ib_types::{LinkWidth, NodeKind};
+use ib_wire::mad::sa::RateCode;
 use serde::Serialize;
 
 /// Nodes and links. A node has the number that it has in the fabric, a link its place in the fabric's list.
@@ -43,9 +44,36 @@ struct Node<'a> {
 struct Link {
     a: (u32, u8),
     b: (u32, u8),
+    #[serde(flatten)]
+    rate: Rate,
+}
+
+/// How fast a link is.
+#[derive(Serialize)]
+pub(super) struct Rate {
+    /// Its width, such as 4X.
     width: String,
+    /// The signalling rate of a lane in Gbit/s.
     speed: String,
+    /// What that is called.
+    generation: String,
+    /// What the link carries in Gbit/s.
     gbit: f64,
+}
+
+impl Rate {
+    pub(super) fn of(LinkRate { width, speed }: LinkRate) -> Self {
+        // That of four lanes is a whole number for all.
+        let lane = f64::from(speed.megabits_per_second(LinkWidth::X4)) / 4000.0;
+        let named = RateCode::of_link(speed, width).and_then(RateCode::megabits_per_second);
+        let megabits = named.unwrap_or_else(|| speed.megabits_per_second(width));
+        Self {
+            width: format!("{}X", width.lanes()),
+            speed: lane.to_string(),
+            generation: speed.to_string(),
+            gbit: f64::from(megabits) / 1000.0,
+        }
+    }
 }
 
 impl Model {
@@ -60,15 +88,10 @@ impl Model {
         }
         let ranks = ranks(&fabric);
         let end = |port: PortId| (fabric.port(port).node.0, fabric.port(port).number);
-        let link = |&(one, other): &(PortId, PortId)| {
-            let rate = fabric.port(one).rate;
-            Link {
-                a: end(one),
-                b: end(other),
-                width: rate.width.to_string(),
-                speed: rate.speed.to_string(),
-                gbit: f64::from(rate.megabits_per_second()) / 1000.0,
-            }
+        let link = |&(one, other): &(PortId, PortId)| Link {
+            a: end(one),
+            b: end(other),
+            rate: Rate::of(fabric.port(one).rate),
         };
         let nodes = fabric.nodes().map(|(id, node)| Node {
             id: id.0,
