@@ -43,6 +43,11 @@ impl Manager {
         self.daemon.poll_timeout()
     }
 
+    /// Returns whether something has come for it that it has not taken yet.
+    pub(super) fn is_asked(&self, sim: &Sim) -> bool {
+        sim.has_incoming(self.client)
+    }
+
     /// Returns what it is and has done.
     pub(crate) fn shown(&self) -> Shown {
         self.daemon.shown()

@@ -143,7 +143,9 @@ impl Serving {
             let residents = self.residents.as_ref().filter(|_| self.is_up());
             let own = residents.and_then(|residents| residents.due());
             let due = [self.sim.due(), due, own].into_iter().flatten().min();
-            let is_busy = self.goes_on || !self.opened.is_empty();
+            // What residents have asked the manager came after its turn.
+            let is_asked = self.manager.as_ref().is_some_and(|it| it.is_asked(&self.sim));
+            let is_busy = self.goes_on || !self.opened.is_empty() || is_asked;
             let due = if is_busy { Some(Instant::ZERO) } else { due };
             let limit = due.map(|at| at.since(self.now()));
             let limit = self.adapters.before_sleep(&self.sim, limit);
