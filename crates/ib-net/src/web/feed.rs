@@ -79,10 +79,12 @@ impl Feed {
     /// Returns the states that come from now on, as events; `None` when too many listen.
     pub(super) fn listen(
         self: &Arc<Self>,
-        states: watch::Receiver<Arc<str>>,
+        mut states: watch::Receiver<Arc<str>>,
     ) -> Option<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
         let more = |count| (count < MOST_LISTENERS).then_some(count + 1);
         self.listeners.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
+        // The one that was told last may be long out of date.
+        states.mark_unchanged();
         let next = self.lines().count.saturating_sub(FIRST_LINES);
         let listener = Listener { feed: Arc::clone(self), states, next };
         self.has_newcomers.store(true, Ordering::SeqCst);
@@ -112,7 +114,9 @@ impl Listener {
         let missed = first.saturating_sub(self.next);
         let skipped = self.next.saturating_sub(first) as usize;
         let mut separator = "";
-        if missed > 0 && let Some(oldest) = lines.kept.front() {
+        if missed > 0
+            && let Some(oldest) = lines.kept.front()
+        {
             let at = oldest[1..].split(',').next().unwrap_or("0");
             write!(data, "[{at},\"{missed} lines before this were not kept\"]").expect("memory");
             separator = ",";

@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::File;
 use super::ask::{Asked, Desk, Json, Link, Refusal, Resolve, Start, Way};
 use super::feed::{Feed, MOST_LISTENERS};
 use super::guard::{self, Token};
-use super::File;
 
 /// The longest body of a request in bytes, and how long it may take to come.
 pub(super) const LONGEST_BODY: usize = 4096;
@@ -66,9 +66,15 @@ impl Place {
             .route("/{token}/", get(page))
             .route("/{token}/{file}", get(file))
             .route("/{token}/api/events", get(events))
-            .route("/{token}/api/fabric", get(async |at: At| told(at.0.desk.ask(Asked::Fabric).await)))
+            .route(
+                "/{token}/api/fabric",
+                get(async |at: At| told(at.0.desk.ask(Asked::Fabric).await)),
+            )
             .route("/{token}/api/load", get(async |at: At| told(at.0.desk.ask(Asked::Load).await)))
-            .route("/{token}/api/rtrs", get(async |at: At| told(at.0.desk.ask(Asked::Device).await)))
+            .route(
+                "/{token}/api/rtrs",
+                get(async |at: At| told(at.0.desk.ask(Asked::Device).await)),
+            )
             .route("/{token}/api/node", get(node))
             .route("/{token}/api/acm", get(names))
             .route("/{token}/api/path", get(way))

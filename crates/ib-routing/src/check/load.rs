@@ -134,7 +134,9 @@ impl LinkLoad {
             }
         }
         let starting = |(end, back): (&crate::subnet::EndPort, i64)| match end.attachment {
-            Attachment::Port(switch, _) => (own[switch.index()] / hosts[switch.index()] - back) as u32,
+            Attachment::Port(switch, _) => {
+                (own[switch.index()] / hosts[switch.index()] - back) as u32
+            }
             Attachment::Management(_) | Attachment::Direct => 0,
         };
         subnet.end_ports().iter().zip(back).map(starting).collect()

@@ -25,6 +25,8 @@ use crate::input;
 use crate::output::Output;
 
 mod exercise;
+#[cfg(test)]
+mod lab;
 mod page;
 mod pass;
 mod record;

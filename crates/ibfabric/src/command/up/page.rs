@@ -29,7 +29,7 @@ use crate::failure::Failure;
 mod device;
 mod files;
 mod load;
-mod model;
+pub(super) mod model;
 mod names;
 mod node;
 mod state;

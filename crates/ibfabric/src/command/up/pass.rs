@@ -125,9 +125,9 @@ impl Content {
         match self {
             Self::Pattern(number) => {
                 let words = (offset / 8..).zip(data.as_chunks::<8>().0);
-                words.into_iter().all(|(word, found)| {
-                    u64::from_le_bytes(*found) == stamp(*number, word)
-                })
+                words
+                    .into_iter()
+                    .all(|(word, found)| u64::from_le_bytes(*found) == stamp(*number, word))
             }
             Self::Bytes(from, bytes) => {
                 let at = (offset - from) as usize;
@@ -150,4 +150,4 @@ const fn stamp(number: u64, word: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

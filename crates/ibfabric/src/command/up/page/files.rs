@@ -39,7 +39,8 @@ mod tests {
     #[test]
     fn every_file_in_the_directory_is_in_the_table() {
         let directory = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/page"));
-        let names = directory.expect("a directory").map(|entry| entry.expect("an entry").file_name());
+        let names =
+            directory.expect("a directory").map(|entry| entry.expect("an entry").file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().expect("text")).collect();
         names.sort();
         let page = |name: &'static str| if name.is_empty() { "index.html" } else { name };

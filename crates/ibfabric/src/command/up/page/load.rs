@@ -110,8 +110,11 @@ impl Copied {
         let mut seen = vec![false; fabric.node_count()];
         // Links that are down may have made several subnets of the fabric.
         for (node, spec) in fabric.nodes().filter(|(_, spec)| !spec.kind.is_switch()) {
-            let ends: Vec<PortId> =
-                fabric.ports_of(node).filter(|(_, port)| port.peer.is_some()).map(|it| it.0).collect();
+            let ends: Vec<PortId> = fabric
+                .ports_of(node)
+                .filter(|(_, port)| port.peer.is_some())
+                .map(|it| it.0)
+                .collect();
             for end in ends {
                 let peer = fabric.peer(end).expect("only linked ones were taken").node;
                 if !fabric.node(peer).kind.is_switch() {
@@ -120,9 +123,8 @@ impl Copied {
                 } else if !seen[peer.index()] {
                     let guid = fabric.port(end).guid;
                     let options = SubnetOptions { sm_port: Some(guid), ..SubnetOptions::default() };
-                    let subnet = Subnet::discover(&fabric, &options).map_err(|error| {
-                        Failure::Unusable(format!("at {}: {error}", spec.name))
-                    })?;
+                    let subnet = Subnet::discover(&fabric, &options)
+                        .map_err(|error| Failure::Unusable(format!("at {}: {error}", spec.name)))?;
                     self.add_subnet(&fabric, &subnet, &mut load);
                     for id in subnet.switch_ids() {
                         seen[subnet.switch(id).node.index()] = true;

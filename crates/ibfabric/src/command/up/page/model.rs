@@ -9,8 +9,8 @@ use ib_wire::mad::sa::RateCode;
 use serde::Serialize;
 
 /// Nodes and links. A node has the number that it has in the fabric, a link its place in the fabric's list.
-pub(super) struct Model {
-    pub(super) fabric: Fabric,
+pub(in crate::command::up) struct Model {
+    pub(in crate::command::up) fabric: Fabric,
     pub(super) links: Vec<(PortId, PortId)>,
     /// The link at each port.
     link_of: Vec<Option<u32>>,
@@ -78,7 +78,12 @@ impl Rate {
 
 impl Model {
     /// Makes it of a fabric with a name, whose routes an engine is to compute, and whose sockets have a name.
-    pub(super) fn new(fabric: Fabric, name: &str, engine: &str, socket: &str) -> Self {
+    pub(in crate::command::up) fn new(
+        fabric: Fabric,
+        name: &str,
+        engine: &str,
+        socket: &str,
+    ) -> Self {
         let links: Vec<(PortId, PortId)> = fabric.links().collect();
         let ports = fabric.nodes().map(|(id, _)| fabric.ports_of(id).len()).sum();
         let mut link_of = vec![None; ports];

@@ -52,11 +52,7 @@ pub(super) struct Places<'a> {
     pub(super) addresses: &'a Addresses,
 }
 
-pub(super) fn node(
-    (sim, model): (&Sim, &Model),
-    places: &Places<'_>,
-    id: NodeId,
-) -> Json {
+pub(super) fn node((sim, model): (&Sim, &Model), places: &Places<'_>, id: NodeId) -> Json {
     let spec = model.fabric.node(id);
     let end = model.end_port(id);
     let ports = model.fabric.ports_of(id).filter(|(_, port)| port.number > 0);

@@ -63,11 +63,7 @@ fn end(model: &Model, node: NodeId) -> Result<PortId, Refusal> {
 fn level(sim: &Sim, model: &Model, plan: &Plan, ends: [PortId; 2]) -> Option<ServiceLevel> {
     let switch = |port: PortId| {
         let (node, _) = sim.place(port);
-        let node = if sim.is_switch(node) {
-            node
-        } else {
-            model.fabric.peer(port)?.node
-        };
+        let node = if sim.is_switch(node) { node } else { model.fabric.peer(port)?.node };
         let guid = model.fabric.node(node).guid;
         let place = plan.switches.iter().position(|&it| it == guid)?;
         Some(SwitchId(place as u16))
