@@ -8,20 +8,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long the other end may take nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// A connection that fails when what is written has waited for too long.
 #[derive(Debug)]
 pub(super) struct Patient<S> {
     stream: S,
+    patience: Duration,
     end: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, end: Box::pin(sleep(PATIENCE)), is_waiting: false }
+    /// Gives the other end of a connection so much time to take something.
+    pub(super) fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, end: Box::pin(sleep(patience)), is_waiting: false }
     }
 
     /// Looks at what came of a write.
@@ -36,7 +35,7 @@ impl<S> Patient<S> {
         }
         if !self.is_waiting {
             self.is_waiting = true;
-            self.end.as_mut().reset(Instant::now() + PATIENCE);
+            self.end.as_mut().reset(Instant::now() + self.patience);
         }
         ready!(self.end.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -84,5 +83,37 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let came = Pin::new(&mut self.stream).poll_shutdown(cx);
         self.written(cx, came)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[test]
+    fn who_takes_nothing_is_given_up_and_who_takes_little_is_not() {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let runtime = crate::web::serve::runtime().expect("a runtime");
+        runtime.block_on(async {
+            let (near, mut far) = duplex(16);
+            let mut near = Patient::new(near, PATIENCE);
+            // A byte at a time, in twice the time that one may take.
+            let slow = tokio::spawn(async move {
+                for _ in 0..20 {
+                    sleep(PATIENCE / 10).await;
+                    far.read_u8().await.expect("there is more");
+                }
+                far
+            });
+            near.write_all(&[0; 36]).await.expect("it is taken in time");
+            let far = slow.await.expect("it has ended");
+            let since = Instant::now();
+            let error = near.write_all(&[0; 1000]).await.expect_err("nobody reads");
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert!(since.elapsed() >= PATIENCE);
+            drop(far);
+        });
     }
 }

@@ -23,6 +23,9 @@ pub(super) const MOST_CONNECTIONS: usize = 64;
 /// How long the head of a request may take to come, the first one or a further one.
 const HEAD_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long nothing of an answer may be taken.
+const READ_PATIENCE: Duration = Duration::from_secs(30);
+
 /// How much of a request's head, or of answers that nobody takes, is kept in bytes.
 const BUFFER: usize = 64 << 10;
 
@@ -74,6 +77,6 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service)
+        .serve_connection(TokioIo::new(Patient::new(stream, READ_PATIENCE)), service)
         .await
 }

@@ -55,15 +55,15 @@ impl Pass {
             moved = true;
             self.under_way -= 1;
             let data = device.take_data();
-            if !errno.is_ok() {
-                self.errors += 1;
-            } else {
+            if errno.is_ok() {
                 self.done += self.length(offset);
                 match self.task {
                     Task::Write => {}
                     Task::Compare => self.wrong += u64::from(!content.is(offset, &data)),
                     Task::Keep => content.keep(offset, &data),
                 }
+            } else {
+                self.errors += 1;
             }
             device.give_back(data);
         }
