@@ -1,3 +1,4 @@
+use ib_wire::mad::MadStatus;
 use ib_wire::mad::sm::{LinearForwardingBlock, SwitchInfo};
 
 use super::*;
@@ -7,14 +8,15 @@ use crate::sim::Options;
 #[test]
 fn what_changes_where_packets_go_is_counted() {
     let mut sim = lab::two_switches();
-    let client = lab::manager(&mut sim, "h1");
+    let client = lab::client(&mut sim, "h1");
     let (one, other) = (port(&sim, "s1.2"), port(&sim, "s2.1"));
     assert!(sim.is_active(one, other) && sim.is_active(other, one));
     assert!(!sim.is_active(one, port(&sim, "h2.1")), "another port is at the other end");
     let before = sim.route_changes();
     let mut table = LinearForwardingBlock { ports: [0xff; 64] };
     table.ports[..5].copy_from_slice(sim.forwarding_table(lab::node(&sim, "s1")));
-    lab::set(&mut sim, client, &[1], (&table, 0));
+    let asked = lab::set(&mut sim, client, &[1], (&table, 0));
+    assert_eq!(asked.0, MadStatus::OK);
     assert_eq!(sim.route_changes(), before, "it is as it was");
     table.ports[4] = 1;
     lab::set(&mut sim, client, &[1], (&table, 0));
