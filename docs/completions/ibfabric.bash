@@ -4983,7 +4983,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__up)
-            opts="-R -w -h --check --engine --seed --script --socket --size --nbd --write --payload --format --help"
+            opts="-R -w -h --check --engine --seed --script --socket --size --nbd --http --no-http --write --payload --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -5014,6 +5014,10 @@ _ibfabric() {
                     return 0
                     ;;
                 --nbd)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --http)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -591,11 +591,13 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'Comm
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l socket -d 'The name of the sockets: what clients find in `IBSIM_SOCKNAME`, and what `--attach` names' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l size -d 'The size of the device disk0, with K, M, G or T behind it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l nbd -d 'Where programs find disk0 over NBD; without it `ibfabric-NAME.nbd` in the directory for sockets of the user, or for temporary files' -r -F
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l http -d 'The port of this machine at which browsers find the page; 0 for any that is free' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s w -l write -d 'Writes the packets of disk0\'s queue pairs to a pcapng file' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l payload -d 'How many bytes of each message are written to it, 0 to 4096' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l format -d 'How the results of the tour are printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l check -d 'Makes a tour of everything and ends: routes, names, ways, a device over two paths of which one is cut, and what was captured of it. Exit status: 0 all is well, 1 something is not'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l no-http -d 'Serves no page'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand capture; and not __fish_seen_subcommand_from list start change stop read correlate help" -f -a "list" -d 'Lists the programs of this user whose queue pairs can be captured, their queue pairs and captures'

@@ -84,6 +84,11 @@ impl SaRoute {
         self.dlid
     }
 
+    /// Returns its service level.
+    pub(crate) const fn sl(self) -> u8 {
+        self.sl
+    }
+
     /// Returns the path between two GIDs.
     pub(crate) fn path(&self, sgid: Gid, dgid: Gid) -> PathRecord {
         let mut bytes = PathRecord {

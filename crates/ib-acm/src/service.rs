@@ -51,7 +51,7 @@ pub use config::{
     Assignment, EndpointName, Event, GroupSpec, NO_DATAGRAMS, RouteProtocol, ServiceConfig,
     ServiceCounters,
 };
-pub use request::{ClientId, EndpointView, KnownView};
+pub use request::{ClientId, EndpointView, KnownView, RouteView};
 
 use crate::Address;
 use crate::port::{Action, Arrived, Port, PortId, PortState};

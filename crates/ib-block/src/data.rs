@@ -1,5 +1,6 @@
 //! What a read has read: bytes, or where they lie.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -57,12 +58,16 @@ impl ReadData {
         self.len() == 0
     }
 
-    /// Returns the bytes, if they are its own.
+    /// Returns the bytes, which are copied where they are lent.
     #[must_use]
-    pub fn bytes(&self) -> Option<&[u8]> {
+    pub fn copied(&self) -> Cow<'_, [u8]> {
         match self {
-            Self::Bytes(bytes) => Some(bytes),
-            Self::Lent(_) => None,
+            Self::Bytes(bytes) => Cow::Borrowed(bytes),
+            Self::Lent(_) => {
+                let mut bytes = Vec::with_capacity(self.len());
+                self.slices().for_each(|slice| slice.append_to(&mut bytes));
+                Cow::Owned(bytes)
+            }
         }
     }
 

@@ -20,6 +20,7 @@
 //! | [`hosts`] | hosts of a simulated fabric in its process, with names and block devices |
 //! | [`acm`] | ports and programs for the service of IB ACM |
 //! | [`rtrs`] | adapters for the engines of RTRS |
+//! | [`web`] | a page for browsers of this machine, and what it asks a loop |
 //! | [`clock`] | the time that links tell |
 //! | `seqpacket` | JSON objects over a private Unix socket |
 //! | `unix` | sockets in the file system |
@@ -55,6 +56,7 @@ mod sockopt;
 mod tick;
 pub mod umad;
 mod unix;
+pub mod web;
 
 /// Returns bytes that nobody can guess, from the system.
 ///

@@ -192,6 +192,14 @@ impl NbdServer {
         self.connections.len()
     }
 
+    /// Returns whether a program waits to be connected.
+    #[must_use]
+    pub fn has_arrivals(&self) -> bool {
+        let mut files = [poll::watched(self.listener.as_fd(), false)];
+        // Without news nobody has come.
+        poll::wait_any(&mut files, 0).is_ok() && files[0].revents != 0
+    }
+
     /// Returns why a connection has ended before its time.
     pub fn poll_failed(&mut self) -> Option<NbdError> {
         self.failed.pop()
@@ -336,13 +344,9 @@ impl NbdServer {
 
     /// Adds what is waited for; returns until when at most.
     pub(crate) fn interests<'a>(&'a mut self, files: &mut Vec<Interest<'a>>) -> Instant {
-        let listener = match &self.listener {
-            Listener::Unix(listener, _) => listener.as_fd(),
-            Listener::Tcp(listener) => listener.as_fd(),
-        };
         // What is waited for is looked at afterwards.
         self.accept_at = Instant::ZERO;
-        let accepts = (self.connections.len() < MOST).then_some(listener);
+        let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
         files.extend(accepts.map(Interest::to_read));
         let mut until = Instant::NEVER;
         for (_, connection) in &mut self.connections {
@@ -359,6 +363,15 @@ impl NbdServer {
             }
         }
         until
+    }
+}
+
+impl Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Tcp(listener) => listener.as_fd(),
+        }
     }
 }
 

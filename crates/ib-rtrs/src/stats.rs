@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use crate::Direction;
 
+mod micros;
+
+pub use micros::Micros;
+
 /// How many lengths of lists of pieces are told apart: 1 to 15, and more.
 pub const SG_LENGTHS: usize = 16;
 
@@ -68,6 +72,8 @@ impl Completions {
 /// How long requests took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
+    /// Reads and writes by finer ranges.
+    pub micros: [Micros; 2],
     /// Reads and writes by range: the first took up to 1 ms, the next up to 2 ms, and so on twice as long each.
     pub counts: [[u64; 2]; LATENCIES],
     /// The longest read and the longest write.
@@ -79,6 +85,7 @@ pub struct Latencies {
 impl Latencies {
     pub(crate) fn count(&mut self, direction: Direction, took: Duration) {
         let column = direction as usize;
+        self.micros[column].count(took);
         let millis = took.as_nanos().div_ceil(1_000_000).max(1);
         let range = millis.next_power_of_two().trailing_zeros() as usize;
         self.counts[range.min(LATENCIES - 1)][column] += 1;

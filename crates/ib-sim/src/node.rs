@@ -151,13 +151,16 @@ impl Switch {
         std::array::from_fn(|index| self.linear.get(first + index).copied().unwrap_or(0xff))
     }
 
-    /// Writes a block of the linear forwarding table.
-    pub(crate) fn set_linear_block(&mut self, block: u16, ports: &[u8; 64]) {
+    /// Writes a block of the linear forwarding table; returns whether that changes it.
+    pub(crate) fn set_linear_block(&mut self, block: u16, ports: &[u8; 64]) -> bool {
         let first = usize::from(block) * 64;
         if self.linear.len() < first + 64 {
             self.linear.resize(first + 64, 0xff);
         }
-        self.linear[first..first + 64].copy_from_slice(ports);
+        let entries = &mut self.linear[first..first + 64];
+        let is_new = entries != ports;
+        entries.copy_from_slice(ports);
+        is_new
     }
 
     /// Returns 32 masks of 16 ports each of the multicast forwarding table.

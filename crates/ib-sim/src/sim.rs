@@ -117,6 +117,7 @@ pub struct Sim {
     pub(crate) unplugged: BTreeMap<PortId, PortId>,
     pub(crate) latency: u64,
     pub(crate) guid_changes: u64,
+    pub(crate) route_changes: u64,
 }
 
 /// What never changes of a node.
@@ -205,6 +206,7 @@ impl Sim {
             unplugged: BTreeMap::new(),
             latency: options.latency.as_nanos() as u64,
             guid_changes: 0,
+            route_changes: 0,
             options,
         };
         for (one, other) in fabric.links() {
@@ -406,6 +408,7 @@ impl Sim {
         let from = self.port(port).info.port_state;
         if from != to {
             self.port_mut(port).info.port_state = to;
+            self.route_changes += 1;
             self.log(Entry::State { port, from, to });
             self.wake_port(port);
         }

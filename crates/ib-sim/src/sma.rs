@@ -173,8 +173,8 @@ impl Sim {
                 let block = self.linear_block(node, modifier)?;
                 let entries: LinearForwardingBlock = mad.attribute().expect(WRONG);
                 let switch = self.node_mut(node).switch.as_mut().expect("seen above");
-                if !switch.ignores(block) {
-                    switch.set_linear_block(block, &entries.ports);
+                if !switch.ignores(block) && switch.set_linear_block(block, &entries.ports) {
+                    self.route_changes += 1;
                 }
             }
             AttributeId::MULTICAST_FORWARDING => {

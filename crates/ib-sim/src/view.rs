@@ -2,10 +2,11 @@
 
 use ib_link::Incoming;
 use ib_topology::{NodeId, PortId};
-use ib_types::{NodeKind, PKey};
-use ib_wire::mad::sm::{NodeInfo, PortInfo};
+use ib_types::{NodeKind, PKey, ServiceLevel};
+use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState};
 
 use crate::counters::Counters;
+use crate::log::LogLevel;
 use crate::loss::Loss;
 use crate::sim::{ClientId, Sim};
 use crate::stats::Stats;
@@ -15,6 +16,13 @@ impl Sim {
     #[must_use]
     pub const fn guid_changes(&self) -> u64 {
         self.guid_changes
+    }
+
+    /// Returns how often links have changed their state and forwarding tables their entries: where packets go is out of date
+    /// once this has moved.
+    #[must_use]
+    pub const fn route_changes(&self) -> u64 {
+        self.route_changes
     }
 
     /// Returns the node of a name: the name in its file, or else its description.
@@ -199,6 +207,27 @@ impl Sim {
         counters
     }
 
+    /// Returns how many bytes a port has sent, as its counter has it: without the CRCs of the link.
+    #[must_use]
+    pub fn sent_bytes(&self, port: PortId) -> u64 {
+        self.port(port).counters.xmit_data * 4
+    }
+
+    /// Returns whether a cable is between two ports and both are in use.
+    #[must_use]
+    pub fn is_active(&self, one: PortId, other: PortId) -> bool {
+        let is_active = |port: PortId| self.port(port).info.port_state == PortState::ACTIVE;
+        self.port(one).cable == Some(other) && is_active(one) && is_active(other)
+    }
+
+    /// Returns the lane by which a packet of a service level leaves by a port that has come in by another one of the same
+    /// node, 0 where it starts; `None` where the port has no such lane.
+    #[must_use]
+    pub fn lane(&self, arrival: u8, leaving: PortId, level: ServiceLevel) -> Option<u8> {
+        let port = self.port(leaving);
+        Some(port.lane(arrival, level)).filter(|&lane| lane < port.lanes())
+    }
+
     /// Returns the other end of a port's cable.
     #[must_use]
     pub fn peer(&self, port: PortId) -> Option<PortId> {
@@ -209,6 +238,11 @@ impl Sim {
     /// [`Options::log`](crate::Options::log) asks for it.
     pub fn take_log(&mut self) -> String {
         self.log.take()
+    }
+
+    /// Has so much logged from now on.
+    pub const fn set_log(&mut self, level: LogLevel) {
+        self.log.level = level;
     }
 
     /// Returns the totals of the whole fabric.
@@ -228,3 +262,6 @@ impl Sim {
         self.client_mut(client)?.inbox.pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,8 +69,17 @@ pub struct KnownView {
     pub age: std::time::Duration,
     /// Whether a file says it.
     pub is_preloaded: bool,
-    /// Whether subnet administration has told the route.
-    pub has_route: bool,
+    /// The route that subnet administration has told, or a file.
+    pub route: Option<RouteView>,
+}
+
+/// What is known of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteView {
+    /// The LID that it leads to.
+    pub dlid: u16,
+    /// Its service level.
+    pub sl: u8,
 }
 
 /// The name of who resolves, as ibacm has it.
@@ -228,13 +237,23 @@ impl Service {
                         qpn: peer.qpn,
                         age: seen.age(now),
                         is_preloaded,
-                        has_route: peer.route.is_some(),
+                        route: peer.route.map(|it| RouteView { dlid: it.dlid(), sl: it.sl() }),
                     });
                 }
             });
         }
         found.sort_by(|one, other| one.address.cmp(&other.address));
         found
+    }
+
+    /// Returns the addresses of others that are asked for just now, in their order.
+    #[must_use]
+    pub fn resolving(&self) -> Vec<Address> {
+        let asked = self.endpoints.values().flat_map(|endpoint| endpoint.by_address.keys());
+        let mut asked: Vec<Address> = asked.cloned().collect();
+        asked.sort_unstable();
+        asked.dedup();
+        asked
     }
 
     /// Forgets what is known of others, but for what files say; returns how many addresses are gone.

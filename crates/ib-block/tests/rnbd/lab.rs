@@ -433,16 +433,14 @@ impl Guest {
             self.events.push((now, event));
         }
         while let Some((user, errno)) = remote.poll() {
-            let (data, mut bytes) = (remote.take_data(), Vec::new());
-            data.slices().for_each(|slice| slice.append_to(&mut bytes));
+            let data = remote.take_data();
+            let bytes = data.copied().into_owned();
             self.done.push((user, errno, bytes.clone()));
             // What is lent is kept as slow programs do, and stays what it was.
             self.kept.push_back((data, bytes));
             if self.kept.len() > KEPT {
                 let (data, bytes) = self.kept.pop_front().expect("it is there");
-                let mut now = Vec::new();
-                data.slices().for_each(|slice| slice.append_to(&mut now));
-                assert!(now == bytes, "what is lent has changed");
+                assert!(data.copied() == bytes, "what is lent has changed");
                 remote.give_back(data);
             }
         }

@@ -150,7 +150,7 @@ impl Lab {
             assert_eq!(errno, Errno::OK);
             under_way -= 1;
             let data = self.pair().take_data();
-            each(self, offset, data.bytes().expect("a copy"));
+            each(self, offset, &data.copied());
             self.pair().give_back(data);
         }
     }

@@ -1,7 +1,8 @@
 //! How evenly the routes are spread over the links.
 
 use super::wiring::Wiring;
-use crate::subnet::{Subnet, SwitchId};
+use crate::lft::Lfts;
+use crate::subnet::{Attachment, Peer, Subnet, SwitchId};
 
 /// The number of routes over every directed link.
 ///
@@ -89,6 +90,56 @@ impl LinkLoad {
     pub fn load(&self, switch: SwitchId, port: u8) -> u32 {
         let (from, to) = (self.offset[switch.index()], self.offset[switch.index() + 1]);
         self.routes[from as usize..to as usize].get(usize::from(port)).copied().unwrap_or(0)
+    }
+
+    /// Returns the number of routes that start at each end port, in the order of
+    /// [`Subnet::end_ports`]; 0 for port 0 of a switch, and for a port that is at no switch.
+    ///
+    /// What leaves a switch has come from others or from its own hosts, and each of those reaches
+    /// what the others reach but itself, so that is told from the loads alone and the entries for
+    /// the hosts of each switch.
+    ///
+    /// # Panics
+    /// Panics when the subnet or the tables are others than those of the check.
+    #[must_use]
+    pub fn starting(&self, subnet: &Subnet<'_>, lfts: &Lfts) -> Vec<u32> {
+        let switches = subnet.switches().len();
+        let mut own = vec![0i64; switches];
+        for from in subnet.switch_ids() {
+            for (port, peer) in (0..).zip(subnet.peers(from)) {
+                let load = i64::from(self.load(from, port));
+                own[from.index()] += load;
+                if let Peer::Switch(to, _) = *peer {
+                    own[to.index()] -= load;
+                }
+            }
+        }
+        // How many LIDs of its own each host gets back from its switch.
+        let back: Vec<i64> = subnet
+            .end_ports()
+            .iter()
+            .map(|end| match end.attachment {
+                Attachment::Port(switch, number) => {
+                    let is_right = |lid: &u16| lfts.port(switch, *lid) == number;
+                    end.lid_range().filter(is_right).count() as i64
+                }
+                Attachment::Management(_) | Attachment::Direct => 0,
+            })
+            .collect();
+        let mut hosts = vec![0; switches];
+        for (end, back) in subnet.end_ports().iter().zip(&back) {
+            if let Attachment::Port(switch, _) = end.attachment {
+                own[switch.index()] += back;
+                hosts[switch.index()] += 1;
+            }
+        }
+        let starting = |(end, back): (&crate::subnet::EndPort, i64)| match end.attachment {
+            Attachment::Port(switch, _) => {
+                (own[switch.index()] / hosts[switch.index()] - back) as u32
+            }
+            Attachment::Management(_) | Attachment::Direct => 0,
+        };
+        subnet.end_ports().iter().zip(back).map(starting).collect()
     }
 }
 

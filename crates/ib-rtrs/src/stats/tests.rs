@@ -12,6 +12,7 @@ fn a_latency_counts_in_the_first_range_that_it_fits_in() {
     }
     latencies.count(Direction::Read, Duration::from_secs(100));
     assert_eq!(latencies.counts[17], [1, 0]);
+    assert_eq!(latencies.micros.each_ref().map(Micros::requests), [1, 7]);
     assert_eq!(latencies.longest, [Duration::from_secs(100), Duration::from_millis(65_536)]);
     assert_eq!(latencies.total, [Duration::from_secs(100), Duration::from_micros(65_544_002)]);
 }

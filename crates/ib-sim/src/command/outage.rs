@@ -42,6 +42,7 @@ impl Sim {
             self.forget_port_settings(self.port_id(node, number));
         }
         self.node_mut(node).reset();
+        self.route_changes += 1;
     }
 
     /// Brings a port whose link is down to where it was before any manager had come, with nothing

@@ -147,13 +147,14 @@ impl Sim {
         if defaults.iter().any(|&port| port != 0xff && port > ports) {
             return Err(MadStatus::BAD_FIELD);
         }
-        info.linear_fdb_top = to.linear_fdb_top;
+        let top = std::mem::replace(&mut info.linear_fdb_top, to.linear_fdb_top);
         info.default_port = to.default_port;
         [info.default_multicast_primary_port, info.default_multicast_not_primary_port] = defaults;
         info.life_time = to.life_time;
         if to.port_state_change {
             info.port_state_change = false;
         }
+        self.route_changes += u64::from(top != to.linear_fdb_top);
         Ok(())
     }
 }

@@ -36,6 +36,12 @@ pub struct UpArgs {
     /// temporary files.
     #[arg(long, value_name = "PATH")]
     pub nbd: Option<PathBuf>,
+    /// The port of this machine at which browsers find the page; 0 for any that is free.
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["check", "no_http"])]
+    pub http: Option<u16>,
+    /// Serves no page.
+    #[arg(long)]
+    pub no_http: bool,
     /// Writes the packets of disk0's queue pairs to a pcapng file.
     #[arg(short = 'w', long = "write", value_name = "FILE")]
     pub write: Option<PathBuf>,

@@ -47,7 +47,12 @@ struct Inner {
     target: Target,
     /// Whether what is always logged is also said on standard output, as OpenSM does.
     echoes: bool,
+    /// Who is told each line, too.
+    listener: Option<Listener>,
 }
+
+/// Is told the text of each line.
+pub(crate) type Listener = Box<dyn FnMut(&str) + Send>;
 
 enum Target {
     /// Errors only, as every command says them.
@@ -94,13 +99,18 @@ impl Log {
             },
         };
         let limit = u64::from(options.limit) << 20;
-        let inner = Inner { limit, target, echoes: options.echoes };
+        let inner = Inner { limit, target, echoes: options.echoes, listener: None };
         Ok(Self { flags: options.flags, inner: Arc::new(Mutex::new(inner)) })
     }
 
     /// Returns true when a level is logged.
     pub(crate) const fn has(&self, level: u8) -> bool {
         self.flags & level != 0
+    }
+
+    /// Has somebody told each line that is logged from now on.
+    pub(crate) fn listen(&self, listener: Listener) {
+        lock(&self.inner).listener = Some(listener);
     }
 
     /// Has other levels logged from now on.
@@ -146,6 +156,9 @@ impl Inner {
         if level == SYSTEM && self.echoes && !matches!(self.target, Target::Stdout) {
             // Whoever does not listen misses nothing that is not in the log.
             let _ = write!(io::stdout(), "{text}\n\n");
+        }
+        if let Some(listener) = &mut self.listener {
+            listener(text);
         }
         let line = || format!("{} -> {text}\n", prefix(LocalTime::now(), level));
         // A log that cannot be written has nowhere to say so; the fabric matters more.

@@ -26,7 +26,8 @@ mod record;
 mod residents;
 mod serve;
 
-pub(crate) use residents::Residents;
+pub(crate) use manager::Manager;
+pub(crate) use residents::{Look, Residents};
 
 pub(crate) fn run(args: &SimArgs, output: &mut Output) -> Result<Verdict, Failure> {
     if let Some(SimAction::Ctl(args)) = &args.action {

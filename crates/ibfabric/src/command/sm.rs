@@ -12,6 +12,7 @@
 //! | `cache`, `dump`, `files` | what is written where OpenSM's users look |
 //! | `shared`, `console`, `ctl`, `metrics` | what is shown to those who ask |
 //! | `perf` | the counters of all ports |
+//! | `shown` | what a process that hosts a manager shows of it |
 //! | `report` | what is printed when the subnet is up |
 
 use std::ffi::OsString;
@@ -43,9 +44,11 @@ mod report;
 mod request;
 mod settings;
 mod shared;
+mod shown;
 
 pub(crate) use daemon::{Daemon, News};
 use request::{Asked, Request};
+pub(crate) use shown::Shown;
 
 /// Runs `ibfabric sm`.
 pub(crate) fn run(args: SmArgs, out: &mut Output) -> Result<Verdict, Failure> {

@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `town` | the hosts: names at each, a block device between some |
 //! | `tour` | what is looked at and tried by `--check` |
+//! | `page` | the page for browsers |
+//! | `exercise` | something for the block device to do |
+//! | `pass`, `tables` | what tour, exercise and page share: the device written and read, the tables of switches |
 //! | `record` | the packets of the device's queue pairs, in a file |
 
 use std::path::PathBuf;
@@ -21,10 +24,17 @@ use crate::failure::{Failure, Verdict};
 use crate::input;
 use crate::output::Output;
 
+mod exercise;
+#[cfg(test)]
+mod lab;
+mod page;
+mod pass;
 mod record;
+mod tables;
 mod tour;
 mod town;
 
+use page::Page;
 use town::Town;
 
 /// The fabric without a file.
@@ -41,13 +51,28 @@ pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure
     let server = Server::bind(Address::Name(args.socket.clone())).map_err(|error| {
         Failure::Unusable(format!("{error}; --socket gives this one another name"))
     })?;
-    let town = Town::new(args, fabric.clone(), nbd_place(args))?;
+    let page = page(args, &fabric)?;
+    let town = Town::new(args, fabric, nbd_place(args), page)?;
     super::sim::serve(sim, addresses, server, &serve, Box::new(town), output)
 }
 
 fn example() -> Fabric {
     let kind = Kind::parse(EXAMPLE.0, EXAMPLE.1).expect("it is a kind");
     generate::generate(&kind, &generate::Options::default()).expect("it can be made")
+}
+
+/// Serves the page, unless nobody is to see one.
+fn page(args: &UpArgs, fabric: &Fabric) -> Result<Option<Page>, Failure> {
+    if args.check || args.no_http {
+        return Ok(None);
+    }
+    let file = args.fabric.as_ref().map(|path| path.file_name().unwrap_or(path.as_os_str()));
+    let name = match file {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => format!("{} {}", EXAMPLE.0, EXAMPLE.1.join(" ")),
+    };
+    let names = (&*name, &*args.engine.to_string(), &*args.socket);
+    Page::start(args.http.unwrap_or(0), fabric.clone(), names).map(Some)
 }
 
 fn script(args: &UpArgs) -> Result<Option<String>, Failure> {

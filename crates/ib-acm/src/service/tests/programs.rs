@@ -237,3 +237,20 @@ fn too_many_requests_are_refused_instead_of_kept() {
     let replies = std::iter::from_fn(|| net.hosts[0].service.poll_reply()).count();
     assert_eq!((replies, net.hosts[0].service.waiting()), (10, 0));
 }
+
+#[test]
+fn what_is_asked_for_and_what_is_known_can_be_seen() {
+    let mut net = Net::new(2, &quiet());
+    net.run_for(Duration::from_secs(1));
+    (net.off, net.sl) = (vec![1], 3);
+    assert_eq!(net.hosts[0].service.resolving(), []);
+    let mut bytes = Vec::new();
+    Resolve::request([0; 8], vec![destination(&name(1))]).put(ByteOrder::NATIVE, &mut bytes);
+    assert_eq!(net.say(0, &bytes), None);
+    assert_eq!(net.hosts[0].service.resolving(), [name(1)]);
+    net.off.clear();
+    assert_eq!(net.find(0, &name(1)).map(|path| path.sl), Ok(3));
+    assert_eq!(net.hosts[0].service.resolving(), []);
+    let known = net.hosts[0].service.known(net.now, Some(&name(1)));
+    assert_eq!(known[0].route, Some(RouteView { dlid: lid(1), sl: 3 }));
+}

@@ -76,6 +76,7 @@ struct Expected {
     longer: u64,
     worst_excess: usize,
     load: BTreeMap<(SwitchId, u8), u32>,
+    starting: BTreeMap<EndPortId, u32>,
     turns: BTreeSet<(Channel, Channel)>,
     discards: BTreeSet<Discard>,
 }
@@ -134,6 +135,7 @@ fn expected(
                     let least = usize::from(matrix.least(entrance(from).0, entrance(to).0));
                     expected.longer += u64::from(hops > least);
                     expected.worst_excess = expected.worst_excess.max(hops - least);
+                    *expected.starting.entry(from).or_default() += 1;
                     for &(switch, _, out) in &walk.steps {
                         *expected.load.entry((switch, out)).or_default() += 1;
                     }
@@ -207,6 +209,9 @@ proptest! {
                 let options = CheckOptions { scope, vl_map, samples: 1000 };
                 let report = check_with(&subnet, &lfts, &layers, &options);
                 compare(&subnet, &report, &expected)?;
+                let starting = subnet.end_port_ids().map(|from| expected.starting.get(&from));
+                let starting: Vec<u32> = starting.map(|it| it.copied().unwrap_or(0)).collect();
+                prop_assert_eq!(report.load.starting(&subnet, &lfts), starting);
                 let tables = (&lfts, &layers);
                 let wiring = Wiring::new(&subnet);
                 let turns = match vl_map {

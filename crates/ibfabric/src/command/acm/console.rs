@@ -121,12 +121,12 @@ fn status(daemon: &Daemon) -> (String, Value) {
 fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
     let known = daemon.service.known(clock::now(), address);
     let mut text = String::new();
-    for KnownView { address, gid, lid, qpn, age, is_preloaded, has_route } in &known {
+    for KnownView { address, gid, lid, qpn, age, is_preloaded, route } in &known {
         let age = match is_preloaded {
             true => "from a file".to_owned(),
             false => format!("heard of {} s ago", age.as_secs()),
         };
-        let route = if *has_route { ", route of subnet administration" } else { "" };
+        let route = if route.is_some() { ", route of subnet administration" } else { "" };
         let _ = writeln!(text, "{address}: {gid} LID {lid} qp {qpn:#08x}, {age}{route}");
     }
     if known.is_empty() {
@@ -136,7 +136,7 @@ fn known(daemon: &Daemon, address: Option<&Address>) -> (String, Value) {
         json!({
             "address": it.address.to_string(), "gid": it.gid.to_string(), "lid": it.lid,
             "qpn": it.qpn, "age_s": it.age.as_secs(), "preloaded": it.is_preloaded,
-            "sa_route": it.has_route,
+            "sa_route": it.route.is_some(),
         })
     };
     (text, known.iter().map(view).collect())

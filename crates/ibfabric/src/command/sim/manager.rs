@@ -6,11 +6,12 @@ use ib_topology::PortId;
 use ib_types::Instant;
 
 use super::record::Recorder;
-use crate::command::sm::{Daemon, News, hosted};
+use crate::command::log::Listener;
+use crate::command::sm::{Daemon, News, Shown, hosted};
 use crate::failure::{Failure, say};
 
 /// A manager in the process of its fabric.
-pub(super) struct Manager {
+pub(crate) struct Manager {
     daemon: Daemon,
     pub(super) client: ClientId,
     pub(super) alarm: Alarm,
@@ -40,6 +41,26 @@ impl Manager {
     /// Returns when it has something to do.
     pub(super) fn due(&self) -> Option<Instant> {
         self.daemon.poll_timeout()
+    }
+
+    /// Returns whether something has come for it that it has not taken yet.
+    pub(super) fn is_asked(&self, sim: &Sim) -> bool {
+        sim.has_incoming(self.client)
+    }
+
+    /// Returns what it is and has done.
+    pub(crate) fn shown(&self) -> Shown {
+        self.daemon.shown()
+    }
+
+    /// Returns its place at the fabric.
+    pub(crate) const fn client(&self) -> ClientId {
+        self.client
+    }
+
+    /// Has somebody told each line of its log.
+    pub(crate) fn listen(&self, listener: Listener) {
+        self.daemon.listen(listener);
     }
 
     /// Takes what has come for it and sends what it has to say, until neither is left.

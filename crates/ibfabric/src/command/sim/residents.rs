@@ -1,11 +1,21 @@
 //! What lives at ports of a simulated fabric in the simulator's own process.
 
+use std::os::fd::BorrowedFd;
+
 use ib_net::nbd::NbdServer;
 use ib_sim::{Addresses, Sim};
 use ib_topology::PortId;
 use ib_types::Instant;
 
+use super::manager::Manager;
 use crate::failure::{Failure, Verdict};
+
+/// What there is to see, and to change.
+pub(crate) struct Look<'a> {
+    pub(crate) sim: &'a mut Sim,
+    pub(crate) addresses: &'a Addresses,
+    pub(crate) manager: Option<&'a Manager>,
+}
 
 /// Those who live there.
 pub(crate) trait Residents {
@@ -17,6 +27,15 @@ pub(crate) trait Residents {
 
     /// Something may have come for the adapter of a port.
     fn look_at(&mut self, port: PortId);
+
+    /// Returns what can be read when somebody outside asks for something, if anybody can.
+    fn bell(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Makes it silent: what was asked for is done with the next [`Residents::look`].
+    fn silence(&mut self);
+
+    /// Shows what is to be shown, and answers who has asked.
+    fn look(&mut self, look: Look<'_>) -> Result<(), Failure>;
 
     /// Leaves a port to an adapter of another process; returns why not, if it is not left.
     fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String>;

@@ -20,7 +20,7 @@ use super::adapters::{self, Adapters, Context};
 use super::capture::Capture;
 use super::manager::{self, Manager};
 use super::record::{Conditions, Log, Recorder};
-use super::residents::Residents;
+use super::residents::{Look, Residents};
 use super::{control, query};
 use crate::cli::sim::ServeArgs;
 use crate::failure::{Failure, Verdict, say};
@@ -37,6 +37,8 @@ const SIGNALS: usize = 0;
 const CONSOLE: usize = 1;
 /// The key of the manager's alarm; there are never so many connections.
 const MANAGER: usize = usize::MAX / 4;
+/// That of the residents' bell.
+const RESIDENTS: usize = MANAGER + 1;
 /// The key of the listener for adapters, and behind it those of their files.
 const ADAPTERS: usize = usize::MAX / 8;
 
@@ -132,13 +134,18 @@ impl Serving {
             self.server.watch(manager.alarm.as_fd(), MANAGER).map_err(failed)?;
             self.round()?;
         }
+        if let Some(bell) = self.residents.as_ref().and_then(|residents| residents.bell()) {
+            self.server.watch(bell, RESIDENTS).map_err(failed)?;
+        }
         self.get_ready(output)?;
         while !self.ends {
             let due = self.manager.as_ref().and_then(Manager::due);
             let residents = self.residents.as_ref().filter(|_| self.is_up());
             let own = residents.and_then(|residents| residents.due());
             let due = [self.sim.due(), due, own].into_iter().flatten().min();
-            let is_busy = self.goes_on || !self.opened.is_empty();
+            // What residents have asked the manager came after its turn.
+            let is_asked = self.manager.as_ref().is_some_and(|it| it.is_asked(&self.sim));
+            let is_busy = self.goes_on || !self.opened.is_empty() || is_asked;
             let due = if is_busy { Some(Instant::ZERO) } else { due };
             let limit = due.map(|at| at.since(self.now()));
             let limit = self.adapters.before_sleep(&self.sim, limit);
@@ -240,6 +247,10 @@ impl Serving {
                 self.sim.keep_up(now);
             }
         }
+        if let Some(residents) = &mut self.residents {
+            let (sim, addresses, manager) = (&mut self.sim, &self.addresses, self.manager.as_ref());
+            residents.look(Look { sim, addresses, manager })?;
+        }
         let Self { sim, adapters, addresses, recorder, opened, .. } = self;
         adapters.work(sim, recorder.as_mut(), addresses, now, opened)?;
         if self.residents.is_none() || !self.is_up() {
@@ -300,6 +311,11 @@ impl Serving {
             }
             // The manager works in every round.
             Input::Ready(MANAGER) => {}
+            Input::Ready(RESIDENTS) => {
+                if let Some(residents) = &mut self.residents {
+                    residents.silence();
+                }
+            }
             Input::Ready(CONSOLE) => {
                 for key in self.console.accept() {
                     let watched = self

@@ -250,6 +250,14 @@ impl Daemon {
         self.manager.sweep(now);
     }
 
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) const fn log(&self) -> &Log {
+        &self.log
+    }
+
     /// Opens the log again.
     pub(crate) fn reopen_log(&mut self) {
         self.log.reopen();

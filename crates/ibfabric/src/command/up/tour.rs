@@ -4,31 +4,27 @@ use std::collections::VecDeque;
 use std::time::Instant as WallClock;
 
 use ib_acm::Address;
-use ib_block::{Command as BlockCommand, Operation};
 use ib_net::hosts::{BlockPair, Hosts};
-use ib_net::nbd::Backing as _;
 use ib_routing::{
-    CheckReport, EngineList, Layers, Lfts, LidOptions, RoutingOptions, Subnet, SubnetOptions, check,
+    CheckReport, EngineList, Layers, LidOptions, RoutingOptions, Subnet, SubnetOptions, check,
 };
 use ib_sim::{ClientId, ClientOptions, Sim};
 use ib_topology::{Fabric, PortId};
 use ib_tracer::{Target, Tracer, TracerConfig};
-use ib_types::{Instant, Lid};
+use ib_types::Instant;
 use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::PathRecord;
 use serde::Serialize;
 
+use super::pass::{Content, Pass, Task};
 use super::record::Record;
+use super::tables::Tables;
 use super::town::destination;
 use crate::failure::{Failure, Verdict};
 use crate::output::Format;
 
 /// How many ways are traced.
 const WAYS: usize = 100;
-
-/// How long requests of the device are, and how many are under way.
-const LENGTH: u64 = 64 << 10;
-const MOST: usize = 48;
 
 /// What the tour sees.
 pub(super) struct Place<'a> {
@@ -89,13 +85,10 @@ struct Ways {
 }
 
 /// The device is written and read.
-#[derive(Default)]
 struct Disk {
-    is_reading: bool,
-    next: u64,
-    under_way: usize,
-    wrong: u64,
-    errors: u64,
+    content: Content,
+    writes: Pass,
+    reads: Pass,
     /// The port whose link is cut, which it is once, and how many requests were under way then.
     cut: Option<(PortId, usize)>,
 }
@@ -203,7 +196,7 @@ impl Tour {
                 self.tell("names", wrong == 0, detail);
                 Some(match Ways::start(place.sim)? {
                     Some(ways) => Step::Ways(Box::new(ways)),
-                    None => Step::Disk(Disk::default()),
+                    None => Step::Disk(Disk::new(place.pair.as_ref())),
                 })
             }
             Step::Ways(ways) => {
@@ -212,13 +205,13 @@ impl Tour {
                 }
                 let (good, detail) = ways.finish(place.sim);
                 self.tell("ways", good, detail);
-                Some(Step::Disk(Disk::default()))
+                Some(Step::Disk(Disk::new(place.pair.as_ref())))
             }
             Step::Disk(disk) => match place.pair {
                 None => Some(Step::End),
                 Some(pair) => {
                     let moved = disk.work(pair, place.sim, place.ends)?;
-                    if !disk.is_over(pair) {
+                    if !disk.is_over() {
                         return Ok(moved);
                     }
                     let (good, detail) = disk.finish(pair, place.sim)?;
@@ -297,27 +290,13 @@ impl Tour {
 
 /// Compares the tables that switches have with those that the engine makes, and checks them.
 fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, String), Failure> {
+    let tables = Tables::of(sim, fabric);
     let mut known = fabric.clone();
-    let nodes: Vec<_> = known.nodes().map(|(id, _)| id).collect();
-    for node in nodes {
-        let ports: Vec<_> = known.ports_of(node).map(|(id, port)| (id, port.number)).collect();
-        for (port, number) in ports {
-            let info = sim.port_info(port);
-            let lmc = ib_types::Lmc::new(info.lmc).unwrap_or_default();
-            let lid = Lid::unicast(info.lid.into()).ok();
-            known.set_lid(node, number, lid, lmc).map_err(Failure::unusable)?;
-        }
-    }
+    tables.set_lids(&mut known)?;
     let options = SubnetOptions { sm_port: None, lids: LidOptions::default() };
     let subnet = Subnet::discover(&known, &options).map_err(Failure::unusable)?;
     let outcome = engines.route(&subnet, &RoutingOptions::default()).map_err(Failure::unusable)?;
-    let mut lfts = Lfts::new(&subnet);
-    for id in subnet.switch_ids() {
-        let found = sim.forwarding_table(subnet.switch(id).node);
-        let table = lfts.table_mut(id);
-        let length = table.len().min(found.len());
-        table[..length].copy_from_slice(&found[..length]);
-    }
+    let lfts = tables.lfts(&subnet);
     let layers: &Layers = &outcome.routing.layers;
     let CheckReport { reach, credit, .. } = check(&subnet, &lfts, layers);
     let differ =
@@ -399,6 +378,13 @@ impl Ways {
 }
 
 impl Disk {
+    /// Starts with all of the device.
+    fn new(pair: Option<&BlockPair>) -> Self {
+        let size = pair.and_then(BlockPair::geometry).map_or(0, |geometry| geometry.size);
+        let [writes, reads] = [Task::Write, Task::Compare].map(|task| Pass::new(task, 0..size));
+        Self { content: Content::Pattern(0), writes, reads, cut: None }
+    }
+
     /// Writes or reads on, and cuts a link in the middle of it; returns whether there was anything.
     fn work(
         &mut self,
@@ -406,43 +392,20 @@ impl Disk {
         sim: &mut Sim,
         ends: &[Vec<PortId>; 2],
     ) -> Result<bool, Failure> {
+        if !self.writes.is_over() {
+            return Ok(self.writes.work(pair, &mut self.content));
+        }
         let size = pair.geometry().map_or(0, |geometry| geometry.size);
-        let mut moved = false;
-        while let Some((offset, errno)) = pair.poll() {
-            moved = true;
-            self.under_way -= 1;
-            let data = pair.take_data();
-            if !errno.is_ok() {
-                self.errors += 1;
-            } else if self.is_reading && !data.bytes().is_some_and(|data| is_pattern(offset, data))
-            {
-                self.wrong += 1;
-            }
-            pair.give_back(data);
-        }
-        if self.next == size && self.under_way == 0 && !self.is_reading {
-            (self.is_reading, self.next) = (true, 0);
-        }
-        if self.is_reading && self.next >= size / 4 && self.cut.is_none() && ends[0].len() > 1 {
+        if self.reads.next() >= size / 4 && self.cut.is_none() && ends[0].len() > 1 {
             let port = ends[0][0];
-            self.cut = Some((port, self.under_way));
+            self.cut = Some((port, self.reads.under_way()));
             command(sim, "unlink", port)?;
         }
-        while self.next < size && self.under_way < MOST {
-            moved = true;
-            let length = LENGTH.min(size - self.next);
-            let operation = if self.is_reading { Operation::Read } else { Operation::Write };
-            let data = if self.is_reading { Vec::new() } else { pattern(self.next, length) };
-            let command = BlockCommand { operation, offset: self.next, length, fua: false };
-            pair.submit(self.next, command, &data);
-            (self.next, self.under_way) = (self.next + length, self.under_way + 1);
-        }
-        Ok(moved)
+        Ok(self.reads.work(pair, &mut self.content))
     }
 
-    fn is_over(&self, pair: &BlockPair) -> bool {
-        let size = pair.geometry().map_or(0, |geometry| geometry.size);
-        self.is_reading && self.next == size && self.under_way == 0
+    const fn is_over(&self) -> bool {
+        self.writes.is_over() && self.reads.is_over()
     }
 
     fn finish(&self, pair: &BlockPair, sim: &mut Sim) -> Result<(bool, String), Failure> {
@@ -454,10 +417,10 @@ impl Disk {
             "{} MiB written and read over {}: {} wrong, {} errors",
             size >> 20,
             if pair.ports()[0].len() == 1 { "a path" } else { "2 paths" },
-            self.wrong,
-            self.errors
+            self.reads.wrong,
+            self.writes.errors + self.reads.errors
         );
-        let mut good = self.wrong == 0 && self.errors == 0;
+        let mut good = self.reads.wrong + self.writes.errors + self.reads.errors == 0;
         if let Some((port, under_way)) = self.cut {
             command(sim, "relink", port)?;
             detail = format!("{detail}; a link was cut, and {again} requests went over the other");
@@ -474,18 +437,4 @@ fn command(sim: &mut Sim, word: &str, port: PortId) -> Result<(), Failure> {
     let name = sim.node_name(node).replace('"', "\"\"");
     let command = format!("{word} \"{name}\"[{number}]").parse();
     sim.run(&command.map_err(Failure::unusable)?).map_err(Failure::unusable)
-}
-
-/// Returns what stands at a place of the device.
-fn pattern(offset: u64, length: u64) -> Vec<u8> {
-    (offset / 8..(offset + length) / 8).flat_map(|word| stamp(word).to_le_bytes()).collect()
-}
-
-fn is_pattern(offset: u64, data: &[u8]) -> bool {
-    let words = data.as_chunks::<8>().0;
-    (offset / 8..).zip(words).all(|(word, found)| u64::from_le_bytes(*found) == stamp(word))
-}
-
-const fn stamp(word: u64) -> u64 {
-    word.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995_0dd0_fee1
 }

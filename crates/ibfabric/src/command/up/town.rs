@@ -1,6 +1,7 @@
 //! The hosts: names at each, a block device between some.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +18,12 @@ use ib_types::Instant;
 use ib_wire::acm::{ClientHeader, ClientStatus, Entry, EntryFlags, HEADER, Resolve};
 use ib_wire::mad::sa::PathRecord;
 
+use super::exercise::Exercise;
+use super::page::{Page, Scene};
 use super::record::Record;
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
-use crate::command::sim::Residents;
+use crate::command::sim::{Look, Residents};
 use crate::failure::{Failure, Verdict, say};
 
 /// The device.
@@ -56,6 +59,8 @@ pub(super) struct Town {
     record: Option<Record>,
     stage: Stage,
     tour: Option<Tour>,
+    page: Option<Page>,
+    exercise: Exercise,
     lines: VecDeque<String>,
     /// Until when the stage has to be over, and when it is looked for ports next.
     deadline: Instant,
@@ -69,7 +74,12 @@ pub(super) struct Town {
 }
 
 impl Town {
-    pub(super) fn new(args: &UpArgs, fabric: Fabric, nbd: PathBuf) -> Result<Self, Failure> {
+    pub(super) fn new(
+        args: &UpArgs,
+        fabric: Fabric,
+        nbd: PathBuf,
+        page: Option<Page>,
+    ) -> Result<Self, Failure> {
         if args.size == 0 || !args.size.is_multiple_of(512) {
             let size = args.size;
             return Err(Failure::Unusable(format!(
@@ -94,6 +104,8 @@ impl Town {
             record: None,
             stage: Stage::Empty,
             tour: args.check.then(|| Tour::new(fabric, engines, args.format)),
+            page,
+            exercise: Exercise::default(),
             lines: VecDeque::new(),
             deadline: Instant::NEVER,
             look: Instant::ZERO,
@@ -218,6 +230,9 @@ impl Town {
             tour.begin(sim);
             return;
         }
+        if let Some(page) = &self.page {
+            self.lines.push_back(format!("page: {}", page.url()));
+        }
         let name = &self.socket;
         self.lines.push_back("try:".to_owned());
         for command in [
@@ -231,7 +246,7 @@ impl Town {
     }
 
     /// Takes answers of services, for whoever has asked.
-    fn take_replies(&mut self) -> Result<bool, Failure> {
+    fn take_replies(&mut self, now: Instant) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(reply) = self.hosts.poll_reply() {
             moved = true;
@@ -244,7 +259,11 @@ impl Town {
                     paths[reply.number as usize] = Some(path);
                 }
                 (_, Some(tour)) => tour.take_reply(reply.number, found),
-                _ => {}
+                _ => {
+                    if let Some(page) = &mut self.page {
+                        page.take_reply(now, reply.number, found);
+                    }
+                }
             }
         }
         Ok(moved)
@@ -287,11 +306,15 @@ impl Residents for Town {
     fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, Failure> {
         self.advance(sim, addresses)?;
         let mut moved = self.hosts.work(sim);
-        moved |= self.take_replies()?;
+        moved |= self.take_replies(sim.now())?;
         if let Some(pair) = &mut self.pair {
             moved |= pair.work(sim, &mut self.hosts).map_err(Failure::unusable)?;
             if let Some(programs) = self.programs.as_mut().filter(|_| self.tour.is_none()) {
-                moved |= programs.progress(pair);
+                moved |= if self.exercise.is_running() {
+                    self.exercise.work(sim.now(), pair, programs.has_arrivals())
+                } else {
+                    programs.progress(pair)
+                };
             }
         }
         self.tell();
@@ -310,12 +333,38 @@ impl Residents for Town {
         let pair = self.pair.as_ref().and_then(BlockPair::poll_timeout);
         let record = self.record.as_ref().map(Record::due);
         let tour = self.tour.as_ref().and_then(Tour::due);
-        let own = [self.hosts.poll_timeout(), pair, record, tour];
+        let page = self.page.as_ref().and_then(Page::due);
+        let own = [self.hosts.poll_timeout(), pair, record, tour, page, self.exercise.due()];
         own.into_iter().flatten().chain([self.deadline, self.look]).min()
     }
 
     fn look_at(&mut self, port: PortId) {
         self.hosts.look_at(port);
+    }
+
+    fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.page.as_ref().map(Page::bell)
+    }
+
+    fn silence(&mut self) {
+        if let Some(page) = &self.page {
+            page.silence();
+        }
+    }
+
+    fn look(&mut self, mut look: Look<'_>) -> Result<(), Failure> {
+        let Some(page) = &mut self.page else { return Ok(()) };
+        let scene = Scene {
+            hosts: &mut self.hosts,
+            device: DEVICE,
+            pair: self.pair.as_ref(),
+            ends: &self.ends,
+            nbd: &self.nbd,
+            programs: self.programs.as_ref().map_or(0, NbdServer::connections),
+            exercise: &mut self.exercise,
+        };
+        page.look(&mut look, scene);
+        Ok(())
     }
 
     fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
@@ -326,6 +375,9 @@ impl Residents for Town {
             return Err("the tour needs its host".to_owned());
         }
         self.hosts.remove(sim, port);
+        if let Some(page) = &mut self.page {
+            page.forget_questions(port);
+        }
         self.away.insert(port);
         Ok(())
     }

@@ -1,0 +1,126 @@
+//! How long requests took, in ranges of microseconds.
+
+use std::time::Duration;
+
+/// How many ranges there are: four for each power of two, up to 2^27 µs, some two minutes.
+const RANGES: usize = 104;
+
+/// How many requests took how long. Up to 4 µs each microsecond is a range, and from there on a quarter of each power of
+/// two, so that a range is at most a quarter as wide as the times in it are long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Micros {
+    counts: [u64; RANGES],
+    longest: Duration,
+}
+
+impl Default for Micros {
+    fn default() -> Self {
+        Self { counts: [0; RANGES], longest: Duration::ZERO }
+    }
+}
+
+impl Micros {
+    pub(super) fn count(&mut self, took: Duration) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.counts[range(micros).min(RANGES - 1)] += 1;
+        self.longest = self.longest.max(took);
+    }
+
+    /// Counts all that others have counted, too.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// Returns the ranges that have requests, as the time that is longer than all in it in microseconds, and how many they
+    /// are. All that took longer than two minutes are in the last range.
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.counts.iter().copied().enumerate();
+        counts.filter(|&(_, count)| count > 0).map(|(range, count)| (end(range), count))
+    }
+
+    /// Returns how many requests there were.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Returns the time that a share of all requests, 0 to 1, has not taken longer than: the end of its range, or the longest
+    /// time if that is less; 0 before the first request.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> Duration {
+        let wanted = ((self.requests() as f64 * share).ceil() as u64).max(1);
+        let mut before = 0;
+        for (end, count) in self.ranges() {
+            before += count;
+            if before >= wanted {
+                return Duration::from_micros(end).min(self.longest);
+            }
+        }
+        self.longest
+    }
+
+    /// Returns the longest time.
+    #[must_use]
+    pub const fn longest(&self) -> Duration {
+        self.longest
+    }
+}
+
+/// Returns the range of a time in microseconds: its power of two, and the two bits behind the first one.
+const fn range(micros: u64) -> usize {
+    match micros.checked_ilog2() {
+        Some(power) if power >= 2 => {
+            4 * (power as usize - 1) + (micros >> (power - 2) & 3) as usize
+        }
+        _ => micros as usize,
+    }
+}
+
+/// Returns the shortest time that is longer than those of a range.
+const fn end(range: usize) -> u64 {
+    if range < 4 {
+        return range as u64 + 1;
+    }
+    let (power, quarter) = (range / 4 + 1, range as u64 % 4);
+    (4 + quarter + 1) << (power - 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_in_the_first_range_whose_end_is_longer() {
+        for micros in (0..5000).chain([1 << 20, (1 << 27) - 1]) {
+            let found = range(micros);
+            assert!(end(found) > micros, "{micros}");
+            assert!(found == 0 || end(found - 1) <= micros, "{micros}");
+            let width = end(found) - if found == 0 { 0 } else { end(found - 1) };
+            assert!(width == 1 || width * 4 <= micros, "{micros}: {width}");
+        }
+        assert_eq!(range((1 << 27) - 1), RANGES - 1);
+    }
+
+    #[test]
+    fn ranges_and_shares_are_those_of_what_was_counted() {
+        let mut micros = Micros::default();
+        assert_eq!((micros.quantile(0.5), micros.ranges().count()), (Duration::ZERO, 0));
+        for took in 1..=100 {
+            micros.count(Duration::from_micros(took));
+        }
+        assert_eq!(micros.requests(), 100);
+        // 50 is in 48 to 55, 99 in 96 to 111, of which 100 is the longest.
+        assert_eq!(micros.quantile(0.5), Duration::from_micros(56));
+        assert_eq!(micros.quantile(0.99), Duration::from_micros(100));
+        assert_eq!(micros.quantile(0.0), Duration::from_micros(2));
+        assert!(micros.ranges().any(|range| range == (56, 8)));
+        let mut all = Micros::default();
+        all.count(Duration::from_secs(1000));
+        all.add(&micros);
+        assert_eq!((all.requests(), all.longest()), (101, Duration::from_secs(1000)));
+        assert_eq!(all.quantile(1.0), Duration::from_micros(1 << 27));
+    }
+}

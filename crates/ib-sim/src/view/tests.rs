@@ -1,0 +1,65 @@
+use ib_wire::mad::MadStatus;
+use ib_wire::mad::sm::{LinearForwardingBlock, SwitchInfo};
+
+use super::*;
+use crate::lab::{self, port};
+use crate::sim::Options;
+
+#[test]
+fn what_changes_where_packets_go_is_counted() {
+    let mut sim = lab::two_switches();
+    let client = lab::client(&mut sim, "h1");
+    let (one, other) = (port(&sim, "s1.2"), port(&sim, "s2.1"));
+    assert!(sim.is_active(one, other) && sim.is_active(other, one));
+    assert!(!sim.is_active(one, port(&sim, "h2.1")), "another port is at the other end");
+    let before = sim.route_changes();
+    let mut table = LinearForwardingBlock { ports: [0xff; 64] };
+    table.ports[..5].copy_from_slice(sim.forwarding_table(lab::node(&sim, "s1")));
+    let asked = lab::set(&mut sim, client, &[1], (&table, 0));
+    assert_eq!(asked.0, MadStatus::OK);
+    assert_eq!(sim.route_changes(), before, "it is as it was");
+    table.ports[4] = 1;
+    lab::set(&mut sim, client, &[1], (&table, 0));
+    assert_eq!(sim.route_changes(), before + 1);
+    // Entries beyond the top are in no use.
+    let (_, mad) = lab::get(&mut sim, client, &[1], (ib_wire::mad::AttributeId::SWITCH_INFO, 0));
+    let info: SwitchInfo = mad.attribute().expect("SwitchInfo");
+    lab::set(&mut sim, client, &[1], (&SwitchInfo { linear_fdb_top: 2, ..info }, 0));
+    assert_eq!(sim.route_changes(), before + 2);
+    lab::run(&mut sim, "Unlink \"s1\"[2]");
+    assert_eq!(sim.route_changes(), before + 4, "both ends");
+    assert!(!sim.is_active(one, other));
+    lab::run(&mut sim, "ReLink \"s1\"[2]");
+    assert!(!sim.is_active(one, other), "no manager has brought it up");
+    let before = sim.route_changes();
+    lab::run(&mut sim, "Power \"s2\" off");
+    assert!(sim.route_changes() > before);
+}
+
+#[test]
+fn bytes_and_lanes_are_told_of_each_port() {
+    let mut sim = lab::two_switches();
+    let (host, switch) = (port(&sim, "h1.1"), port(&sim, "s1.2"));
+    let packet = lab::data(&sim, host, lab::lid(&sim, "h2"), 0, 100);
+    sim.send_packet(host, packet);
+    sim.settle(sim.now());
+    let sent = sim.counters(host).xmit_data * 4;
+    assert!(sent > 100 && sim.sent_bytes(host) == sent && sim.sent_bytes(switch) == sent);
+    assert_eq!(sim.sent_bytes(port(&sim, "h2.1")), 0);
+    let level = |level| ServiceLevel::new(level).expect("a level");
+    let lanes = sim.port(switch).lanes();
+    assert_eq!(sim.lane(3, switch, level(0)), Some(0));
+    assert_eq!(sim.lane(3, switch, level(lanes - 1)), Some(lanes - 1));
+    assert_eq!(sim.lane(3, switch, level(lanes)), None);
+}
+
+#[test]
+fn a_log_can_begin_at_any_time() {
+    let mut sim = lab::ready(&lab::row(1), Options::default());
+    lab::run(&mut sim, "Unlink \"h1\"");
+    assert_eq!(sim.take_log(), "");
+    sim.set_log(LogLevel::Events);
+    lab::run(&mut sim, "ReLink \"h1\"");
+    let log = sim.take_log();
+    assert!(log.contains("command ReLink \"h1\"") && !log.contains("Unlink"), "{log}");
+}

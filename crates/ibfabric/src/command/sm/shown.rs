@@ -1,0 +1,53 @@
+//! What a process that hosts a manager shows of it.
+
+use std::sync::Arc;
+
+use ib_sm::Plan;
+
+use super::console::state_word;
+use super::daemon::Daemon;
+use super::events;
+use crate::command::log::Listener;
+
+/// What a manager is and has done.
+pub(crate) struct Shown {
+    /// Its state, as OpenSM's log names it.
+    pub(crate) state: String,
+    /// Heavy sweeps that have brought the subnet up, and explorations of what has changed.
+    pub(crate) sweeps: u64,
+    /// Whether the subnet is up as the last sweep has found it.
+    pub(crate) is_up: bool,
+    /// What the last sweep has done, or why it has not brought the subnet up.
+    pub(crate) last: String,
+    /// The plan that was written last.
+    pub(crate) plan: Option<Arc<Plan>>,
+}
+
+impl Daemon {
+    /// Returns what it is and has done.
+    pub(crate) fn shown(&self) -> Shown {
+        let state = self.shared().state();
+        let word = state.info.map_or("starting", |info| state_word(info.state));
+        let report = state.last.as_ref().map(|last| &last.report);
+        let last = match (&state.no_plan, report) {
+            (Some(why), _) => why.clone(),
+            (None, Some(report)) => {
+                let [(_, what), _] = events::up(report);
+                what
+            }
+            (None, None) => String::new(),
+        };
+        Shown {
+            state: word.to_uppercase(),
+            sweeps: state.counters.sweeps + state.counters.followed,
+            is_up: report.is_some() && state.no_plan.is_none(),
+            last,
+            plan: report.map(|report| Arc::clone(&report.plan)),
+        }
+    }
+
+    /// Has somebody told each line of its log.
+    pub(crate) fn listen(&self, listener: Listener) {
+        self.log().listen(listener);
+    }
+}

@@ -1,0 +1,392 @@
+//! The page of `ibfabric up`, as a browser asks for it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+#[expect(dead_code, reason = "other tests wait in another way")]
+mod program;
+
+use program::{Running, ibfabric, text};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running `ibfabric up` and where its page is.
+struct Up {
+    running: Running,
+    name: String,
+    port: u16,
+    /// What every path begins with, slashes included.
+    token: String,
+    nbd: String,
+    _directory: tempfile::TempDir,
+}
+
+fn command(name: &str, directory: &Path, words: &[&str]) -> Command {
+    let mut command = ibfabric(&["up", "--socket", name, "--size", "16M"]);
+    command.args(words).env("XDG_RUNTIME_DIR", directory).env("TMPDIR", directory);
+    command
+}
+
+impl Up {
+    fn start(test: &str, words: &[&str]) -> Self {
+        let name = format!("page-test-{test}-{}", std::process::id());
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut command = command(&name, directory.path(), words);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let running = Running(child);
+        let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
+        let said: Vec<String> = lines.collect();
+        let after = |prefix: &str| said.iter().position(|line| line.starts_with(prefix));
+        assert!(after("page: ") < after("try:"), "{said:?}");
+        let page = said[after("page: ").expect("a page")].as_str();
+        let place = page.strip_prefix("page: http://127.0.0.1:").expect("an address");
+        let (port, token) = place.split_once('/').expect("a path");
+        let (port, token) = (port.parse().expect("a port"), format!("/{token}"));
+        let nbd = format!("{}/ibfabric-{name}.nbd", directory.path().display());
+        Self { running, name, port, token, nbd, _directory: directory }
+    }
+
+    /// Sends a request; returns the connection, whose answer comes.
+    fn send(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n\
+             Connection: close\r\nContent-Length: {length}\r\n\r\n{body}",
+            self.port
+        )
+        .expect("it is taken");
+        BufReader::new(stream)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut answer = String::new();
+        self.send(method, path, body).read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status = head.split(' ').nth(1).expect("a status");
+        (status.parse().expect("a number"), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask("GET", &format!("{}api/{path}", self.token), "");
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let path = format!("{}api/{path}", self.token);
+        let (status, body) = self.ask("POST", &path, &body.to_string());
+        (status, serde_json::from_str(&body).expect("JSON"))
+    }
+
+    /// Listens to events.
+    fn listen(&self) -> Events {
+        Events(self.send("GET", &format!("{}api/events", self.token), ""))
+    }
+
+    /// Returns the numbers of the hosts.
+    fn hosts(&self) -> Vec<u64> {
+        let fabric = self.get("fabric");
+        let nodes = fabric["nodes"].as_array().expect("a list").iter();
+        nodes.filter(|node| node["kind"] == "host").filter_map(|node| node["id"].as_u64()).collect()
+    }
+
+    /// Ends it as Ctrl-C does; returns its status and how long that took.
+    fn interrupt(&mut self) -> (Option<i32>, Duration) {
+        let since = Instant::now();
+        let process = rustix::process::Pid::from_child(&self.running.0);
+        rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
+        (self.running.0.wait().expect("it ends").code(), since.elapsed())
+    }
+}
+
+/// The states that a browser is told.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        while self.0.read_line(&mut line).is_ok_and(|length| length > 0) {
+            if let Some(data) = line.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).expect("JSON"));
+            }
+            line.clear();
+        }
+        None
+    }
+
+    /// Waits for a state of which something is true.
+    fn wait_for(&mut self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        loop {
+            let state = self.next().expect("it goes on");
+            if is_so(&state) {
+                return state;
+            }
+            assert!(since.elapsed() < PATIENCE, "{what}: {state}");
+        }
+    }
+}
+
+fn keys(object: &Value) -> Vec<&str> {
+    object.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(since.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn links(path: &Value) -> Vec<u64> {
+    let hops = path["hops"].as_array().expect("a list");
+    hops.iter().filter_map(|hop| hop["link"].as_u64()).collect()
+}
+
+#[test]
+fn a_link_that_is_cut_is_gone_round_and_comes_back() {
+    let mut up = Up::start("cut", &[]);
+    let hosts = up.hosts();
+    assert_eq!(hosts.len(), 32);
+    let way = format!("path?from={}&to={}", hosts[0], hosts[31]);
+    let before = up.get(&way);
+    assert_eq!((&before["error"], links(&before).len()), (&Value::Null, 4));
+    let link = links(&before)[1];
+    let mut events = up.listen();
+    let first = events.next().expect("a state");
+    assert_eq!(keys(&first), ["down", "log", "routes", "sm", "time", "traffic"]);
+    assert_eq!(keys(&first["sm"]), ["last", "lid", "state", "sweeps", "up"]);
+    assert_eq!((&first["down"], &first["sm"]["state"]), (&json!([]), &json!("MASTER")));
+    assert_eq!(first["sm"]["up"], true);
+    assert!(first["log"].as_array().is_some_and(|log| !log.is_empty()), "{first}");
+    assert_eq!(up.post("link", &json!({"link": link, "up": false})), (200, json!({})));
+    let (status, again) = up.post("link", &json!({"link": link, "up": false}));
+    assert!(status == 409 && again["error"].as_str().is_some_and(|why| why.contains("cable")));
+    let is_logged = |state: &Value| state["log"].to_string().contains("command Unlink");
+    let cut = events.wait_for("it is not down", |it| it["down"] == json!([link]) || is_logged(it));
+    assert!(is_logged(&cut), "{cut}");
+    let around = wait_for("there is no other way", || {
+        let path = up.get(&way);
+        (path["error"].is_null() && !links(&path).contains(&link)).then_some(path)
+    });
+    assert_ne!(around["routes"], before["routes"]);
+    let down = events.wait_for("the way is old", |it| it["routes"] == around["routes"]);
+    assert_eq!(down["down"], json!([link]));
+    // The console sees the same.
+    let console = ibfabric(&["sim", "ctl", "--socket", &up.name, "dump"]).output();
+    assert!(console.expect("it runs").status.success());
+    let load = up.get("load");
+    assert_eq!(load["load"][link as usize], json!([0, 0]));
+    assert_eq!(up.post("link", &json!({"link": link, "up": true})), (200, json!({})));
+    events.wait_for("it is not up", |it| it["down"] == json!([]));
+    // With a browser that listens it ends all the same.
+    let (status, took) = up.interrupt();
+    assert_eq!(status, Some(0));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    while events.next().is_some() {}
+}
+
+#[test]
+fn everything_is_told_in_the_words_of_the_page() {
+    let up = Up::start("shapes", &[]);
+    let fabric = up.get("fabric");
+    assert_eq!(keys(&fabric), ["engine", "links", "name", "nodes", "socket"]);
+    assert_eq!((&fabric["name"], &fabric["engine"]), (&json!("fat-tree 8 2"), &json!("minhop")));
+    assert_eq!(fabric["socket"], *up.name);
+    let hosts = up.hosts();
+    let load = up.get("load");
+    assert_eq!(keys(&load), ["engine", "load", "max", "routes"]);
+    assert_eq!((&load["max"], &load["load"][0]), (&json!(31), &json!([31, 31])));
+    let host = up.get(&format!("node?id={}", hosts[0]));
+    let expected =
+        ["acm", "guid", "id", "kind", "lft", "lid", "name", "ports", "rank", "roles", "values"];
+    assert_eq!(keys(&host), expected);
+    assert_eq!(host["roles"], json!(["subnet manager", "disk0 client path 0"]));
+    assert!(host["acm"]["lines"].is_u64());
+    let port = &host["ports"][0];
+    let expected = [
+        "counters",
+        "gbit",
+        "generation",
+        "lid",
+        "link",
+        "peer",
+        "physical",
+        "port",
+        "speed",
+        "state",
+        "width",
+    ];
+    assert_eq!(keys(port), expected);
+    assert_eq!((&port["state"], &port["physical"]), (&json!("Active"), &json!("LinkUp")));
+    assert!(port["counters"]["PortXmitData"].as_u64() > Some(0));
+    let switch = up.get("node?id=0");
+    assert_eq!((&switch["kind"], &switch["acm"]), (&json!("switch"), &Value::Null));
+    assert_eq!(switch["lft"].as_array().map(Vec::len), Some(44), "a LID for each node");
+    let last = fabric["nodes"][hosts[31] as usize]["name"].as_str().expect("a name");
+    let (status, found) = up.post("resolve", &json!({"from": hosts[0], "to": last}));
+    assert_eq!((status, keys(&found)), (200, vec!["microseconds", "path"]));
+    let path = up.get(&format!("path?from={}&to={}", hosts[0], hosts[31]));
+    assert_eq!([&found["path"]["slid"], &found["path"]["dlid"]], [&path["slid"], &path["dlid"]]);
+    let gid = found["path"]["dgid"].as_str().expect("a GID");
+    let (_, by_gid) = up.post("resolve", &json!({"from": hosts[0], "to": gid}));
+    assert_eq!(by_gid["path"]["dlid"], found["path"]["dlid"]);
+    let names = up.get(&format!("acm?id={}", hosts[0]));
+    assert_eq!(keys(&names), ["addresses", "counters", "destinations", "endpoints"]);
+    let known = names["destinations"].as_array().expect("a list").iter();
+    let known = known.filter(|it| it["to"] == *last.to_lowercase()).collect::<Vec<_>>();
+    assert_eq!(keys(known[0]), ["age", "gid", "kind", "lid", "sl", "state", "to"]);
+    assert_eq!((&known[0]["lid"], &known[0]["state"]), (&path["dlid"], &json!("resolved")));
+    for (path, body, expected) in [
+        ("resolve", json!({"from": 0, "to": last}), 404),
+        ("resolve", json!({"from": hosts[0], "to": ""}), 400),
+        ("resolve", json!({"from": hosts[0], "to": "nobody"}), 404),
+        ("link", json!({"link": 100_000, "up": true}), 404),
+        ("link", json!({"link": 0, "up": true}), 409),
+        ("exercise", json!({"seconds": 0}), 400),
+    ] {
+        let (status, answer) = up.post(path, &body);
+        assert_eq!(status, expected, "{path} {body}: {answer}");
+        assert!(answer["error"].as_str().is_some_and(|why| !why.is_empty() && !why.contains('\n')));
+    }
+    let page = up.ask("GET", &up.token, "");
+    assert!(page.0 == 200 && page.1.contains("<!doctype html>"), "{page:?}");
+}
+
+#[test]
+fn the_device_is_exercised_and_its_paths_are_told() {
+    let up = Up::start("exercise", &[]);
+    let before = up.get("rtrs");
+    assert_eq!(keys(&before), ["device", "nbd", "paths", "programs", "size"]);
+    assert_eq!((&before["device"], &before["size"]), (&json!("disk0"), &json!(16 << 20)));
+    assert_eq!((&before["nbd"], &before["programs"]), (&json!(up.nbd), &json!(0)));
+    assert_eq!(before["paths"].as_array().map(Vec::len), Some(2));
+    assert_eq!(up.get("exercise"), json!({"running": false, "done": 0, "errors": 0}));
+    assert_eq!(up.post("exercise", &json!({"seconds": 2})).0, 200);
+    assert_eq!(up.post("exercise", &json!({"seconds": 2})).0, 409);
+    let mut events = up.listen();
+    let busy = events.wait_for("nothing goes over links", |state| {
+        let traffic = state["traffic"].as_array().expect("a list");
+        traffic.iter().any(|link| link[1].as_u64() > Some(1_000_000))
+    });
+    assert_eq!(busy["down"], json!([]));
+    let done = wait_for("it does not end", || {
+        Some(up.get("exercise")).filter(|it| it["running"] == false)
+    });
+    assert!(done["done"].as_u64() > Some(32 << 20) && done["errors"] == 0, "{done}");
+    let after = up.get("rtrs");
+    let mut bytes = 0;
+    for path in after["paths"].as_array().expect("a list") {
+        let expected = [
+            "failovers",
+            "from",
+            "in_flight",
+            "index",
+            "latency",
+            "read_bytes",
+            "reads",
+            "reconnects",
+            "state",
+            "to",
+            "write_bytes",
+            "writes",
+        ];
+        assert_eq!(keys(path), expected);
+        assert_eq!((&path["state"], &path["in_flight"]), (&json!("connected"), &json!(0)));
+        let latency = &path["latency"];
+        assert_eq!(keys(latency), ["buckets", "max", "p50", "p99", "unit"]);
+        let buckets = latency["buckets"].as_array().expect("a list").iter();
+        let counted: u64 = buckets.filter_map(|bucket| bucket[1].as_u64()).sum();
+        let [reads, writes] = ["reads", "writes"].map(|key| path[key].as_u64().expect("a number"));
+        assert_eq!(counted, reads + writes);
+        let [half, most, max] =
+            ["p50", "p99", "max"].map(|key| latency[key].as_f64().expect("a number"));
+        assert!(0.0 < half && half <= most && most <= max, "{latency}");
+        bytes += ["read_bytes", "write_bytes"]
+            .map(|key| path[key].as_u64().expect("a number"))
+            .iter()
+            .sum::<u64>();
+    }
+    assert!(Some(bytes) >= done["done"].as_u64());
+}
+
+/// A program that has the device keeps it, and one that comes gets it as it was.
+#[test]
+fn programs_come_before_an_exercise() {
+    use std::os::unix::net::UnixStream;
+    let up = Up::start("programs", &[]);
+    let connect = || {
+        let mut program = UnixStream::connect(&up.nbd).expect("it listens");
+        program.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        let mut greeting = [0; 18];
+        program.read_exact(&mut greeting).expect("it is greeted");
+        assert!(greeting.starts_with(b"NBDMAGIC"));
+        program
+    };
+    assert_eq!(up.post("exercise", &json!({"seconds": 500})).0, 200);
+    wait_for("it does not begin", || up.get("exercise")["done"].as_u64().filter(|&done| done > 0));
+    let program = connect();
+    assert_eq!(up.get("exercise")["running"], false);
+    assert_eq!(up.get("exercise")["errors"], 0);
+    let (status, why) = up.post("exercise", &json!({"seconds": 1}));
+    assert!(status == 409 && why["error"].as_str().is_some_and(|why| why.contains("NBD")), "{why}");
+    assert_eq!(up.get("rtrs")["programs"], 1);
+    drop(program);
+    wait_for("it is not gone", || {
+        (up.post("exercise", &json!({"seconds": 1})).0 == 200).then_some(())
+    });
+}
+
+#[test]
+fn others_learn_nothing() {
+    let up = Up::start("others", &[]);
+    for path in ["/", "/0123456789abcdef0123456789abcdef/", "/index.html"] {
+        assert_eq!(up.ask("GET", path, ""), (404, String::new()));
+    }
+    let mut stream = TcpStream::connect(("127.0.0.1", up.port)).expect("it listens");
+    let path = format!("{}api/fabric", up.token);
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n")
+        .expect("it is taken");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    // Its port is its own.
+    let directory = tempfile::tempdir().expect("a directory");
+    let (name, port) = (format!("{}-2", up.name), up.port.to_string());
+    let second = command(&name, directory.path(), &["--http", &port]).output().expect("it runs");
+    let said = text(&second.stderr);
+    assert_eq!((second.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains(&port) && said.contains("--http"), "{said}");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("a directory").count(), 0);
+}
+
+#[test]
+fn there_need_not_be_a_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let name = format!("none-test-{}", std::process::id());
+    let mut command = command(&name, directory.path(), &["--no-http"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let _running = Running(child);
+    let lines = lines.map_while(Result::ok).take_while(|line| line != "READY");
+    let said: Vec<String> = lines.collect();
+    assert!(said.iter().any(|line| line == "try:"), "{said:?}");
+    assert!(!said.iter().any(|line| line.contains("page")), "{said:?}");
+    for words in [["--check", "--http", "0"], ["--no-http", "--http", "0"]] {
+        let refused = ibfabric(&["up"]).args(words).output().expect("it runs");
+        assert_eq!(refused.status.code(), Some(2), "{words:?}");
+    }
+}
