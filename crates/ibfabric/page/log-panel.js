@@ -1,0 +1,31 @@
+// The tab of the log: what the subnet manager is at, and what has happened.
+
+import { h, mark, terms } from "./dom.js";
+import { number } from "./format.js";
+
+const MOST = 500; // lines
+
+/** Makes the panel. */
+export function logPanel(state) {
+  const facts = h("div"), lines = h("ol", { id: "log", role: "log", "aria-label": "Log", tabindex: "0" });
+  const element = h("div", {}, h("h2", {}, "Subnet manager"), facts, h("h3", {}, "Log"), lines);
+  const paint = () => {
+    const { manager } = state;
+    if (state.tab !== "log" || !manager) return;
+    facts.replaceChildren(terms([
+      ["state", mark(manager.state)], ["subnet", mark(manager.up ? "active" : "down", manager.up ? "up" : "not up")], ["LID", manager.lid],
+      ["sweeps", number(manager.sweeps)], ["last sweep", manager.last || null], ["changes of tables", state.routes],
+      ["fabric's clock", `${state.time.toFixed(1)} s`],
+    ]));
+  };
+  const add = () => {
+    const atEnd = lines.scrollTop + lines.clientHeight > lines.scrollHeight - 30;
+    for (const [time, line] of state.log.splice(0)) lines.append(h("li", {}, h("time", {}, time.toFixed(3)), " ", line));
+    while (lines.children.length > MOST) lines.firstChild.remove();
+    if (atEnd) lines.scrollTop = lines.scrollHeight;
+  };
+  state.on("manager tab", paint);
+  state.on("log", add);
+  state.on("tab", () => { if (state.tab === "log") lines.scrollTop = lines.scrollHeight; });
+  return { element };
+}

@@ -1,0 +1,214 @@
+// The page of `ibfabric up`: asks for the fabric, makes the parts of the page and keeps them up to date.
+//
+// state.js holds what is chosen and known; everything else listens to it. The drawing is stage.js and what it imports,
+// the tabs are the files that end in -panel.js. Tests use `window.ibfabric`, at the end of this file.
+
+import { acmPanel } from "./acm-panel.js";
+import { get, listen } from "./api.js";
+import { keys, pointers } from "./controls.js";
+import { byId, mark } from "./dom.js";
+import { Fabric } from "./fabric.js";
+import { many, number } from "./format.js";
+import { legend } from "./legend.js";
+import { loadPanel } from "./load-panel.js";
+import { logPanel } from "./log-panel.js";
+import { combobox } from "./names.js";
+import { nodePanel } from "./node-panel.js";
+import { pathPanel } from "./path-panel.js";
+import { levelled } from "./rows.js";
+import { rtrsPanel } from "./rtrs-panel.js";
+import { Stage } from "./stage.js";
+import { State } from "./state.js";
+import { tabs } from "./tabs.js";
+
+const state = new State(), root = document.documentElement;
+const report = (line, problem = false) => {
+  byId("status").textContent = line;
+  byId("status").classList.toggle("problem", problem);
+};
+
+themes();
+try {
+  state.fabric = new Fabric(await get("fabric"));
+  start();
+} catch (error) {
+  report(error.message, true);
+  throw error;
+}
+
+function start() {
+  const { fabric } = state, wanted = new URLSearchParams(location.search);
+  byId("name").textContent = fabric.name;
+  document.title = `${fabric.name} – ibfabric up`;
+  byId("summary").textContent = `${many(fabric.hosts, "host")}, ${many(fabric.nodes.length - fabric.hosts, "switch", "switches")}, ${many(fabric.links.length, "link")}`;
+  if (levelled(fabric)) state.layout = "force";
+  document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
+  const stage = new Stage(byId("stage"), state, { flat: wanted.get("gl") === "0" });
+  const goTo = (node) => stage.goTo(node), tools = { report, goTo };
+  const node = nodePanel(state, tools), path = pathPanel(state, tools);
+  const parts = [
+    ["node", "Node", node], ["path", "Path", path], ["load", "Load", loadPanel(state)],
+    ["acm", "ACM", acmPanel(state, tools)], ["rtrs", "RTRS", rtrsPanel(state, tools)], ["log", "Log", logPanel(state)],
+  ].map(([id, title, { element }]) => ({ id, title, element }));
+  const open = tabs(byId("tabs"), byId("panels"), parts, state);
+  legend(byId("legend"), state);
+  choices();
+  byId("zoom-in").addEventListener("click", () => stage.zoom(1.5));
+  byId("zoom-out").addEventListener("click", () => stage.zoom(1 / 1.5));
+  byId("zoom-fit").addEventListener("click", () => stage.fit());
+  byId("help-open").addEventListener("click", () => byId("help").showModal());
+  combobox(byId("find"), byId("found"), state, ({ id }) => {
+    state.choose(id);
+    stage.goTo(id);
+    open("node");
+    byId("stage").focus();
+  });
+
+  // A host that is clicked while a pair is picked, or with Shift, becomes an end of the pair.
+  const end = (id) => {
+    if (fabric.nodes[id].kind !== "host") return report(`${fabric.nodes[id].name} is no host: paths go from host to host.`);
+    const which = state.picking ?? (state.pair[0] === null || state.pair[1] !== null ? 0 : 1);
+    state.set("picking", { picking: state.picking === 0 ? 1 : null });
+    state.setPair(...(which ? [state.pair[0], id] : [id, null]));
+    report(which ? "" : `From ${fabric.nodes[id].name} to … choose another host.`);
+    return open("path");
+  };
+  pointers(stage, state, (target, event) => {
+    if (target.node !== undefined && (event.shiftKey || state.picking !== null)) end(target.node);
+    else if (target.node !== undefined) choose(() => state.choose(target.node));
+    else if (target.link !== undefined) choose(() => state.chooseLink(target.link));
+    else state.choose(null);
+  });
+  const choose = (act) => {
+    act();
+    if (!["node", "acm"].includes(state.tab)) open("node");
+  };
+  keys(stage, state, {
+    find: () => byId("find").focus(), cut: () => node.toggle(), help: () => byId("help").showModal(), end,
+    pick: () => { open("path"); path.start(); byId("stage").focus(); },
+    tab: (index) => open(parts[index].id, true),
+    escape: () => {
+      if (state.picking !== null) state.set("picking", { picking: null });
+      else if (state.node !== null || state.link !== null) state.choose(null);
+      else if (state.pair.some((own) => own !== null)) state.setPair(null, null);
+      report("");
+    },
+  });
+  // A pair that another part of the page has set is shown.
+  state.on("pair", () => { if (!state.pair.includes(null) && state.tab !== "node") open("path"); });
+  state.on("status", () => report(state.status, true));
+  live();
+  surface(stage, open);
+}
+
+// What the server says of the fabric while it runs.
+function live() {
+  const { fabric } = state, connection = byId("connection"), manager = byId("manager");
+  listen((event) => {
+    Object.assign(state, { time: event.time, manager: event.sm });
+    if (event.log?.length) state.log.push(...event.log);
+    const topics = ["manager", ...(event.log?.length ? ["log"] : [])];
+    if (fabric.setDown(event.down)) topics.push("links");
+    if (fabric.setTraffic(event.traffic)) topics.push("traffic");
+    if (state.routes !== event.routes) {
+      state.routes = event.routes;
+      topics.push("routes");
+    }
+    state.tell(...topics);
+    root.dataset.routes = String(event.routes);
+    root.dataset.down = fabric.downList.join(" ");
+  }, (connected) => {
+    if (state.connected !== null && connected !== state.connected) report(connected ? "Connected again." : "The connection is lost; the page goes on trying.", !connected);
+    state.set("connection", { connected });
+    connection.replaceChildren(mark(connected ? "live" : "lost", connected ? "live" : "no connection"));
+  });
+  connection.replaceChildren(mark("connecting"));
+  state.on("manager", () => {
+    const { state: own, up, sweeps } = state.manager;
+    manager.replaceChildren("manager ", mark(own), up ? " subnet up, " : " subnet not up, ", many(sweeps, "sweep"));
+  });
+  // Loads are asked for when something shows them, and again when the tables have changed.
+  let loaded = null, asking = false;
+  const load = async () => {
+    if (asking || loaded === state.routes || (state.colour !== "load" && state.tab !== "load" && state.link === null)) return;
+    asking = true;
+    try {
+      const answer = await get("load");
+      fabric.setLoad(answer);
+      state.engine = answer.engine;
+      loaded = answer.routes;
+      state.tell("load");
+    } catch (error) {
+      report(error.message, true);
+    }
+    asking = false;
+    // The tables may have changed meanwhile; an answer that is older than the events is asked for again, but not at once.
+    if (loaded !== null && loaded !== state.routes) setTimeout(load, 300);
+  };
+  state.on("routes colour tab selection", load);
+}
+
+function choices() {
+  for (const input of document.querySelectorAll("[name=layout], [name=colour]")) {
+    input.addEventListener("change", () => state.set(input.name, { [input.name]: input.value }));
+  }
+}
+
+function themes() {
+  const dark = matchMedia("(prefers-color-scheme: dark)"), select = byId("theme");
+  const apply = () => {
+    const theme = select.value === "auto" ? (dark.matches ? "dark" : "light") : select.value;
+    root.dataset.theme = theme;
+    state.set("theme", { theme });
+  };
+  try { select.value = localStorage.getItem("theme") ?? "auto"; } catch { /* nothing can be kept: the choice lasts as long as the page */ }
+  select.addEventListener("change", () => {
+    try { localStorage.setItem("theme", select.value); } catch { /* as above */ }
+    apply();
+  });
+  dark.addEventListener("change", apply);
+  apply();
+}
+
+/**
+ * What tests and measurements use: `document.documentElement.dataset` has `ready`, `routes`, `down` (ids of links) and
+ * `theme`, `#stage`'s has `drawn` and `settled`; `window.ibfabric` has these functions.
+ */
+function surface(stage, open) {
+  const { fabric } = state;
+  window.ibfabric = {
+    renderer: stage.painter.name,
+    /** Returns the nodes, as the server describes them. */
+    nodes: () => fabric.nodes,
+    /** Returns where a node is in the window, in CSS pixels. */
+    nodeAt: (id) => stage.nodeAt(id),
+    /** Returns where a link is in the window; `part` of its length from its end a. */
+    linkAt: (id, part) => stage.linkAt(id, part),
+    /** Returns the path that is shown, and the former one. */
+    path: () => ({ path: state.path, former: state.former }),
+    /** Opens a tab. */
+    open,
+    /** Moves the drawing for so many milliseconds as a reader would, and returns the times between frames. */
+    tour: (ms) => tour(stage, ms),
+  };
+  root.dataset.ready = "true";
+  root.dataset.nodes = number(fabric.nodes.length);
+}
+
+function tour(stage, ms) {
+  return new Promise((finish) => {
+    const times = [], begun = performance.now();
+    let before = null;
+    const step = (time) => {
+      if (before !== null) times.push(time - before);
+      const since = time - begun, turn = since / 1000, { width, height } = stage.camera;
+      if (since > ms) return finish(times);
+      const part = before === null ? 0 : (time - before) / 1000;
+      before = time;
+      stage.zoom(Math.exp(1.1 * Math.sin(turn * 1.3) * part), width * (0.5 + 0.3 * Math.sin(turn)), height * 0.5);
+      stage.pan(width * 0.5 * Math.cos(turn * 1.7) * part, height * 0.3 * Math.sin(turn * 2.3) * part);
+      return requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+  });
+}

@@ -1,0 +1,58 @@
+// Fields in which a node is found by its name.
+
+import { h } from "./dom.js";
+
+/**
+ * Makes a combobox of an input and a list: what is written is looked for in the fabric, the arrow keys go through what is
+ * found, Enter takes it. `take` is called with the node.
+ */
+export function combobox(input, list, state, take, kinds = null) {
+  let found = [], at = -1;
+  const show = () => {
+    list.hidden = !found.length;
+    input.setAttribute("aria-expanded", String(found.length > 0));
+    list.replaceChildren(...found.map((node, index) => h("li", {
+      role: "option", id: `${list.id}-${index}`, "aria-selected": String(index === at), class: node.kind,
+      pointerdown: (event) => { event.preventDefault(); accept(node); },
+    }, node.name)));
+    if (at >= 0) {
+      input.setAttribute("aria-activedescendant", `${list.id}-${at}`);
+      list.children[at].scrollIntoView({ block: "nearest" });
+    } else input.removeAttribute("aria-activedescendant");
+  };
+  const close = () => { found = []; at = -1; show(); };
+  const accept = (node) => {
+    close();
+    input.value = node.name;
+    input.removeAttribute("aria-invalid");
+    take(node);
+  };
+  input.addEventListener("input", () => {
+    found = state.fabric.find(input.value, 12, kinds);
+    at = found.length ? 0 : -1;
+    input.toggleAttribute("aria-invalid", false);
+    if (input.value.trim() && !found.length) input.setAttribute("aria-invalid", "true");
+    show();
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && found.length) accept(found[Math.max(0, at)]);
+    else if (event.key === "Escape" && found.length) { close(); event.stopPropagation(); }
+    else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && found.length) {
+      at = (at + (event.key === "ArrowDown" ? 1 : found.length - 1)) % found.length;
+      show();
+    } else return;
+    event.preventDefault();
+  });
+  input.addEventListener("blur", close);
+}
+
+/** Makes a field for a node with a label; returns `{ element, input }`. */
+export function nodeField(id, label, state, take, kinds) {
+  const input = h("input", {
+    type: "text", id, role: "combobox", "aria-expanded": "false", "aria-controls": `${id}-list`, "aria-autocomplete": "list",
+    autocomplete: "off", spellcheck: "false", placeholder: "name",
+  });
+  const list = h("ul", { id: `${id}-list`, role: "listbox", "aria-label": label, hidden: true });
+  combobox(input, list, state, take, kinds);
+  return { element: h("div", { class: "search" }, h("label", {}, h("span", {}, label), input), list), input };
+}

@@ -1,0 +1,166 @@
+// The tab of the chosen node or link: tables and counters.
+
+import { get, post } from "./api.js";
+import { h, jump, mark, terms } from "./dom.js";
+import { many, number, rate } from "./format.js";
+import { Table } from "./table.js";
+
+const EVERY = 2000; // ms between two readings of the counters
+
+/** Makes the panel. `report` shows errors, `goTo` shows a node on the drawing. */
+export function nodePanel(state, { report, goTo }) {
+  const panel = new NodePanel(state, report, goTo);
+  state.on("selection", () => panel.choose());
+  state.on("links traffic load routes", () => panel.link());
+  state.on("links routes tab", () => panel.fetch());
+  setInterval(() => panel.fetch(), EVERY);
+  panel.choose();
+  return panel;
+}
+
+class NodePanel {
+  constructor(state, report, goTo) {
+    Object.assign(this, { state, report, goTo });
+    this.linkCard = h("section", { class: "card link", "aria-label": "Chosen link" });
+    this.head = h("section", { "aria-label": "Chosen node" });
+    this.ports = new Table({
+      label: "Ports",
+      key: ({ port }) => String(port),
+      choose: ({ port }) => state.choose(state.node, port),
+      columns: [
+        { title: "Port", value: ({ port }) => port, numeric: true },
+        { title: "State", value: ({ state: own }) => own, show: ({ state: own }) => mark(own) },
+        { title: "To", value: (row) => this.peer(row) },
+        { title: "Sent", value: ({ counters }) => counters?.PortXmitPkts ?? 0, show: ({ counters }) => number(counters?.PortXmitPkts ?? 0), numeric: true },
+        { title: "Received", value: ({ counters }) => counters?.PortRcvPkts ?? 0, show: ({ counters }) => number(counters?.PortRcvPkts ?? 0), numeric: true },
+        { title: "Errors", value: errors, numeric: true },
+      ],
+    });
+    this.counters = h("div");
+    this.table = new Table({
+      label: "Forwarding table", most: 100,
+      columns: [
+        { title: "LID", value: ([lid]) => lid, numeric: true },
+        { title: "Port", value: ([, port]) => port, numeric: true },
+        { title: "To", value: ([, port]) => this.peer(this.node.ports.find((own) => own.port === port)) },
+      ],
+    });
+    this.filter = h("input", { type: "text", inputmode: "numeric", placeholder: "LID", "aria-label": "LID to look up", input: () => this.forwarding() });
+    this.forwards = h("summary");
+    this.details = h("details", {}, this.forwards, h("p", {}, h("label", {}, "Look up ", this.filter)), this.table.element);
+    this.body = h("div", {}, h("h3", {}, "Ports"), h("p", { class: "faint" }, "Packets that went out and came in; choose a port for all counters and its link."), this.ports.element, this.counters, this.details);
+    this.none = h("p", { class: "faint" }, "Choose a node or a link on the drawing, or find a node by its name.");
+    this.element = h("div", {}, this.linkCard, this.head, this.body, this.none);
+  }
+
+  peer(row) {
+    if (!row) return "–";
+    if (row.port === 0) return "itself";
+    return row.peer ? `${this.state.fabric.nodes[row.peer[0]].name} port ${row.peer[1]}` : "–";
+  }
+
+  choose() {
+    const { state } = this;
+    if (this.node?.id !== state.node) this.node = null;
+    this.none.hidden = state.node !== null || state.link !== null;
+    this.head.hidden = state.node === null;
+    this.body.hidden = !this.node;
+    this.link();
+    if (this.node) this.paint();
+    else this.head.replaceChildren();
+    this.fetch();
+  }
+
+  // The chosen link: what it joins, what goes over it, and a switch for it.
+  link() {
+    const { state, state: { fabric, link } } = this;
+    this.linkCard.hidden = link === null;
+    if (link === null) return this.linkCard.replaceChildren();
+    const { a, b, width, speed, gbit } = fabric.links[link], down = Boolean(fabric.down[link]);
+    const end = ([node, port]) => h("span", {}, jump(fabric.nodes[node].name, () => { state.choose(node, port); this.goTo(node); }), ` port ${port}`);
+    const both = (values, write) => `${write(values[2 * link])} out of the first, ${write(values[2 * link + 1])} out of the second`;
+    const focused = this.linkCard.contains(document.activeElement) && document.activeElement.id;
+    this.linkCard.replaceChildren(
+      h("h3", {}, `Link ${link} `, mark(down ? "Down" : "Active", down ? "down" : "up")),
+      h("p", {}, end(a), " – ", end(b)),
+      terms([
+        ["rate", `${width}, ${speed} Gb/s a lane, ${gbit} Gb/s`],
+        ["now", both(fabric.traffic, rate)],
+        ["pairs of hosts", fabric.loadMost ? both(fabric.load, number) : null],
+      ]),
+      h("p", {}, h("button", { type: "button", id: "toggle-link", class: down ? "restore" : "cut", click: () => this.toggle(), "aria-keyshortcuts": "c" },
+        down ? "Restore this link" : "Cut this link", " ", h("kbd", {}, "c"))));
+    if (focused) this.linkCard.querySelector(`#${focused}`)?.focus();
+    return undefined;
+  }
+
+  /** Cuts the chosen link, or restores it. */
+  async toggle() {
+    const { state } = this, { link } = state;
+    if (link === null) return this.report("Choose a link first.");
+    const up = Boolean(state.fabric.down[link]);
+    try {
+      await post("link", { link, up });
+      this.report(`${state.fabric.title(link)}: ${up ? "restored" : "cut"}.`);
+    } catch (error) {
+      this.report(error.message, true);
+    }
+    return undefined;
+  }
+
+  async fetch() {
+    const { state } = this, id = state.node;
+    if (id === null || state.tab !== "node" || document.hidden || this.asking === id) return;
+    this.asking = id;
+    try {
+      const node = await get("node", { id });
+      if (state.node === id) {
+        this.node = node;
+        this.paint();
+      }
+    } catch (error) {
+      if (state.node === id) this.report(error.message, true);
+    } finally {
+      this.asking = null;
+    }
+  }
+
+  paint() {
+    const { node, state } = this;
+    const focused = this.head.contains(document.activeElement) && document.activeElement.id;
+    this.body.hidden = false;
+    this.head.replaceChildren(
+      h("h2", {}, node.name),
+      h("p", { class: "buttons" },
+        h("button", { type: "button", id: "show-node", click: () => this.goTo(node.id) }, "Show"),
+        ...(node.kind === "host" ? [["Path from here", "pair-from", 0], ["Path to here", "pair-to", 1]].map(([text, id, end]) =>
+          h("button", { type: "button", id, click: () => state.setPair(...(end ? [state.pair[0], node.id] : [node.id, state.pair[1]])) }, text)) : [])),
+      terms([
+        ["kind", node.kind], ["GUID", node.guid], ["LID", node.lid || "none"], ["rank", node.rank],
+        ["links", many(node.ports.filter(({ link }) => link !== null).length, "link")],
+        ["part of", node.roles?.length ? node.roles.join(", ") : null],
+        ...(node.values ?? []).map(([key, value]) => [key, String(value)]),
+      ]));
+    if (focused) this.head.querySelector(`#${focused}`)?.focus();
+    this.ports.show(node.ports, state.port === null ? null : String(state.port));
+    const port = node.ports.find((own) => own.port === state.port);
+    this.counters.replaceChildren(...(port ? [h("h3", {}, `Port ${port.port}`), terms([
+      ["state", mark(port.state)], ["physical", port.physical], ["LID", port.lid || null], ["width", port.width], ["speed", port.speed],
+      ...Object.entries(port.counters ?? {}).map(([name, value]) => [name, number(value)]),
+    ])] : []));
+    this.details.hidden = !node.lft?.length;
+    this.forwards.textContent = `Forwarding table: ${many(node.lft?.length ?? 0, "LID")}`;
+    this.forwarding();
+  }
+
+  forwarding() {
+    const wanted = this.filter.value.trim();
+    this.table.show((this.node?.lft ?? []).filter(([lid]) => !wanted || String(lid).startsWith(wanted)));
+  }
+}
+
+// What a port's counters know of things that should not be.
+function errors({ counters = {} }) {
+  const names = Object.keys(counters ?? {}).filter((name) => /Error|Discard|Downed|Overrun|Recovery|Dropped/i.test(name));
+  return names.reduce((sum, name) => sum + counters[name], 0);
+}

@@ -1,0 +1,182 @@
+// What lies over the links: names, what is chosen or pointed at, links that are down, and the path of a pair.
+
+import { lineOf } from "./picking.js";
+import { linkWidth } from "./styles.js";
+import { drawPath } from "./way.js";
+
+const FONT = "11px system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+const MOST_LABELS = 300, MOST_CROSSES = 600;
+
+/** Draws onto the canvas over the stage. */
+export class Overlay {
+  constructor(canvas, state) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d");
+    this.state = state;
+    this.hover = {};
+    this.progress = Infinity; // hops of the path that are drawn
+    this.names = shortNames(state.fabric.nodes);
+    this.empty = true;
+  }
+
+  resize(width, height, scale) {
+    Object.assign(this, { width, height, scale });
+    Object.assign(this.canvas, { width: Math.round(width * scale), height: Math.round(height * scale) });
+    this.empty = true;
+  }
+
+  /** Draws everything anew. Where nothing is to be drawn, the canvas is taken out of sight, which makes frames cheaper. */
+  paint(layout, camera, look, colours) {
+    Object.assign(this, { layout, camera, look, colours });
+    const { context, scale, state } = this;
+    if (!this.empty) {
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    }
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    this.drawn = 0;
+    this.crosses();
+    if (state.link !== null) this.link(state.link, colours.chosen, 3);
+    if (this.hover.link !== undefined && this.hover.link !== state.link) this.link(this.hover.link, colours.hover, 1.5);
+    this.drawn += drawPath(this, state.former, state.path);
+    this.rings();
+    this.labels();
+    this.empty = this.drawn === 0;
+    this.canvas.style.visibility = this.empty ? "hidden" : "visible";
+  }
+
+  x(node) { return this.camera.x(this.layout.x[node]); }
+  y(node) { return this.camera.y(this.layout.y[node]); }
+  line(link) { return lineOf(this.state.fabric, this.layout, this.camera, link, this.look.lane); }
+
+  link(link, colour, more) {
+    const { context } = this, [ax, ay, bx, by] = this.line(link), wide = linkWidth(Math.min(this.camera.kx, this.camera.ky)) + more;
+    for (const [style, width] of [[this.colours.halo, wide + 2.5], [colour, wide]]) {
+      context.strokeStyle = style;
+      context.lineWidth = width;
+      context.setLineDash(this.state.fabric.down[link] && style === colour ? [7, 5] : []);
+      context.beginPath();
+      context.moveTo(ax, ay);
+      context.lineTo(bx, by);
+      context.stroke();
+    }
+    context.setLineDash([]);
+    this.drawn++;
+  }
+
+  // A cross in the middle of links that are down, which is seen without their colour.
+  crosses() {
+    const { context, state: { fabric }, colours } = this;
+    if (!fabric.downList.length || fabric.downList.length > MOST_CROSSES) return;
+    for (const [style, width] of [[colours.halo, 5], [colours.down, 2.2]]) {
+      context.strokeStyle = style;
+      context.lineWidth = width;
+      context.beginPath();
+      for (const link of fabric.downList) {
+        const [ax, ay, bx, by] = this.line(link), x = (ax + bx) / 2, y = (ay + by) / 2, arm = 4;
+        context.moveTo(x - arm, y - arm); context.lineTo(x + arm, y + arm);
+        context.moveTo(x - arm, y + arm); context.lineTo(x + arm, y - arm);
+      }
+      context.stroke();
+    }
+    this.drawn++;
+  }
+
+  rings() {
+    const { state, colours } = this, [from, to] = state.pair;
+    if (from !== null) this.ring(from, colours.from, 4, "A");
+    if (to !== null) this.ring(to, colours.to, 4, "B");
+    if (state.node !== null) this.ring(state.node, colours.chosen, 2.5);
+    if (this.hover.node !== undefined) this.ring(this.hover.node, colours.hover, 2);
+  }
+
+  ring(node, colour, off, letter) {
+    const { context } = this, x = this.x(node), y = this.y(node), radius = this.look.sizes[node] / 2 + off;
+    const host = this.state.fabric.nodes[node].kind === "host";
+    for (const [style, width] of [[this.colours.halo, 4.5], [colour, 2.2]]) {
+      context.strokeStyle = style;
+      context.lineWidth = width;
+      context.beginPath();
+      if (host) context.arc(x, y, radius, 0, 7);
+      else context.roundRect(x - radius, y - radius, 2 * radius, 2 * radius, 3);
+      context.stroke();
+    }
+    if (letter) this.badge(x - radius - 7, y + radius + 5, letter, colour);
+    this.drawn++;
+  }
+
+  /** Draws a letter or a number in a disc. */
+  badge(x, y, text, colour) {
+    const { context, colours } = this;
+    context.fillStyle = colours.halo;
+    context.beginPath();
+    context.arc(x, y, 9, 0, 7);
+    context.fill();
+    context.fillStyle = colour;
+    context.beginPath();
+    context.arc(x, y, 7.5, 0, 7);
+    context.fill();
+    context.fillStyle = colours.halo;
+    context.font = `bold ${FONT}`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(text, x, y + 0.5);
+  }
+
+  // Names where there is room for them; those of what is chosen first, then switches', then hosts'.
+  labels() {
+    const { context, state, look: { sizes }, width, height } = this, { nodes } = state.fabric;
+    const first = new Set([this.hover.node, state.node, ...state.pair].filter((node) => node !== null && node !== undefined));
+    state.path?.hops.forEach(({ node }) => first.add(node));
+    const taken = new Uint8Array(Math.ceil(width / 8 + 1) * Math.ceil(height / 8 + 1)), across = Math.ceil(width / 8 + 1);
+    const free = (x, y, wide, high, take) => {
+      const left = Math.floor(x / 8), right = Math.floor((x + wide) / 8), top = Math.floor(y / 8), bottom = Math.floor((y + high) / 8);
+      if (left < 0 || top < 0 || right >= across || (bottom + 1) * across > taken.length) return false;
+      for (let r = top; r <= bottom; r++) for (let c = left; c <= right; c++) if (taken[r * across + c] && !take) return false;
+      for (let r = top; r <= bottom; r++) for (let c = left; c <= right; c++) taken[r * across + c] = 1;
+      return true;
+    };
+    const inSight = (node) => { const x = this.x(node), y = this.y(node); return x > 0 && y > 0 && x < width && y < height; };
+    const wanted = [...first].filter(inSight), rest = [];
+    nodes.forEach(({ kind }, node) => {
+      if (sizes[node] < (kind === "host" ? 7 : 7.5) || first.has(node) || !inSight(node)) return;
+      (kind === "host" ? rest : wanted).push(node);
+    });
+    wanted.push(...rest);
+    for (const node of wanted) free(this.x(node) - sizes[node] / 2, this.y(node) - sizes[node] / 2, sizes[node], sizes[node], true);
+    context.font = FONT;
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    context.lineWidth = 3.5;
+    context.strokeStyle = this.colours.halo;
+    let labels = 0;
+    for (const node of wanted) {
+      if (labels >= MOST_LABELS) break;
+      const text = first.has(node) ? nodes[node].name : this.names[node], wide = context.measureText(text).width;
+      const x = this.x(node), y = this.y(node), half = sizes[node] / 2, host = nodes[node].kind === "host";
+      const below = [x - wide / 2, y + half + 4, "below"], right = [x + half + 5, y - 6, "right"], above = [x - wide / 2, y - half - 17, "above"];
+      const place = (host ? [below, right] : [above, right, below]).find(([lx, ly]) => free(lx, ly, wide, 12)) ?? (first.has(node) ? right : null);
+      if (!place) continue;
+      context.textAlign = "left";
+      context.strokeText(text, place[0], place[1] + 6.5);
+      context.fillStyle = host && !first.has(node) ? this.colours.faint : this.colours.ink;
+      context.fillText(text, place[0], place[1] + 6.5);
+      labels++;
+    }
+    this.drawn += labels;
+  }
+}
+
+// Names without what the names of all nodes of a kind begin with, if that is long.
+function shortNames(nodes) {
+  const common = new Map();
+  for (const { kind, name } of nodes) {
+    let prefix = common.get(kind) ?? name;
+    while (!name.startsWith(prefix)) prefix = prefix.slice(0, -1);
+    common.set(kind, prefix);
+  }
+  return nodes.map(({ kind, name }) => {
+    const cut = Math.min(common.get(kind).length, name.length - 4);
+    return cut >= 6 ? `…${name.slice(cut)}` : name;
+  });
+}

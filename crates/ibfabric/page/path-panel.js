@@ -1,0 +1,129 @@
+// The tab of a pair: its path, hop by hop, and what is different from before.
+
+import { get, post } from "./api.js";
+import { h, jump, mark, terms } from "./dom.js";
+import { many, number } from "./format.js";
+import { nodeField } from "./names.js";
+
+/** Makes the panel. `report` shows errors, `goTo` shows a node on the drawing. */
+export function pathPanel(state, { report, goTo }) {
+  const panel = new PathPanel(state, report, goTo);
+  state.on("pair", () => panel.fetch());
+  state.on("routes", () => panel.fetch());
+  state.on("links", () => panel.paint());
+  state.on("picking", () => panel.picking());
+  panel.paint();
+  return panel;
+}
+
+class PathPanel {
+  constructor(state, report, goTo) {
+    Object.assign(this, { state, report, goTo });
+    const field = (id, label, end) => nodeField(id, label, state, ({ id: node }) => {
+      state.setPair(...(end ? [state.pair[0], node] : [node, state.pair[1]]));
+    }, ["host"]);
+    this.from = field("from", "From (A)", 0);
+    this.to = field("to", "To (B)", 1);
+    this.pick = h("button", { type: "button", id: "pick", "aria-pressed": "false", "aria-keyshortcuts": "p", click: () => this.start() }, "Pick on the drawing ", h("kbd", {}, "p"));
+    this.result = h("div", { id: "path", "aria-live": "polite" });
+    this.record = h("div", { id: "record", "aria-live": "polite" });
+    this.element = h("div", {},
+      h("div", { class: "pair" }, this.from.element, this.to.element),
+      h("p", { class: "buttons" }, this.pick,
+        h("button", { type: "button", id: "swap", click: () => state.setPair(state.pair[1], state.pair[0]) }, "Swap"),
+        h("button", { type: "button", id: "clear-pair", click: () => state.setPair(null, null) }, "Clear")),
+      this.result, this.record);
+  }
+
+  /** Begins to pick a pair, or stops. */
+  start() {
+    const { state } = this;
+    state.set("picking", { picking: state.picking === null ? 0 : null });
+    if (state.picking === 0) this.report("Choose the host at which the path begins, then the one at which it ends.");
+  }
+
+  picking() {
+    this.pick.setAttribute("aria-pressed", String(this.state.picking !== null));
+  }
+
+  async fetch() {
+    const { state } = this, [from, to] = state.pair;
+    for (const [{ input }, node] of [[this.from, from], [this.to, to]]) {
+      const name = node === null ? "" : state.fabric.nodes[node].name;
+      if (document.activeElement !== input) input.value = name;
+    }
+    if (from === null || to === null) {
+      this.record.replaceChildren();
+      return this.paint();
+    }
+    const ticket = (this.ticket = (this.ticket ?? 0) + 1);
+    try {
+      const path = await get("path", { from, to });
+      if (ticket !== this.ticket) return undefined; // another pair has been chosen
+      const before = state.path, other = before && !same(before, path);
+      if (before && !other) state.path = path;
+      else {
+        Object.assign(state, { path, former: other ? before : null });
+        state.tell("path");
+      }
+      if (other) this.report(path.error ? `The tables have changed: ${path.error}` : "The tables have changed: the path goes another way now.");
+    } catch (error) {
+      this.report(error.message, true);
+    }
+    return this.paint();
+  }
+
+  paint() {
+    const { state, state: { path, former, pair, fabric } } = this;
+    if (!path) {
+      this.result.replaceChildren(h("p", { class: "faint" }, pair[0] === null && pair[1] === null
+        ? "Choose two hosts: write their names, pick them on the drawing, or click them with Shift."
+        : pair.includes(null) ? "Choose the other host." : "The path is asked for."));
+      return;
+    }
+    const links = path.hops.filter(({ link }) => link !== null).length;
+    this.result.replaceChildren(
+      h("h3", {}, "Path ", path.error ? mark("failed", "ends early") : mark("active", many(links, "link"))),
+      ...(path.error ? [h("p", { class: "problem" }, path.error)] : []),
+      terms([["SLID → DLID", `${path.slid} → ${path.dlid}`], ["SL", path.sl], ["tables", `as of change ${path.routes}`]]),
+      this.table(path, former, "Hops", "path-now"),
+      ...(former ? [h("h3", { class: "former" }, "Before"), this.table(former, path, "Hops before", "path-before")] : []),
+      h("p", { class: "buttons" }, h("button", { type: "button", id: "resolve", click: () => this.resolve() }, `Ask ${fabric.nodes[pair[0]].name}'s ACM`)));
+  }
+
+  table({ hops, sl }, other, label, id) {
+    const { fabric } = this.state, there = new Set(other?.hops.map(({ link }) => link));
+    const row = (hop, index) => {
+      const { node, in: into, out, link, vl } = hop, new_ = other && link !== null && !there.has(link);
+      const down = link !== null && fabric.down[link];
+      return h("tr", { class: [new_ && "differs", down && "down"].filter(Boolean).join(" ") || undefined },
+        h("td", { class: "number" }, String(index)),
+        h("td", {}, jump(fabric.nodes[node].name, () => { this.state.choose(node); this.goTo(node); })),
+        h("td", { class: "number" }, into ? String(into) : "–"),
+        h("td", { class: "number" }, out ? String(out) : "–"),
+        h("td", { class: "number" }, link === null ? "–" : `${sl} / ${vl}`),
+        h("td", {}, link === null ? "–" : h("span", {}, jump(`link ${link}`, () => this.state.chooseLink(link)),
+          new_ ? h("span", { class: "sign" }, id === "path-now" ? " new" : " left") : null, down ? h("span", { class: "sign" }, " down") : null)));
+    };
+    return h("div", { class: "table" }, h("table", { id, "aria-label": label },
+      h("thead", {}, h("tr", {}, ["#", "Node", "In", "Out", "SL / VL", "Leaves by"].map((title) => h("th", { scope: "col" }, title)))),
+      h("tbody", {}, hops.map(row))));
+  }
+
+  // What the service at the source says of the destination's name.
+  async resolve() {
+    const { pair: [from, to], fabric } = this.state;
+    try {
+      const { path, microseconds } = await post("resolve", { from, to: fabric.nodes[to].name });
+      if (this.state.pair[0] !== from || this.state.pair[1] !== to) return;
+      this.record.replaceChildren(h("h3", {}, "Path record of ACM"), terms([
+        ["answered in", `${number(Math.round(microseconds))} µs`], ...Object.entries(path).map(([key, value]) => [key.toUpperCase(), String(value)]),
+      ]));
+    } catch (error) {
+      this.report(error.message, true);
+    }
+  }
+}
+
+const same = (one, other) => one.error === other.error && one.sl === other.sl && one.hops.length === other.hops.length
+  && one.hops.every((hop, index) => ["node", "in", "out", "link", "vl"].every((key) => hop[key] === other.hops[index][key]));

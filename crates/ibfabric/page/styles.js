@@ -1,0 +1,62 @@
+// What links look like: two colours, one for each direction, whether they are dashed, and which of them lie on top.
+
+import { ACTIVE, DOWN, rampIndex } from "./colours.js";
+
+/** Rates between these have colours of the ramp; in bytes per second. */
+export const RATES = [1e3, 1e10];
+
+/** Returns the share of the ramp that a rate has. The ramp is logarithmic: what is hardly busy differs from what is idle. */
+export const rateShare = (rate) => (rate > 0 ? Math.max(0.001, Math.log(rate / RATES[0]) / Math.log(RATES[1] / RATES[0])) : 0);
+
+/**
+ * Returns `bytes`, four for each link (the colours of the halves next to its ends, 1 if it is dashed, its lane + 128), and
+ * `order`, the links in the order in which they are drawn: those that matter most come last.
+ */
+export function stylesOf(fabric, colour) {
+  const count = fabric.links.length, bytes = new Uint8Array(4 * count), weight = new Uint8Array(count);
+  const share = {
+    state: () => 0,
+    load: (end) => (fabric.loadMost ? fabric.load[end] / fabric.loadMost : 0),
+    traffic: (end) => rateShare(fabric.traffic[end]),
+  }[colour];
+  for (let link = 0; link < count; link++) {
+    const at = 4 * link;
+    if (fabric.down[link]) {
+      bytes[at] = bytes[at + 1] = DOWN;
+      bytes[at + 2] = 1;
+      weight[link] = 255;
+    } else if (colour === "state") {
+      bytes[at] = bytes[at + 1] = ACTIVE;
+    } else {
+      bytes[at] = rampIndex(share(2 * link));
+      bytes[at + 1] = rampIndex(share(2 * link + 1));
+      weight[link] = Math.max(bytes[at], bytes[at + 1]);
+    }
+    bytes[at + 3] = fabric.lanes[link] + 128;
+  }
+  return { bytes, order: sorted(weight) };
+}
+
+// The indices of bytes, by the bytes' values; of equal ones the first comes first.
+function sorted(weight) {
+  const starts = new Uint32Array(257), order = new Uint32Array(weight.length);
+  for (const value of weight) starts[value + 1]++;
+  for (let value = 0; value < 256; value++) starts[value + 1] += starts[value];
+  weight.forEach((value, index) => { order[starts[value]++] = index; });
+  return order;
+}
+
+/** Returns how wide a node is drawn, in pixels, when a distance of one is `pitch` pixels. */
+export function nodeSize(kind, room, pitch) {
+  const size = room * pitch * (kind === "host" ? 0.5 : 0.55);
+  return kind === "host" ? Math.max(1.6, Math.min(size, 15)) : Math.max(3.2, Math.min(size, 26));
+}
+
+/** Returns how wide links are drawn, in pixels. */
+export const linkWidth = (pitch) => Math.max(1, Math.min(3, pitch / 14));
+
+/** Returns how far apart cables between the same two switches are drawn, in pixels. */
+export const laneStep = (pitch) => Math.min(2.5, Math.max(0.5, pitch / 12));
+
+/** Returns how much links show that do not matter most, when so many are in sight. */
+export const plainAlpha = (links) => Math.max(0.24, Math.min(0.9, Math.sqrt(700 / Math.max(1, links))));
