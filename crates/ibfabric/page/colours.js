@@ -28,9 +28,9 @@ export function coloursOf(theme) {
   set(IDLE, parse(named.idle), 0);
   for (let index = LEAST; index <= MOST; index++) {
     const at = (index - LEAST) / (MOST - LEAST);
-    set(index, ramp(named.ramp, at), 0.15 + 0.85 * at);
+    set(index, ramp(named.ramp, at), 0.75 * at * at);
   }
-  set(ACTIVE, parse(named.active), 0.15);
+  set(ACTIVE, parse(named.active), 0);
   set(DOWN, parse(named.down), 1);
   return { ...named, palette };
 }

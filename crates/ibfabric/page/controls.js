@@ -1,7 +1,7 @@
 // What pointers and keys do on the drawing.
 
 import { h } from "./dom.js";
-import { rate } from "./format.js";
+import { many, rate } from "./format.js";
 
 const STEP = 60, ZOOM = 1.25; // pixels by arrow key; by key
 const STILL = 4; // pixels that a click may move
@@ -20,7 +20,7 @@ export function pointers(stage, state, press) {
     return [x, y, points.length > 1 ? Math.hypot(points[0][0] - points[1][0], points[0][1] - points[1][1]) : 0];
   };
   element.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || event.target.closest("#legend")) return;
+    if (event.button !== 0) return;
     element.setPointerCapture(event.pointerId);
     down.set(event.pointerId, at(event));
     if (down.size === 1) moved = 0;
@@ -29,7 +29,7 @@ export function pointers(stage, state, press) {
   });
   element.addEventListener("pointermove", (event) => {
     if (!down.has(event.pointerId)) {
-      if (event.buttons === 0 && !event.target.closest("#legend")) hover(...at(event));
+      if (event.buttons === 0) hover(...at(event));
       return;
     }
     down.set(event.pointerId, at(event));
@@ -80,7 +80,7 @@ export function pointers(stage, state, press) {
 function about(fabric, { node, link }) {
   if (node !== undefined) {
     const { name, kind, guid } = fabric.nodes[node], links = fabric.at(node), down = links.filter((own) => fabric.down[own]).length;
-    return [name, `${kind}, GUID ${guid}`, `${links.length} links${down ? `, ${down} of them down` : ""}`];
+    return [name, `${kind}, GUID ${guid}`, `${many(links.length, "link")}${down ? `, ${down} of them down` : ""}`];
   }
   if (link === undefined) return null;
   const { width, speed } = fabric.links[link], [there, back] = [fabric.traffic[2 * link], fabric.traffic[2 * link + 1]];

@@ -55,7 +55,7 @@ class Bodies {
     });
     const count = this.nodes.length;
     this.radius = Float64Array.from(this.nodes, (node) => arc(this.hosts[node].length).radius + 1);
-    this.charge = this.radius.map((radius) => 6 + 3 * radius * radius);
+    this.charge = this.radius.map((radius) => 2 + 1.2 * radius * radius);
     const mean = this.radius.reduce((sum, radius) => sum + radius, 0) / Math.max(1, count);
     const scale = (3 * mean * Math.sqrt(count)) / Math.max(wide, 1);
     // Bodies in one place, or on one line, would never part.

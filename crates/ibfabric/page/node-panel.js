@@ -30,7 +30,7 @@ class NodePanel {
       columns: [
         { title: "Port", value: ({ port }) => port, numeric: true },
         { title: "State", value: ({ state: own }) => own, show: ({ state: own }) => mark(own) },
-        { title: "To", value: (row) => this.peer(row) },
+        { title: "To", value: (row) => this.peer(row), show: (row) => h("span", { class: "name", title: this.peer(row) }, this.peer(row)) },
         { title: "Sent", value: ({ counters }) => counters?.PortXmitPkts ?? 0, show: ({ counters }) => number(counters?.PortXmitPkts ?? 0), numeric: true },
         { title: "Received", value: ({ counters }) => counters?.PortRcvPkts ?? 0, show: ({ counters }) => number(counters?.PortRcvPkts ?? 0), numeric: true },
         { title: "Errors", value: errors, numeric: true },

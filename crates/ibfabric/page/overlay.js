@@ -1,10 +1,12 @@
 // What lies over the links: names, what is chosen or pointed at, links that are down, and the path of a pair.
 
 import { lineOf } from "./picking.js";
+import { homesOf } from "./rows.js";
 import { linkWidth } from "./styles.js";
 import { drawPath } from "./way.js";
 
 const FONT = "11px system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
+const CELL = 4; // pixels; names have that distance from nodes, too
 const MOST_LABELS = 300, MOST_CROSSES = 600;
 
 /** Draws onto the canvas over the stage. */
@@ -15,6 +17,7 @@ export class Overlay {
     this.state = state;
     this.hover = {};
     this.progress = Infinity; // hops of the path that are drawn
+    this.homes = homesOf(state.fabric);
     this.names = shortNames(state.fabric.nodes);
     this.empty = true;
   }
@@ -35,10 +38,10 @@ export class Overlay {
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     this.drawn = 0;
-    this.crosses();
     if (state.link !== null) this.link(state.link, colours.chosen, 3);
     if (this.hover.link !== undefined && this.hover.link !== state.link) this.link(this.hover.link, colours.hover, 1.5);
     this.drawn += drawPath(this, state.former, state.path);
+    this.crosses();
     this.rings();
     this.labels();
     this.empty = this.drawn === 0;
@@ -47,7 +50,15 @@ export class Overlay {
 
   x(node) { return this.camera.x(this.layout.x[node]); }
   y(node) { return this.camera.y(this.layout.y[node]); }
-  line(link) { return lineOf(this.state.fabric, this.layout, this.camera, link, this.look.lane); }
+
+  // Where a link is drawn, from the edge of one node to that of the other.
+  line(link) {
+    const { fabric } = this.state, line = lineOf(fabric, this.layout, this.camera, link, this.look.lane), [ax, ay, bx, by] = line;
+    const length = Math.hypot(bx - ax, by - ay), [a, b] = [0, 1].map((end) => this.look.sizes[fabric.ends[2 * link + end]] / 2 + 1);
+    if (length < a + b + 4) return line;
+    const ux = (bx - ax) / length, uy = (by - ay) / length;
+    return [ax + ux * a, ay + uy * a, bx - ux * b, by - uy * b];
+  }
 
   link(link, colour, more) {
     const { context } = this, [ax, ay, bx, by] = this.line(link), wide = linkWidth(Math.min(this.camera.kx, this.camera.ky)) + more;
@@ -101,7 +112,7 @@ export class Overlay {
       else context.roundRect(x - radius, y - radius, 2 * radius, 2 * radius, 3);
       context.stroke();
     }
-    if (letter) this.badge(x - radius - 7, y + radius + 5, letter, colour);
+    if (letter) this.badge(x - radius - 7, y - radius - 5, letter, colour);
     this.drawn++;
   }
 
@@ -128,9 +139,9 @@ export class Overlay {
     const { context, state, look: { sizes }, width, height } = this, { nodes } = state.fabric;
     const first = new Set([this.hover.node, state.node, ...state.pair].filter((node) => node !== null && node !== undefined));
     state.path?.hops.forEach(({ node }) => first.add(node));
-    const taken = new Uint8Array(Math.ceil(width / 8 + 1) * Math.ceil(height / 8 + 1)), across = Math.ceil(width / 8 + 1);
+    const across = Math.ceil(width / CELL + 1), taken = new Uint8Array(across * Math.ceil(height / CELL + 1));
     const free = (x, y, wide, high, take) => {
-      const left = Math.floor(x / 8), right = Math.floor((x + wide) / 8), top = Math.floor(y / 8), bottom = Math.floor((y + high) / 8);
+      const [left, right, top, bottom] = [x, x + wide, y, y + high].map((edge) => Math.floor(edge / CELL));
       if (left < 0 || top < 0 || right >= across || (bottom + 1) * across > taken.length) return false;
       for (let r = top; r <= bottom; r++) for (let c = left; c <= right; c++) if (taken[r * across + c] && !take) return false;
       for (let r = top; r <= bottom; r++) for (let c = left; c <= right; c++) taken[r * across + c] = 1;
@@ -154,8 +165,11 @@ export class Overlay {
       if (labels >= MOST_LABELS) break;
       const text = first.has(node) ? nodes[node].name : this.names[node], wide = context.measureText(text).width;
       const x = this.x(node), y = this.y(node), half = sizes[node] / 2, host = nodes[node].kind === "host";
-      const below = [x - wide / 2, y + half + 4, "below"], right = [x + half + 5, y - 6, "right"], above = [x - wide / 2, y - half - 17, "above"];
-      const place = (host ? [below, right] : [above, right, below]).find(([lx, ly]) => free(lx, ly, wide, 12)) ?? (first.has(node) ? right : null);
+      const below = [x - wide / 2, y + half + 4], right = [x + half + 5, y - 6], above = [x - wide / 2, y - half - 17];
+      const left = [x - half - 5 - wide, y - 6];
+      // Hosts in several rows have their names on the side that is away from their switch.
+      const aside = host && this.layout.aside && this.homes[node] >= 0 ? (x < this.x(this.homes[node]) ? [left, below] : [right, below]) : [below, right];
+      const place = (host ? aside : [above, right, below]).find(([lx, ly]) => free(lx, ly, wide, 12)) ?? (first.has(node) ? right : null);
       if (!place) continue;
       context.textAlign = "left";
       context.strokeText(text, place[0], place[1] + 6.5);

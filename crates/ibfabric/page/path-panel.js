@@ -98,7 +98,7 @@ class PathPanel {
       const down = link !== null && fabric.down[link];
       return h("tr", { class: [new_ && "differs", down && "down"].filter(Boolean).join(" ") || undefined },
         h("td", { class: "number" }, String(index)),
-        h("td", {}, jump(fabric.nodes[node].name, () => { this.state.choose(node); this.goTo(node); })),
+        h("td", {}, h("span", { class: "name", title: fabric.nodes[node].name }, jump(fabric.nodes[node].name, () => { this.state.choose(node); this.goTo(node); }))),
         h("td", { class: "number" }, into ? String(into) : "–"),
         h("td", { class: "number" }, out ? String(out) : "–"),
         h("td", { class: "number" }, link === null ? "–" : `${sl} / ${vl}`),

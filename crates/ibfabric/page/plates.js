@@ -72,18 +72,18 @@ export class Plates {
     const seen = camera.still(), inner = camera.still();
     inner.tx += edge[0];
     inner.ty += edge[1];
-    const list = visible(this.fabric.ends, this.layout, this.order, inner, wide / this.scale, high / this.scale);
-    const look = this.look(camera, list.length);
+    const { list, layers } = visible(this.fabric.ends, this.layout, this.order, inner, wide / this.scale, high / this.scale);
+    const look = this.look(camera, layers);
     Object.assign(plate, { seen, edge, kind, list, look, inner, done: 0, version: this.version, begun: performance.now() });
     this.painter.begin(plate, inner, list, look);
     this.making = plate;
   }
 
-  look(camera, links) {
+  look(camera, layers) {
     const pitch = Math.min(camera.kx, camera.ky), { room } = this.layout;
     const sizes = new Float32Array(room.length);
     this.fabric.nodes.forEach(({ kind }, node) => { sizes[node] = nodeSize(kind, room[node], pitch); });
-    return { scale: this.scale, width: linkWidth(pitch), lane: laneStep(pitch), plain: plainAlpha(links), sizes };
+    return { scale: this.scale, width: linkWidth(pitch), lane: laneStep(pitch), plain: plainAlpha(layers), sizes };
   }
 
   draw(plate) {
@@ -120,10 +120,10 @@ export class Plates {
 
 const same = (one, other) => one.kx === other.kx && one.ky === other.ky && one.tx === other.tx && one.ty === other.ty;
 
-// The links of an order that may be in sight of a camera.
+// The links of an order that may be in sight of a camera, and how often their lines cover the stage.
 function visible(ends, { x, y }, order, camera, width, height) {
   const list = new Uint32Array(order.length), edge = 16;
-  let count = 0;
+  let count = 0, length = 0;
   for (const link of order) {
     const a = ends[2 * link], b = ends[2 * link + 1];
     const ax = camera.x(x[a]), bx = camera.x(x[b]);
@@ -132,8 +132,9 @@ function visible(ends, { x, y }, order, camera, width, height) {
     if ((ay < -edge && by < -edge) || (ay > height + edge && by > height + edge)) continue;
     if (!crosses(ax, ay, bx, by, width, height)) continue;
     list[count++] = link;
+    length += Math.hypot(Math.min(Math.abs(bx - ax), width), Math.min(Math.abs(by - ay), height));
   }
-  return list.subarray(0, count);
+  return { list: list.subarray(0, count), layers: length / (width * height) };
 }
 
 // Whether a line passes the middle of the stage no farther than its corners do.

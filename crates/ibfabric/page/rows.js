@@ -5,7 +5,7 @@ const SWEEPS = 6;
 
 /**
  * Returns where the nodes are: `x`, `y`, and `room`, the distance that each has to its neighbours, with the `bounds`
- * [left, top, right, bottom] of it all. Only the order matters for what is above what; the drawing may stretch it.
+ * [left, top, right, bottom] of it all, and `aside`, whether hosts are in several rows. Only the order matters for what is above what; the drawing may stretch it.
  */
 export function rowsOf(fabric) {
   const tree = new Tree(fabric);
@@ -15,7 +15,8 @@ export function rowsOf(fabric) {
   const wide = placeLeaves(tree, at);
   placeRows(tree, at, wide);
   placeHosts(tree, at, wide);
-  return { ...at, bounds: boundsOf(at), stretch: 4 };
+  const aside = tree.rows.some((row) => row.some((leaf) => tree.hosts[leaf].length > tree.columns));
+  return { ...at, bounds: boundsOf(at), stretch: 4, aside };
 }
 
 /** Returns whether rows would show a fabric badly, because too many cables join switches of one rank. */
@@ -238,7 +239,7 @@ function placeRows(tree, at, wide) {
 
 function placeHosts(tree, at, wide) {
   const rows = tree.rows[0]?.reduce((most, leaf) => Math.max(most, Math.ceil(tree.hosts[leaf].length / tree.columns)), 1) ?? 1;
-  const drop = Math.max(DROP, rows > 1 ? 0 : wide * 0.06);
+  const drop = Math.max(DROP, rows > 1 ? 0 : wide * (tree.rows.length > 1 ? 0.06 : 0.02));
   for (const row of tree.rows) {
     for (const leaf of row) {
       const hosts = tree.hosts[leaf], columns = Math.min(tree.columns, hosts.length);

@@ -19,7 +19,7 @@ class RtrsPanel {
   constructor(state, report) {
     Object.assign(this, { state, report });
     this.device = h("div", { id: "device" });
-    this.seconds = h("input", { type: "number", id: "seconds", min: "1", max: "60", value: "5" });
+    this.seconds = h("input", { type: "number", id: "seconds", min: "1", max: "600", value: "5" });
     this.run = h("button", { id: "exercise" }, "Write and read back");
     this.progress = h("p", { id: "progress", "aria-live": "polite" });
     this.form = h("form", { class: "buttons", submit: (event) => { event.preventDefault(); this.exercise(); } },
@@ -44,7 +44,7 @@ class RtrsPanel {
 
   async exercise() {
     const seconds = Number(this.seconds.value);
-    if (!(seconds >= 1 && seconds <= 60)) return this.report("Between 1 and 60 seconds, please.");
+    if (!(seconds >= 1 && seconds <= 600)) return this.report("Between 1 and 600 seconds, please.");
     try {
       await post("exercise", { seconds });
       this.report(`disk0 is written and read for ${seconds} seconds. Links show traffic as it goes.`);

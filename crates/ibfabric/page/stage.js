@@ -31,7 +31,8 @@ export class Stage {
     this.layouts = { rank: rowsOf(this.fabric) };
     this.theme();
     this.style();
-    this.lay();
+    this.place(this.layouts.rank, true);
+    if (state.layout !== "rank") this.lay();
     new ResizeObserver(() => this.resize()).observe(element);
     this.resize();
     state.on("layout", () => this.lay());
@@ -109,7 +110,7 @@ export class Stage {
     this.worker = new Worker("force.js", { type: "module" });
     let first = true;
     this.worker.onmessage = ({ data }) => {
-      this.layouts.force = { ...data, bounds: boundsOf(data), stretch: 1 };
+      this.layouts.force = { ...data, bounds: boundsOf(data), stretch: 1, aside: true };
       this.place(this.layouts.force, first || this.camera.fitted);
       first = false;
       if (data.settled) this.element.dataset.settled = "true";

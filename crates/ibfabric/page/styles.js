@@ -58,5 +58,8 @@ export const linkWidth = (pitch) => Math.max(1, Math.min(3, pitch / 14));
 /** Returns how far apart cables between the same two switches are drawn, in pixels. */
 export const laneStep = (pitch) => Math.min(2.5, Math.max(0.5, pitch / 12));
 
-/** Returns how much links show that do not matter most, when so many are in sight. */
-export const plainAlpha = (links) => Math.max(0.24, Math.min(0.9, Math.sqrt(700 / Math.max(1, links))));
+/**
+ * Returns how much links show that do not matter most, where their lines would cover the stage `layers` times: so much
+ * that the densest part of a fabric still shows which of its parts are denser.
+ */
+export const plainAlpha = (layers) => Math.max(0.07, Math.min(0.9, 0.9 / Math.max(0.01, layers)));
