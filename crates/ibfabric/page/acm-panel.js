@@ -25,7 +25,7 @@ class AcmPanel {
     this.cache = new Table({
       label: "Destinations in the cache",
       columns: [
-        { title: "To", value: ({ to }) => to },
+        { title: "To", value: ({ to }) => to, show: ({ to, gid }) => h("span", { class: "name", title: gid ? `${to}, GID ${gid}` : to }, to) },
         { title: "Kind", value: ({ kind }) => kind },
         { title: "State", value: ({ state: own }) => own, show: ({ state: own }) => mark(String(own)) },
         { title: "LID", value: ({ lid }) => lid ?? 0, show: ({ lid }) => String(lid ?? "–"), numeric: true },
@@ -78,7 +78,7 @@ class AcmPanel {
     this.none.hidden = true;
     this.facts.replaceChildren(terms([
       ["addresses", h("ul", { class: "plain" }, addresses.map((address) => h("li", {}, address)))],
-      ["endpoints", h("ul", { class: "plain" }, endpoints.map(({ pkey, name }) => h("li", {}, `${name}, PKey ${pkey}`)))],
+      ["endpoints", h("ul", { class: "plain" }, endpoints.map(({ pkey, name, up }) => h("li", {}, `${name}, PKey ${pkey} `, up === undefined ? null : mark(up ? "active" : "down", up ? "up" : "down"))))],
     ]));
     this.cacheHead.textContent = `Cache: ${number(destinations.length)} destinations`;
     this.cache.show(destinations);

@@ -3,48 +3,71 @@
 import { h, svg } from "./dom.js";
 import { number } from "./format.js";
 
-const WIDE = 360, HIGH = 110, BELOW = 22, ABOVE = 16;
+const WIDE = 360, HIGH = 110, BELOW = 22, ABOVE = 16, NARROWEST = 1.5, TICK = 46;
 
 /**
- * Draws a histogram of `buckets`, [upper bound, count] in rising order. `write` writes a bound; `marks` are
- * [value, what it is], drawn as upright lines; `label` says what the whole is.
+ * Draws a histogram of `bars`, [lower bound, upper bound, count] in rising order, on a logarithmic axis if `log`. `write`
+ * writes a value; `marks` are [value, what it is], drawn as upright lines; `label` says what the whole is, `unit` what is
+ * counted.
  */
-export function histogram({ buckets, write, marks = [], label, unit }) {
-  const first = buckets.findIndex(([, count]) => count > 0);
-  if (first < 0) return h("p", { class: "faint" }, `${label}: none so far.`);
-  const last = buckets.findLastIndex(([, count]) => count > 0), shown = buckets.slice(first, last + 1);
-  const most = Math.max(...shown.map(([, count]) => count)), total = shown.reduce((sum, [, count]) => sum + count, 0);
-  const wide = WIDE / shown.length, bottom = ABOVE + HIGH;
-  const lower = (index) => (first + index ? buckets[first + index - 1][0] : 0);
-  const bars = shown.map(([bound, count], index) => {
-    const high = count ? Math.max(1.5, (count / most) * HIGH) : 0;
-    return svg("rect", { class: "bar", x: index * wide + 0.5, y: bottom - high, width: Math.max(0.5, wide - 1), height: high },
-      svg("title", {}, `${write(lower(index))} to ${write(bound)}: ${number(count)}`));
+export function histogram({ bars, log = false, write, marks = [], label, unit }) {
+  const shown = bars.filter(([, , count]) => count > 0);
+  if (!shown.length) return h("p", { class: "faint" }, `${label}: none so far.`);
+  const least = shown[0][0], last = Math.max(shown.at(-1)[1], ...marks.map(([value]) => value));
+  const scale = (value) => (log ? Math.log(Math.max(value, 0.5)) : value), from = scale(least), to = Math.max(scale(last), from + 1e-9);
+  const x = (value) => (Math.max(0, Math.min(1, (scale(value) - from) / (to - from)))) * WIDE;
+  const most = Math.max(...shown.map(([, , count]) => count)), total = shown.reduce((sum, [, , count]) => sum + count, 0), bottom = ABOVE + HIGH;
+  const rects = shown.map(([lower, upper, count]) => {
+    const left = x(lower), high = Math.max(1.5, (count / most) * HIGH);
+    return svg("rect", { class: "bar", x: left, y: bottom - high, width: Math.max(NARROWEST, x(upper) - left - 0.7), height: high },
+      svg("title", {}, `${write(lower)} to ${write(upper)}: ${number(count)}`));
   });
-  // Where a value is: within its bucket, by share.
-  const at = (value) => {
-    const index = shown.findIndex(([bound]) => value <= bound);
-    if (index < 0) return WIDE;
-    return (index + Math.max(0, Math.min(1, (value - lower(index)) / (shown[index][0] - lower(index) || 1)))) * wide;
-  };
   let taken = -Infinity;
-  const lines = marks.filter(([value]) => value > 0).sort(([one], [other]) => one - other).map(([value, what]) => {
-    const x = at(value), text = Math.min(Math.max(x, taken + 34), WIDE - 14);
+  const lines = [...marks].sort(([one], [other]) => one - other).map(([value, what]) => {
+    const at = x(value), text = Math.min(Math.max(at, taken + 32, 14), WIDE - 14);
     taken = text;
-    return svg("g", { class: "at" }, svg("line", { x1: x, x2: x, y1: ABOVE - 3, y2: bottom }), svg("text", { x: text, y: 10, "text-anchor": "middle" }, what));
+    return svg("g", { class: "at" }, svg("line", { x1: at, x2: at, y1: ABOVE - 3, y2: bottom }), svg("text", { x: text, y: 10, "text-anchor": "middle" }, what));
   });
-  const steps = Math.max(1, Math.ceil(shown.length / 6));
-  const ticks = shown.flatMap(([bound], index) => (index % steps === steps - 1 ? [svg("text", { x: (index + 1) * wide, y: bottom + 14, "text-anchor": index === shown.length - 1 ? "end" : "middle" }, write(bound))] : []));
+  const labels = ticks(least, last, log).map((value) => [x(value), value]).filter(([at], index, all) => !index || at - all[index - 1][0] > 0);
+  let end = -TICK;
+  const texts = labels.filter(([at]) => (at - end >= TICK && at > 8 && at < WIDE - 8 ? ((end = at), true) : false))
+    .map(([at, value]) => svg("g", {}, svg("line", { class: "axis", x1: at, x2: at, y1: bottom, y2: bottom + 4 }), svg("text", { x: at, y: bottom + 15, "text-anchor": "middle" }, write(value))));
+  const said = marks.map(([value, what]) => `${what} ${write(value)}`).join(", ");
   return h("figure", { class: "histogram" },
-    svg("svg", { viewBox: `0 0 ${WIDE} ${bottom + BELOW}`, role: "img", "aria-label": `${label}: ${number(total)} ${unit}; ${marks.map(([value, what]) => `${what} ${write(value)}`).join(", ")}` },
-      svg("line", { class: "axis", x1: 0, x2: WIDE, y1: bottom + 0.5, y2: bottom + 0.5 }), bars, lines, ticks),
+    svg("svg", { viewBox: `0 0 ${WIDE} ${bottom + BELOW}`, role: "img", "aria-label": `${label}: ${number(total)} ${unit}${said && `; ${said}`}` },
+      svg("line", { class: "axis", x1: 0, x2: WIDE, y1: bottom + 0.5, y2: bottom + 0.5 }), rects, lines, texts),
     h("figcaption", {}, `${label}: ${number(total)} ${unit}`));
 }
 
-/** Sorts values into at most `most` buckets of one width for `histogram`. */
-export function bucketsOf(values, most = 24) {
+/** Sorts values into at most `most` bars of one width. */
+export function barsOf(values, most = 24) {
   const top = values.reduce((top, value) => Math.max(top, value), 0), step = Math.max(1, Math.ceil(top / most));
-  const buckets = Array.from({ length: Math.max(1, Math.ceil(top / step)) }, (_, index) => [(index + 1) * step, 0]);
-  for (const value of values) buckets[Math.max(0, Math.ceil(value / step) - 1)][1]++;
-  return buckets;
+  const bars = Array.from({ length: Math.max(1, Math.ceil(top / step)) }, (_, index) => [index * step, (index + 1) * step, 0]);
+  for (const value of values) bars[Math.max(0, Math.ceil(value / step) - 1)][2]++;
+  return bars;
+}
+
+/**
+ * Makes bars of the server's ranges of microseconds, [upper bound, count], of which empty ones are left out. A range
+ * begins where the one before it ends, and is at most a quarter as wide as it begins, or one microsecond.
+ */
+export function barsOfRanges(ranges) {
+  return ranges.map(([upper, count], index) => {
+    const lower = Math.max(index ? ranges[index - 1][0] : 0, Math.min(upper * 0.8, upper - 1));
+    return [lower, upper, count];
+  });
+}
+
+// Round values between two.
+function ticks(from, to, log) {
+  const values = [];
+  if (log) {
+    for (let power = 10 ** Math.floor(Math.log10(Math.max(from, 1))); power <= to; power *= 10) {
+      for (const times of to / Math.max(from, 1) > 1000 ? [1] : [1, 2, 5]) if (times * power >= from && times * power <= to) values.push(times * power);
+    }
+    return values;
+  }
+  const rough = (to - from) / 5 || 1, unit = 10 ** Math.floor(Math.log10(rough)), step = [1, 2, 5, 10].map((times) => times * unit).find((size) => size >= rough);
+  for (let value = Math.ceil(from / step) * step; value <= to; value += step) values.push(value);
+  return values;
 }

@@ -2,7 +2,7 @@
 
 import { h, mark, terms } from "./dom.js";
 import { many, number, rate } from "./format.js";
-import { bucketsOf, histogram } from "./histogram.js";
+import { barsOf, histogram } from "./histogram.js";
 import { Table } from "./table.js";
 
 const MOST = 12; // links in a list
@@ -61,14 +61,14 @@ export function loadPanel(state) {
       between.push(fabric.load[2 * link], fabric.load[2 * link + 1]);
     });
     const mean = between.reduce((sum, value) => sum + value, 0) / (between.length || 1);
-    const most = between.reduce((most, value) => Math.max(most, value), 0);
+    const most = between.reduce((top, value) => Math.max(top, value), 0);
     facts.replaceChildren(terms([
       ["engine", state.engine ?? fabric.engine], ["tables", state.routes === null ? null : `as of change ${state.routes}`],
       ["most, of all links", number(fabric.loadMost)],
       ["between switches", between.length ? `mean ${mean.toFixed(1)}, most ${number(most)}` : null],
     ]));
     chart.replaceChildren(between.length ? histogram({
-      buckets: bucketsOf(between), write: number, label: "Links between switches, by direction", unit: "directions", marks: [[mean, "mean"]],
+      bars: barsOf(between), write: number, label: "Links between switches, by direction", unit: "directions", marks: [[mean, "mean"]],
     }) : "");
     loaded.show(top(fabric.load), chosen());
   };

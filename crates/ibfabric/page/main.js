@@ -84,7 +84,7 @@ function start() {
     if (!["node", "acm"].includes(state.tab)) open("node");
   };
   keys(stage, state, {
-    find: () => byId("find").focus(), cut: () => node.toggle(), help: () => byId("help").showModal(), end,
+    find: () => byId("find").select(), cut: () => node.toggle(), help: () => byId("help").showModal(), end,
     pick: () => { open("path"); path.start(); byId("stage").focus(); },
     tab: (index) => open(parts[index].id, true),
     escape: () => {

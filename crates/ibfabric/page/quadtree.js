@@ -1,6 +1,7 @@
 // The force that many bodies have on one, after Barnes and Hut: those that are far away count as one body.
 
-const FAR = 0.8; // a cell is far if it is smaller than this part of its distance
+// A cell is far if it is smaller than this part of its distance. With more than √½ a body could be far from its own cell.
+const FAR = 0.7;
 const DEEPEST = 40;
 
 /** The cells of bodies in a plane, each with the sum of its bodies' charges and the middle of them. */

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { h, jump, mark, terms } from "./dom.js";
 import { bytes, many, micros, number, size } from "./format.js";
-import { histogram } from "./histogram.js";
+import { barsOfRanges, histogram } from "./histogram.js";
 
 const EVERY = 1000; // ms
 
@@ -88,7 +88,7 @@ class RtrsPanel {
         ["latency", latency?.p50 ? `median ${micros(latency.p50)}, 99 % within ${micros(latency.p99)}, at most ${micros(latency.max)}` : null],
       ]),
       latency ? histogram({
-        buckets: latency.buckets, write: micros, label: "Latency", unit: "requests",
+        bars: barsOfRanges(latency.buckets), log: true, write: micros, label: "Latency", unit: "requests",
         marks: [[latency.p50, "p50"], [latency.p99, "p99"], [latency.max, "max"]],
       }) : null);
   }
