@@ -183,7 +183,7 @@ describe("the panels", () => {
 
 test("everything can be done with keys", async () => {
   await show();
-  const [from, to] = await farHosts(), name = (id) => page.evaluate((own) => ibfabric.nodes()[own].name, id);
+  const [from, to] = await farHosts();
   const chosen = () => text("#panel-node h2");
   await page.keyboard.press("/");
   await page.keyboard.type(from.name);
@@ -199,8 +199,7 @@ test("everything can be done with keys", async () => {
   // From the host up to its switch, as the drawing has it.
   await page.keyboard.press("Shift+ArrowUp");
   await page.keyboard.press("1");
-  await page.waitForFunction((own) => document.querySelector("#panel-node h2")?.textContent !== own, await name(to.id));
-  assert.match(await page.innerText("#panel-node"), /kind\s+switch/);
+  await page.waitForFunction(() => /kind\s+switch/.test(document.querySelector("#panel-node").innerText));
   const leaf = await chosen();
   // Tabs: one stop of the tab key, arrows between them.
   assert.equal(await page.evaluate(() => document.activeElement.id), "tab-node");

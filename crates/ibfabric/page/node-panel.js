@@ -67,7 +67,7 @@ class NodePanel {
     this.body.hidden = !this.node;
     this.link();
     if (this.node) this.paint();
-    else this.head.replaceChildren();
+    else this.head.replaceChildren(...(state.node === null ? [] : [h("h2", {}, state.fabric.nodes[state.node].name)]));
     this.fetch();
   }
 

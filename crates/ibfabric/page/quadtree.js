@@ -2,6 +2,7 @@
 
 // A cell is far if it is smaller than this part of its distance. With more than √½ a body could be far from its own cell.
 const FAR = 0.7;
+const NEAREST = 0.05; // squares of distances below this count as this
 const DEEPEST = 40;
 
 /** The cells of bodies in a plane, each with the sum of its bodies' charges and the middle of them. */
@@ -42,12 +43,13 @@ export class Quadtree {
       const cell = stack[--top], size = sizes[top];
       const dx = px - this.middleX[cell], dy = py - this.middleY[cell], square = dx * dx + dy * dy;
       if (size * size < FAR * FAR * square) {
-        fx += (dx * this.sum[cell]) / square;
-        fy += (dy * this.sum[cell]) / square;
+        const far = Math.max(square, NEAREST);
+        fx += (dx * this.sum[cell]) / far;
+        fy += (dy * this.sum[cell]) / far;
       } else if (this.body[cell] >= 0) {
         for (let other = this.body[cell]; other >= 0; other = this.next[other]) {
           if (other === body) continue;
-          const ox = px - x[other], oy = py - y[other], near = Math.max(ox * ox + oy * oy, 0.05);
+          const ox = px - x[other], oy = py - y[other], near = Math.max(ox * ox + oy * oy, NEAREST);
           fx += (ox * this.charge[other]) / near;
           fy += (oy * this.charge[other]) / near;
         }
