@@ -53,7 +53,7 @@ export class Plates {
   adapt(interval) {
     if (!this.drew || !(interval > 0) || interval > 1000) return;
     if (interval < QUICK) this.batch = Math.min(this.batch * 1.6, this.all.length + 1);
-    else if (interval > SLOW) this.batch = Math.max(FEWEST, this.batch * 0.7);
+    else if (interval > SLOW) this.batch = Math.max(FEWEST, this.batch * (interval > 2 * SLOW ? 0.45 : 0.7));
   }
 
   // What has to be drawn next, if anything: what is in sight comes first.

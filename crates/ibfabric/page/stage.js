@@ -31,6 +31,7 @@ export class Stage {
     this.layouts = { rank: rowsOf(this.fabric) };
     this.theme();
     this.style();
+    element.dataset.settled = "true";
     this.place(this.layouts.rank, true);
     if (state.layout !== "rank") this.lay();
     new ResizeObserver(() => this.resize()).observe(element);
