@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { h, mark, terms } from "./dom.js";
-import { number, short } from "./format.js";
+import { many, number, short } from "./format.js";
 import { nodeField } from "./names.js";
 import { Table } from "./table.js";
 
@@ -80,7 +80,7 @@ class AcmPanel {
       ["addresses", h("ul", { class: "plain" }, addresses.map((address) => h("li", {}, address)))],
       ["endpoints", h("ul", { class: "plain" }, endpoints.map(({ pkey, name, up }) => h("li", {}, `${name}, PKey ${pkey} `, up === undefined ? null : mark(up ? "active" : "down", up ? "up" : "down"))))],
     ]));
-    this.cacheHead.textContent = `Cache: ${number(destinations.length)} destinations`;
+    this.cacheHead.textContent = `Cache: ${many(destinations.length, "destination")}`;
     this.cache.show(destinations);
     this.counters.replaceChildren(terms(counters.map(([name, value]) => [name, typeof value === "number" ? number(value) : String(value)])));
   }
