@@ -19,7 +19,43 @@ macro_rules! content {
 }
 
 /// All files.
-pub(super) const FILES: &[File] = files!["index.html"];
+pub(super) const FILES: &[File] = files![
+    "index.html",
+    "acm-panel.js",
+    "api.js",
+    "app.css",
+    "camera.js",
+    "colours.js",
+    "controls.js",
+    "dom.js",
+    "fabric.js",
+    "flat.js",
+    "force.js",
+    "format.js",
+    "gl.js",
+    "histogram.js",
+    "icon.svg",
+    "legend.js",
+    "load-panel.js",
+    "log-panel.js",
+    "main.js",
+    "names.js",
+    "node-panel.js",
+    "overlay.js",
+    "path-panel.js",
+    "picking.js",
+    "plates.js",
+    "quadtree.js",
+    "rows.js",
+    "rtrs-panel.js",
+    "shaders.js",
+    "stage.js",
+    "state.js",
+    "styles.js",
+    "table.js",
+    "tabs.js",
+    "way.js"
+];
 
 /// Returns the media type of a file by its name.
 const fn kind(name: &str) -> &'static str {

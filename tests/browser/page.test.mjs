@@ -1,0 +1,308 @@
+// The page of `ibfabric up` in a real browser, on a real fabric.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { browser, drawn, open, ready, up } from "./browser.mjs";
+
+const PATIENCE = 30_000; // ms for the manager to notice and to route anew
+
+let fabric, chrome, view, page;
+before(async () => { [fabric, chrome] = await Promise.all([up(), browser()]); });
+after(async () => {
+  await chrome?.close();
+  assert.equal(await fabric?.stop(), 0, "ibfabric up ends cleanly");
+});
+afterEach(async () => {
+  const faults = view?.faults ?? [];
+  await view?.close();
+  view = null;
+  assert.deepEqual(faults, []);
+});
+
+const show = async (options) => {
+  view = await open(chrome, fabric.url, options);
+  ({ page } = view);
+};
+const hosts = () => page.evaluate(() => ibfabric.nodes().filter(({ kind }) => kind === "host").map(({ id, name }) => ({ id, name })));
+const nodeAt = (id) => page.evaluate((own) => ibfabric.nodeAt(own), id);
+const text = (selector) => page.textContent(selector);
+const rows = (selector) => page.$$eval(`${selector} tbody tr`, (list) => list.map((row) => row.innerText));
+async function clickNode(id, ...modifiers) {
+  const { x, y } = await nodeAt(id);
+  for (const key of modifiers) await page.keyboard.down(key);
+  await page.mouse.click(x, y);
+  for (const key of modifiers) await page.keyboard.up(key);
+}
+/** Two hosts that hang on different switches, so that the path between them has links that can be done without. */
+async function farHosts() {
+  const all = await hosts();
+  return [all[1], all.at(-2)];
+}
+const pathLinks = () => page.evaluate(() => ibfabric.path().path?.hops.map(({ link }) => link).filter((link) => link !== null) ?? []);
+const isDown = (link) => page.waitForFunction((own) => document.documentElement.dataset.down.split(" ").includes(String(own)), link, { timeout: PATIENCE });
+const isUp = (link) => page.waitForFunction((own) => !document.documentElement.dataset.down.split(" ").includes(String(own)), link, { timeout: PATIENCE });
+
+describe("a pair", () => {
+  beforeEach(() => show());
+
+  test("is clicked, its path is drawn and listed; it changes when a link of it is cut, and the link is restored", async () => {
+    const [from, to] = await farHosts();
+    await clickNode(from.id, "Shift");
+    await clickNode(to.id, "Shift");
+    await page.waitForSelector("#path-now tbody tr");
+    const first = await pathLinks();
+    assert.ok(first.length >= 4, `between switches of different leaves: ${first}`);
+    const table = await rows("#path-now");
+    assert.equal(table.length, first.length + 1);
+    assert.match(table[0], new RegExp(from.name));
+    assert.match(table.at(-1), new RegExp(to.name));
+    assert.match(table[1], /\d+ \/ \d+/, "SL and VL of the hop");
+
+    // The second link leads from the leaf upwards: there are others.
+    const cut = first[1], at = await page.evaluate((link) => ibfabric.linkAt(link, 0.4), cut);
+    await page.mouse.click(at.x, at.y);
+    await page.waitForSelector("#toggle-link.cut");
+    assert.match(await text(".card.link"), new RegExp(`Link ${cut} `), "the link that was clicked is the one that is shown");
+    await page.keyboard.press("c");
+    await isDown(cut);
+    await page.waitForFunction((link) => ibfabric.path().former?.hops.some((hop) => hop.link === link), cut, { timeout: PATIENCE });
+    const second = await pathLinks();
+    assert.ok(!second.includes(cut), `${second} still goes over ${cut}`);
+    assert.deepEqual([second[0], second.at(-1)], [first[0], first.at(-1)]);
+    assert.match(await text("#status"), /goes another way/);
+    await page.click("#tab-path");
+    await page.waitForSelector("#path-before");
+    assert.match((await rows("#path-before")).join(), /left/);
+    assert.match((await rows("#path-now")).join(), /new/);
+
+    await page.click("#tab-load");
+    await page.waitForSelector("#down:not([hidden]) tbody tr");
+    assert.equal((await rows("#down")).length, 1);
+    await page.click("#down tbody button");
+    await page.click("#tab-node");
+    await page.click("#toggle-link.restore");
+    await isUp(cut);
+    await page.click("#tab-load");
+    await page.waitForSelector("#down", { state: "hidden" });
+  });
+
+  test("is found by its names, and the service of ACM at its source is asked", async () => {
+    const [from, to] = await farHosts();
+    await page.click("#tab-path");
+    for (const [field, { name }] of [["#from", from], ["#to", to]]) {
+      await page.fill(field, name);
+      await page.press(field, "Enter");
+    }
+    await page.waitForSelector("#path-now");
+    const lids = /(\d+) → (\d+)/.exec(await text("#path"));
+    await page.click("#resolve");
+    await page.waitForSelector("#record dl");
+    const record = await page.innerText("#record");
+    assert.match(record, new RegExp(`SLID\\s+${lids[1]}\\s`), "ACM and the tables agree on the source");
+    assert.match(record, new RegExp(`DLID\\s+${lids[2]}\\s`), "and on the destination");
+  });
+});
+
+describe("the panels", () => {
+  beforeEach(() => show());
+
+  test("show a host's ports and counters, and a switch's forwarding table", async () => {
+    const [host] = await hosts();
+    await clickNode(host.id);
+    await page.waitForSelector("#panel-node h2");
+    assert.equal(await text("#panel-node h2"), host.name);
+    await page.click("[aria-label=Ports] tbody button");
+    await page.waitForSelector(".card.link:not([hidden])");
+    const counters = await page.innerText("#panel-node");
+    assert.match(counters, /PortXmitPkts\s+[1-9]/, "the manager has sent this host something to answer");
+    const leaf = await page.evaluate((id) => ibfabric.nodes().find(({ kind, id: own }) => kind === "switch" && own !== id).id, host.id);
+    await clickNode(leaf);
+    await page.waitForFunction((name) => document.querySelector("#panel-node h2")?.textContent === name, await page.evaluate((id) => ibfabric.nodes()[id].name, leaf));
+    const lids = await page.evaluate(() => ibfabric.nodes().length);
+    await page.waitForSelector("#panel-node details:not([hidden])");
+    assert.match(await text("#panel-node summary"), new RegExp(`${lids} LIDs`), "an entry for each LID");
+    await page.click("#panel-node summary");
+    const order = () => page.$$eval("[aria-label='Forwarding table'] tbody td:first-child", (cells) => cells.map((cell) => Number(cell.textContent)));
+    await page.click("[aria-label='Forwarding table'] th:first-child button");
+    const falling = await order();
+    assert.deepEqual(falling, [...falling].sort((a, b) => b - a));
+    assert.ok(falling.length > 20);
+  });
+
+  test("show how many pairs go over links: as many as the paths say", async () => {
+    const all = await hosts();
+    await page.click("#tab-load");
+    await page.waitForSelector("#panel-load svg .bar");
+    const load = await page.evaluate(async () => (await fetch("api/load")).json());
+    const paths = await page.evaluate(async ([from, others]) => Promise.all(others.map(async (to) => (await fetch(`api/path?from=${from}&to=${to}`)).json())), [all[0].id, all.slice(1).map(({ id }) => id)]);
+    const first = paths[0].hops[0].link;
+    assert.ok(paths.every(({ error, hops }) => error === null && hops[0].link === first));
+    assert.deepEqual(load.load[first].toSorted(), [all.length - 1, all.length - 1]);
+    assert.match(await page.innerText("#panel-load"), new RegExp(`most, of all links\\s+${load.max}`));
+  });
+
+  test("show what services of ACM know, and ask them", async () => {
+    const [from, to] = await farHosts();
+    await page.click("#tab-acm");
+    await clickNode(from.id);
+    await page.waitForSelector("#acm-facts li");
+    assert.match(await page.innerText("#acm-facts"), new RegExp(`name ${from.name}`, "i"));
+    await page.fill("#acm-name", to.name);
+    await page.press("#acm-name", "Enter");
+    await page.waitForSelector("#acm-answer dl");
+    await page.waitForFunction((name) => document.querySelector("#acm-cache").innerText.includes(name), to.name.toLowerCase());
+    await page.fill("#acm-name", "nobody-of-this-name");
+    await page.press("#acm-name", "Enter");
+    await page.waitForSelector("#acm-answer .problem", { timeout: PATIENCE });
+    // The answer is an error of the interface, which the browser puts on its console.
+    view.faults.splice(0, view.faults.length, ...view.faults.filter((fault) => !/api\/resolve|status of 4/.test(fault)));
+  });
+
+  test("show disk0's paths, and traffic on its links while it is written", async () => {
+    await page.click("#tab-rtrs");
+    await page.waitForSelector("#rtrs-paths .card");
+    assert.equal(await text("#device h2"), "disk0");
+    assert.equal(await page.locator("#rtrs-paths .card").count(), 2);
+    await page.check("[name=colour][value=traffic]");
+    await page.fill("#seconds", "3");
+    await page.click("#exercise");
+    await page.waitForFunction(() => /Running: [1-9].*no errors/.test(document.querySelector("#progress").textContent), null, { timeout: PATIENCE });
+    await page.waitForSelector("#rtrs-paths svg .bar");
+    await page.waitForFunction(() => /^[1-9].*no errors/.test(document.querySelector("#progress").textContent), null, { timeout: PATIENCE });
+    assert.match(await page.innerText("#rtrs-paths .card"), /median [\d.,]+ (µs|ms)/);
+    await page.click("#rtrs-paths .jump");
+    await page.waitForSelector("#path-now tbody tr");
+  });
+
+  test("show what the manager does", async () => {
+    await page.click("#tab-log");
+    assert.match(await page.innerText("#panel-log dl"), /MASTER/);
+    await page.waitForSelector("#log li");
+  });
+});
+
+test("everything can be done with keys", async () => {
+  await show();
+  const [from, to] = await farHosts();
+  const chosen = () => text("#panel-node h2");
+  await page.keyboard.press("/");
+  await page.keyboard.type(from.name);
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((wanted) => document.querySelector("#panel-node h2")?.textContent === wanted, from.name);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "stage");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("/");
+  await page.keyboard.type(to.name);
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => ibfabric.path().path);
+  // From the host up to its switch, as the drawing has it.
+  await page.keyboard.press("Shift+ArrowUp");
+  await page.keyboard.press("1");
+  await page.waitForFunction(() => /kind\s+switch/.test(document.querySelector("#panel-node").innerText));
+  const leaf = await chosen();
+  // Tabs: one stop of the tab key, arrows between them.
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-node");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-selected")), "true");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-path");
+  await page.keyboard.press("End");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "tab-log");
+  assert.equal(await page.locator("[role=tab][tabindex='0']").count(), 1);
+  await page.keyboard.press("Home");
+  // A port of the switch by the table, its link cut and restored by a key.
+  for (let stops = 0; stops < 40; stops++) {
+    if (await page.evaluate(() => Boolean(document.activeElement.closest("[aria-label=Ports] tbody")))) break;
+    await page.keyboard.press("Tab");
+  }
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".card.link:not([hidden])");
+  const link = Number(/Link (\d+)/.exec(await text(".card.link"))[1]);
+  await page.keyboard.press("c");
+  await isDown(link);
+  await page.keyboard.press("c");
+  await isUp(link);
+  assert.equal(await chosen(), leaf);
+  // The view.
+  const places = async () => JSON.stringify(await nodeAt(from.id));
+  await page.focus("#stage");
+  await page.keyboard.press("0");
+  const whole = await places();
+  for (const key of ["ArrowLeft", "+"]) {
+    const last = await places();
+    await page.keyboard.press(key);
+    assert.notEqual(await places(), last, key);
+  }
+  await page.keyboard.press("0");
+  assert.equal(await places(), whole);
+  // Help, and letting go.
+  await page.keyboard.press("?");
+  assert.ok(await page.isVisible("#help"));
+  await page.keyboard.press("Escape");
+  assert.ok(!(await page.isVisible("#help")));
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".card.link", { state: "hidden" });
+});
+
+for (const colorScheme of ["light", "dark"]) {
+  test(`the theme is the system's: ${colorScheme}, and can be chosen`, async () => {
+    await show({ colorScheme });
+    const background = () => page.evaluate(() => getComputedStyle(document.querySelector("#stage")).backgroundColor.match(/\d+/g).map(Number)[0]);
+    const dark = async () => (await background()) < 128;
+    assert.equal(await dark(), colorScheme === "dark");
+    assert.equal(await page.getAttribute("html", "data-theme"), colorScheme);
+    const other = colorScheme === "dark" ? "light" : "dark";
+    await page.selectOption("#theme", other);
+    assert.equal(await dark(), other === "dark");
+    await page.reload();
+    await ready(page);
+    assert.equal(await dark(), other === "dark", "the choice is kept");
+  });
+}
+
+for (const [query, renderer] of [["", /^WebGL2/], ["?gl=0", /^2D canvas$/]]) {
+  test(`links and nodes are drawn${query ? " without WebGL2" : ""}`, async () => {
+    await show({ query, colorScheme: "light" });
+    assert.match(await page.evaluate(() => ibfabric.renderer), renderer);
+    // A switch of the drawing is a dark square on a light ground, and there is ground beside it.
+    const spine = await page.evaluate(() => ibfabric.nodes().reduce((best, node) => (node.rank > best.rank ? node : best)).id);
+    const at = await nodeAt(spine), shades = async (x, y) => shade(page, x, y);
+    assert.ok(await shades(at.x, at.y) < 90, "the switch");
+    assert.ok(await shades(at.x - 60, at.y - 30) > 230, "the ground");
+    const link = await page.evaluate(() => ibfabric.linkAt(0, 0.5));
+    const across = await Promise.all([-2, -1, 0, 1, 2].map((off) => shades(link.x + off, link.y)));
+    assert.ok(Math.min(...across) < 225, `a link: ${across}`);
+    // The same by force, when it has settled.
+    await page.check("[name=layout][value=force]");
+    await page.waitForSelector("#stage[data-settled=true]", { timeout: 60_000 });
+    await drawn(page);
+    const now = await nodeAt(spine);
+    assert.ok(Math.hypot(now.x - at.x, now.y - at.y) > 5, "the layout is another one");
+    assert.ok(await shades(now.x, now.y) < 90, "the switch by force");
+  });
+}
+
+test("a connection that is lost is said, and found again", async () => {
+  await show();
+  await page.context().setOffline(true);
+  await page.evaluate(() => window.stop());
+  await page.waitForFunction(() => /no connection/.test(document.querySelector("#connection").textContent), null, { timeout: 20_000 });
+  await page.context().setOffline(false);
+  await page.waitForFunction(() => /live/.test(document.querySelector("#connection").textContent), null, { timeout: 20_000 });
+  view.faults.splice(0, view.faults.length, ...view.faults.filter((fault) => !/ERR_INTERNET_DISCONNECTED/.test(fault)));
+});
+
+/** The lightness of a point of the window, 0 to 255. */
+async function shade(own, x, y) {
+  const clip = { x: Math.round(x), y: Math.round(y), width: 1, height: 1 };
+  const image = (await own.screenshot({ clip })).toString("base64");
+  return own.evaluate(async (base64) => {
+    // The page may load nothing but its own files, so the picture is decoded from its bytes.
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+    const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+    const context = new OffscreenCanvas(1, 1).getContext("2d");
+    context.drawImage(bitmap, 0, 0);
+    const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
+    return (red + green + blue) / 3;
+  }, image);
+}
