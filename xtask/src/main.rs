@@ -22,6 +22,7 @@
 //! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
 //! | `running.rs` | a program that runs beside a chore |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
+//! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 //! | `deb.rs` | `deb`: the package for Debian |
@@ -46,6 +47,7 @@ mod links;
 mod miri;
 mod nbd;
 mod paths;
+mod pictures;
 mod rtrs;
 mod running;
 mod rxe;
@@ -99,6 +101,8 @@ enum Chore {
     /// Runs the tests of memory that adapters and programs share under Miri, which needs a nightly
     /// toolchain with it; skipped without.
     Miri,
+    /// Takes README's pictures: of the tour, and of the page in a browser (tests/browser/README.md).
+    Pictures,
     /// Makes the package for Debian, which needs `cargo install cargo-deb`.
     Deb,
     /// Checks that the client of ACM's service builds for Windows, which needs the target
@@ -181,6 +185,7 @@ fn main() -> ExitCode {
         Chore::Bench { what: Bench::Acm(args) } => bench_acm::run(&args),
         Chore::Campaign(args) => campaign::run(&args),
         Chore::Deb => deb::run(),
+        Chore::Pictures => pictures::run(),
         Chore::Miri => miri::run(),
         Chore::Windows => windows::run(),
     };

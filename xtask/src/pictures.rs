@@ -1,0 +1,76 @@
+//! README's pictures: what `ibfabric up --check` prints, as a drawing, and its page in a browser.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Command;
+
+use crate::{Chored, release_binary, root};
+
+/// The size of a letter and the distance of lines, in units of the drawing.
+const LETTER: f64 = 8.4;
+const LINE: f64 = 20.0;
+const EDGE: f64 = 16.0;
+
+/// Takes both.
+pub(crate) fn run() -> Chored {
+    let binary = release_binary()?;
+    let output = Command::new(&binary).args(["up", "--check", "--socket", "picture"]).output()?;
+    let said = String::from_utf8(output.stdout)?;
+    if !output.status.success() {
+        return Err(format!("the tour ended with {}: {said}", output.status).into());
+    }
+    let text = format!("$ ibfabric up --check\n{said}");
+    fs::write(root().join("docs/tour.svg"), drawing(&text, 128))?;
+    let status = Command::new("node")
+        .args(["tests/browser/picture.mjs", "docs/page.png"])
+        .env("IBFABRIC", &binary)
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("node: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err("no picture of the page; see tests/browser/README.md".into())
+    }
+}
+
+/// Draws text as a terminal shows it, in lines of at most so many letters.
+fn drawing(text: &str, most: usize) -> String {
+    let lines: Vec<String> = text.lines().flat_map(|line| folded(line, most)).collect();
+    let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    let width = 2.0 * EDGE + longest as f64 * LETTER;
+    let height = 2.0 * EDGE + lines.len() as f64 * LINE;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+         height=\"{height:.0}\" role=\"img\" aria-label=\"What ibfabric up --check prints\">\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#1d2430\"/>\n\
+         <g font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace\" font-size=\"14\" \
+         fill=\"#e4e8ee\" xml:space=\"preserve\">\n"
+    );
+    for (number, line) in lines.iter().enumerate() {
+        let y = EDGE + LINE * (number as f64 + 0.7);
+        let (marked, rest) = match line.strip_prefix("ok") {
+            Some(rest) => ("<tspan fill=\"#7bd88f\">ok</tspan>", rest),
+            None => ("", line.as_str()),
+        };
+        let rest = rest.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        writeln!(svg, "<text x=\"{EDGE}\" y=\"{y:.1}\">{marked}{rest}</text>").expect("to memory");
+    }
+    svg.push_str("</g>\n</svg>\n");
+    svg
+}
+
+/// Folds a line as a terminal of a width does, but between words.
+fn folded(line: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in line.split_inclusive(' ') {
+        let last = lines.last_mut().expect("there is one");
+        if last.chars().count() + word.trim_end().chars().count() > most {
+            // Behind the columns.
+            lines.push(format!("{:24}{word}", ""));
+        } else {
+            last.push_str(word);
+        }
+    }
+    lines
+}
