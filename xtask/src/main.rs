@@ -20,6 +20,7 @@
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
 //! | `running.rs` | a program that runs beside a chore |
+//! | `lines.rs` | a test: every line of `cargo xtask` in the documents is a command line |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
@@ -39,6 +40,8 @@ mod clients;
 mod conformance;
 mod docs;
 mod guests;
+#[cfg(test)]
+mod lines;
 mod links;
 mod miri;
 mod nbd;
