@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// Programs that a line may want. Where one is not there, the line and the rest of its block are left out, and counted.
-const PROGRAMS: [&str; 31] = [
+const PROGRAMS: [&str; 32] = [
     "capinfos",
     "curl",
     "fio",
@@ -36,6 +36,7 @@ const PROGRAMS: [&str; 31] = [
     "saquery",
     "sminfo",
     "smpquery",
+    "ss",
     "tshark",
 ];
 
