@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -91,13 +92,13 @@ fn documents_do_what_they_say() {
     let mut marked: BTreeSet<usize> = BTreeSet::new();
     for (name, report, took) in &reports {
         let Report { blocks, run, chores, marks, missing, wrong: faults } = report;
-        eprintln!(
+        tell(&format!(
             "{name}: {blocks} blocks, {run} commands run, {chores} lines of cargo, {} marked, {} without their programs; {:.1} s",
             marks.len(),
             missing.len(),
             took.as_secs_f64()
-        );
-        missing.iter().for_each(|line| eprintln!("  not run: {line}"));
+        ));
+        missing.iter().for_each(|line| tell(&format!("  not run: {line}")));
         faults.iter().for_each(|fault| writeln!(wrong, "{fault}").expect("room"));
         marked.extend(marks);
     }
@@ -110,8 +111,13 @@ fn documents_do_what_they_say() {
             }
         }
     }
-    eprintln!("{} lines are marked as ones that a test cannot run", marked.len());
+    tell(&format!("{} lines are marked as ones that a test cannot run", marked.len()));
     assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Says something that is seen also when the test passes.
+fn tell(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("standard error can be written");
 }
 
 /// Runs a document.

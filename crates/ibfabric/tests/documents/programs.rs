@@ -42,16 +42,38 @@ const PROGRAMS: [&str; 32] = [
 
 /// What of a command is not on this machine.
 pub(crate) fn missing(command: &str) -> Option<String> {
-    let words = command.split(|letter: char| !letter.is_alphanumeric() && !"-_./".contains(letter));
-    for word in words {
-        if PROGRAMS.contains(&word) && !on_path(word) {
-            return Some(word.to_owned());
+    if command.contains("libumad2sim.so") && library().is_none() {
+        return Some("libumad2sim.so".to_owned());
+    }
+    called(command).into_iter().find(|program| PROGRAMS.contains(&program.as_str()) && !on_path(program))
+}
+
+/// Returns the programs that a command calls by their names or by whole paths.
+fn called(command: &str) -> Vec<String> {
+    // Words behind which another command begins; what is a remark or an assignment is none.
+    const BEFORE: [&str; 16] = [
+        "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while", "exec",
+        "else",
+    ];
+    let command = command.replace("$(", " $( ").replace(';', " ; ").replace('\n', " ; ");
+    let mut begins = true;
+    let mut programs = Vec::new();
+    for word in command.split_whitespace() {
+        if word.starts_with('#') {
+            break;
         }
-        if word.ends_with("libumad2sim.so") && library().is_none() {
-            return Some("libumad2sim.so".to_owned());
+        let is_assignment = begins && word.contains('=') && !word.starts_with('-');
+        if BEFORE.contains(&word) {
+            begins = true;
+        } else if begins && !is_assignment {
+            begins = word.ends_with(')');
+            let name = word.rsplit('/').next().unwrap_or(word);
+            if !word.contains('/') || word.starts_with('/') {
+                programs.push(name.trim_end_matches(')').to_owned());
+            }
         }
     }
-    None
+    programs
 }
 
 fn on_path(program: &str) -> bool {
@@ -71,4 +93,16 @@ fn library() -> Option<std::path::PathBuf> {
         .flatten()
         .map(|entry| entry.path().join("umad2sim/libumad2sim.so"))
         .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::called;
+
+    #[test]
+    fn programs_are_found_where_they_are_called() {
+        let line = "A=1 B=$(date) opensm -f x | tee y && ./ours | /usr/sbin/real; until tshark -r z; do sleep 1; done  # fio";
+        assert_eq!(called(line), ["date", "opensm", "tee", "real", "tshark", "sleep", "done"]);
+        assert_eq!(called("ibfabric gen torus 4x4 --format ibnetdiscover"), ["ibfabric"]);
+    }
 }
