@@ -15,7 +15,8 @@ fn words(line: &str) -> Vec<String> {
             words.push(part.to_owned());
             continue;
         }
-        let (said, remark) = part.split_once('#').map_or((part, None), |(said, remark)| (said, Some(remark)));
+        let (said, remark) =
+            part.split_once('#').map_or((part, None), |(said, remark)| (said, Some(remark)));
         words.extend(said.split_whitespace().map(str::to_owned));
         if remark.is_some() {
             break;
@@ -31,7 +32,9 @@ fn every_line_of_the_documents_is_a_command_line() {
     for document in paths::documents().into_iter().chain(others) {
         let text = fs::read_to_string(root().join(&document)).expect("it is there");
         for part in text.lines().flat_map(|line| line.split('`')) {
-            let Some(line) = part.trim_start_matches("$ ").strip_prefix("cargo xtask ") else { continue };
+            let Some(line) = part.trim_start_matches("$ ").strip_prefix("cargo xtask ") else {
+                continue;
+            };
             if line.contains('…') {
                 continue;
             }

@@ -39,7 +39,9 @@ pub(crate) fn check(root: &Path, command: &str) -> Result<(), String> {
             "--test" => targets.push(("tests", words.next().unwrap_or(""))),
             "--bench" => targets.push(("benches", words.next().unwrap_or(""))),
             "--example" => targets.push(("examples", words.next().unwrap_or(""))),
-            other => return Err(format!("found the word `{other}` behind cargo, expected an option")),
+            other => {
+                return Err(format!("found the word `{other}` behind cargo, expected an option"));
+            }
         }
     }
     exists(&package.join("Cargo.toml"))?;

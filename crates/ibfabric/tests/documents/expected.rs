@@ -55,7 +55,8 @@ impl Numbers {
         let (mut plain, mut number) = (String::new(), String::new());
         for letter in line.chars().chain(['\0']) {
             let begins = number.is_empty() && letter.is_ascii_digit();
-            let goes_on = !number.is_empty() && (letter.is_ascii_hexdigit() || ".x".contains(letter));
+            let goes_on =
+                !number.is_empty() && (letter.is_ascii_hexdigit() || ".x".contains(letter));
             if begins || goes_on {
                 number.push(letter);
                 continue;

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod chores;
+mod examples;
 mod expected;
 mod marks;
 mod programs;
@@ -68,7 +69,8 @@ fn documents_do_what_they_say() {
     let documents = documents(&root);
     assert!(documents.len() > 10 && documents.contains(&"README.md".to_owned()), "{documents:?}");
     let only = env::var("IBFABRIC_DOCUMENT").ok();
-    let wanted = documents.iter().filter(|name| only.as_ref().is_none_or(|only| name.contains(only)));
+    let wanted =
+        documents.iter().filter(|name| only.as_ref().is_none_or(|only| name.contains(only)));
     let wanted = Mutex::new(wanted.collect::<Vec<_>>().into_iter());
     let apart = shell::apart();
     let workers = if apart.is_some() { BESIDE } else { 1 };
@@ -106,8 +108,12 @@ fn documents_do_what_they_say() {
         for (at, mark) in MARKS.iter().enumerate() {
             assert!(!mark.reason.is_empty(), "{}: `{}` has no reason", mark.file, mark.command);
             if !marked.contains(&at) {
-                writeln!(wrong, "{}: nothing there is `{}`, which is marked", mark.file, mark.command)
-                    .expect("room");
+                writeln!(
+                    wrong,
+                    "{}: nothing there is `{}`, which is marked",
+                    mark.file, mark.command
+                )
+                .expect("room");
             }
         }
     }
@@ -144,7 +150,13 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>) -> Report {
 struct End;
 
 impl Report {
-    fn block(&mut self, root: &Path, name: &str, block: &Block, shell: &mut Shell) -> Result<(), End> {
+    fn block(
+        &mut self,
+        root: &Path,
+        name: &str,
+        block: &Block,
+        shell: &mut Shell,
+    ) -> Result<(), End> {
         if let Some(file) = block.file() {
             let path = shell.path(file);
             fs::create_dir_all(path.parent().expect("it is in a directory")).expect("a directory");
@@ -180,7 +192,9 @@ impl Report {
                 continue;
             }
             if let Some(program) = programs::missing(&step.command) {
-                let what = format!("{place}: {program} is not there; neither is the rest of the block run");
+                let what = format!(
+                    "{place}: {program} is not there; neither is the rest of the block run"
+                );
                 if env::var_os("IBFABRIC_ALL_PROGRAMS").is_some() {
                     self.wrong.push(what);
                 } else {

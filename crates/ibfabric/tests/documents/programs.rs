@@ -45,15 +45,17 @@ pub(crate) fn missing(command: &str) -> Option<String> {
     if command.contains("libumad2sim.so") && library().is_none() {
         return Some("libumad2sim.so".to_owned());
     }
-    called(command).into_iter().find(|program| PROGRAMS.contains(&program.as_str()) && !on_path(program))
+    called(command)
+        .into_iter()
+        .find(|program| PROGRAMS.contains(&program.as_str()) && !on_path(program))
 }
 
 /// Returns the programs that a command calls by their names or by whole paths.
 fn called(command: &str) -> Vec<String> {
     // Words behind which another command begins; what is a remark or an assignment is none.
     const BEFORE: [&str; 16] = [
-        "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while", "exec",
-        "else",
+        "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while",
+        "exec", "else",
     ];
     let command = command.replace("$(", " $( ").replace(';', " ; ").replace('\n', " ; ");
     let mut begins = true;

@@ -46,8 +46,10 @@ pub(crate) struct Stuck(pub(crate) String);
 
 /// How a network of its own is had: by these words before the shell's. Without one, documents have to take turns.
 pub(crate) fn apart() -> Option<Vec<&'static str>> {
-    let ways: [&[&str]; 2] =
-        [&["unshare", "--net"], &["unshare", "--user", "--map-current-user", "--keep-caps", "--net"]];
+    let ways: [&[&str]; 2] = [
+        &["unshare", "--net"],
+        &["unshare", "--user", "--map-current-user", "--keep-caps", "--net"],
+    ];
     let works = |words: &&[&str]| {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).args(["bash", "-c", "ip link set lo up"]);
@@ -120,10 +122,12 @@ impl Shell {
     /// Runs a command. Returns what is not as the document has it, for which its directories are those of a user called ann.
     pub(crate) fn run(&mut self, step: &Step, numbers: Numbers) -> Result<Option<String>, Stuck> {
         self.commands += 1;
-        let said = |what: &str| self.place.path().join("said").join(format!("{}{what}", self.commands));
+        let said =
+            |what: &str| self.place.path().join("said").join(format!("{}{what}", self.commands));
         let (script, output, status) = (said(".sh"), said(".out"), said(".status"));
         fs::write(&script, format!("{}\n", step.command)).expect("a file");
-        let [read, write, done] = [&script, &output, &status].map(|path| path.display().to_string());
+        let [read, write, done] =
+            [&script, &output, &status].map(|path| path.display().to_string());
         let line = format!(
             "source {read} >{write} 2>&1 </dev/null\necho $? >{done}.new; mv {done}.new {done}\n"
         );
@@ -134,7 +138,8 @@ impl Shell {
         let end = Instant::now() + LIMIT;
         let text = || {
             let bytes = fs::read(&output).unwrap_or_default();
-            let text = String::from_utf8_lossy(&bytes).replace(&format!("{read}: line "), "bash: line ");
+            let text =
+                String::from_utf8_lossy(&bytes).replace(&format!("{read}: line "), "bash: line ");
             let named = |text: String, name: &str, public: &str| {
                 text.replace(&self.place.path().join(name).display().to_string(), public)
             };
@@ -148,7 +153,10 @@ impl Shell {
                 return Err(Stuck(format!("the shell has ended in this command\n{}", text())));
             }
             if Instant::now() > end {
-                return Err(Stuck(format!("has not ended after {LIMIT:?}; it has printed\n{}", text())));
+                return Err(Stuck(format!(
+                    "has not ended after {LIMIT:?}; it has printed\n{}",
+                    text()
+                )));
             }
             thread::sleep(Duration::from_millis(3));
         };
@@ -169,7 +177,8 @@ impl Shell {
             }
         }
         if let Some(shown) = shown {
-            let good = if step.background { !missing(shown) } else { fits(shown, &printed, numbers) };
+            let good =
+                if step.background { !missing(shown) } else { fits(shown, &printed, numbers) };
             if !good {
                 write!(wrong, "\n{}", difference(shown, &printed, numbers)).expect("room");
             }
