@@ -21,6 +21,7 @@
 //! | `bench_sim.rs` | `bench sim`: OpenSM's bring-up on ibsim and on `ibfabric sim`, in turn |
 //! | `bench_sm.rs` | `bench sm`: OpenSM's bring-up and ours on ibsim, in turn, and ours in process |
 //! | `running.rs` | a program that runs beside a chore |
+//! | `lines.rs` | a test: every line of `cargo xtask` in the documents is a command line |
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
@@ -43,6 +44,8 @@ mod conformance;
 mod deb;
 mod docs;
 mod guests;
+#[cfg(test)]
+mod lines;
 mod links;
 mod miri;
 mod nbd;

@@ -1,17 +1,17 @@
 //! Every path that the documents name exists.
 
 use std::fs;
+use std::path::PathBuf;
 
 use crate::{Chored, root};
 
-const DOCUMENTS: [&str; 8] = [
+/// Documents beside those of `docs`.
+const DOCUMENTS: [&str; 6] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    "docs/benchmarks.md",
-    "docs/fabric-files.md",
-    "docs/reports.md",
+    "examples/README.md",
     "tests/interop/README.md",
 ];
 
@@ -19,25 +19,39 @@ const DOCUMENTS: [&str; 8] = [
 const ROOMS: [&str; 8] =
     ["crates/", "docs/", "examples/", "tests/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 
+/// Returns the documents, from the root of the checkout.
+pub(crate) fn documents() -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join("docs")).expect("the checkout has documents");
+    let mut documents: Vec<PathBuf> = entries
+        .map(|entry| PathBuf::from("docs").join(entry.expect("an entry").file_name()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .chain(DOCUMENTS.map(PathBuf::from))
+        .collect();
+    documents.sort();
+    documents
+}
+
 /// Checks the words in backquotes and the targets of links.
 pub(crate) fn check() -> Chored {
     let mut missing = Vec::new();
     let mut found = 0;
-    for document in DOCUMENTS {
+    let documents = documents();
+    for document in &documents {
+        let name = document.display();
         let text = fs::read_to_string(root().join(document))
-            .map_err(|error| format!("{document}: {error}"))?;
+            .map_err(|error| format!("{name}: {error}"))?;
         for (number, line) in text.lines().enumerate() {
             for path in line.split(['`', '(', ')', ' ']).filter(|word| is_path(word)) {
                 let path = path.trim_end_matches(['.', ',', ':', ';']);
                 found += 1;
                 if !root().join(path).exists() {
-                    missing.push(format!("{document}:{}: {path} does not exist", number + 1));
+                    missing.push(format!("{name}:{}: {path} does not exist", number + 1));
                 }
             }
         }
     }
     if missing.is_empty() {
-        eprintln!("{found} paths in {} documents exist", DOCUMENTS.len());
+        eprintln!("{found} paths in {} documents exist", documents.len());
         return Ok(());
     }
     Err(missing.join("\n").into())

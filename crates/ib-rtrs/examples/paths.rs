@@ -1,0 +1,48 @@
+//! The ends of paths as they are written, and a session without any: its requests are refused at once.
+//!
+//! ```text
+//! $ cargo run -p ib-rtrs --example paths
+//! ip:192.168.77.2@ip:192.168.77.1 leads to ip:192.168.77.1
+//! gid:fe80::1@gid:fe80::2 leads to gid:fe80::2
+//! iw:10.0.0.1: …
+//! a request without a path: no path is connected
+//! ```
+
+use std::io::Write;
+
+use ib_rtrs::{
+    Adapter, AdapterId, Adapters, Client, ClientConfig, Direction, PathAddress, Request,
+};
+use ib_types::Instant;
+
+/// No adapters: those of sockets and simulated fabrics are in `ib_net::rtrs::Devices`.
+struct Nowhere;
+
+impl Adapters for Nowhere {
+    fn get(&mut self, _: AdapterId) -> Option<Adapter<'_>> {
+        None
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = std::io::stdout().lock();
+    for text in ["ip:192.168.77.2@ip:192.168.77.1", "gid:fe80::1@gid:fe80::2", "iw:10.0.0.1"] {
+        match text.parse::<PathAddress>() {
+            Ok(path) => writeln!(out, "{path} leads to {}", path.destination)?,
+            Err(error) => writeln!(out, "{text}: {error}")?,
+        }
+    }
+    let mut client = Client::new(ClientConfig::new("backup"), [7; 32]);
+    let request = Request {
+        cpu: 0,
+        direction: Direction::Write,
+        header: b"what the server's user is told",
+        data: &[],
+        user: 1,
+        is_admin: false,
+    };
+    match client.request(Instant::ZERO, &mut Nowhere, &request) {
+        Ok(_) => Err("there is no way for it".into()),
+        Err(error) => Ok(writeln!(out, "a request without a path: {error}")?),
+    }
+}

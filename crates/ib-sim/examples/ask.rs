@@ -1,0 +1,44 @@
+//! A simulated fabric without a manager: a switch is asked who it is, by directed route, before and after its cable is pulled.
+//!
+//! ```text
+//! $ cargo run -p ib-sim --example ask
+//! at … ns: a switch of 5 ports answers
+//! at … ns: nothing comes back
+//! ```
+
+use std::io::Write;
+
+use ib_link::{Datagram, Incoming, Remote};
+use ib_sim::{ClientOptions, Options, Sim};
+use ib_topology::generate::{self, Kind, generate};
+use ib_wire::mad::sm::NodeInfo;
+use ib_wire::mad::{AttributeId, Method, TransactionId, smp};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = std::io::stdout().lock();
+    let fabric = generate(&Kind::parse("mesh", &["2x2"])?, &generate::Options::default())?;
+    let mut sim = Sim::new(&fabric, Options::default());
+    let port = sim.first_end_port().ok_or("the fabric has hosts")?;
+    let client = sim.attach(port, ClientOptions::default())?;
+    let host = sim.node_name(sim.place(port).0).to_owned();
+
+    for number in 1..=2 {
+        let what = (AttributeId::NODE_INFO, 0);
+        let mad = smp::directed_request(Method::GET, TransactionId(number), what, &[1]);
+        sim.submit(client, &Datagram::new(Remote::directed(), mad));
+        sim.settle(sim.now());
+        let said = match sim.receive(client) {
+            Some(Incoming::Received(answer)) => {
+                let info: NodeInfo = answer.mad.attribute().ok_or("not NodeInfo")?;
+                format!("a switch of {} ports answers", info.num_ports)
+            }
+            Some(Incoming::Lost(_)) => "the request is lost".to_owned(),
+            None => "nothing comes back".to_owned(),
+        };
+        writeln!(out, "at {} ns: {said}", sim.now().as_nanos())?;
+        if number == 1 {
+            sim.run(&format!("Unlink \"{host}\"").parse()?)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The fenced blocks of a document, and what there is to do in them.
+
+/// A fenced block.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// The line of the fence that opens it, from 1.
+    pub(crate) line: usize,
+    /// What stands behind that fence: the language, and what else is said of the block.
+    pub(crate) info: String,
+    pub(crate) lines: Vec<String>,
+}
+
+/// A command of a session.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Its line, from 1.
+    pub(crate) line: usize,
+    /// What the shell reads: of several lines where it goes on behind `> `.
+    pub(crate) command: String,
+    /// What it is to print; `None` where nothing is shown, and it may print what it likes.
+    pub(crate) output: Option<Vec<String>>,
+    /// The exit status that it is to have.
+    pub(crate) status: i32,
+    /// Whether it goes on in the background.
+    pub(crate) background: bool,
+}
+
+/// Returns the blocks of a text, or says which one is not closed.
+pub(crate) fn blocks(text: &str) -> Result<Vec<Block>, String> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(&str, Block)> = None;
+    for (number, line) in text.lines().enumerate() {
+        match &mut open {
+            Some((fence, block)) => {
+                if line.trim() == *fence {
+                    blocks.extend(open.take().map(|(_, block)| block));
+                } else {
+                    block.lines.push(line.to_owned());
+                }
+            }
+            None => {
+                let fence = &line[..line.len() - line.trim_start_matches('`').len()];
+                if fence.len() >= 3 {
+                    let info = line[fence.len()..].trim().to_owned();
+                    open = Some((fence, Block { line: number + 1, info, lines: vec![] }));
+                } else if line.trim_start().starts_with("```") {
+                    return Err(format!(
+                        "{}: found an indented fence, expected one at the start of a line",
+                        number + 1
+                    ));
+                }
+            }
+        }
+    }
+    match open {
+        Some((_, block)) => Err(format!("{}: the block is not closed", block.line)),
+        None => Ok(blocks),
+    }
+}
+
+impl Block {
+    /// Returns the language: the first word behind the fence.
+    pub(crate) fn language(&self) -> &str {
+        self.info.split_whitespace().next().unwrap_or("")
+    }
+
+    /// Returns the file that the block is written into, by `file=NAME` behind its language.
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.info.split_whitespace().skip(1).find_map(|word| word.strip_prefix("file="))
+    }
+
+    /// Returns whether numbers in its output are only examples, by `numbers=vary` behind its language.
+    pub(crate) fn numbers_vary(&self) -> bool {
+        self.info.split_whitespace().skip(1).any(|word| word == "numbers=vary")
+    }
+
+    /// Returns the commands of a session: the lines behind `$ `; of a block without any such line, every line.
+    pub(crate) fn steps(&self) -> Result<Vec<Step>, String> {
+        let session = self.lines.iter().any(|line| line.starts_with("$ "));
+        let mut steps: Vec<Step> = Vec::new();
+        for (at, text) in self.lines.iter().enumerate() {
+            let line = self.line + 1 + at;
+            let command = if session { text.strip_prefix("$ ") } else { Some(text.as_str()) };
+            if let Some(command) = command {
+                if !command.trim().is_empty() && !command.starts_with('#') {
+                    steps.push(Step::new(line, command));
+                }
+                continue;
+            }
+            let Some(step) = steps.last_mut() else {
+                return Err(format!("{line}: found output, expected `$ ` and a command before it"));
+            };
+            match (text.strip_prefix("> "), &mut step.output) {
+                (Some(more), None) => {
+                    let whole = format!("{}\n{more}", step.command);
+                    *step = Step::new(step.line, &whole);
+                }
+                (_, output) => output.get_or_insert_default().push(text.clone()),
+            }
+        }
+        for step in &steps {
+            let own = step.background && step.command.starts_with("ibfabric ");
+            if own && step.output.is_none() && !step.command.contains('>') {
+                let what = "a command in the background that shows nothing to wait for";
+                return Err(format!("{}: found {what}, expected a line such as READY", step.line));
+            }
+        }
+        Ok(steps)
+    }
+}
+
+impl Step {
+    fn new(line: usize, command: &str) -> Self {
+        let last = command.lines().last().unwrap_or("");
+        let (words, comment) = last.rsplit_once(" #").unwrap_or((last, ""));
+        let words = words.trim_end();
+        let status = comment
+            .split_once("exit status")
+            .map(|(_, rest)| rest.trim_start_matches([':', ' ']))
+            .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>())
+            .and_then(|digits| digits.parse().ok());
+        Self {
+            line,
+            command: command.to_owned(),
+            output: None,
+            status: status.unwrap_or(0),
+            background: words.ends_with('&') && !words.ends_with("&&"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_has_commands_with_their_output() {
+        let text = "a\n```console\n$ one &\nREADY\n$ two \\\n>   three  # exit status: 2, and why\n\n$ four\n```\n";
+        let blocks = blocks(text).expect("blocks");
+        assert_eq!((blocks.len(), blocks[0].line, blocks[0].language()), (1, 2, "console"));
+        let steps = blocks[0].steps().expect("steps");
+        assert_eq!(steps.len(), 3);
+        assert_eq!((steps[0].line, steps[0].background), (3, true));
+        assert_eq!(steps[0].output, Some(vec!["READY".to_owned()]));
+        assert_eq!(steps[1].command, "two \\\n  three  # exit status: 2, and why");
+        assert_eq!((steps[1].status, steps[1].background), (2, false));
+        assert_eq!(steps[1].output, Some(vec![String::new()]));
+        assert_eq!((steps[2].status, &steps[2].output), (0, &None));
+    }
+
+    #[test]
+    fn a_block_without_prompts_is_a_list_of_commands() {
+        let list = "```console\none  # what for\n# a remark\ntwo && three\n```\n";
+        let steps = blocks(list).expect("blocks")[0].steps().expect("steps");
+        let commands: Vec<_> = steps.iter().map(|step| step.command.as_str()).collect();
+        assert_eq!(commands, ["one  # what for", "two && three"]);
+        assert!(!steps[1].background);
+    }
+
+    #[test]
+    fn files_have_names() {
+        let file = &blocks("````text file=a.conf\n```\n````\n").expect("blocks")[0];
+        assert_eq!((file.file(), &file.lines[..]), (Some("a.conf"), &["```".to_owned()][..]));
+    }
+
+    #[test]
+    fn what_is_no_block_is_told() {
+        assert_eq!(blocks("\n```console\n$ a\n"), Err("2: the block is not closed".to_owned()));
+        assert!(blocks("* a\n  ```\n  ```\n").is_err());
+        let lost = &blocks("```console\nlost\n$ a\n```").expect("blocks")[0];
+        assert!(lost.steps().expect_err("no command").starts_with("2: found output"));
+        let silent = &blocks("```console\n$ ibfabric sim a &\n```").expect("blocks")[0];
+        assert!(silent.steps().expect_err("nothing to wait for").starts_with("2: found a command"));
+    }
+}

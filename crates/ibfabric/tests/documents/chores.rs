@@ -1,0 +1,100 @@
+//! Lines of cargo, which a test that cargo runs does not call: whether what they name is there.
+//!
+//! `cargo run --package ibfabric -- …` is none of them: it is run, with the program that was built for the test. Lines of
+//! `cargo xtask` are parsed by xtask's own test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Returns whether a command is one of cargo that is only looked at.
+pub(crate) fn is_chore(command: &str) -> bool {
+    let words: Vec<&str> = words(command).collect();
+    matches!(words.first(), Some(&("cargo" | ".ci/run"))) && words.get(1) != Some(&"run")
+}
+
+fn words(command: &str) -> impl Iterator<Item = &str> {
+    let command = command.split(" #").next().unwrap_or(command);
+    command.split_whitespace().skip_while(|word| word.contains('=') && !word.starts_with('-'))
+}
+
+/// Checks that the packages, tests, benchmarks and examples of a line are there.
+pub(crate) fn check(root: &Path, command: &str) -> Result<(), String> {
+    let mut words = words(command);
+    if words.next() == Some(".ci/run") {
+        return exists(&root.join(".ci/run"));
+    }
+    let chore = words.next().unwrap_or("");
+    match chore {
+        "xtask" => return exists(&root.join("xtask/src/main.rs")),
+        "test" | "bench" | "build" | "install" | "clippy" => {}
+        other => return Err(format!("found `cargo {other}`, which nothing is known of")),
+    }
+    let (mut package, mut targets) = (root.to_owned(), vec![]);
+    while let Some(word) = words.next() {
+        match word {
+            "--" => break,
+            "--workspace" | "--release" | "--locked" => {}
+            "-p" | "--package" => package = find(root, words.next().unwrap_or(""))?,
+            "--path" => package = root.join(words.next().unwrap_or("")),
+            "--test" => targets.push(("tests", words.next().unwrap_or(""))),
+            "--bench" => targets.push(("benches", words.next().unwrap_or(""))),
+            "--example" => targets.push(("examples", words.next().unwrap_or(""))),
+            other => {
+                return Err(format!("found the word `{other}` behind cargo, expected an option"));
+            }
+        }
+    }
+    exists(&package.join("Cargo.toml"))?;
+    for (directory, name) in targets {
+        let file = package.join(directory).join(format!("{name}.rs"));
+        exists(&file).or_else(|_| exists(&package.join(directory).join(name).join("main.rs")))?;
+    }
+    Ok(())
+}
+
+/// Returns where the package with a name is.
+fn find(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let line = format!("name = \"{name}\"");
+    for rooms in ["crates", "tests", "."] {
+        let directory = root.join(rooms).join(name);
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
+        if manifest.lines().any(|found| found == line) {
+            return Ok(directory);
+        }
+    }
+    Err(format!("there is no package `{name}`"))
+}
+
+fn exists(path: &Path) -> Result<(), String> {
+    if path.exists() { Ok(()) } else { Err(format!("{} does not exist", path.display())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_lines_name_is_looked_for() {
+        let root = crate::root();
+        for good in [
+            "cargo test --workspace          # everything",
+            "RTRS_RUNS=5000 cargo test -p ib-rtrs --test sessions",
+            "cargo install --locked --path crates/ibfabric",
+            ".ci/run",
+        ] {
+            assert!(is_chore(good), "{good}");
+            assert_eq!(check(&root, good), Ok(()), "{good}");
+        }
+        for bad in [
+            "cargo test -p ib-nothing",
+            "cargo test -p ib-rtrs --test nothing",
+            "cargo install --path crates/nothing",
+            "cargo frobnicate",
+            "cargo test --workplace",
+        ] {
+            assert!(check(&root, bad).is_err(), "{bad}");
+        }
+        assert!(!is_chore("cargo run --release --package ibfabric -- up --check"));
+        assert!(!is_chore("ibfabric gen torus 4x4"));
+    }
+}

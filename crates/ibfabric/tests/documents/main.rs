@@ -1,0 +1,217 @@
+//! The documents: every fenced block of theirs is run. `CONTRIBUTING.md` has the rules, under *Documents*.
+
+mod blocks;
+mod chores;
+mod examples;
+mod expected;
+mod marks;
+mod programs;
+mod shell;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
+
+use blocks::Block;
+use expected::Numbers;
+use marks::MARKS;
+use shell::Shell;
+
+/// Where documents are, from the root of the repository.
+const PLACES: [&str; 3] = [".", "docs", "examples"];
+
+/// Documents that tell what was, or only name paths, which `cargo xtask check-paths` looks for.
+const WITHOUT_BLOCKS: [&str; 1] = ["CHANGELOG.md"];
+
+/// How many documents are run beside each other where each has a network of its own.
+const BESIDE: usize = 3;
+
+/// What has become of the lines of a document.
+#[derive(Default)]
+struct Report {
+    blocks: usize,
+    run: usize,
+    chores: usize,
+    marks: BTreeSet<usize>,
+    missing: Vec<String>,
+    wrong: Vec<String>,
+}
+
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("the repository is there")
+}
+
+/// Returns the documents, from the root of the repository.
+fn documents(root: &Path) -> Vec<String> {
+    let mut documents = Vec::new();
+    for place in PLACES {
+        for entry in fs::read_dir(root.join(place)).expect("a directory") {
+            let name = entry.expect("an entry").file_name().into_string().expect("a name");
+            if name.ends_with(".md") && !WITHOUT_BLOCKS.contains(&name.as_str()) {
+                documents.push(if place == "." { name } else { format!("{place}/{name}") });
+            }
+        }
+    }
+    documents.sort();
+    documents
+}
+
+#[test]
+fn documents_do_what_they_say() {
+    let root = root();
+    let documents = documents(&root);
+    assert!(documents.len() > 10 && documents.contains(&"README.md".to_owned()), "{documents:?}");
+    let only = env::var("IBFABRIC_DOCUMENT").ok();
+    let wanted =
+        documents.iter().filter(|name| only.as_ref().is_none_or(|only| name.contains(only)));
+    let wanted = Mutex::new(wanted.collect::<Vec<_>>().into_iter());
+    let apart = shell::apart();
+    let workers = if apart.is_some() { BESIDE } else { 1 };
+    let reports = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let next = wanted.lock().expect("nobody panics").next();
+                    let Some(name) = next else { break };
+                    let begin = Instant::now();
+                    let report = run(&root, name, apart.as_deref());
+                    reports.lock().expect("nobody panics").push((name, report, begin.elapsed()));
+                }
+            });
+        }
+    });
+    let mut reports = reports.into_inner().expect("nobody panics");
+    reports.sort_by_key(|(name, ..)| *name);
+    let mut wrong = String::new();
+    let mut marked: BTreeSet<usize> = BTreeSet::new();
+    for (name, report, took) in &reports {
+        let Report { blocks, run, chores, marks, missing, wrong: faults } = report;
+        tell(&format!(
+            "{name}: {blocks} blocks, {run} commands run, {chores} lines of cargo, {} marked, {} without their programs; {:.1} s",
+            marks.len(),
+            missing.len(),
+            took.as_secs_f64()
+        ));
+        missing.iter().for_each(|line| tell(&format!("  not run: {line}")));
+        faults.iter().for_each(|fault| writeln!(wrong, "{fault}").expect("room"));
+        marked.extend(marks);
+    }
+    if only.is_none() {
+        for (at, mark) in MARKS.iter().enumerate() {
+            assert!(!mark.reason.is_empty(), "{}: `{}` has no reason", mark.file, mark.command);
+            if !marked.contains(&at) {
+                writeln!(
+                    wrong,
+                    "{}: nothing there is `{}`, which is marked",
+                    mark.file, mark.command
+                )
+                .expect("room");
+            }
+        }
+    }
+    tell(&format!("{} lines are marked as ones that a test cannot run", marked.len()));
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// Says something that is seen also when the test passes.
+fn tell(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("standard error can be written");
+}
+
+/// Runs a document.
+fn run(root: &Path, name: &str, apart: Option<&[&str]>) -> Report {
+    let mut report = Report::default();
+    let text = fs::read_to_string(root.join(name)).expect("it is there");
+    match blocks::blocks(&text) {
+        Ok(blocks) if blocks.is_empty() => {}
+        Ok(blocks) => {
+            let mut shell = Shell::start(root, apart);
+            for block in blocks {
+                report.blocks += 1;
+                if report.block(root, name, &block, &mut shell).is_err() {
+                    break;
+                }
+            }
+        }
+        Err(fault) => report.wrong.push(format!("{name}:{fault}")),
+    }
+    report
+}
+
+/// The shell takes no more commands.
+struct End;
+
+impl Report {
+    fn block(
+        &mut self,
+        root: &Path,
+        name: &str,
+        block: &Block,
+        shell: &mut Shell,
+    ) -> Result<(), End> {
+        if let Some(file) = block.file() {
+            let path = shell.path(file);
+            fs::create_dir_all(path.parent().expect("it is in a directory")).expect("a directory");
+            fs::write(path, block.lines.join("\n") + "\n").expect("a file");
+            return Ok(());
+        }
+        if block.language() != "console" {
+            self.wrong.push(format!(
+                "{name}:{}: found a block of `{}`, expected `console`, or `file=NAME` behind the language",
+                block.line, block.info
+            ));
+            return Ok(());
+        }
+        let numbers = if block.numbers_vary() { Numbers::Vary } else { Numbers::Count };
+        let steps = match block.steps() {
+            Ok(steps) => steps,
+            Err(fault) => {
+                self.wrong.push(format!("{name}:{fault}"));
+                return Ok(());
+            }
+        };
+        for step in steps {
+            let place = format!("{name}:{}: {}", step.line, step.command);
+            if let Some((at, _)) = marks::find(name, &step.command) {
+                self.marks.insert(at);
+                continue;
+            }
+            if chores::is_chore(&step.command) {
+                self.chores += 1;
+                if let Err(fault) = chores::check(root, &step.command) {
+                    self.wrong.push(format!("{place}: {fault}"));
+                }
+                continue;
+            }
+            if let Some(program) = programs::missing(&step.command) {
+                let what = format!(
+                    "{place}: {program} is not there; neither is the rest of the block run"
+                );
+                if env::var_os("IBFABRIC_ALL_PROGRAMS").is_some() {
+                    self.wrong.push(what);
+                } else {
+                    self.missing.push(what);
+                }
+                return Ok(());
+            }
+            self.run += 1;
+            match shell.run(&step, numbers) {
+                Ok(None) => {}
+                Ok(Some(wrong)) => self.wrong.push(format!("{place}: {wrong}")),
+                Err(shell::Stuck(wrong)) => {
+                    self.wrong.push(format!("{place}: {wrong}"));
+                    return Err(End);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! What is not run: each line with the reason.
+
+/// A line of a document that cannot be run by a test.
+pub(crate) struct Mark {
+    /// The document, from the root of the repository.
+    pub(crate) file: &'static str,
+    /// The command, as it stands there, without its comment.
+    pub(crate) command: &'static str,
+    pub(crate) reason: &'static str,
+}
+
+const fn mark(file: &'static str, command: &'static str, reason: &'static str) -> Mark {
+    Mark { file, command, reason }
+}
+
+const ROOT: &str = "changes the system as root";
+
+pub(crate) const MARKS: &[Mark] = &[
+    mark("docs/acm.md", "systemctl enable --now ibfabric-acm.socket", ROOT),
+    mark("docs/sm.md", "systemctl daemon-reload && systemctl enable --now ibfabric-sm", ROOT),
+];
+
+/// Returns the mark of a command, and its place in the table.
+pub(crate) fn find(file: &str, command: &str) -> Option<(usize, &'static Mark)> {
+    let command = command.split(" #").next().unwrap_or(command).trim_end();
+    MARKS.iter().enumerate().find(|(_, mark)| mark.file == file && mark.command == command)
+}

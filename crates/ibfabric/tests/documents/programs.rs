@@ -1,0 +1,110 @@
+//! Programs of others that documents use, which not every machine has.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+/// Programs that a line may want. Where one is not there, the line and the rest of its block are left out, and counted.
+const PROGRAMS: [&str; 32] = [
+    "capinfos",
+    "curl",
+    "fio",
+    "fusermount3",
+    "ib_acme",
+    "ibacm",
+    "ibaddr",
+    "iblinkinfo",
+    "ibnetdiscover",
+    "ibping",
+    "ibportstate",
+    "ibqueryerrors",
+    "ibroute",
+    "ibsim",
+    "ibtracert",
+    "man",
+    "mergecap",
+    "mpirun",
+    "nbdcopy",
+    "nbdinfo",
+    "nbdsh",
+    "opensm",
+    "osmtest",
+    "perfquery",
+    "qemu-img",
+    "qemu-io",
+    "rping",
+    "saquery",
+    "sminfo",
+    "smpquery",
+    "ss",
+    "tshark",
+];
+
+/// What of a command is not on this machine.
+pub(crate) fn missing(command: &str) -> Option<String> {
+    if command.contains("libumad2sim.so") && library().is_none() {
+        return Some("libumad2sim.so".to_owned());
+    }
+    called(command)
+        .into_iter()
+        .find(|program| PROGRAMS.contains(&program.as_str()) && !on_path(program))
+}
+
+/// Returns the programs that a command calls by their names or by whole paths.
+fn called(command: &str) -> Vec<String> {
+    // Words behind which another command begins; what is a remark or an assignment is none.
+    const BEFORE: [&str; 16] = [
+        "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while",
+        "exec", "else",
+    ];
+    let command = command.replace("$(", " $( ").replace(';', " ; ").replace('\n', " ; ");
+    let mut begins = true;
+    let mut programs = Vec::new();
+    for word in command.split_whitespace() {
+        if word.starts_with('#') {
+            break;
+        }
+        let is_assignment = begins && word.contains('=') && !word.starts_with('-');
+        if BEFORE.contains(&word) {
+            begins = true;
+        } else if begins && !is_assignment {
+            begins = word.ends_with(')');
+            let name = word.rsplit('/').next().unwrap_or(word);
+            if !word.contains('/') || word.starts_with('/') {
+                programs.push(name.trim_end_matches(')').to_owned());
+            }
+        }
+    }
+    programs
+}
+
+fn on_path(program: &str) -> bool {
+    env::split_paths(&search_path()).any(|directory| directory.join(program).is_file())
+}
+
+/// Returns where programs are looked for: those of the system's manager too, such as opensm, which users may not have there.
+pub(crate) fn search_path() -> String {
+    let own = env::var("PATH").unwrap_or_default();
+    format!("{own}:/usr/local/sbin:/usr/sbin:/sbin")
+}
+
+/// Returns Debian's library by which clients attach to ibsim.
+fn library() -> Option<std::path::PathBuf> {
+    let directories = fs::read_dir(Path::new("/usr/lib")).ok()?;
+    directories
+        .flatten()
+        .map(|entry| entry.path().join("umad2sim/libumad2sim.so"))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::called;
+
+    #[test]
+    fn programs_are_found_where_they_are_called() {
+        let line = "A=1 B=$(date) opensm -f x | tee y && ./ours | /usr/sbin/real; until tshark -r z; do sleep 1; done  # fio";
+        assert_eq!(called(line), ["date", "opensm", "tee", "real", "tshark", "sleep", "done"]);
+        assert_eq!(called("ibfabric gen torus 4x4 --format ibnetdiscover"), ["ibfabric"]);
+    }
+}

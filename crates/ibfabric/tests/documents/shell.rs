@@ -1,0 +1,235 @@
+//! The shell of a document: one for all its commands, in a directory of its own, on a network of its own where that can be had.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::blocks::Step;
+use crate::expected::{Numbers, begins, difference, fits};
+use crate::programs::search_path;
+
+/// How long a command may take, and how long one in the background may take until it has printed what is shown.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How long programs have to end when the document has.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// What `cargo run` is in the shell: the program that was built for the test.
+const CARGO: &str = r#"#!/bin/bash
+case " $* " in
+    *" --package ibfabric -- "*) ;;
+    *) echo "expected --package ibfabric --" >&2; exit 2 ;;
+esac
+while [ "$1" != "--" ]; do shift; done
+shift
+exec ibfabric "$@"
+"#;
+
+/// A shell that runs, with what its commands have started.
+pub(crate) struct Shell {
+    bash: Child,
+    input: Option<ChildStdin>,
+    /// Holds everything, and goes with it.
+    place: tempfile::TempDir,
+    commands: usize,
+}
+
+/// Why no more commands of a document can be run.
+pub(crate) struct Stuck(pub(crate) String);
+
+/// How a network of its own is had: by these words before the shell's. Without one, documents have to take turns.
+pub(crate) fn apart() -> Option<Vec<&'static str>> {
+    let ways: [&[&str]; 2] = [
+        &["unshare", "--net"],
+        &["unshare", "--user", "--map-current-user", "--keep-caps", "--net"],
+    ];
+    let works = |words: &&[&str]| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).args(["bash", "-c", "ip link set lo up"]);
+        command.env("PATH", search_path()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    ways.iter().find(|words| works(words)).map(|words| words.to_vec())
+}
+
+impl Shell {
+    /// Starts a shell in which the files of the repository that documents name have these names, too.
+    pub(crate) fn start(root: &Path, apart: Option<&[&str]>) -> Self {
+        let place = tempfile::Builder::new().prefix("doc").tempdir().expect("a directory");
+        let at = |name: &str| place.path().join(name);
+        for name in ["run", "tmp", "bin", "said", "work/target/release"] {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(at(name)).expect("a directory");
+        }
+        let program = Path::new(env!("CARGO_BIN_EXE_ibfabric"));
+        symlink(program, at("bin/ibfabric")).expect("a link");
+        symlink(program, at("work/target/release/ibfabric")).expect("a link");
+        let test = std::env::current_exe().expect("the test has a path");
+        let library = test.parent().expect("in a directory").join("libib_umad_preload.so");
+        symlink(library, at("work/target/release/libib_umad_preload.so")).expect("a link");
+        for name in ["examples", "docs", "crates"] {
+            symlink(root.join(name), at("work").join(name)).expect("a link");
+        }
+        fs::write(at("bin/cargo"), CARGO).expect("a file");
+        fs::set_permissions(at("bin/cargo"), fs::Permissions::from_mode(0o755)).expect("a mode");
+        let mut command = match apart {
+            Some(words) => {
+                let mut command = Command::new(words[0]);
+                let shell = "ip link set lo up && exec bash --norc --noprofile";
+                command.args(&words[1..]).args(["bash", "-c", shell]);
+                command
+            }
+            None => {
+                let mut command = Command::new("bash");
+                command.args(["--norc", "--noprofile"]);
+                command
+            }
+        };
+        let log = File::create(at("said/bash")).expect("a file");
+        command
+            .env_clear()
+            .env("PATH", format!("{}:{}", at("bin").display(), search_path()))
+            .env("HOME", at("work"))
+            .env("XDG_RUNTIME_DIR", at("run"))
+            .env("TMPDIR", at("tmp"))
+            .env("LANG", "C.UTF-8")
+            .env("USER", "ann")
+            .env("DESTDIR", at("image"))
+            .env("IBFABRIC_DOCUMENT", place.path())
+            .current_dir(at("work"))
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().expect("a file"))
+            .stderr(log);
+        let mut bash = command.spawn().expect("there is bash");
+        let mut input = bash.stdin.take().expect("it is piped");
+        // Should the test be killed, the shell reads the end of its input, and takes along what it has started.
+        writeln!(input, "trap 'kill $(jobs -p) 2>/dev/null' EXIT").expect("it reads");
+        Self { bash, input: Some(input), place, commands: 0 }
+    }
+
+    /// Returns the path of a file in the shell's directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join("work").join(name)
+    }
+
+    /// Runs a command. Returns what is not as the document has it, for which its directories are those of a user called ann.
+    pub(crate) fn run(&mut self, step: &Step, numbers: Numbers) -> Result<Option<String>, Stuck> {
+        self.commands += 1;
+        let said =
+            |what: &str| self.place.path().join("said").join(format!("{}{what}", self.commands));
+        let (script, output, status) = (said(".sh"), said(".out"), said(".status"));
+        fs::write(&script, format!("{}\n", step.command)).expect("a file");
+        let [read, write, done] =
+            [&script, &output, &status].map(|path| path.display().to_string());
+        let line = format!(
+            "source {read} >{write} 2>&1 </dev/null\necho $? >{done}.new; mv {done}.new {done}\n"
+        );
+        let input = self.input.as_mut().expect("it is there until the end");
+        if input.write_all(line.as_bytes()).is_err() {
+            return Err(Stuck("the shell has ended before this command".to_owned()));
+        }
+        let end = Instant::now() + LIMIT;
+        let text = || {
+            let bytes = fs::read(&output).unwrap_or_default();
+            let text =
+                String::from_utf8_lossy(&bytes).replace(&format!("{read}: line "), "bash: line ");
+            let named = |text: String, name: &str, public: &str| {
+                text.replace(&self.place.path().join(name).display().to_string(), public)
+            };
+            named(named(text, "work", "/home/ann"), "run", "/run/user/1000")
+        };
+        let code = loop {
+            if let Ok(code) = fs::read_to_string(&status) {
+                break code.trim().parse::<i32>().expect("the shell writes a number");
+            }
+            if !matches!(self.bash.try_wait(), Ok(None)) {
+                return Err(Stuck(format!("the shell has ended in this command\n{}", text())));
+            }
+            if Instant::now() > end {
+                return Err(Stuck(format!(
+                    "has not ended after {LIMIT:?}; it has printed\n{}",
+                    text()
+                )));
+            }
+            thread::sleep(Duration::from_millis(3));
+        };
+        let shown = step.output.as_deref();
+        let missing = |shown: &[String]| !begins(shown, &lines(&text()), numbers);
+        while step.background && shown.is_some_and(missing) {
+            if Instant::now() > end {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        let (text, mut wrong) = (text(), String::new());
+        let printed = lines(&text);
+        if code != step.status {
+            write!(wrong, "exit status {code}, expected {}", step.status).expect("room");
+            if step.output.is_none() {
+                write!(wrong, "; it has printed\n{text}").expect("room");
+            }
+        }
+        if let Some(shown) = shown {
+            let good =
+                if step.background { !missing(shown) } else { fits(shown, &printed, numbers) };
+            if !good {
+                write!(wrong, "\n{}", difference(shown, &printed, numbers)).expect("room");
+            }
+        }
+        Ok((!wrong.is_empty()).then_some(wrong))
+    }
+
+    /// The processes that the shell has started, wherever they are now: by what stands in their environment.
+    fn processes(&self) -> Vec<Pid> {
+        let mark = format!("IBFABRIC_DOCUMENT={}\0", self.place.path().display());
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let of_ours = |path: &Path| {
+            let environment = fs::read(path.join("environ")).unwrap_or_default();
+            environment.windows(mark.len()).any(|bytes| bytes == mark.as_bytes())
+        };
+        processes
+            .filter(|entry| of_ours(&entry.path()))
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter_map(Pid::from_raw)
+            .collect()
+    }
+}
+
+/// Sends a signal to a process. One that has ended meanwhile takes none.
+fn signal(process: Pid, which: Signal) {
+    let _ = kill_process(process, which);
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}
+
+impl Drop for Shell {
+    /// Ends everything, however the document has ended.
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let end = Instant::now() + FAREWELL;
+        let mut told = false;
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                break;
+            }
+            if Instant::now() > end {
+                left.iter().for_each(|&process| signal(process, Signal::KILL));
+            } else if !told {
+                left.iter().for_each(|&process| signal(process, Signal::TERM));
+                told = true;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        drop(self.bash.wait());
+    }
+}
