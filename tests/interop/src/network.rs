@@ -49,6 +49,9 @@ impl Network {
              link set {TAP} up\n"
         );
         ip(&["-netns", &network.name, "-batch", "-"], &setup)?;
+        // A wire that was cut and mended has the addresses that it had, those of IPv6 as well.
+        let keep = format!("echo 1 > /proc/sys/net/ipv6/conf/{TAP}/keep_addr_on_down");
+        ip(&["netns", "exec", &network.name, "sh", "-c", &keep], "")?;
         Ok(network)
     }
 
