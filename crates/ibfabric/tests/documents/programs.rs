@@ -57,7 +57,7 @@ fn called(command: &str) -> Vec<String> {
         "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while",
         "exec", "else",
     ];
-    let command = command.replace("$(", " $( ").replace(';', " ; ").replace('\n', " ; ");
+    let command = command.replace("$(", " $( ").replace([';', '\n'], " ; ");
     let mut begins = true;
     let mut programs = Vec::new();
     for word in command.split_whitespace() {
