@@ -136,7 +136,7 @@ fn run(root: &Path, name: &str, apart: Option<&[&str]>) -> Report {
             let mut shell = Shell::start(root, apart);
             for block in blocks {
                 report.blocks += 1;
-                if report.block(root, name, &block, &mut shell).is_err() {
+                if report.block(root, name, &block, (&mut shell, apart)).is_err() {
                     break;
                 }
             }
@@ -155,7 +155,7 @@ impl Report {
         root: &Path,
         name: &str,
         block: &Block,
-        shell: &mut Shell,
+        (shell, apart): (&mut Shell, Option<&[&str]>),
     ) -> Result<(), End> {
         if let Some(file) = block.file() {
             let path = shell.path(file);
@@ -190,6 +190,12 @@ impl Report {
                     self.wrong.push(format!("{place}: {fault}"));
                 }
                 continue;
+            }
+            if programs::lacks_fuse(&step.command, apart) {
+                self.missing.push(format!(
+                    "{place}: there is no FUSE; neither is the rest of the block run"
+                ));
+                return Ok(());
             }
             if let Some(program) = programs::missing(&step.command) {
                 let what = format!(

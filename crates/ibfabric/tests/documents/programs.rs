@@ -40,7 +40,14 @@ const PROGRAMS: [&str; 32] = [
     "tshark",
 ];
 
-/// What of a command is not on this machine.
+/// Returns whether a command needs FUSE, and this machine, or the place of the documents on it, has none.
+pub(crate) fn lacks_fuse(command: &str, apart: Option<&[&str]>) -> bool {
+    // The program that mounts for users has no rights in their own namespace.
+    let as_user = apart.is_some_and(|words| words.contains(&"--user"));
+    command.contains("rtrs mount ") && (as_user || !Path::new("/dev/fuse").exists())
+}
+
+/// Returns what of a command is not on this machine.
 pub(crate) fn missing(command: &str) -> Option<String> {
     if command.contains("libumad2sim.so") && library().is_none() {
         return Some("libumad2sim.so".to_owned());
@@ -57,7 +64,7 @@ fn called(command: &str) -> Vec<String> {
         "|", ";", "&", "&&", "||", "(", "$(", "{", "!", "do", "then", "if", "until", "while",
         "exec", "else",
     ];
-    let command = command.replace("$(", " $( ").replace(';', " ; ").replace('\n', " ; ");
+    let command = command.replace("$(", " $( ").replace([';', '\n'], " ; ");
     let mut begins = true;
     let mut programs = Vec::new();
     for word in command.split_whitespace() {
