@@ -397,17 +397,30 @@ fn files_for_a_service_are_written_and_read() {
     let directory = lab.directory.path().join("written");
     fs::create_dir(&directory).expect("a directory");
     let place = directory.to_str().expect("a path");
-    let attach = ["--attach", &lab.simulator];
+    let by_ibsim = format!("--ibsim={}", lab.simulator);
     // The port of the second host is taken by its service, and names are told by a port that is free.
     drop(lab.services.into_iter());
-    let output = ibfabric(&["acme", "-A", "-O", "-V", "-D", place])
-        .args(attach)
-        .args(["--node", "host-1"])
+    let addresses = directory.join("ibacm_addr.cfg");
+    for by in [&["--attach", &lab.simulator][..], &[&by_ibsim]] {
+        let output = ibfabric(&["acme", "-A", "-O", "-V", "-D", place])
+            .args(by)
+            .args(["--node", "host-1"])
+            .output()
+            .expect("it runs");
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        let written = fs::read_to_string(&addresses).expect("a file");
+        assert!(written.contains("host-1 host-1 1 default"), "{written}");
+        fs::remove_file(&addresses).expect("it was written");
+    }
+    let output =
+        ibfabric(&["acme", "-A", "-D", place, "--ibsim=nobody"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("which `ibfabric sim` tells"), "{output:?}");
+    let output = ibfabric(&["acme", "-A", "-D", place, "--node", "host-1"])
+        .args(["--attach", &lab.simulator])
         .output()
         .expect("it runs");
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    let addresses = fs::read_to_string(directory.join("ibacm_addr.cfg")).expect("a file");
-    assert!(addresses.contains("host-1 host-1 1 default"), "{addresses}");
+    assert!(output.status.success(), "{output:?}");
     let options = fs::read(directory.join("ibacm_opts.cfg")).expect("a file");
     let read = ib_acm::config::options::Options::read("ibacm_opts.cfg", &options);
     assert_eq!(read.expect("it is good").warnings, []);

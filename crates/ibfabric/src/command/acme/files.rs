@@ -11,6 +11,7 @@ use ib_acm::config::options::Options;
 use ib_link::{MadLink as _, Remote};
 use ib_mad::{Client, Request, RequesterConfig};
 use ib_net::attach::{AttachOptions, AttachedPort};
+use ib_net::ibsim::client::{Attach, ServerAddress};
 use ib_net::umad::{UmadDevice, UmadOptions};
 use ib_types::PKey;
 use ib_wire::mad::sa::{ComponentMask, NodeRecord, SaHeader};
@@ -81,9 +82,21 @@ fn addresses(args: &AcmeArgs) -> Result<Vec<AddressLine>, Failure> {
         port,
         p_key: PKey::DEFAULT,
     };
-    if let Some(name) = &args.station.attach {
-        let options = AttachOptions { name: name.clone(), node: args.station.node.clone() };
-        let port = AttachedPort::attach(&options, MgmtClass::ACM).map_err(Failure::unusable)?;
+    if let Some(name) = args.station.attach.as_ref().or(args.station.ibsim.as_ref()) {
+        let environment = Attach::from_environment().map_err(Failure::unusable)?;
+        let name = match (name.as_str(), environment.server) {
+            ("", ServerAddress::Name(name)) => name,
+            (name, _) => name.to_owned(),
+        };
+        let node = args.station.node.clone().or(environment.node);
+        let port = AttachedPort::attach(&AttachOptions { name, node }, MgmtClass::ACM);
+        // A real ibsim knows of none.
+        let failed = |error| {
+            Failure::Unusable(format!(
+                "the addresses of a port, which `ibfabric sim` tells: {error}"
+            ))
+        };
+        let port = port.map_err(failed)?;
         let details = port.details();
         let node = Address::name(&details.node).map_err(Failure::unusable)?;
         let all = std::iter::once(node).chain(details.addresses.iter().map(|&it| it.into()));
