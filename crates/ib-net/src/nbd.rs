@@ -63,10 +63,13 @@ const ROUND: usize = 16;
 
 /// How much that was sent may wait to be taken by a program, in bytes: whole answers of the usual lengths, so that neither end
 /// is woken for parts of one.
-const ROOM: usize = 1 << 20;
+const ROOM: usize = 512 << 10;
 
 /// How often it is looked whether programs want to connect while there is always something else to do.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
+
+/// When it is looked again whether there are files for a program that wants to connect.
+const WITHOUT_FILES: Duration = Duration::from_millis(100);
 
 /// How long a program may take to choose a device.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,6 +107,33 @@ pub struct NbdServer {
     has_heirs: bool,
     /// When it is looked next whether programs want to connect.
     accept_at: Instant,
+    /// Whether there were no more files for one that wanted to.
+    lacks_files: bool,
+    /// Whether somebody else has the device.
+    is_held: bool,
+}
+
+/// The device while somebody else has it.
+struct Nothing;
+
+impl Backing for Nothing {
+    fn submit(&mut self, _: u64, command: Command, _: &[u8]) {
+        unreachable!("{command:?} is not taken while the device is somebody else's");
+    }
+
+    fn poll(&mut self) -> Option<(u64, Errno)> {
+        None
+    }
+
+    fn take_data(&mut self) -> ReadData {
+        ReadData::default()
+    }
+
+    fn give_back(&mut self, _: ReadData) {}
+
+    fn losses(&self) -> u64 {
+        0
+    }
 }
 
 /// A request that the device does.
@@ -174,6 +204,8 @@ impl NbdServer {
             failed: Vec::new(),
             has_heirs: false,
             accept_at: Instant::ZERO,
+            lacks_files: false,
+            is_held: false,
         })
     }
 
@@ -192,12 +224,19 @@ impl NbdServer {
         self.connections.len()
     }
 
-    /// Returns whether a program waits to be connected.
+    /// Returns whether nothing is under way, not even for a program that has gone, and nobody is there who might ask.
     #[must_use]
-    pub fn has_arrivals(&self) -> bool {
-        let mut files = [poll::watched(self.listener.as_fd(), false)];
-        // Without news nobody has come.
-        poll::wait_any(&mut files, 0).is_ok() && files[0].revents != 0
+    pub fn is_idle(&self) -> bool {
+        self.connections.is_empty() && self.under_way.is_empty()
+    }
+
+    /// Moves what can be moved while somebody else has the device, who took it when it was idle
+    /// ([`NbdServer::is_idle`]): programs connect and choose, and what they ask for waits. Returns whether there was anything.
+    pub fn progress_without(&mut self) -> bool {
+        self.is_held = true;
+        let moved = self.progress(&mut Nothing);
+        self.is_held = false;
+        moved
     }
 
     /// Returns why a connection has ended before its time.
@@ -211,18 +250,22 @@ impl NbdServer {
         let mut moved = false;
         if now >= self.accept_at {
             self.accept_at = now + ACCEPT_EVERY;
+            self.lacks_files = false;
             moved = self.accept(disk.losses());
         }
         while let Some((user, errno)) = disk.poll() {
             moved = true;
             let Asked { connection: (at, number), token, operation } =
                 self.under_way.remove(user as usize);
+            let data = disk.take_data();
             // Whoever has gone is told nothing. Each of the others is told of a loss, not only who flushes first.
             if let Some(it) = self.connections.get_mut(at).filter(|it| it.number == number) {
                 let has_lost = operation == Operation::Flush
                     && std::mem::replace(&mut it.losses, disk.losses()) != disk.losses();
                 let errno = if has_lost { Errno::EIO } else { errno };
-                it.session.complete(token, errno, disk.take_data());
+                it.session.complete(token, errno, data);
+            } else {
+                disk.give_back(data);
             }
         }
         let mut over = Vec::new();
@@ -240,7 +283,7 @@ impl NbdServer {
                 disk.submit(user, request.command, request.data);
             };
             // Of one that has gone itself the rest is taken.
-            let may_ask = !self.has_heirs || connection.is_gone;
+            let may_ask = !self.is_held && (!self.has_heirs || connection.is_gone);
             let taken = connection.take(may_ask.then_some(ask));
             let sent = connection.send();
             while let Some(data) = connection.session.poll_used() {
@@ -255,6 +298,8 @@ impl NbdServer {
             }
             leaves |= connection.session.has_ended() && connection.session.requests() > 0;
         }
+        // What they had may be for others now.
+        moved |= !over.is_empty();
         for at in over {
             let connection = self.connections.remove(at);
             leaves |= connection.session.requests() > 0;
@@ -311,8 +356,16 @@ impl NbdServer {
                 }
                 Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Stream::Tcp(stream)),
             };
-            // Nobody is there, or there are no more files: then whoever waits is accepted later.
-            let Ok(stream) = stream else { break };
+            let stream = match stream {
+                Ok(stream) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // There are no more files: whoever waits is accepted later.
+                Err(_) => {
+                    self.lacks_files = true;
+                    self.accept_at = clock::now() + WITHOUT_FILES;
+                    break;
+                }
+            };
             if stream.prepare().is_err() {
                 continue;
             }
@@ -344,17 +397,21 @@ impl NbdServer {
 
     /// Adds what is waited for; returns until when at most.
     pub(crate) fn interests<'a>(&'a mut self, files: &mut Vec<Interest<'a>>) -> Instant {
-        // What is waited for is looked at afterwards.
-        self.accept_at = Instant::ZERO;
-        let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
-        files.extend(accepts.map(Interest::to_read));
         let mut until = Instant::NEVER;
+        if self.lacks_files {
+            until = self.accept_at;
+        } else {
+            // What is waited for is looked at afterwards.
+            self.accept_at = Instant::ZERO;
+            let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
+            files.extend(accepts.map(Interest::to_read));
+        }
         for (_, connection) in &mut self.connections {
             if connection.session.is_choosing() {
                 until = until.min(connection.deadline);
             }
             let is_choosing = connection.session.is_choosing();
-            let takes = !self.has_heirs || connection.is_gone || is_choosing;
+            let takes = !self.is_held && (!self.has_heirs || connection.is_gone) || is_choosing;
             let reads = takes && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
             // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
@@ -445,14 +502,16 @@ impl Connection {
 impl Stream {
     fn prepare(&self) -> io::Result<()> {
         match self {
-            Self::Unix(stream) => stream.set_nonblocking(true)?,
+            Self::Unix(stream) => {
+                stream.set_nonblocking(true)?;
+                // With less it works as well. What TCP has grows by itself, unless it is set.
+                sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, ROOM)).ok();
+            }
             Self::Tcp(stream) => {
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
             }
         }
-        // With less it works as well.
-        sockopt::buffer(self.as_fd(), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, ROOM)).ok();
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -324,21 +325,78 @@ fn the_device_is_exercised_and_its_paths_are_told() {
 }
 
 /// A program that has the device keeps it, and one that comes gets it as it was.
+/// How much of the device a program looks at, in bytes.
+const PART: u64 = 1 << 20;
+
+/// A program that uses the device over NBD.
+struct Program {
+    stream: UnixStream,
+    size: u64,
+}
+
+impl Program {
+    fn connect(path: &Path) -> Self {
+        let mut stream = UnixStream::connect(path).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).expect("it is greeted");
+        assert!(greeting.starts_with(b"NBDMAGIC"));
+        // Its flags, and the device by the oldest option.
+        let mut hello = 3_u32.to_be_bytes().to_vec();
+        hello.extend(b"IHAVEOPT");
+        hello.extend(1_u32.to_be_bytes());
+        hello.extend(0_u32.to_be_bytes());
+        stream.write_all(&hello).expect("it is taken");
+        let mut device = [0; 10];
+        stream.read_exact(&mut device).expect("it is there");
+        let size = u64::from_be_bytes(*device.first_chunk().expect("8 bytes"));
+        Self { stream, size }
+    }
+
+    fn ask(&mut self, kind: u16, (offset, length): (u64, u64), data: &[u8]) {
+        let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
+        request.extend([0; 2]);
+        request.extend(kind.to_be_bytes());
+        request.extend([0; 8]);
+        request.extend(offset.to_be_bytes());
+        request.extend((length as u32).to_be_bytes());
+        request.extend(data);
+        self.stream.write_all(&request).expect("it is taken");
+        let mut answer = [0; 16];
+        self.stream.read_exact(&mut answer).expect("it is answered");
+        assert_eq!(answer[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0]);
+    }
+
+    fn read(&mut self, offset: u64, length: u64) -> Vec<u8> {
+        self.ask(0, (offset, length), &[]);
+        let mut data = vec![0; length as usize];
+        self.stream.read_exact(&mut data).expect("the data");
+        data
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        self.ask(1, (offset, data.len() as u64), data);
+    }
+}
+
 #[test]
 fn programs_come_before_an_exercise() {
-    use std::os::unix::net::UnixStream;
     let up = Up::start("programs", &[]);
-    let connect = || {
-        let mut program = UnixStream::connect(&up.nbd).expect("it listens");
-        program.set_read_timeout(Some(PATIENCE)).expect("a limit");
-        let mut greeting = [0; 18];
-        program.read_exact(&mut greeting).expect("it is greeted");
-        assert!(greeting.starts_with(b"NBDMAGIC"));
-        program
-    };
-    assert_eq!(up.post("exercise", &json!({"seconds": 500})).0, 200);
-    wait_for("it does not begin", || up.get("exercise")["done"].as_u64().filter(|&done| done > 0));
-    let program = connect();
+    let connect = || Program::connect(Path::new(&up.nbd));
+    let mut program = connect();
+    let size = program.size;
+    let old: Vec<u8> = (0..PART).map(|at| (at % 249) as u8).collect();
+    program.write(size - PART, &old);
+    assert_eq!(program.read(size - PART, PART), old);
+    drop(program);
+    wait_for("it is not gone", || {
+        (up.post("exercise", &json!({"seconds": 500})).0 == 200).then_some(())
+    });
+    // Everything was written over by now.
+    let enough = |done: &u64| *done > 40 << 20;
+    wait_for("it does not begin", || up.get("exercise")["done"].as_u64().filter(enough));
+    let mut program = connect();
+    assert_eq!(program.read(size - PART, PART), old);
     assert_eq!(up.get("exercise")["running"], false);
     assert_eq!(up.get("exercise")["errors"], 0);
     let (status, why) = up.post("exercise", &json!({"seconds": 1}));

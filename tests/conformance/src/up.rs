@@ -121,6 +121,11 @@ pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
     outcome.refused = shared.refused.into_inner();
     outcome.faults = shared.faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     places.look_afterwards(fabric, &mut outcome)?;
+    // Each cut makes some wait, but hardly any are refused for it.
+    if outcome.runs < crowd.clients as u64 || outcome.refused > outcome.runs / 10 {
+        let (runs, refused) = (outcome.runs, outcome.refused);
+        outcome.faults.push(format!("{refused} of {runs} runs were refused something"));
+    }
     outcome.memory[1] = resident(pid)?;
     if outcome.memory[1] > outcome.memory[0] + GROWTH {
         let [before, after] = outcome.memory.map(|bytes| bytes >> 20);

@@ -195,6 +195,8 @@ pub struct Client {
     /// may take different paths, and the number would be closed that was just given.
     unclosed: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
+    /// How many bytes of data a request may have.
+    longest: u32,
 }
 
 impl Client {
@@ -211,7 +213,13 @@ impl Client {
             closing: VecDeque::new(),
             unclosed: BTreeSet::new(),
             events: VecDeque::new(),
+            longest: u32::MAX,
         }
+    }
+
+    /// Says how many bytes of data a request may have: devices with longer blocks are of no use.
+    pub(super) const fn set_longest(&mut self, longest: u32) {
+        self.longest = longest;
     }
 
     /// Wants a device of the server to be open, from now on and after each loss of the session.
@@ -442,7 +450,12 @@ impl Client {
                 let OpenResponse { device_id, writers, medium, cache, .. } = response;
                 let origin = Origin { medium, cache };
                 let told = server.map(|server| Told { server, origin, writers });
-                geometry(&response, device.mode).map(|geometry| (device_id, geometry, told))
+                match geometry(&response, device.mode) {
+                    Ok(found) if found.logical_block > self.longest => {
+                        Err("its blocks are longer than requests may be")
+                    }
+                    found => found.map(|geometry| (device_id, geometry, told)),
+                }
             }
             _ => Err("it is none to open"),
         };

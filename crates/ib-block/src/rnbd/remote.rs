@@ -63,7 +63,7 @@ pub enum Reads {
 pub const WORTH_LENDING: u64 = 16 << 10;
 
 /// In how many pieces of memory data is at most that is lent.
-const MOST_LENT: u64 = 8;
+const MOST_LENT: usize = 8;
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,11 +279,12 @@ impl Remote {
             Ok(geometry) => geometry,
             Err(errno) => return self.ended.push_back((user, errno, ReadData::default())),
         };
-        let piece = self.rtrs.max_io_size();
-        let mut plan = Plan::new(command, geometry, piece);
-        let most = MOST_LENT * u64::from(piece);
+        let mut plan = Plan::new(command, geometry, self.rtrs.max_io_size());
+        // With so few all of them can be had whatever is lent: nobody holds some and waits for others in vain.
+        let most = MOST_LENT.min(self.data.as_ref().map_or(0, Room::unlent));
         let is_lent = command.operation == Operation::Read
-            && matches!(self.config.reads, Reads::Lent(least) if (least..=most).contains(&command.length));
+            && matches!(self.config.reads, Reads::Lent(least) if command.length >= least)
+            && plan.clone().nth(most).is_none();
         let data = match command.operation {
             Operation::Write => {
                 assert_eq!(data.len() as u64, command.length, "a write has all of its data");
@@ -445,6 +446,7 @@ impl Remote {
                     self.data = Some(Room::new(&mut self.rtrs, cx, pieces)?);
                 }
                 self.forget_held();
+                self.rnbd.set_longest(self.rtrs.max_io_size());
                 self.rnbd.connected();
             }
             SessionEvent::Lost => {

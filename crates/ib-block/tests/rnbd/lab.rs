@@ -27,7 +27,7 @@ pub(crate) const SIZE: usize = 64 << 10;
 pub(crate) const NAMES: [&str; 3] = ["disk-a", "disk-b", "group/disk-c"];
 
 /// What clients may have under way.
-const DEPTH: usize = 24;
+const DEPTHS: [usize; 4] = [24, 1, 3, 8];
 
 /// How many answers with data a guest has at once.
 const KEPT: usize = 9;
@@ -92,6 +92,8 @@ pub(crate) struct Lab {
     pub(crate) caches: bool,
     /// Whether the server tells what Linux tells.
     pub(crate) is_linux: bool,
+    /// What clients have under way at most.
+    depth: usize,
     /// How many commands devices have done, and how many of them for paths that had gone.
     pub(crate) carried_out: u64,
 }
@@ -114,6 +116,7 @@ impl Lab {
         config: ServerConfig,
     ) -> Self {
         let mut rng = Rng::new(seed);
+        let depth = if config.fence { DEPTHS[(seed % 4) as usize] } else { DEPTHS[0] };
         let mut lab = Self {
             now: Instant::from_nanos(1_000_000_000),
             guests: Vec::new(),
@@ -131,6 +134,7 @@ impl Lab {
             device_says: Errno::OK,
             caches: true,
             is_linux: false,
+            depth,
             carried_out: 0,
             rng,
         };
@@ -174,7 +178,7 @@ impl Lab {
             self.server.listen(&mut self.nodes, id, PORT).expect("nobody listens there");
         }
         let reads = if number.is_multiple_of(2) { Reads::Lent(2048) } else { Reads::Copied };
-        let config = RemoteConfig { session, depth: DEPTH, reads, trusts_cache };
+        let config = RemoteConfig { session, depth: self.depth, reads, trusts_cache };
         let mut remote = Remote::new(config, &mut nodes, self.rng.seed()).expect("memory");
         let mut paths = Vec::new();
         for link in 0..links {

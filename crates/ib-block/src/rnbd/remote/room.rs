@@ -80,10 +80,15 @@ impl Room {
         self.free.push(slot);
     }
 
+    /// Returns how many pieces are never lent: the greater half.
+    pub(super) const fn unlent(&self) -> usize {
+        self.count - self.count / 2
+    }
+
     /// Hands out what lies in some pieces, in order, where it lies. Whoever keeps that long must not hold up others: half of all
     /// pieces can be lent, and of what is more there is a copy.
     pub(super) fn hand_out(&mut self, parts: Vec<Part>, spare: &mut Spare) -> ReadData {
-        if self.lent + parts.len() <= self.count / 2 {
+        if self.lent + parts.len() <= self.count - self.unlent() {
             self.lent += parts.len();
             let (memory, returns) = (Arc::clone(&self.memory), self.returns.clone());
             return ReadData::Lent(Lent::new(memory, parts, self.piece, returns));

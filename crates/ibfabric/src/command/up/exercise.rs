@@ -15,6 +15,9 @@ use super::pass::{Content, Pass, Task};
 /// How much of the device is used at most: the end of it.
 const MOST: u64 = 8 << 20;
 
+/// How long is waited after what was there before could not be put back.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// What has been done; the names are JSON keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Progress {
@@ -44,6 +47,8 @@ struct Run {
     /// What is there meanwhile.
     new: Content,
     round: u64,
+    /// Until when nothing is done, after what could not be put back.
+    rests: Instant,
 }
 
 /// What a pass is for.
@@ -71,6 +76,7 @@ impl Exercise {
             old,
             new: Content::Pattern(0),
             round: 0,
+            rests: Instant::ZERO,
         });
         self.progress = Progress { running: true, ..Progress::default() };
     }
@@ -88,10 +94,10 @@ impl Exercise {
         progress
     }
 
-    /// Returns when there is something to do although nothing comes: at its beginning.
+    /// Returns when there is something to do although nothing comes: at the beginning of a pass.
     pub(super) fn due(&self) -> Option<Instant> {
         let is_fresh = |run: &Run| run.pass.under_way() == 0;
-        self.run.as_ref().filter(|run| is_fresh(run)).map(|_| Instant::ZERO)
+        self.run.as_ref().filter(|run| is_fresh(run)).map(|run| run.rests)
     }
 
     /// Goes on; with somebody who wants the device it comes to its end. Returns whether there was anything.
@@ -108,6 +114,9 @@ impl Exercise {
             if matches!(run.stage, Stage::Writing | Stage::Comparing) {
                 run.pass.stop();
             }
+        }
+        if now < run.rests {
+            return false;
         }
         let content = match run.stage {
             Stage::Keeping | Stage::PuttingBack | Stage::Checking => &mut run.old,
@@ -146,6 +155,11 @@ impl Run {
                 self.round += 1;
                 self.new = Content::Pattern(self.round);
                 Some((Stage::Writing, Task::Write))
+            }
+            // What was there is somebody's: it is put back until it is there.
+            Stage::PuttingBack | Stage::Checking if self.pass.errors + self.pass.wrong > 0 => {
+                self.rests = now + AGAIN;
+                Some((Stage::PuttingBack, Task::Write))
             }
             Stage::PuttingBack => Some((Stage::Checking, Task::Compare)),
             Stage::Checking => None,

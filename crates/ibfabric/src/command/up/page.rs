@@ -73,6 +73,8 @@ pub(super) struct Scene<'a> {
     /// Where programs find it, and how many use it.
     pub(super) nbd: &'a Path,
     pub(super) programs: usize,
+    /// Whether nothing is under way for programs, those that have gone included.
+    pub(super) is_idle: bool,
     pub(super) exercise: &'a mut Exercise,
 }
 
@@ -297,7 +299,7 @@ fn begin(now: Instant, Start { seconds }: Start, scene: &mut Scene<'_>) -> Resul
     if scene.exercise.is_running() {
         return Err(Refusal::conflict(format!("{name} is exercised already")));
     }
-    if scene.programs > 0 {
+    if !scene.is_idle {
         let error = format!("a program uses {name} over NBD: an exercise would be in its way");
         return Err(Refusal::conflict(error));
     }

@@ -311,7 +311,8 @@ impl Residents for Town {
             moved |= pair.work(sim, &mut self.hosts).map_err(Failure::unusable)?;
             if let Some(programs) = self.programs.as_mut().filter(|_| self.tour.is_none()) {
                 moved |= if self.exercise.is_running() {
-                    self.exercise.work(sim.now(), pair, programs.has_arrivals())
+                    let is_wanted = programs.connections() > 0;
+                    self.exercise.work(sim.now(), pair, is_wanted) | programs.progress_without()
                 } else {
                     programs.progress(pair)
                 };
@@ -361,6 +362,7 @@ impl Residents for Town {
             ends: &self.ends,
             nbd: &self.nbd,
             programs: self.programs.as_ref().map_or(0, NbdServer::connections),
+            is_idle: self.programs.as_ref().is_none_or(NbdServer::is_idle),
             exercise: &mut self.exercise,
         };
         page.look(&mut look, scene);

@@ -67,10 +67,19 @@ fn what_cannot_be_read_is_not_written() {
 }
 
 #[test]
-fn errors_are_counted() {
+fn what_was_there_is_put_back_until_it_is_there() {
     let mut device = Memory::new(SIZE as usize);
-    device.bad[1] = Some(SIZE - 1);
+    let before = device.bytes.clone();
     let mut exercise = started(1);
+    run(&mut exercise, &mut device, |it| {
+        it.run.as_ref().is_some_and(|it| it.stage == Stage::PuttingBack)
+    });
+    device.bad[1] = Some(SIZE - 1);
+    let is_back = |it: &Exercise| it.progress().errors > 3;
+    run(&mut exercise, &mut device, is_back);
+    assert!(exercise.is_running() && exercise.due().is_some_and(|at| at > Instant::ZERO));
+    assert_ne!(device.bytes, before);
+    device.bad[1] = None;
     run(&mut exercise, &mut device, |_| false);
-    assert!(exercise.progress().errors > 2);
+    assert_eq!(device.bytes, before);
 }

@@ -1,5 +1,6 @@
 //! How many pairs of hosts use each link, by the tables that switches have now.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ib_net::web::{Answer, Json, Refusal};
@@ -23,9 +24,9 @@ struct Told<'a> {
     max: u32,
 }
 
-/// The load that was computed last.
+/// The load that was computed last, and the count of changes at which it was asked for last.
 #[derive(Clone, Default)]
-pub(super) struct Loads(Arc<Mutex<Known>>);
+pub(super) struct Loads(Arc<Mutex<Known>>, Arc<AtomicU64>);
 
 #[derive(Default)]
 struct Known {
@@ -63,12 +64,17 @@ impl Loads {
             routes,
             engine: engine.to_owned(),
         };
-        let known = Arc::clone(&self.0);
+        let (known, newest) = (Arc::clone(&self.0), Arc::clone(&self.1));
+        newest.store(routes, Ordering::Relaxed);
         Answer::Later(Box::new(move || {
             let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
             // Somebody else may have wanted the same.
             if let Some(json) = known.told(routes) {
                 return Ok(json);
+            }
+            if newest.load(Ordering::Relaxed) != routes {
+                // Nobody draws that any more, and others wait.
+                return Err(Refusal::conflict("the tables have changed meanwhile"));
             }
             let pool = match &known.pool {
                 Some(pool) => pool,
