@@ -145,6 +145,47 @@ test("what is picked is what is nearest", async () => {
   assert.deepEqual(wrong, []);
 });
 
+test("of the lines that a connection begins with, those are news that former ones did not bring", async () => {
+  const lines = Array.from({ length: 130 }, (_, index) => [Math.floor(index / 3), index % 2 ? "a sweep" : `line ${index}`]);
+  const all = await within(["log-panel.js"], ({ news }, { lines }) => ({
+    none: news([], lines.slice(0, 5)), same: news(lines.slice(0, 100), lines.slice(0, 100)),
+    some: news(lines.slice(0, 100), lines.slice(30)), few: news(lines.slice(0, 5), lines.slice(0, 8)),
+    twice: news([[1, "x"], [1, "x"]], [[1, "x"], [1, "x"], [1, "y"]]), missed: news(lines.slice(0, 20), lines.slice(30)),
+  }), { lines });
+  assert.deepEqual(all.none, lines.slice(0, 5));
+  assert.deepEqual(all.same, []);
+  assert.deepEqual(all.some, lines.slice(100));
+  assert.deepEqual(all.few, lines.slice(5, 8));
+  assert.deepEqual(all.twice, [[1, "y"]]);
+  assert.match(all.missed[0][1], /may be missing/);
+  assert.deepEqual(all.missed.slice(1), lines.slice(30));
+});
+
+test("rows of a table stay while they are shown, with the focus, and do not move beneath a pressed pointer", async () => {
+  const seen = await within(["table.js"], async ({ Table }) => {
+    const table = new Table({ label: "x", key: ({ id }) => id, choose: () => {}, columns: [{ title: "Id", value: ({ id }) => id }, { title: "Value", value: ({ value }) => value }] });
+    const show = (text) => table.show([...text].map((id, index) => ({ id, value: index })));
+    const ids = () => [...table.body.rows].map(({ innerText }) => innerText.replace(/\s/g, "")).join(" ");
+    document.body.append(table.element);
+    show("abca");
+    const [a, b] = table.body.rows, seen = {};
+    a.querySelector("button").focus();
+    show("bca");
+    Object.assign(seen, { moved: ids(), same: table.body.rows[0] === b && table.body.rows[2] === a, focus: document.activeElement === a.querySelector("button") });
+    a.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true }));
+    show("ab");
+    show("cb");
+    seen.pressed = ids();
+    a.dispatchEvent(new PointerEvent("pointerup", { bubbles: true }));
+    seen.click = ids();
+    await new Promise((later) => { setTimeout(later, 20); });
+    seen.released = ids();
+    table.element.remove();
+    return seen;
+  });
+  assert.deepEqual(seen, { moved: "b0 c1 a2", same: true, focus: true, pressed: "b0 c1 a2", click: "b0 c1 a2", released: "c0 b1" });
+});
+
 test("names from fabric files are text, whatever is in them", async () => {
   const shown = await within(["dom.js"], ({ h, terms }) => {
     const name = "<img src=x onerror=alert(1)>", element = h("p", {}, name, terms([["name", name]]));

@@ -58,7 +58,7 @@ class AcmPanel {
 
   async fetch() {
     const { host, state } = this;
-    if (host === null || state.tab !== "acm" || document.hidden || this.asking) return;
+    if (host === null || state.tab !== "acm" || state.connected === false || document.hidden || this.asking) return;
     this.asking = true;
     try {
       const service = await get("acm", { id: host });

@@ -94,7 +94,8 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 /**
  * Listens to keys. Those of the drawing itself count while it has the focus; letters count everywhere but where text is
- * written. `acts` are called by name: find, pick, cut, help, escape, tab(index), end(node).
+ * written, the one that cuts a link only on the drawing and in the tab that shows the link. `acts` are called by name:
+ * find, pick, cut, help, escape, tab(index), end(node).
  */
 export function keys(stage, state, acts) {
   stage.element.addEventListener("keydown", (event) => {
@@ -116,7 +117,7 @@ export function keys(stage, state, acts) {
     if (event.key === "Escape") return acts.escape();
     if (event.target.closest("input:not([type=radio]), textarea, select")) return undefined;
     const act = {
-      "/": acts.find, p: acts.pick, c: acts.cut, "?": acts.help, 0: () => stage.fit(),
+      "/": acts.find, p: acts.pick, c: event.target.closest("#stage, #panel-node") && acts.cut, "?": acts.help, 0: () => stage.fit(),
       "+": () => stage.zoom(ZOOM), "=": () => stage.zoom(ZOOM), "-": () => stage.zoom(1 / ZOOM), "−": () => stage.zoom(1 / ZOOM),
     }[event.key] ?? (/^[1-6]$/.test(event.key) ? () => acts.tab(+event.key - 1) : null);
     if (!act) return undefined;

@@ -23,6 +23,45 @@ export const svg = (tag, attributes = {}, ...children) => h(tag, { svg: true, ..
 /** Returns the element with an id. */
 export const byId = (id) => document.getElementById(id);
 
+/**
+ * Shows nodes and texts in an element. What looks the same is left alone, and otherwise the focus goes to the button that
+ * is where the focused one was: neither a click nor the focus is lost because of what is repeated.
+ */
+export function renew(element, ...children) {
+  const fresh = element.cloneNode(false);
+  fresh.append(...children);
+  if (element.isEqualNode(fresh)) return;
+  const at = [...element.querySelectorAll("button")].indexOf(document.activeElement);
+  element.replaceChildren(...fresh.childNodes);
+  if (at >= 0) element.querySelectorAll("button")[at]?.focus();
+}
+
+/**
+ * Returns a function that calls `act`, but not while a pointer is pressed in an element: a click on what has been replaced
+ * before its release would be none. Of the calls that wait, only the last one is made.
+ */
+export function unhurried(element, act) {
+  let pressed = false, waiting = null;
+  element.addEventListener("pointerdown", () => {
+    pressed = true;
+    const released = new AbortController();
+    const release = () => {
+      released.abort();
+      // The click comes after the release.
+      setTimeout(() => {
+        pressed = false;
+        waiting?.();
+        waiting = null;
+      });
+    };
+    for (const event of ["pointerup", "pointercancel"]) window.addEventListener(event, release, { signal: released.signal });
+  });
+  return (...values) => {
+    if (pressed) waiting = () => act(...values);
+    else act(...values);
+  };
+}
+
 /** Makes a list of terms and what they are. Rows whose value is null or undefined are left out. */
 export function terms(rows) {
   return h("dl", { class: "terms" }, rows.filter(([, value]) => value !== null && value !== undefined)
@@ -40,7 +79,7 @@ export function mark(state, text = state) {
 
 const KINDS = {
   active: "good", linkup: "good", connected: "good", resolved: "good", ready: "good", master: "good", live: "good",
-  down: "bad", disabled: "bad", failed: "bad", error: "bad", lost: "bad", polling: "bad", disconnected: "bad",
+  down: "bad", disabled: "bad", failed: "bad", error: "bad", lost: "bad", ended: "bad", polling: "bad", disconnected: "bad",
   init: "busy", armed: "busy", connecting: "busy", reconnecting: "busy", resolving: "busy", standby: "busy", discovering: "busy", waiting: "busy", closing: "busy",
 };
 const SIGNS = { good: "●", bad: "✕", busy: "◐", plain: "○" };

@@ -5,6 +5,20 @@ import { number } from "./format.js";
 
 const MOST = 500; // lines
 
+/**
+ * Returns those of the lines a connection begins with that are not among the last ones of former connections. Lines are
+ * `[time, text]`; the log's order is the same everywhere, so the first ones of `lines` may be the last ones of `heard`.
+ * If none are, a line says that there may have been others in between.
+ */
+export function news(heard, lines) {
+  const same = (one, other) => one[0] === other[0] && one[1] === other[1];
+  for (let count = Math.min(heard.length, lines.length); count > 0; count--) {
+    const tail = heard.slice(-count);
+    if (tail.every((line, index) => same(line, lines[index]))) return lines.slice(count);
+  }
+  return heard.length && lines.length ? [[lines[0][0], "lines before this one may be missing: the page was not connected"], ...lines] : lines;
+}
+
 /** Makes the panel. */
 export function logPanel(state) {
   const facts = h("div"), lines = h("ol", { id: "log", role: "log", "aria-label": "Log", tabindex: "0" });

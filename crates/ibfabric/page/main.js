@@ -4,14 +4,14 @@
 // the tabs are the files that end in -panel.js. Tests use `window.ibfabric`, at the end of this file.
 
 import { acmPanel } from "./acm-panel.js";
-import { get, listen } from "./api.js";
+import { get, listen, Retry } from "./api.js";
 import { keys, pointers } from "./controls.js";
 import { byId, mark } from "./dom.js";
 import { Fabric } from "./fabric.js";
 import { many, number } from "./format.js";
 import { legend } from "./legend.js";
 import { loadPanel } from "./load-panel.js";
-import { logPanel } from "./log-panel.js";
+import { logPanel, news } from "./log-panel.js";
 import { combobox } from "./names.js";
 import { nodePanel } from "./node-panel.js";
 import { pathPanel } from "./path-panel.js";
@@ -21,11 +21,14 @@ import { Stage } from "./stage.js";
 import { State } from "./state.js";
 import { tabs } from "./tabs.js";
 
+const HEARD = 100; // lines of the log that the server begins with
 const state = new State(), root = document.documentElement;
 const report = (line, problem = false) => {
   byId("status").textContent = line;
   byId("status").classList.toggle("problem", problem);
 };
+// Takes back what was reported, unless something else has been meanwhile.
+const settle = (line) => { if (byId("status").textContent === line) report(""); };
 
 themes();
 try {
@@ -44,7 +47,7 @@ function start() {
   if (levelled(fabric)) state.layout = "force";
   document.querySelector(`[name=layout][value=${state.layout}]`).checked = true;
   const stage = new Stage(byId("stage"), state, { flat: wanted.get("gl") === "0" });
-  const goTo = (node) => stage.goTo(node), tools = { report, goTo };
+  const goTo = (node) => stage.goTo(node), tools = { report, settle, goTo };
   const node = nodePanel(state, tools), path = pathPanel(state, tools);
   const parts = [
     ["node", "Node", node], ["path", "Path", path], ["load", "Load", loadPanel(state)],
@@ -104,10 +107,13 @@ function start() {
 // What the server says of the fabric while it runs.
 function live() {
   const { fabric } = state, connection = byId("connection"), manager = byId("manager");
-  listen((event) => {
+  let heard = []; // the last lines of the log, which a new connection begins with
+  listen((event, first) => {
     Object.assign(state, { time: event.time, manager: event.sm });
-    if (event.log?.length) state.log.push(...event.log);
-    const topics = ["manager", ...(event.log?.length ? ["log"] : [])];
+    const lines = first ? news(heard, event.log ?? []) : event.log ?? [];
+    heard = [...heard, ...lines].slice(-HEARD);
+    state.log.push(...lines);
+    const topics = ["manager", ...(lines.length ? ["log"] : [])];
     if (fabric.setDown(event.down)) topics.push("links");
     if (fabric.setTraffic(event.traffic)) topics.push("traffic");
     if (state.routes !== event.routes) {
@@ -117,10 +123,11 @@ function live() {
     state.tell(...topics);
     root.dataset.routes = String(event.routes);
     root.dataset.down = fabric.downList.join(" ");
-  }, (connected) => {
-    if (state.connected !== null && connected !== state.connected) report(connected ? "Connected again." : "The connection is lost; the page goes on trying.", !connected);
-    state.set("connection", { connected });
-    connection.replaceChildren(mark(connected ? "live" : "lost", connected ? "live" : "no connection"));
+  }, (how, line) => {
+    if (how === "live" && state.connected === false) report("Connected again.");
+    else if (line) report(line, true);
+    connection.replaceChildren(mark(how, how === "lost" ? "no connection" : how));
+    if (how !== "connecting") state.set("connection", { connected: how === "live" });
   });
   connection.replaceChildren(mark("connecting"));
   state.on("manager", () => {
@@ -128,7 +135,8 @@ function live() {
     manager.replaceChildren("manager ", mark(own), up ? " subnet up, " : " subnet not up, ", many(sweeps, "sweep"));
   });
   // Loads are asked for when something shows them, and again when the tables have changed.
-  let loaded = null, asking = false;
+  let loaded = null, asking = false, problem = null;
+  const again = new Retry();
   const load = async () => {
     if (asking || loaded === state.routes || (state.colour !== "load" && state.tab !== "load" && state.link === null)) return;
     asking = true;
@@ -137,15 +145,21 @@ function live() {
       fabric.setLoad(answer);
       state.engine = answer.engine;
       loaded = answer.routes;
+      again.reset();
+      settle(problem);
+      problem = null;
       state.tell("load");
     } catch (error) {
-      report(error.message, true);
+      problem = error.message;
+      report(problem, true);
+      again.later(load);
     }
     asking = false;
     // The tables may have changed meanwhile; an answer that is older than the events is asked for again, but not at once.
-    if (loaded !== null && loaded !== state.routes) setTimeout(load, 300);
+    if (problem === null && loaded !== state.routes) setTimeout(load, 300);
   };
-  state.on("routes colour tab selection", load);
+  state.on("routes colour tab selection", () => { again.reset(); load(); });
+  state.on("connection", () => { if (state.connected) load(); });
 }
 
 function choices() {

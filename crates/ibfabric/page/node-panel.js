@@ -1,7 +1,7 @@
 // The tab of the chosen node or link: tables and counters.
 
 import { get, post } from "./api.js";
-import { h, jump, mark, terms } from "./dom.js";
+import { h, jump, mark, renew, terms } from "./dom.js";
 import { many, number, rate } from "./format.js";
 import { Table } from "./table.js";
 
@@ -75,23 +75,33 @@ class NodePanel {
   link() {
     const { state, state: { fabric, link } } = this;
     this.linkCard.hidden = link === null;
-    if (link === null) return this.linkCard.replaceChildren();
-    const { a, b, width, speed, gbit } = fabric.links[link], down = Boolean(fabric.down[link]);
+    if (link === null) {
+      this.shown = null;
+      return this.linkCard.replaceChildren();
+    }
+    const down = Boolean(fabric.down[link]), both = (values, write) => `${write(values[2 * link])} out of the first, ${write(values[2 * link + 1])} out of the second`;
+    if (this.shown?.link !== link || this.shown.down !== down) this.shown = this.card(link, down);
+    const texts = { now: both(fabric.traffic, rate), pairs: fabric.loadMost ? both(fabric.load, number) : "not known yet" };
+    for (const [name, text] of Object.entries(texts)) if (this.shown[name].textContent !== text) this.shown[name].textContent = text;
+    return undefined;
+  }
+
+  // Makes the card of a link. It stays until the link goes down or up: a click takes longer than it is between two events.
+  card(link, down) {
+    const { state, state: { fabric } } = this, { a, b, width, speed, gbit } = fabric.links[link];
+    const shown = { link, down, now: h("span"), pairs: h("span") };
     const end = ([node, port]) => h("span", {}, jump(fabric.nodes[node].name, () => { state.choose(node, port); this.goTo(node); }), ` port ${port}`);
-    const both = (values, write) => `${write(values[2 * link])} out of the first, ${write(values[2 * link + 1])} out of the second`;
-    const focused = this.linkCard.contains(document.activeElement) && document.activeElement.id;
-    this.linkCard.replaceChildren(
+    renew(this.linkCard,
       h("h3", {}, `Link ${link} `, mark(down ? "Down" : "Active", down ? "down" : "up")),
       h("p", {}, end(a), " – ", end(b)),
       terms([
         ["rate", `${width}, ${speed} Gb/s a lane, ${gbit} Gb/s`],
-        ["now", both(fabric.traffic, rate)],
-        ["pairs of hosts", fabric.loadMost ? both(fabric.load, number) : null],
+        ["now", shown.now],
+        ["pairs of hosts", shown.pairs],
       ]),
       h("p", {}, h("button", { type: "button", id: "toggle-link", class: down ? "restore" : "cut", click: () => this.toggle(), "aria-keyshortcuts": "c" },
         down ? "Restore this link" : "Cut this link", " ", h("kbd", {}, "c"))));
-    if (focused) this.linkCard.querySelector(`#${focused}`)?.focus();
-    return undefined;
+    return shown;
   }
 
   /** Cuts the chosen link, or restores it. */
@@ -110,7 +120,7 @@ class NodePanel {
 
   async fetch() {
     const { state } = this, id = state.node;
-    if (id === null || state.tab !== "node" || document.hidden || this.asking === id) return;
+    if (id === null || state.tab !== "node" || state.connected === false || document.hidden || this.asking === id) return;
     this.asking = id;
     try {
       const node = await get("node", { id });
@@ -127,9 +137,8 @@ class NodePanel {
 
   paint() {
     const { node, state } = this;
-    const focused = this.head.contains(document.activeElement) && document.activeElement.id;
     this.body.hidden = false;
-    this.head.replaceChildren(
+    renew(this.head,
       h("h2", {}, node.name),
       h("p", { class: "buttons" },
         h("button", { type: "button", id: "show-node", click: () => this.goTo(node.id) }, "Show"),
@@ -141,7 +150,6 @@ class NodePanel {
         ["part of", node.roles?.length ? node.roles.join(", ") : null],
         ...(node.values ?? []).map(([key, value]) => [key, String(value)]),
       ]));
-    if (focused) this.head.querySelector(`#${focused}`)?.focus();
     this.ports.show(node.ports, state.port === null ? null : String(state.port));
     const port = node.ports.find((own) => own.port === state.port);
     this.counters.replaceChildren(...(port ? [h("h3", {}, `Port ${port.port}`), terms([

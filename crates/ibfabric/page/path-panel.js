@@ -1,15 +1,15 @@
 // The tab of a pair: its path, hop by hop, and what is different from before.
 
-import { get, post } from "./api.js";
+import { get, post, Retry } from "./api.js";
 import { h, jump, mark, terms } from "./dom.js";
 import { many, number } from "./format.js";
 import { nodeField } from "./names.js";
 
-/** Makes the panel. `report` shows errors, `goTo` shows a node on the drawing. */
-export function pathPanel(state, { report, goTo }) {
-  const panel = new PathPanel(state, report, goTo);
-  state.on("pair", () => panel.fetch());
-  state.on("routes", () => panel.fetch());
+/** Makes the panel. `report` shows errors, `settle` takes one back, `goTo` shows a node on the drawing. */
+export function pathPanel(state, { report, settle, goTo }) {
+  const panel = new PathPanel(state, report, settle, goTo);
+  state.on("pair routes", () => { panel.again.reset(); panel.fetch(); });
+  state.on("connection", () => { if (state.connected && !state.path && !state.pair.includes(null)) panel.fetch(); });
   state.on("links", () => panel.paint());
   state.on("picking", () => panel.picking());
   panel.paint();
@@ -17,8 +17,8 @@ export function pathPanel(state, { report, goTo }) {
 }
 
 class PathPanel {
-  constructor(state, report, goTo) {
-    Object.assign(this, { state, report, goTo });
+  constructor(state, report, settle, goTo) {
+    Object.assign(this, { state, report, settle, goTo, problem: null, again: new Retry(), ticket: 0 });
     const field = (id, label, end) => nodeField(id, label, state, ({ id: node }) => {
       state.setPair(...(end ? [state.pair[0], node] : [node, state.pair[1]]));
     }, ["host"]);
@@ -52,14 +52,15 @@ class PathPanel {
       const name = node === null ? "" : state.fabric.nodes[node].name;
       if (document.activeElement !== input) input.value = name;
     }
+    const ticket = ++this.ticket;
     if (from === null || to === null) {
       this.record.replaceChildren();
       return this.paint();
     }
-    const ticket = (this.ticket = (this.ticket ?? 0) + 1);
     try {
       const path = await get("path", { from, to });
       if (ticket !== this.ticket) return undefined; // another pair has been chosen
+      this.again.reset();
       const before = state.path, other = before && !same(before, path);
       if (before && !other) state.path = path;
       else {
@@ -67,8 +68,13 @@ class PathPanel {
         state.tell("path");
       }
       if (other) this.report(path.error ? `The tables have changed: ${path.error}` : "The tables have changed: the path goes another way now.");
+      else this.settle(this.problem);
+      this.problem = null;
     } catch (error) {
-      this.report(error.message, true);
+      if (ticket !== this.ticket) return undefined;
+      this.problem = error.message;
+      this.report(this.problem, true);
+      this.again.later(() => this.fetch());
     }
     return this.paint();
   }

@@ -1,7 +1,7 @@
 // The tab of RTRS: the block device, its paths and how long its requests take.
 
 import { get, post } from "./api.js";
-import { h, jump, mark, terms } from "./dom.js";
+import { h, jump, mark, terms, unhurried } from "./dom.js";
 import { bytes, many, micros, number, size } from "./format.js";
 import { barsOfRanges, histogram } from "./histogram.js";
 
@@ -25,12 +25,13 @@ class RtrsPanel {
     this.form = h("form", { class: "buttons", submit: (event) => { event.preventDefault(); this.exercise(); } },
       this.run, h("label", {}, " for ", this.seconds, " seconds"));
     this.paths = h("div", { id: "rtrs-paths" });
+    this.showPaths = unhurried(this.paths, (paths) => this.cards(paths));
     this.element = h("div", {}, this.device, this.form, this.progress, this.paths);
     this.form.hidden = true;
   }
 
   async fetch() {
-    if (this.state.tab !== "rtrs" || document.hidden || this.asking) return;
+    if (this.state.tab !== "rtrs" || this.state.connected === false || document.hidden || this.asking) return;
     this.asking = true;
     try {
       const [session, run] = await Promise.all([get("rtrs"), get("exercise")]);
@@ -68,6 +69,10 @@ class RtrsPanel {
     ]));
     this.progress.textContent = running || done ? `${running ? "Running: " : ""}${bytes(done)} written and compared${errors ? `, ${many(errors, "error")}` : ", no errors"}` : "";
     this.progress.classList.toggle("problem", errors > 0);
+    this.showPaths(paths);
+  }
+
+  cards(paths) {
     const focused = this.paths.contains(document.activeElement) && document.activeElement.dataset.path;
     this.paths.replaceChildren(...paths.map((path) => this.path(path)));
     if (focused) this.paths.querySelector(`[data-path="${focused}"]`)?.focus();

@@ -21,7 +21,7 @@ export class State {
   manager = null; // what the subnet manager is at
   time = 0; // of the fabric's clock, in seconds
   log = []; // [time, line]
-  connected = null;
+  connected = null; // false while there is no connection: nothing is asked for then by itself
   tab = "node";
   #listeners = new Map();
 

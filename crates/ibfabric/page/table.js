@@ -1,11 +1,12 @@
 // Tables that can be sorted by any of their columns.
 
-import { h } from "./dom.js";
+import { h, unhurried } from "./dom.js";
 import { byName } from "./format.js";
 
 /**
  * A table of rows that are objects. A column is `{ title, value, show, numeric }`: `value` is what it is sorted by, and
- * shown unless `show` makes something else of a row.
+ * shown unless `show` makes something else of a row. `choose` is called with a row that was shown under the same key,
+ * perhaps not the last one.
  */
 export class Table {
   constructor({ label, columns, key, choose, most = 200 }) {
@@ -16,6 +17,7 @@ export class Table {
     this.heads = columns.map((column, index) => h("th", { scope: "col", class: column.numeric ? "number" : undefined },
       h("button", { type: "button", class: "sort", click: () => this.sortBy(index) }, column.title, h("span", { "aria-hidden": "true" }))));
     this.body = h("tbody");
+    this.fill = unhurried(this.body, () => this.paintRows());
     this.rest = h("p", { class: "faint", hidden: true });
     this.element = h("div", { class: "table" },
       h("table", { "aria-label": label }, h("thead", {}, h("tr", {}, this.heads)), this.body), this.rest);
@@ -35,20 +37,31 @@ export class Table {
   }
 
   paint() {
-    const { columns, sorted } = this;
+    const { sorted } = this;
     this.heads.forEach((head, index) => {
       const direction = index !== sorted ? "none" : this.ascending ? "ascending" : "descending";
       head.setAttribute("aria-sort", direction);
       head.querySelector("span").textContent = { none: "", ascending: " ▲", descending: " ▼" }[direction];
     });
-    const rows = [...this.rows];
+    this.fill();
+  }
+
+  // Rows that are shown already stay, for the sake of the focus and of clicks on them.
+  paintRows() {
+    const { columns, sorted } = this, rows = [...this.rows];
     if (sorted !== null) {
       const { value } = columns[sorted], sign = this.ascending ? 1 : -1;
       rows.sort((one, other) => sign * compare(value(one), value(other)));
     }
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.closest("tr").dataset.key : null;
-    this.body.replaceChildren(...rows.slice(0, this.most).map((row) => this.row(row)));
-    if (focused !== null) [...this.body.rows].find(({ dataset }) => dataset.key === focused)?.querySelector("button")?.focus();
+    const focused = this.body.contains(document.activeElement) ? document.activeElement : null;
+    const there = new Map(); // rows by their keys, of which there may be several of one key
+    for (const row of this.key ? this.body.rows : []) there.set(row.dataset.key, [...there.get(row.dataset.key) ?? [], row]);
+    const wanted = rows.slice(0, this.most).map((row) => update(there.get(this.key?.(row))?.shift(), this.row(row)));
+    const kept = new Set(wanted);
+    for (const row of [...this.body.rows]) if (!kept.has(row)) row.remove();
+    wanted.forEach((row, index) => { if (this.body.rows[index] !== row) this.body.insertBefore(row, this.body.rows[index] ?? null); });
+    // A row that has moved has lost the focus.
+    if (focused?.isConnected && focused !== document.activeElement) focused.focus();
     this.rest.hidden = rows.length <= this.most;
     this.rest.textContent = `and ${rows.length - this.most} more`;
   }
@@ -64,6 +77,21 @@ export class Table {
     });
     return h("tr", { "data-key": key, class: [act && "can", chosen && "chosen"].filter(Boolean).join(" ") || undefined, click: act ?? undefined }, cells);
   }
+}
+
+// Has a row look like a fresh one, and keeps its button; without a row the fresh one is what is wanted.
+function update(row, fresh) {
+  if (!row) return fresh;
+  row.className = fresh.className;
+  [...fresh.cells].forEach((cell, index) => {
+    const own = row.cells[index];
+    if (own.isEqualNode(cell)) return;
+    const [button, other] = [own, cell].map((one) => one.querySelector("button"));
+    if (!button || !other) return own.replaceChildren(...cell.childNodes);
+    button.setAttribute("aria-pressed", other.getAttribute("aria-pressed"));
+    return button.replaceChildren(...other.childNodes);
+  });
+  return row;
 }
 
 function compare(one, other) {
