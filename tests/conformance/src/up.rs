@@ -245,7 +245,9 @@ impl Places<'_> {
             }
         };
         let output = File::create(&said)?;
+        // The library makes files where it runs, which stay when it is killed.
         command
+            .current_dir(self.directory)
             .env("LD_PRELOAD", self.crowd.preload)
             .env("IBSIM_SOCKNAME", self.socket)
             .env("SIM_HOST", &fabric.node(own).name)
