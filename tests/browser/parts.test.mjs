@@ -38,6 +38,20 @@ function tree(half) {
   return { name: "tree", engine: "minhop", socket: "up", nodes, links };
 }
 
+test("a name that is the text is found first, wherever it is", async () => {
+  const names = [...Array.from({ length: 30 }, (_, at) => `node${10 + at}`), "node1", "xnode1"];
+  const nodes = names.map((name, id) => ({ id, name, guid: `0x${id}`, kind: "host", rank: 0, ports: 1 }));
+  const description = { name: "many", engine: "minhop", socket: "up", nodes, links: [] };
+  const found = await within(["fabric.js"], ({ Fabric }, data) => {
+    const fabric = new Fabric(data);
+    return [fabric.find("node1", 12), fabric.find("NODE1", 2), fabric.find("xnode1")].map((list) => list.map(({ name }) => name));
+  }, description);
+  assert.equal(found[0].length, 12);
+  assert.equal(found[0][0], "node1");
+  assert.deepEqual(found[1], ["node1", "node10"]);
+  assert.deepEqual(found[2], ["xnode1"]);
+});
+
 test("rows put hosts beneath their switch, the switches of a pod beside each other, and higher ranks above", async () => {
   const description = tree(4);
   const { x, y } = await within(["fabric.js", "rows.js"], ({ Fabric, rowsOf }, data) => {

@@ -14,9 +14,9 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// The options of every such chore.
 #[derive(clap::Args)]
 pub(crate) struct Selection {
-    /// Runs only the cases whose name holds this text.
+    /// Runs only the cases whose name holds this text, or one of these.
     #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
+    only: Vec<String>,
     /// Also runs what takes long: fabrics of up to 3,456 hosts; a GiB of data and ten minutes without any.
     #[arg(long)]
     pub(crate) all: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// Says whether the case of this name is to run.
     pub(crate) fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|text| name.contains(text.as_str()))
+        self.only.is_empty() || self.only.iter().any(|text| name.contains(text.as_str()))
     }
 
     /// Returns the program to run as ibfabric.

@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// What the links are chosen by.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Has every second client attach by this library instead of Debian's libumad2sim.so.
+    #[arg(long, value_name = "LIBRARY")]
+    with_preload: Option<PathBuf>,
     /// Runs this program instead of the one that is built.
     #[arg(long, value_name = "PROGRAM")]
     binary: Option<PathBuf>,
@@ -47,9 +50,15 @@ pub(crate) fn run(args: &Args) -> Chored {
     let scratch = tempfile::tempdir()?;
     let file = scratch.path().join("tree.net");
     write(&fabric, Format::Ibsim, &mut fs::File::create(&file)?)?;
+    // Clients run elsewhere.
+    let other = args.with_preload.as_deref().map(|library| {
+        fs::canonicalize(library).map_err(|error| format!("{}: {error}", library.display()))
+    });
+    let other = other.transpose()?;
     let outcome = conformance::up::run(&Crowd {
         binary: &binary,
         preload: &preload,
+        other: other.as_deref(),
         fabric: (&fabric, &file),
         clients: args.clients.into(),
         time: Duration::from_secs(args.seconds),
@@ -57,8 +66,8 @@ pub(crate) fn run(args: &Args) -> Chored {
     })?;
     let [before, after] = outcome.memory.map(|bytes| bytes >> 20);
     eprintln!(
-        "{} programs at once for {} s: {} runs, {} of them refused something, {} cuts; {before} and {after} MiB",
-        args.clients, args.seconds, outcome.runs, outcome.refused, outcome.cuts
+        "{} programs at once for {} s: {} runs, {} of them refused something, {} locked up by libumad2sim, {} cuts; {before} and {after} MiB",
+        args.clients, args.seconds, outcome.runs, outcome.refused, outcome.locked, outcome.cuts
     );
     for fault in &outcome.faults {
         eprintln!("  {fault}");

@@ -1,31 +1,27 @@
-//! A capture file in memory with a packet of RoCEv2, a write of 22 bytes, and what is found in it.
+//! A capture file in memory with a packet of RoCEv2, a datagram of a word, and what is found in it.
 //!
 //! ```text
 //! $ cargo run -p ib-capture --example look
-//! frame 1: 10.0.0.1 to 10.0.0.2, RC RDMA WRITE only to qp 0x12, psn 77, 22 bytes, ICRC right: true
+//! frame 1: 10.0.0.1 to 10.0.0.2, UD SEND only to qp 0x101, psn 5, 4 bytes, ICRC right: true
 //! ```
 
 use std::io::Write;
 
 use ib_capture::{CaptureFile, Dissector, Item};
 use ib_pcap::{Interface, LinkType, Packet, Section, Writer};
-use ib_types::{Psn, Qpn};
+use ib_types::{Psn, QKey, Qpn};
 use ib_wire::packet::roce::RoceHop;
-use ib_wire::packet::{Bth, Builder, Opcode, Reth, RoceAddresses, RoceNetwork};
+use ib_wire::packet::{Bth, Builder, Deth, Opcode, RoceAddresses, RoceNetwork};
 
-/// Returns an IP packet with the write.
+/// Returns an IP packet with the datagram.
 fn frame() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let (source, destination) = ("10.0.0.1".parse()?, "10.0.0.2".parse()?);
     let addresses = RoceAddresses::V4 { source, destination, identification: 0, fragment: 0x4000 };
     let network = RoceNetwork { addresses, source_port: 4791, destination_port: RoceNetwork::PORT };
-    let bth = Bth {
-        opcode: Opcode::RC_WRITE_ONLY,
-        destination: Qpn::truncated(0x12),
-        psn: Psn::truncated(77),
-        ..Bth::default()
-    };
-    let reth = Reth { virtual_address: 0x1000, r_key: 0x99, dma_length: 22 };
-    let builder = Builder::new(bth).reth(reth).payload(b"twenty-two bytes of it");
+    let to =
+        Bth { opcode: Opcode::UD_SEND_ONLY, destination: Qpn::truncated(0x101), ..Bth::default() };
+    let from = Deth { q_key: QKey(0x1234), source: Qpn::truncated(0x202) };
+    let builder = Builder::new(Bth { psn: Psn::truncated(5), ..to }).deth(from).payload(b"word");
     let mut frame = vec![0; 256];
     let headers = network.length();
     let length = builder.emit_roce(&network, &mut frame[headers..])?;

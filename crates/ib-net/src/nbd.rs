@@ -58,8 +58,8 @@ pub enum ListenError {
 /// The most connections at once.
 const MOST: usize = 256;
 
-/// What is read of a connection before another one is looked at, in reads.
-const ROUND: usize = 16;
+/// So much is read of a connection, and no more than there is room for then, before another one is looked at, in bytes.
+const ROUND: usize = 256 << 10;
 
 /// How much that was sent may wait to be taken by a program, in bytes: whole answers of the usual lengths, so that neither end
 /// is woken for parts of one.
@@ -150,6 +150,8 @@ struct Connection {
     number: u64,
     /// Whether the program has gone: what it has sent may not be read yet.
     is_gone: bool,
+    /// Whether all was read that it has sent.
+    has_ended: bool,
     /// Until when the program has to have chosen a device.
     deadline: Instant,
     /// How often something may have been lost that was not flushed, as far as the program was told.
@@ -234,9 +236,7 @@ impl NbdServer {
     /// ([`NbdServer::is_idle`]): programs connect and choose, and what they ask for waits. Returns whether there was anything.
     pub fn progress_without(&mut self) -> bool {
         self.is_held = true;
-        let moved = self.progress(&mut Nothing);
-        self.is_held = false;
-        moved
+        self.move_on(&mut Nothing)
     }
 
     /// Returns why a connection has ended before its time.
@@ -246,6 +246,11 @@ impl NbdServer {
 
     /// Moves what can be moved between programs and a device; returns whether there was anything.
     pub fn progress(&mut self, disk: &mut impl Backing) -> bool {
+        self.is_held = false;
+        self.move_on(disk)
+    }
+
+    fn move_on(&mut self, disk: &mut impl Backing) -> bool {
         let now = clock::now();
         let mut moved = false;
         if now >= self.accept_at {
@@ -268,67 +273,79 @@ impl NbdServer {
                 disk.give_back(data);
             }
         }
+        // Whoever asks for something because a program has gone does so after it has gone: so what they ask for is read first,
+        // and then it is looked who has gone, before any of it is done.
         let mut over = Vec::new();
-        // What a program has left behind is done before what comes after it.
-        let leaves = self.note_the_gone();
+        let mut has_read = false;
+        for (at, connection) in &mut self.connections {
+            let reads = !self.is_held && (!self.has_heirs || connection.is_gone);
+            match connection.read(reads) {
+                Ok(read) => has_read |= read,
+                Err(_) => over.push(at),
+            }
+        }
+        moved |= has_read;
+        let leaves = has_read && self.note_the_gone();
         self.has_heirs = (self.has_heirs || leaves) && self.is_being_changed();
-        let mut leaves = false;
         for (at, connection) in &mut self.connections {
             let number = connection.number;
-            let under_way = &mut self.under_way;
-            let ask = |request: NbdRequest<'_>| {
-                let operation = request.command.operation;
-                let asked = Asked { connection: (at, number), token: request.token, operation };
-                let user = under_way.insert(asked) as u64;
-                disk.submit(user, request.command, request.data);
-            };
             // Of one that has gone itself the rest is taken.
-            let may_ask = !self.is_held && (!self.has_heirs || connection.is_gone);
-            let taken = connection.take(may_ask.then_some(ask));
+            if !self.is_held && (!self.has_heirs || connection.is_gone) {
+                while let Some(request) = connection.session.poll_request() {
+                    moved = true;
+                    let operation = request.command.operation;
+                    let asked = Asked { connection: (at, number), token: request.token, operation };
+                    let user = self.under_way.insert(asked) as u64;
+                    disk.submit(user, request.command, request.data);
+                }
+                if connection.has_ended && connection.session.takes() {
+                    connection.session.end();
+                }
+            }
+            if connection.has_ended && connection.session.is_choosing() {
+                connection.session.end();
+            }
             let sent = connection.send();
             while let Some(data) = connection.session.poll_used() {
                 disk.give_back(data);
             }
-            moved |= matches!(taken, Ok(true)) || matches!(sent, Ok(true));
+            moved |= matches!(sent, Ok(true));
             if connection.deadline <= now && connection.session.is_choosing() {
                 connection.session.give_up();
                 over.push(at);
-            } else if taken.is_err() || sent.is_err() || connection.session.is_over() {
+            } else if sent.is_err() || connection.session.is_over() {
                 over.push(at);
             }
-            leaves |= connection.session.has_ended() && connection.session.requests() > 0;
         }
+        over.sort_unstable();
+        over.dedup();
         // What they had may be for others now.
         moved |= !over.is_empty();
         for at in over {
             let connection = self.connections.remove(at);
-            leaves |= connection.session.requests() > 0;
+            self.has_heirs |= connection.session.requests() > 0;
             self.failed.extend(connection.session.failed().cloned());
         }
-        self.has_heirs = (self.has_heirs || leaves) && self.is_being_changed();
+        self.has_heirs &= self.is_being_changed();
         moved
     }
 
-    /// Finds out which programs have gone, before anything is taken that others may have sent because of that; returns
-    /// whether there are any.
+    /// Finds out which programs have gone; returns whether there are any that have left something.
     fn note_the_gone(&mut self) -> bool {
-        if self.connections.len() < 2 || self.under_way.is_empty() {
-            return false;
+        if self.connections.len() < 2 {
+            return self.connections.iter().any(|(_, it)| it.leaves());
         }
-        let is_busy = |it: &Connection| it.session.requests() > 0 && !it.session.has_ended();
-        let busy = || self.connections.iter().filter(|(_, it)| is_busy(it));
-        let mut files: Vec<_> = busy().map(|(_, it)| poll::hung_up(it.stream.as_fd())).collect();
-        let places: Vec<usize> = busy().map(|(at, _)| at).collect();
+        let there = || self.connections.iter().filter(|(_, it)| !it.is_gone);
+        let mut files: Vec<_> = there().map(|(_, it)| poll::hung_up(it.stream.as_fd())).collect();
+        let places: Vec<usize> = there().map(|(at, _)| at).collect();
         // Without news nobody has gone.
         if poll::wait_any(&mut files, 0).is_err() {
             return false;
         }
-        let mut leaves = false;
         for (at, file) in places.into_iter().zip(files) {
             self.connections[at].is_gone |= file.revents != 0;
-            leaves |= self.connections[at].is_gone;
         }
-        leaves
+        self.connections.iter().any(|(_, it)| it.leaves())
     }
 
     /// Returns whether a program that has gone has changes under way, or has sent more. They may be done late, when a path
@@ -373,8 +390,9 @@ impl NbdServer {
             self.last += 1;
             let session = Session::new(Arc::clone(&self.exports));
             let (number, deadline) = (self.last, clock::now() + PATIENCE);
-            let is_gone = false;
-            let connection = Connection { number, is_gone, deadline, losses, stream, session };
+            let (is_gone, has_ended) = (false, false);
+            let connection =
+                Connection { number, is_gone, has_ended, deadline, losses, stream, session };
             self.connections.insert(connection);
         }
         moved
@@ -412,7 +430,7 @@ impl NbdServer {
             }
             let is_choosing = connection.session.is_choosing();
             let takes = !self.is_held && (!self.has_heirs || connection.is_gone) || is_choosing;
-            let reads = takes && connection.session.room().is_some();
+            let reads = takes && !connection.has_ended && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
             // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
             if reads || writes {
@@ -442,43 +460,32 @@ impl Drop for NbdServer {
 }
 
 impl Connection {
-    /// Takes what the program has sent, and hands over what it asks for; without anybody who takes that, only as long as it
-    /// chooses a device. Returns whether there was anything.
-    fn take(&mut self, mut ask: Option<impl FnMut(NbdRequest<'_>)>) -> io::Result<bool> {
-        let mut moved = false;
-        for _ in 0..ROUND {
-            moved |= self.hand_over(ask.as_mut());
-            if ask.is_none() && !self.session.is_choosing() {
-                break;
-            }
+    /// Reads what the program has sent, as far as there is room for it; what is more than the choice of a device only where
+    /// that is wanted. Returns whether there was anything.
+    fn read(&mut self, is_wanted: bool) -> io::Result<bool> {
+        let mut length = 0;
+        while length < ROUND && !self.has_ended && (is_wanted || self.session.is_choosing()) {
             let Some(room) = self.session.room() else { break };
             match self.stream.read(room) {
                 Ok(0) => {
-                    self.session.end();
+                    (self.is_gone, self.has_ended) = (true, true);
                     return Ok(true);
                 }
-                Ok(length) => {
-                    self.session.handle(length);
-                    moved = true;
+                Ok(read) => {
+                    self.session.handle(read);
+                    length += read;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(self.hand_over(ask.as_mut()) | moved)
+        Ok(length > 0)
     }
 
-    /// Hands over what the program asks for; returns whether there was anything.
-    fn hand_over(&mut self, ask: Option<&mut impl FnMut(NbdRequest<'_>)>) -> bool {
-        let mut moved = false;
-        if let Some(ask) = ask {
-            while let Some(request) = self.session.poll_request() {
-                moved = true;
-                ask(request);
-            }
-        }
-        moved
+    /// Returns whether the program has gone and has something under way, or may have asked for more.
+    fn leaves(&self) -> bool {
+        self.is_gone && (self.session.requests() > 0 || self.session.takes())
     }
 
     /// Sends what waits; returns whether there was anything that could be sent.

@@ -243,6 +243,13 @@ impl Client {
     /// Returns how many requests are under way or wait for a path.
     #[must_use]
     pub fn requests(&self) -> usize {
+        self.slots.taken() - self.slots.with(|slot| slot.fate == slots::Fate::Abandoned).len()
+    }
+
+    /// Returns how many chunks are taken: by requests, and by those that have ended although the server may still be at work
+    /// on them.
+    #[must_use]
+    pub const fn chunks_taken(&self) -> usize {
         self.slots.taken()
     }
 
@@ -355,7 +362,7 @@ impl Client {
                 self.fail_path(now, cx, id, why);
             }
             if self.came_up.is_empty() {
-                return;
+                return self.give_up();
             }
             self.after_path_up(now, cx);
         }

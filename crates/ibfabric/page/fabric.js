@@ -86,9 +86,10 @@ export class Fabric {
       if (kinds && !kinds.includes(node.kind)) continue;
       const name = node.name.toLowerCase(), at = name.indexOf(wanted);
       if (name === wanted) found[0].push(node);
+      // Of these there may be too many; the one whose name is the text may be behind them.
+      else if (found[1].length >= most) continue;
       else if (at === 0) found[1].push(node);
       else if (at > 0 || node.guid.toLowerCase().includes(wanted)) found[2].push(node);
-      if (found[1].length >= most) break;
     }
     return found.flat().slice(0, most);
   }

@@ -21,11 +21,37 @@ pub(crate) fn one_standard_input<'a>(
     paths: impl IntoIterator<Item = Option<&'a PathBuf>>,
 ) -> Result<(), Failure> {
     let dashes = paths.into_iter().flatten().filter(|path| path.as_path() == Path::new("-"));
-    if dashes.count() > 1 {
-        let message = "`-`, standard input, stands for two files: expected one at most";
-        return Err(Failure::Unusable(message.to_owned()));
+    if dashes.count() > 1 { Err(twice_standard_input()) } else { Ok(()) }
+}
+
+/// Makes sure that no file is written that is read, that none is two things at once, and that standard input is read once.
+/// Files to write are named with their options; `-` is no file.
+pub(crate) fn distinct_files<'a>(
+    read: impl IntoIterator<Item = &'a Path>,
+    written: impl IntoIterator<Item = (&'a str, &'a Path)>,
+) -> Result<(), Failure> {
+    let standard = Path::new("-");
+    let (dashes, mut seen): (Vec<_>, Vec<_>) = read.into_iter().partition(|&path| path == standard);
+    if dashes.len() > 1 {
+        return Err(twice_standard_input());
+    }
+    let same = |one: &Path, other: &Path| match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    };
+    for (option, path) in written.into_iter().filter(|&(_, path)| path != standard) {
+        if seen.iter().any(|other| same(path, other)) {
+            let message = format!("--{option} {}: the file stands for two things", path.display());
+            return Err(Failure::Unusable(message));
+        }
+        seen.push(path);
     }
     Ok(())
+}
+
+fn twice_standard_input() -> Failure {
+    let message = "`-`, standard input, stands for two files: expected one at most";
+    Failure::Unusable(message.to_owned())
 }
 
 /// Reads a whole file; `-` is standard input.

@@ -97,23 +97,71 @@ fn a_fabric_without_hosts_has_a_tour_too() {
     assert!(said.contains("0 names resolved") && !said.contains("device"), "{said}");
 }
 
-/// A switch that sends packets elsewhere than its tables say.
+/// Returns the files of a fat tree and of a script for it: a leaf sends packets over another spine than its table says.
+fn wrong(directory: &Path) -> [String; 2] {
+    let [net, script] = ["tree.net", "wrong"].map(|name| directory.join(name));
+    let [net, script] = [net, script].map(|path| path.to_str().expect("it is text").to_owned());
+    let made = ibfabric(&["gen", "fat-tree", "4", "2", "-o", &net]).status();
+    assert!(made.expect("it runs").success());
+    std::fs::write(&script, "at 0s Misroute \"leaf-0\" 3 4\n").expect("there is room");
+    [net, script]
+}
+
 #[test]
 fn the_tour_finds_what_is_wrong() {
     let directory = tempfile::tempdir().expect("a directory");
-    let script = directory.path().join("wrong");
-    let net = directory.path().join("tree.net");
-    let file = net.to_str().expect("it is text");
-    let made = ibfabric(&["gen", "fat-tree", "4", "2", "-o", file]).status();
-    assert!(made.expect("it runs").success());
-    let fabric = std::fs::read_to_string(&net).expect("it was made");
-    let switch = fabric.lines().find_map(|line| line.strip_prefix("Switch"));
-    let switch = switch.and_then(|line| line.split('"').nth(1)).expect("a switch");
-    std::fs::write(&script, format!("at 0s Misroute \"{switch}\" 1 2\n")).expect("there is room");
-    let words = [file, "--check", "--size", "1M", "--script", script.to_str().expect("text")];
+    let [net, script] = wrong(directory.path());
+    let words = [&net, "--check", "--size", "1M", "--script", &script];
     let output = up(&name("wrong"), directory.path(), &words).output().expect("it runs");
     let said = text(&output.stdout);
-    assert_ne!(output.status.code(), Some(0), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("FAILED ways") && said.contains("ok     device"), "{said}");
+}
+
+#[test]
+fn whoever_reads_no_further_changes_nothing_of_what_is_found() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [net, script] = wrong(directory.path());
+    let words = [&net, "--check", "--size", "64M", "--script", &script];
+    let mut command = up(&name("unread"), directory.path(), &words);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut first = String::new();
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    lines.read_line(&mut first).expect("a line comes");
+    assert!(first.starts_with("ok     subnet"), "{first}");
+    // What it writes has no name that anybody could take.
+    assert_eq!(entries(directory.path()), 2 + usize::from(has_socket(directory.path())));
+    drop(lines);
+    assert_eq!(Running(child).0.wait().expect("it ends").code(), Some(1));
+}
+
+/// Returns whether programs can ask for the device.
+fn has_socket(directory: &Path) -> bool {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    entries.flatten().any(|entry| entry.path().extension().is_some_and(|kind| kind == "nbd"))
+}
+
+#[test]
+fn packets_go_to_no_file_that_is_read_and_to_none_that_waits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [net, script] = wrong(directory.path());
+    let pipe = directory.path().join("pipe").to_str().expect("it is text").to_owned();
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
+    let before = std::fs::read(&net).expect("it is there");
+    let cases: [(&[&str], &str); 4] = [
+        (&[&net, "-w", &net], "stands for two things"),
+        (&[&net, "--script", &script, "-w", &script], "stands for two things"),
+        (&["-", "--script", "-"], "standard input, stands for two files"),
+        (&[&net, "-w", &pipe], "found a pipe, expected a file"),
+    ];
+    for (words, expected) in cases {
+        let mut command = up(&name("files"), directory.path(), words);
+        let output = command.stdin(Stdio::null()).output().expect("it runs");
+        let why = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {why}");
+        assert!(why.contains(expected) && why.lines().count() == 1, "{words:?}: {why}");
+    }
+    assert_eq!(std::fs::read(&net).expect("it is there"), before);
 }
 
 #[test]

@@ -43,8 +43,10 @@ pub const CASES: [Case; 20] = [
     Case::with_ours("their client, our server, keys that stay, depth 64", |scene| {
         theirs::verify(scene, MEMORY, &["--no-always-invalidate", "--queue-depth", "64"])
     }),
-    // With a depth of 1 it waits for ever for its first request, also beside its own server.
+    // With a depth of 1 it waits for ever for its first request, also beside its own server. With 2 it comes to a stop in the
+    // course of a GiB: all that it has asked for is answered and acknowledged, and it asks for nothing more.
     Case::with_ours("their client, our server, depth 2", |scene| {
+        scene.whole = false;
         theirs::verify(scene, MEMORY, &["--queue-depth", "2"])
     }),
     Case::with_ours("their client, our server, a file that is flushed", theirs::file),

@@ -1,4 +1,10 @@
 //! `ibfabric up` with a crowd of real programs at once, while links are cut and restored.
+//!
+//! Debian's libumad2sim can lock itself up as a program ends: `exit` holds the lock of its devices while it waits for the
+//! thread that receives, and that thread waits for the lock once something has come that nobody asked for any more (an
+//! answer after its time, the next part of a long answer). All threads of such a program wait for one another and none for
+//! `up`, which the system tells; they are killed and counted. With any other library, and with any thread that waits for
+//! something else, a program that does not end is a fault.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
@@ -21,6 +27,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// How long `up` may take to be ready, to find the way back when all links are there again, and to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Of how many runs with Debian's library one may have locked itself up.
+const LOCKED: u64 = 500;
+
 /// What may come to its memory meanwhile: caches of names and routes fill.
 const GROWTH: u64 = 48 << 20;
 
@@ -34,8 +43,10 @@ pub const PACKAGE: &str = "infiniband-diags";
 pub struct Crowd<'a> {
     /// The program `ibfabric`.
     pub binary: &'a Path,
-    /// The library by which programs attach.
+    /// Debian's library by which programs attach.
     pub preload: &'a Path,
+    /// Another one, which every second client has.
+    pub other: Option<&'a Path>,
     /// The fabric, and the file that it was read from.
     pub fabric: (&'a Fabric, &'a Path),
     /// How many programs run at once.
@@ -53,6 +64,8 @@ pub struct Outcome {
     pub runs: u64,
     /// Those that did.
     pub refused: u64,
+    /// How many were locked up by Debian's library as they ended.
+    pub locked: u64,
     /// How many links were cut.
     pub cuts: u64,
     /// The memory of `up` in bytes: after a quarter of the time, and in the end.
@@ -68,6 +81,7 @@ struct Shared {
     ends: AtomicBool,
     runs: AtomicU64,
     refused: AtomicU64,
+    locked: AtomicU64,
     faults: Mutex<Vec<String>>,
 }
 
@@ -100,6 +114,7 @@ pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
         ends: AtomicBool::new(false),
         runs: AtomicU64::new(0),
         refused: AtomicU64::new(0),
+        locked: AtomicU64::new(0),
         faults: Mutex::default(),
     };
     let places = Places { crowd, socket: &socket, directory: directory.path() };
@@ -119,12 +134,17 @@ pub fn run(crowd: &Crowd<'_>) -> io::Result<Outcome> {
     })?;
     outcome.runs = shared.runs.into_inner();
     outcome.refused = shared.refused.into_inner();
+    outcome.locked = shared.locked.into_inner();
     outcome.faults = shared.faults.into_inner().unwrap_or_else(PoisonError::into_inner);
     places.look_afterwards(fabric, &mut outcome)?;
     // Each cut makes some wait, but hardly any are refused for it.
     if outcome.runs < crowd.clients as u64 || outcome.refused > outcome.runs / 10 {
         let (runs, refused) = (outcome.runs, outcome.refused);
         outcome.faults.push(format!("{refused} of {runs} runs were refused something"));
+    }
+    if outcome.locked > 1 + outcome.runs / LOCKED {
+        let (runs, locked) = (outcome.runs, outcome.locked);
+        outcome.faults.push(format!("{locked} of {runs} runs were locked up"));
     }
     outcome.memory[1] = resident(pid)?;
     if outcome.memory[1] > outcome.memory[0] + GROWTH {
@@ -208,17 +228,30 @@ impl Places<'_> {
             round += 1;
             let (mut command, said) = self.command(number, round)?;
             let mut program = Group::start(&mut command)?;
-            let Some(status) = program.wait(LIMIT)? else {
-                shared.fault(format!("{command:?} has not ended in {} s", LIMIT.as_secs()));
+            let status = program.wait(LIMIT)?;
+            shared.runs.fetch_add(1, Ordering::Relaxed);
+            let Some(status) = status else {
+                let waits = waits(program.child().id())?;
+                let is_locked = !waits.is_empty() && waits.iter().all(Wait::is_lock);
+                if is_locked && self.preload(number) == self.crowd.preload {
+                    shared.locked.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    let seconds = LIMIT.as_secs();
+                    shared.fault(format!("{command:?} has not ended in {seconds} s: {waits:?}"));
+                }
                 continue;
             };
-            shared.runs.fetch_add(1, Ordering::Relaxed);
             if status.code().is_none() {
                 shared.fault(format!("{command:?} ended with {status}, see {}", said.display()));
             }
             shared.refused.fetch_add(u64::from(!status.success()), Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Returns the library that a client attaches by.
+    fn preload(&self, number: usize) -> &Path {
+        self.crowd.other.filter(|_| number % 2 == 1).unwrap_or(self.crowd.preload)
     }
 
     /// Returns what a client runs in a round, and where its output goes.
@@ -248,7 +281,7 @@ impl Places<'_> {
         // The library makes files where it runs, which stay when it is killed.
         command
             .current_dir(self.directory)
-            .env("LD_PRELOAD", self.crowd.preload)
+            .env("LD_PRELOAD", self.preload(number))
             .env("IBSIM_SOCKNAME", self.socket)
             .env("SIM_HOST", &fabric.node(own).name)
             .stdin(Stdio::null())
@@ -299,6 +332,27 @@ impl Places<'_> {
         }
         Ok(())
     }
+}
+
+/// The system call that a thread is in: its number and arguments as the system writes them, or `running`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wait(String);
+
+impl Wait {
+    /// Returns whether the thread waits for another one of its process.
+    fn is_lock(&self) -> bool {
+        self.0.split(' ').next() == Some(&libc::SYS_futex.to_string())
+    }
+}
+
+/// Returns what each thread of a process waits for.
+fn waits(pid: u32) -> io::Result<Vec<Wait>> {
+    fs::read_dir(format!("/proc/{pid}/task"))?
+        .map(|task| {
+            let said = fs::read_to_string(task?.path().join("syscall"))?;
+            Ok(Wait(said.trim_end().to_owned()))
+        })
+        .collect()
 }
 
 /// Returns how much memory a process has, in bytes.

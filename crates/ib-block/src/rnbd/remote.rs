@@ -147,7 +147,7 @@ struct Ask {
     command: Command,
     plan: Plan,
     next: Option<Command>,
-    under_way: u32,
+    under_way: usize,
     errno: Errno,
     /// What is to be written, or room for what is read.
     data: Vec<u8>,
@@ -163,6 +163,8 @@ struct Step {
     slot: Option<usize>,
     /// For a flush: how many changes it makes sure of.
     covers: u64,
+    /// How often the device had been opened when it was sent.
+    opening: u32,
 }
 
 /// What a device may have in its cache only.
@@ -176,6 +178,8 @@ struct Cache {
     has_lost: bool,
     /// How often a path had been connected when it was opened last.
     connected: u64,
+    /// How often the device was opened.
+    openings: u32,
 }
 
 impl Remote {
@@ -497,11 +501,20 @@ impl Remote {
         self.rnbd.again(self.asks[it.ask].device, step, it.command);
     }
 
-    /// Starts parts of what was asked for, as long as there is room for their data.
+    /// Starts parts of what was asked for, as long as there is room for their data: of each one in turn, and of those that
+    /// need no room no more than there would be room for.
     fn start(&mut self) {
         let Some(room) = &mut self.data else { return };
-        while let Some(&number) = self.unstarted.front() {
+        let most = self.config.depth.max(1);
+        let mut passed = 0;
+        while passed < self.unstarted.len() {
+            let number = self.unstarted[0];
             let ask = &mut self.asks[number];
+            if ask.under_way >= most {
+                self.unstarted.rotate_left(1);
+                passed += 1;
+                continue;
+            }
             let Some(command) = ask.next else {
                 self.unstarted.pop_front();
                 continue;
@@ -529,10 +542,16 @@ impl Remote {
                 };
                 put.expect("a piece has room for a step");
             }
+            // What is lent keeps the room of its parts until it has all of them: so it has its turn until then.
+            if ask.parts.is_none() {
+                self.unstarted.rotate_left(1);
+            }
+            passed = 0;
             ask.under_way += 1;
             ask.next = ask.plan.next();
             let covers = self.caches.get(&ask.device).map_or(0, |cache| cache.changes);
-            let step = self.steps.insert(Step { ask: number, command, slot, covers });
+            let step = Step { ask: number, command, slot, covers, opening: 0 };
+            let step = self.steps.insert(step);
             self.rnbd.submit(ask.device, step as u64, command);
         }
     }
@@ -555,6 +574,10 @@ impl Remote {
             let slot = self.steps.get(step as usize).and_then(|step| step.slot);
             let room = self.data.as_ref();
             data = slot.zip(room).map(|(slot, room)| room.segment(slot, out.data_length));
+            if let Some(step) = self.steps.get_mut(step as usize) {
+                let device = self.asks[step.ask].device;
+                step.opening = self.caches.get(&device).map_or(0, |cache| cache.openings);
+            }
         } else if out.data_length > 0 {
             let Some(slot) = self.admin.take() else { return false };
             message.admin = Some((slot, out.data_length));

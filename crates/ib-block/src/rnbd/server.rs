@@ -71,8 +71,8 @@ struct Work {
 
 #[derive(Debug, Default)]
 struct Session {
-    /// By their numbers; those that were closed are given again.
-    opened: Vec<Option<Opened>>,
+    /// By their numbers.
+    opened: BTreeMap<u32, Opened>,
     /// The client's number: its own, or one for this session alone where it tells none; 0 as long as it needs none.
     client: u64,
 }
@@ -91,6 +91,9 @@ pub struct Server<S> {
     /// By the numbers of what was opened.
     work: BTreeMap<u64, Work>,
     last: u64,
+    /// The number of what is opened next. None is given again: a request that was made in an earlier session of its client,
+    /// and is sent again, finds no other device.
+    next_device: u32,
 }
 
 /// A device cannot be offered under a name.
@@ -116,6 +119,7 @@ impl<S: Copy + Ord> Server<S> {
             sessions: BTreeMap::new(),
             work: BTreeMap::new(),
             last: 0,
+            next_device: 0,
         }
     }
 
@@ -163,7 +167,7 @@ impl<S: Copy + Ord> Server<S> {
     }
 
     fn all_opened(&self) -> impl Iterator<Item = &Opened> {
-        self.sessions.values().flat_map(|session| session.opened.iter().flatten())
+        self.sessions.values().flat_map(|session| session.opened.values())
     }
 
     /// A session has ended: what it has opened is closed. Whoever wants to write has to wait until that is done which was
@@ -217,11 +221,9 @@ impl<S: Copy + Ord> Server<S> {
                 };
             }
             Ok(Message::Close(close)) => {
-                let sessions = self.sessions.get_mut(&session);
-                let opened = sessions.and_then(|it| it.opened.get_mut(close.device_id as usize));
                 // To close what is not open does no harm.
-                if let Some(opened) = opened {
-                    *opened = None;
+                if let Some(session) = self.sessions.get_mut(&session) {
+                    session.opened.remove(&close.device_id);
                 }
                 Ok(Vec::new())
             }
@@ -255,7 +257,7 @@ impl<S: Copy + Ord> Server<S> {
         let &Export { geometry, origin, ref writers, .. } = &self.exports[export.0 as usize];
         let lasts = if writers.is_some() { OpenResponse::LASTS } else { 0 };
         let own = self.sessions.get(&session).and_then(|it| {
-            it.opened.iter().position(|opened| opened.is_some_and(|it| it.export == export))
+            it.opened.iter().find(|(_, opened)| opened.export == export).map(|(&it, _)| it)
         });
         // What a session has opened already it gets as it is.
         let number = match own {
@@ -266,14 +268,12 @@ impl<S: Copy + Ord> Server<S> {
                 }
                 self.expect_free(export, open.access_mode)?;
                 let opened = &mut self.sessions.entry(session).or_default().opened;
-                let free = opened.iter().position(Option::is_none).unwrap_or(opened.len());
-                if free == opened.len() {
-                    opened.push(None);
-                }
+                let device = self.next_device;
+                self.next_device = self.next_device.wrapping_add(1);
                 self.last += 1;
                 let (mode, number) = (open.access_mode, self.last);
-                opened[free] = Some(Opened { export, mode, number });
-                free
+                opened.insert(device, Opened { export, mode, number });
+                device
             }
         };
         let opened = self.sessions.entry(session).or_default();
@@ -290,7 +290,7 @@ impl<S: Copy + Ord> Server<S> {
             let sessions = &self.sessions;
             let has_open = |client| {
                 let of_client = sessions.values().filter(|session| session.client == client);
-                of_client.flat_map(|it| it.opened.iter().flatten()).any(|it| it.export == export)
+                of_client.flat_map(|it| it.opened.values()).any(|it| it.export == export)
             };
             let is_new;
             (number_told, is_new) = self.writers[export.0 as usize].open(client, seed, has_open);
@@ -299,7 +299,7 @@ impl<S: Copy + Ord> Server<S> {
             }
         }
         let writers = number_told | lasts;
-        let described = describe(number as u32, &geometry, origin);
+        let described = describe(number, &geometry, origin);
         Ok(OpenResponse { writers, ..described }.to_bytes().to_vec())
     }
 
@@ -337,10 +337,8 @@ impl<S: Copy + Ord> Server<S> {
         direction: Direction,
         data: u32,
     ) -> Result<(ServerCommand, AccessMode), Errno> {
-        let opened =
-            self.sessions.get(&session).and_then(|it| it.opened.get(io.device_id as usize));
-        let Opened { export, mode, number: opening } =
-            opened.copied().flatten().ok_or(Errno::ENOTCONN)?;
+        let opened = self.sessions.get(&session).and_then(|it| it.opened.get(&io.device_id));
+        let Opened { export, mode, number: opening } = opened.copied().ok_or(Errno::ENOTCONN)?;
         let geometry = &self.exports[export.0 as usize].geometry;
         let length = io.length;
         let fits = match io.rw.operation() {

@@ -191,7 +191,18 @@ impl Block {
         }
         let number = u64::from_le_bytes(*found.first_chunk().expect("a block is longer"));
         let is_torn = Content::Written(number).bytes() != found;
-        let what = if is_torn { "is torn, and starts with" } else { "holds" };
+        // Each of its words is a number, zero where it was discarded.
+        let words = found
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(*word.first_chunk().expect("8 bytes")));
+        let is_own = |number| {
+            self.contents.iter().any(|content| content.bytes()[..8] == u64::to_le_bytes(number))
+        };
+        let what = match (is_torn, { words }.all(is_own)) {
+            (_, false) => "has what nobody has written to it, and starts with",
+            (true, true) => "is torn, and starts with",
+            (false, true) => "holds",
+        };
         Err(format!("{what} {number}: expected one of {:?}", &self.contents[since..]))
     }
 }

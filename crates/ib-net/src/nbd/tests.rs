@@ -78,6 +78,11 @@ impl Lab {
     /// Returns whether something is waited for in vain: a file of which the server takes nothing is said to be ready.
     fn spins(&mut self) -> bool {
         self.run();
+        self.is_woken()
+    }
+
+    /// Returns whether one of the files that it waits for is ready.
+    fn is_woken(&mut self) -> bool {
         let mut files = Vec::new();
         self.server.interests(&mut files);
         let mut files: Vec<_> = files.iter().map(Interest::watched).collect();
@@ -199,4 +204,47 @@ fn who_goes_without_taking_answers_holds_up_nobody() {
     lab.run();
     assert!(lab.disk.asked.iter().any(|(_, it)| it.operation == Operation::Write));
     assert!(!lab.spins());
+}
+
+/// The two of them at once: the second one has seen the end of the first one, so what that one has sent comes first.
+#[test]
+fn what_a_program_leaves_unread_is_done_before_what_others_ask() {
+    let mut lab = Lab::new();
+    // The second one is looked at first, and the other way round.
+    for turns in [false, true] {
+        let mut programs = [lab.program(), lab.program()];
+        if turns {
+            programs.reverse();
+        }
+        let [mut first, mut second] = programs;
+        first.write_all(&request(command::WRITE, 0)).expect("it takes that");
+        drop(first);
+        second.write_all(&request(command::WRITE, 512)).expect("it takes that");
+        lab.run();
+        let asked: Vec<u64> = lab.disk.asked.iter().map(|(_, command)| command.offset).collect();
+        assert_eq!(asked, [0], "what was left behind, and it alone");
+        lab.disk.end_all();
+        lab.run();
+        let asked: Vec<u64> = lab.disk.asked.iter().map(|(_, command)| command.offset).collect();
+        assert_eq!(asked, [512]);
+        lab.disk.end_all();
+        lab.run();
+        drop(second);
+        lab.run();
+        assert_eq!(lab.server.connections(), 0);
+    }
+}
+
+/// While somebody else has the device, whoever waits for it wakes nobody again and again.
+#[test]
+fn programs_that_wait_for_the_device_wake_nobody() {
+    let mut lab = Lab::new();
+    let (mut program, gone) = (lab.program(), lab.program());
+    while lab.server.progress_without() {}
+    program.write_all(&request(command::READ, 0)).expect("it takes that");
+    drop(gone);
+    while lab.server.progress_without() {}
+    assert!(!lab.is_woken());
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 1);
 }

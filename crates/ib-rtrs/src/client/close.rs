@@ -171,6 +171,7 @@ impl Client {
         match after {
             Some(After::Removed) => {
                 self.paths[id.0 as usize] = None;
+                self.end_unfenced(id);
                 self.events.push_back(ClientEvent::PathRemoved(id));
             }
             _ => self.events.push_back(ClientEvent::PathDisconnected(id)),

@@ -136,7 +136,7 @@ impl Client {
         self.take_data(hca, index, direction == Direction::Read && errno.is_ok());
         let id = self.slots.id(index);
         let completion = Completion { id, user, errno, is_fenced: false, is_answer: true, cpu };
-        self.slots.give_back(index);
+        self.give_back(index);
         self.completions.push_back(completion);
         Ok(())
     }
@@ -192,10 +192,12 @@ impl Client {
         self.timers.set((id, Timer::Probe), now + PROBE_AFTER);
     }
 
-    /// Looks for requests that take too long.
+    /// Looks for requests that take too long. Not where nobody fences: what the server is late with would be done again over
+    /// another path, and the late one perhaps after what was written in between. The transport and the heartbeats find dead
+    /// paths there.
     pub(super) fn watch(&mut self, now: Instant, cx: &mut impl Adapters, id: PathId) {
         let Some(most) = self.config.io_timeout else { return };
-        if self.path_state(id) != Some(PathState::Connected) {
+        if self.path(id).is_none_or(|it| it.state != PathState::Connected || !it.fences()) {
             return;
         }
         let is_late =

@@ -55,7 +55,7 @@ pub struct ClientConfig {
     pub reconnect_jitter: Duration,
     /// How long a path may take to be connected.
     pub connect_timeout: Duration,
-    /// How long a request may be under way before its path counts as failed; `None` for ever.
+    /// How long a request may be under way before its path counts as failed, where paths are fenced; `None` for ever.
     pub io_timeout: Option<Duration>,
     /// How long a server that was asked to fence a path may take, as its user still works on what came over it; `None`
     /// for ever. Then the requests that wait for it end with [`Errno::ETIMEDOUT`](crate::Errno::ETIMEDOUT): it is not
@@ -69,7 +69,7 @@ pub struct ClientConfig {
 
 impl ClientConfig {
     /// Returns the usual way of a session: one processor, two connections, attempts for ever, every 30 s as Linux
-    /// makes them; requests may take 30 s, and fences another 30 s.
+    /// makes them; requests may take 30 s where paths are fenced, and fences another 30 s.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {

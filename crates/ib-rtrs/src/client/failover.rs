@@ -44,6 +44,8 @@ pub(super) struct Fencing {
     next: u32,
     /// What the server has confirmed.
     pub(super) confirmed: Vec<u32>,
+    /// Requests and paths that have failed and that nobody fences: the server may still be at work on what came over them.
+    unfenced: Vec<(PathId, u16)>,
 }
 
 impl Client {
@@ -133,10 +135,10 @@ impl Client {
             let dead = Dead { id, uuid, reconnects, slots, is_lost, via, until, alone };
             self.fencing.dead.push(dead);
         } else {
-            self.send_again(now, cx, slots);
+            self.fencing.unfenced.extend(slots.iter().map(|&index| (id, index)));
+            self.send_again(now, cx, slots, false);
         }
         self.send_fences(now, cx);
-        self.give_up();
     }
 
     /// Has nobody write to where a request reads to.
@@ -204,18 +206,41 @@ impl Client {
                 late.extend(dead.slots.iter().copied());
             }
         }
-        for index in late {
-            let id = self.slots.id(index);
-            let Some(slot) = self.slots.get_mut(index).filter(|it| it.fate == Fate::Held) else {
-                continue;
-            };
-            slot.fate = Fate::Abandoned;
-            let (user, cpu, errno) = (slot.user, slot.cpu, Errno::ETIMEDOUT);
-            let completion =
-                Completion { id, user, errno, is_fenced: false, is_answer: false, cpu };
-            self.completions.push_back(completion);
-        }
+        late.into_iter().for_each(|index| self.abandon(index, Errno::ETIMEDOUT));
         self.await_fences();
+    }
+
+    /// Ends a request that has waited. Its chunk stays taken: the server may still be at work in it.
+    fn abandon(&mut self, index: u16, errno: Errno) {
+        let id = self.slots.id(index);
+        let Some(slot) = self.slots.get_mut(index).filter(|it| it.fate == Fate::Held) else {
+            return;
+        };
+        slot.fate = Fate::Abandoned;
+        let (user, cpu) = (slot.user, slot.cpu);
+        let completion = Completion { id, user, errno, is_fenced: false, is_answer: false, cpu };
+        self.completions.push_back(completion);
+    }
+
+    /// Gives the chunk of a request back that has ended; where nobody fences the paths that it was on, once the server has
+    /// done with those: what it still does for the request, it does with what is in the chunk then.
+    pub(super) fn give_back(&mut self, index: u16) {
+        if self.fencing.unfenced.iter().any(|&(_, it)| it == index) {
+            self.slots.get_mut(index).expect("it is taken").fate = Fate::Abandoned;
+        } else {
+            self.slots.give_back(index);
+        }
+    }
+
+    /// The server has done with a path that nobody fences: it lets it in again, or out, only then.
+    pub(super) fn end_unfenced(&mut self, id: PathId) {
+        let of_path = |entry: &mut (PathId, u16)| entry.0 == id;
+        let ended: Vec<_> = self.fencing.unfenced.extract_if(.., of_path).collect();
+        for (_, index) in ended {
+            if self.slots.get(index).is_some_and(|slot| slot.fate == Fate::Abandoned) {
+                self.give_back(index);
+            }
+        }
     }
 
     /// Sends again what has waited for a fence.
@@ -229,19 +254,27 @@ impl Client {
             if dead.is_lost && self.config.returns_lost {
                 dead.slots.into_iter().for_each(|index| self.abort(index, true));
             } else {
-                self.send_again(now, cx, dead.slots);
+                self.send_again(now, cx, dead.slots, true);
             }
         }
     }
 
-    /// Sends requests over other paths; those for which there is none fail, unless they can wait.
-    fn send_again(&mut self, now: Instant, cx: &mut impl Adapters, slots: Vec<u16>) {
+    /// Sends requests over other paths; those for which there is none fail. Unless their path was fenced, their chunks stay
+    /// taken then.
+    fn send_again(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        slots: Vec<u16>,
+        is_fenced: bool,
+    ) {
         for index in slots {
             let Some(slot) = self.slots.get(index) else { continue };
             let (cpu, is_abandoned) = (slot.cpu, slot.fate == Fate::Abandoned);
             match self.choose(cpu) {
                 Some(path) if !is_abandoned => self.send_over(now, cx, index, path),
-                _ => self.abort(index, false),
+                _ if is_fenced => self.abort(index, false),
+                _ => self.abandon(index, Errno::ECONNABORTED),
             }
         }
     }
@@ -252,7 +285,7 @@ impl Client {
         let Some(slot) = self.slots.get(index) else { return };
         let (user, cpu, is_abandoned) = (slot.user, slot.cpu, slot.fate == Fate::Abandoned);
         let (id, errno) = (self.slots.id(index), Errno::ECONNABORTED);
-        self.slots.give_back(index);
+        self.give_back(index);
         if is_abandoned {
             return;
         }
@@ -266,8 +299,8 @@ impl Client {
         });
     }
 
-    /// Ends the requests that wait for a fence when no path will ever be connected again. Whoever has disconnected the paths
-    /// may connect them again.
+    /// Ends the requests that wait for a fence when no path will be connected again by itself. Somebody may connect one
+    /// nevertheless: the fences are asked for then, and chunks stay taken until the server has confirmed.
     pub(super) fn give_up(&mut self) {
         let mut paths = self.paths.iter().flatten();
         let is_over =
@@ -277,10 +310,17 @@ impl Client {
         if !paths.all(|path| is_over(path)) || !(is_ending || is_given_up) {
             return;
         }
-        for dead in std::mem::take(&mut self.fencing.dead) {
-            for index in dead.slots {
-                self.abort(index, false);
+        if is_ending {
+            for dead in std::mem::take(&mut self.fencing.dead) {
+                dead.slots.into_iter().for_each(|index| self.abort(index, false));
             }
+        } else {
+            let mut waiting = Vec::new();
+            for dead in &mut self.fencing.dead {
+                (dead.until, dead.alone) = (None, None);
+                waiting.extend(dead.slots.iter().copied());
+            }
+            waiting.into_iter().for_each(|index| self.abandon(index, Errno::ECONNABORTED));
         }
         self.await_fences();
     }

@@ -173,7 +173,8 @@ impl Client {
 
     /// Does what waits for a path to be connected.
     pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
-        while self.came_up.pop().is_some() {
+        while let Some(id) = self.came_up.pop() {
+            self.end_unfenced(id);
             if self.stage == Stage::Opening {
                 // The first has made the session; the others may join it now.
                 let idle = |path: &&super::Path| {

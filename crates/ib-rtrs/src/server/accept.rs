@@ -263,7 +263,9 @@ impl Server {
             return Err(Errno::ENOMEM);
         }
         let depth = usize::from(self.config.queue_depth);
-        let memory = Memory::zeroed(self.config.chunk_size() as usize * depth);
+        // As much again for what reads read: a request that a client sends again while the first one is still under way lies
+        // in the same chunk, and nothing may be written over it.
+        let memory = Memory::zeroed(2 * self.config.chunk_size() as usize * depth);
         let memory = memory.map_err(|_| Errno::ENOMEM)?;
         let key = self.next_session;
         self.next_session = self.next_session.wrapping_add(1);

@@ -55,6 +55,11 @@ impl ServerConfig {
         self.max_io_size.saturating_add(self.max_header_size)
     }
 
+    /// Returns where in a session's memory that is put which the request in a chunk reads: behind all chunks.
+    pub(super) fn read_place(&self, chunk: u16) -> usize {
+        (usize::from(self.queue_depth) + usize::from(chunk)) * self.chunk_size() as usize
+    }
+
     /// Returns it with values that immediate data and memory have room for: requests get shorter where they would be
     /// too long, and fewer where there would be too many.
     pub(super) fn sensible(mut self) -> Self {

@@ -197,7 +197,10 @@ impl Server {
             chunk,
             header_offset: start + (offset - user_length) as usize,
             header_length: user_length,
-            data_offset: start,
+            data_offset: match direction {
+                Direction::Write => start,
+                Direction::Read => self.config.read_place(chunk),
+            },
             data_length,
             cpu,
         };

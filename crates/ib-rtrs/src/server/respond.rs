@@ -111,7 +111,7 @@ impl Server {
         let mut has_invalidated = false;
         if let (Direction::Read, Some(to)) = (operation.direction, operation.to) {
             if errno.is_ok() {
-                let start = chunk * config.chunk_size() as usize;
+                let start = config.read_place(id.chunk);
                 let length = produced.length.min(to.length);
                 let found = produced.from.map(|piece| (piece, piece.memory(stores, length)));
                 let whole = found.filter(|_| length == to.length && path.keeps_sectors);

@@ -267,13 +267,16 @@ fn no_stale_bytes_in_a_response_that_was_not_filled() {
     lab.memory.fill(0, 4096, 0x77).unwrap();
     lab.io(Direction::Write, 0, (0, 4096), 1).unwrap();
     lab.run_until(SOON, |lab| lab.done.len() == 1);
-    lab.holds = true;
+    // A read leaves behind what another one does not fill.
     lab.io(Direction::Read, 0, (0, 4096), 2).unwrap();
+    lab.run_until(SOON, |lab| lab.done.len() == 2);
+    lab.holds = true;
+    lab.io(Direction::Read, 0, (0, 4096), 3).unwrap();
     lab.run_for(Duration::from_millis(1));
     let request = lab.server.poll_request().unwrap();
     assert!(lab.server.complete(lab.now, &mut lab.sides[1], request.id, Errno::OK, 100));
     assert!(!lab.server.complete(lab.now, &mut lab.sides[1], request.id, Errno::OK, 100));
-    lab.run_until(SOON, |lab| lab.done.len() == 2);
+    lab.run_until(SOON, |lab| lab.done.len() == 3);
     let read = lab.memory.to_vec(0, 4096).unwrap();
     assert!(read[..100].iter().all(|&byte| byte == 0x77));
     assert!(read[100..].iter().all(|&byte| byte == 0));

@@ -153,32 +153,16 @@ fn addresses(sim: &Sim, args: &ServeArgs) -> Result<Addresses, Failure> {
 
 /// Makes sure that no file is written that is read, and that none is two things at once.
 fn check_files(fabric: &Path, args: &ServeArgs) -> Result<(), Failure> {
-    let read = [Some(fabric), args.script.as_deref(), args.addresses.as_deref()];
-    let read = || read.into_iter().chain([args.replay.as_deref()]).flatten();
-    let standard = Path::new("-");
-    if read().filter(|&path| path == standard).count() > 1 {
-        let message = "`-`, standard input, stands for two files: expected one at most";
-        return Err(Failure::Unusable(message.to_owned()));
-    }
-    if args.record.as_deref() == Some(standard) {
+    if args.record.as_deref() == Some(Path::new("-")) {
         let message = "--record -: expected a file, which --replay reads";
         return Err(Failure::Unusable(message.to_owned()));
     }
-    let same = |one: &Path, other: &Path| match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => one == other,
-    };
+    let read = [Some(fabric), args.script.as_deref(), args.addresses.as_deref()];
     let written = [("record", &args.record), ("pcap", &args.pcap), ("log", &args.log)];
-    let mut seen: Vec<&Path> = read().filter(|&path| path != standard).collect();
-    for (option, path) in written {
-        let Some(path) = path.as_deref().filter(|&path| path != standard) else { continue };
-        if seen.iter().any(|other| same(path, other)) {
-            let message = format!("--{option} {}: the file stands for two things", path.display());
-            return Err(Failure::Unusable(message));
-        }
-        seen.push(path);
-    }
-    Ok(())
+    input::distinct_files(
+        read.into_iter().chain([args.replay.as_deref()]).flatten(),
+        written.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))),
+    )
 }
 
 /// Returns everything that a run depends on beside what comes in.

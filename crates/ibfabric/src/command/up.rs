@@ -41,6 +41,8 @@ use town::Town;
 const EXAMPLE: (&str, &[&str]) = ("fat-tree", &["8", "2"]);
 
 pub(crate) fn run(args: &UpArgs, output: &mut Output) -> Result<Verdict, Failure> {
+    let read = [&args.fabric, &args.script].into_iter().filter_map(Option::as_deref);
+    input::distinct_files(read, args.write.as_deref().map(|path| ("write", path)))?;
     let fabric = match &args.fabric {
         Some(path) => input::fabric_file(path)?,
         None => example(),

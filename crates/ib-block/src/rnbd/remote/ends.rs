@@ -59,7 +59,13 @@ impl Remote {
     fn renews(&mut self, step: u64, end: End) -> bool {
         /// How often in a row.
         const MOST: u32 = 3;
-        let device = self.steps.get(step as usize).map(|step| self.asks[step.ask].device);
+        let step = self.steps.get(step as usize);
+        let device = step.map(|step| self.asks[step.ask].device);
+        let openings = device.and_then(|device| self.caches.get(&device)).map(|it| it.openings);
+        // It was asked of the device as it was open before.
+        if end == End::Answered && step.map(|step| step.opening) < openings {
+            return true;
+        }
         let opened = device.and_then(|device| self.caches.get(&device)).map(|it| it.connected);
         if opened == Some(self.connected) && !self.is_renewing {
             return false;
@@ -95,6 +101,7 @@ impl Remote {
                     self.is_renewing = false;
                     let cache = self.caches.entry(id).or_default();
                     cache.connected = self.connected;
+                    cache.openings += 1;
                     if !is_kept && cache.changes > cache.flushed {
                         cache.has_lost = true;
                         self.losses += 1;

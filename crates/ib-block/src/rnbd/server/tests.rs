@@ -236,7 +236,7 @@ fn what_is_closed_is_closed() {
     assert_eq!(read, Answer::Now(Errno::ENOTCONN, Vec::new()));
     // The number is free again.
     let found = opened(&mut server, 1, b"dev/disk1", AccessMode::READ_ONLY).expect("it is free");
-    assert_eq!(found.device_id, 0);
+    assert_eq!(found.device_id, 1, "no number is given twice");
 }
 
 #[test]

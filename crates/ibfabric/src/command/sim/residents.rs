@@ -52,6 +52,9 @@ pub(crate) trait Residents {
     /// Returns the next thing to be told.
     fn poll_line(&mut self) -> Option<String>;
 
+    /// Returns whether something will come of what is done, for [`Residents::ended`].
+    fn has_verdict(&self) -> bool;
+
     /// Returns what came of what was to be done, once it has ended.
     fn ended(&self) -> Option<Verdict>;
 

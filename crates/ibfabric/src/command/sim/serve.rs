@@ -58,6 +58,8 @@ pub(super) struct Serving {
     capture: Option<Capture>,
     manager: Option<Manager>,
     is_ready: bool,
+    /// Whether nobody reads the output any more, and it goes on nevertheless.
+    is_unread: bool,
     pub(super) ends: bool,
     /// Those who live in the fabric, once the subnet is up.
     residents: Option<Box<dyn Residents>>,
@@ -101,6 +103,7 @@ impl Serving {
             capture: args.pcap.as_deref().map(Capture::create).transpose()?,
             manager: None,
             is_ready: false,
+            is_unread: false,
             ends: false,
             residents: None,
             opened: Vec::new(),
@@ -200,12 +203,19 @@ impl Serving {
     /// Prints what residents tell.
     fn tell(&mut self, output: &mut Output) -> Result<(), Failure> {
         let Some(residents) = &mut self.residents else { return Ok(()) };
-        let mut has_told = false;
-        while let Some(line) = residents.poll_line() {
-            writeln!(output, "{line}")?;
-            has_told = true;
+        let lines: Vec<String> = std::iter::from_fn(|| residents.poll_line()).collect();
+        if lines.is_empty() || self.is_unread {
+            return Ok(());
         }
-        if has_told { output.flush() } else { Ok(()) }
+        let told = lines.iter().try_for_each(|line| Ok(writeln!(output, "{line}")?));
+        match told.and_then(|()| output.flush()) {
+            // What comes of it is told by the exit status, too.
+            Err(Failure::OutputClosed) if residents.has_verdict() => {
+                self.is_unread = true;
+                Ok(())
+            }
+            told => told,
+        }
     }
 
     fn now(&self) -> Instant {

@@ -1,7 +1,8 @@
 //! The packets of the device's queue pairs, in a file.
 
-use std::fs::File;
-use std::io::{BufReader, Write as _};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Seek as _, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -28,13 +29,45 @@ pub(super) struct Counted {
     pub(super) overwritten: u64,
 }
 
+/// Where packets go.
+pub(super) struct Target {
+    file: File,
+    /// Nothing for a file without a name, which nobody wants afterwards.
+    path: Option<PathBuf>,
+}
+
+impl Target {
+    /// Opens a file, and empties it. What may have to wait for a reader is none: nothing else would go on meanwhile.
+    pub(super) fn named(path: PathBuf) -> Result<Self, Failure> {
+        let failed = |error| Failure::Unusable(format!("{}: {error}", path.display()));
+        let waits = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
+        if fs::metadata(&path).is_ok_and(|known| waits(known.file_type())) {
+            let message = "found a pipe, expected a file: it would have to wait for the reader";
+            return Err(failed(io::Error::other(message)));
+        }
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(true).open(&path);
+        Ok(Self { file: file.map_err(failed)?, path: Some(path) })
+    }
+
+    /// Opens a file that has no name.
+    pub(super) fn scratch() -> Result<Self, Failure> {
+        let directory = std::env::temp_dir();
+        let file = tempfile::tempfile_in(&directory)
+            .map_err(|error| Failure::Unusable(format!("{}: {error}", directory.display())))?;
+        Ok(Self { file, path: None })
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> Failure {
+        let path = self.path.as_deref().unwrap_or(Path::new("the trace"));
+        Failure::Unusable(format!("{}: {error}", path.display()))
+    }
+}
+
 /// A file that is written.
 pub(super) struct Record {
     collector: Collector,
-    file: File,
-    path: PathBuf,
-    /// Whether nobody wants it afterwards.
-    is_scratch: bool,
+    target: Target,
     bytes: Vec<u8>,
     due: Instant,
 }
@@ -42,14 +75,12 @@ pub(super) struct Record {
 impl Record {
     /// Starts to capture what queue pairs of a service at some ports send and receive.
     pub(super) fn start(
-        (path, is_scratch): (PathBuf, bool),
+        target: Target,
         payload: u16,
         (sim, hosts): (&Sim, &mut Hosts),
         ports: &[PortId],
         service: u64,
     ) -> Result<Self, Failure> {
-        let failed = |error| Failure::Unusable(format!("{}: {error}", path.display()));
-        let file = File::create(&path).map_err(failed)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = sim.now();
         let epoch = since.saturating_sub(now.since(Instant::ZERO)).as_nanos() as u64;
@@ -62,11 +93,12 @@ impl Record {
                 device.hca().select(selection).map_err(Failure::unusable)?;
             }
         }
-        Ok(Self { collector, file, path, is_scratch, bytes: Vec::new(), due: now })
+        Ok(Self { collector, target, bytes: Vec::new(), due: now })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Returns where somebody wants the packets.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.target.path.as_deref()
     }
 
     pub(super) const fn due(&self) -> Instant {
@@ -92,10 +124,10 @@ impl Record {
 
     fn write(&mut self) -> Result<(), Failure> {
         self.collector.output(&mut self.bytes);
-        let written = self.file.write_all(&self.bytes);
+        let written = self.target.file.write_all(&self.bytes);
         self.collector.settle(written.is_ok());
         self.bytes.clear();
-        written.map_err(|error| Failure::Unusable(format!("{}: {error}", self.path.display())))
+        written.map_err(|error| self.target.failed(&error))
     }
 
     /// Ends the file; returns how many packets there were.
@@ -115,25 +147,14 @@ impl Record {
 
     /// Reads the file back; returns how many packets of queue pairs are in it.
     pub(super) fn read_back(&self) -> Result<u64, Failure> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::Unusable(format!("{}: {error}", self.path.display()))
-        };
-        let file = File::open(&self.path).map_err(|error| failed(&error))?;
-        let mut file =
-            CaptureFile::new(BufReader::new(file), &[]).map_err(|error| failed(&error))?;
+        let mut file = &self.target.file;
+        file.rewind().map_err(|error| self.target.failed(&error))?;
+        let mut file = CaptureFile::new(BufReader::new(file), &[])
+            .map_err(|error| self.target.failed(&error))?;
         let mut packets = 0;
-        while let Some(item) = file.next_item().map_err(|error| failed(&error))? {
+        while let Some(item) = file.next_item().map_err(|error| self.target.failed(&error))? {
             packets += u64::from(matches!(item, Item::Frame(_)));
         }
         Ok(packets)
-    }
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        if self.is_scratch {
-            // Somebody may have removed it.
-            std::fs::remove_file(&self.path).ok();
-        }
     }
 }

@@ -1,13 +1,14 @@
 //! What `--check` looks at and tries, one thing after the other.
 
 use std::collections::VecDeque;
-use std::time::Instant as WallClock;
+use std::time::{Duration, Instant as WallClock};
 
 use ib_acm::Address;
 use ib_net::hosts::{BlockPair, Hosts};
 use ib_routing::{
     CheckReport, EngineList, Layers, LidOptions, RoutingOptions, Subnet, SubnetOptions, check,
 };
+use ib_rtrs::PathState;
 use ib_sim::{ClientId, ClientOptions, Sim};
 use ib_topology::{Fabric, PortId};
 use ib_tracer::{Target, Tracer, TracerConfig};
@@ -25,6 +26,9 @@ use crate::output::Format;
 
 /// How many ways are traced.
 const WAYS: usize = 100;
+
+/// How long the device may take for a request: longer than paths take to be connected again.
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// What the tour sees.
 pub(super) struct Place<'a> {
@@ -89,8 +93,19 @@ struct Disk {
     content: Content,
     writes: Pass,
     reads: Pass,
-    /// The port whose link is cut, which it is once, and how many requests were under way then.
-    cut: Option<(PortId, usize)>,
+    cut: Cut,
+    /// How many bytes and errors there were when it got on, and when that was.
+    got_on: (u64, Instant),
+}
+
+/// What has become of the link that is to be cut.
+enum Cut {
+    /// Its time has not come, or there is no other path.
+    No,
+    /// It is that of a port; so many requests were under way.
+    Yes { port: PortId, under_way: usize },
+    /// It could not be cut.
+    Not(String),
 }
 
 /// The tour.
@@ -104,6 +119,8 @@ pub(super) struct Tour {
     started: WallClock,
     since: WallClock,
     has_begun: bool,
+    /// Why there is no device.
+    no_device: Option<String>,
     ended: Option<Verdict>,
 }
 
@@ -120,6 +137,7 @@ impl Tour {
             started: now,
             since: now,
             has_begun: false,
+            no_device: None,
             ended: None,
         }
     }
@@ -133,6 +151,11 @@ impl Tour {
         self.tell("subnet", true, detail);
     }
 
+    /// There is no device, where there should be one.
+    pub(super) fn lack_device(&mut self, why: String) {
+        self.no_device = Some(why);
+    }
+
     pub(super) fn ended(&self) -> Option<Verdict> {
         self.ended
     }
@@ -144,6 +167,7 @@ impl Tour {
     pub(super) fn due(&self) -> Option<Instant> {
         match &self.step {
             Step::Ways(ways) => ways.tracer.poll_timeout(),
+            Step::Disk(disk) => Some(disk.deadline()),
             // There is always more to do.
             _ => self.has_begun.then_some(Instant::ZERO).filter(|_| self.is_busy()),
         }
@@ -196,7 +220,7 @@ impl Tour {
                 self.tell("names", wrong == 0, detail);
                 Some(match Ways::start(place.sim)? {
                     Some(ways) => Step::Ways(Box::new(ways)),
-                    None => Step::Disk(Disk::new(place.pair.as_ref())),
+                    None => Step::Disk(Disk::new(place.pair.as_ref(), place.sim.now())),
                 })
             }
             Step::Ways(ways) => {
@@ -205,16 +229,21 @@ impl Tour {
                 }
                 let (good, detail) = ways.finish(place.sim);
                 self.tell("ways", good, detail);
-                Some(Step::Disk(Disk::new(place.pair.as_ref())))
+                Some(Step::Disk(Disk::new(place.pair.as_ref(), place.sim.now())))
             }
             Step::Disk(disk) => match place.pair {
-                None => Some(Step::End),
+                None => {
+                    if let Some(why) = self.no_device.take() {
+                        self.tell("device", false, why);
+                    }
+                    Some(Step::End)
+                }
                 Some(pair) => {
-                    let moved = disk.work(pair, place.sim, place.ends)?;
-                    if !disk.is_over() {
+                    let moved = disk.work(pair, place.sim, place.ends);
+                    if !disk.is_over() && place.sim.now() < disk.deadline() {
                         return Ok(moved);
                     }
-                    let (good, detail) = disk.finish(pair, place.sim)?;
+                    let (good, detail) = disk.finish(pair, place.sim);
                     self.tell("device", good, detail);
                     Some(Step::Capture)
                 }
@@ -379,36 +408,59 @@ impl Ways {
 
 impl Disk {
     /// Starts with all of the device.
-    fn new(pair: Option<&BlockPair>) -> Self {
+    fn new(pair: Option<&BlockPair>, now: Instant) -> Self {
         let size = pair.and_then(BlockPair::geometry).map_or(0, |geometry| geometry.size);
         let [writes, reads] = [Task::Write, Task::Compare].map(|task| Pass::new(task, 0..size));
-        Self { content: Content::Pattern(0), writes, reads, cut: None }
+        Self { content: Content::Pattern(0), writes, reads, cut: Cut::No, got_on: (0, now) }
     }
 
     /// Writes or reads on, and cuts a link in the middle of it; returns whether there was anything.
-    fn work(
-        &mut self,
-        pair: &mut BlockPair,
-        sim: &mut Sim,
-        ends: &[Vec<PortId>; 2],
-    ) -> Result<bool, Failure> {
-        if !self.writes.is_over() {
-            return Ok(self.writes.work(pair, &mut self.content));
+    fn work(&mut self, pair: &mut BlockPair, sim: &mut Sim, ends: &[Vec<PortId>; 2]) -> bool {
+        let moved = if self.writes.is_over() {
+            let size = pair.geometry().map_or(0, |geometry| geometry.size);
+            let is_time = self.reads.next() >= size / 4 && matches!(self.cut, Cut::No);
+            // At the server: the client's first host has the manager.
+            if let [port, _, ..] = ends[1][..]
+                && is_time
+            {
+                self.cut = self.cut(pair, sim, port);
+            }
+            self.reads.work(pair, &mut self.content)
+        } else {
+            self.writes.work(pair, &mut self.content)
+        };
+        let got_on = [&self.writes, &self.reads].map(|pass| pass.done + pass.errors);
+        let got_on = got_on.iter().sum();
+        if got_on > self.got_on.0 {
+            self.got_on = (got_on, sim.now());
         }
-        let size = pair.geometry().map_or(0, |geometry| geometry.size);
-        if self.reads.next() >= size / 4 && self.cut.is_none() && ends[0].len() > 1 {
-            let port = ends[0][0];
-            self.cut = Some((port, self.reads.under_way()));
-            command(sim, "unlink", port)?;
+        moved
+    }
+
+    /// Cuts the link of a port, unless the other path is not there.
+    fn cut(&self, pair: &BlockPair, sim: &mut Sim, port: PortId) -> Cut {
+        let client = pair.client();
+        let is_connected = |&path: &_| client.path_state(path) == Some(PathState::Connected);
+        let connected = client.paths().filter(is_connected).count();
+        if connected < 2 {
+            return Cut::Not(format!("{connected} of the paths were connected"));
         }
-        Ok(self.reads.work(pair, &mut self.content))
+        match command(sim, "unlink", port) {
+            Ok(()) => Cut::Yes { port, under_way: self.reads.under_way() },
+            Err(why) => Cut::Not(why),
+        }
     }
 
     const fn is_over(&self) -> bool {
         self.writes.is_over() && self.reads.is_over()
     }
 
-    fn finish(&self, pair: &BlockPair, sim: &mut Sim) -> Result<(bool, String), Failure> {
+    /// Returns when it has waited for long enough.
+    fn deadline(&self) -> Instant {
+        self.got_on.1 + PATIENCE
+    }
+
+    fn finish(&self, pair: &BlockPair, sim: &mut Sim) -> (bool, String) {
         let client = pair.client();
         let stats = client.paths().filter_map(|path| client.stats(path));
         let again: u64 = stats.map(|stats| stats.failed_over).sum();
@@ -421,20 +473,36 @@ impl Disk {
             self.writes.errors + self.reads.errors
         );
         let mut good = self.reads.wrong + self.writes.errors + self.reads.errors == 0;
-        if let Some((port, under_way)) = self.cut {
-            command(sim, "relink", port)?;
-            detail = format!("{detail}; a link was cut, and {again} requests went over the other");
-            // Of two there was one on each path.
-            good &= again > 0 || under_way < 2;
+        match &self.cut {
+            Cut::No => {}
+            Cut::Yes { port, under_way } => {
+                // Somebody may have done it.
+                command(sim, "relink", *port).ok();
+                detail.push_str(&format!(
+                    "; a link was cut, and {again} requests went over the other"
+                ));
+                // Of two there was one on each path.
+                good &= again > 0 || *under_way < 2;
+            }
+            Cut::Not(why) => {
+                detail.push_str(&format!("; no link was cut: {why}"));
+                good = false;
+            }
         }
-        Ok((good, detail))
+        if !self.is_over() {
+            let (seconds, mib) = (PATIENCE.as_secs(), (self.writes.done + self.reads.done) >> 20);
+            detail.push_str(&format!("; nothing came for {seconds} s, after {mib} MiB of it"));
+            good = false;
+        }
+        (good, detail)
     }
 }
 
-/// Has a command of the console done to a port.
-fn command(sim: &mut Sim, word: &str, port: PortId) -> Result<(), Failure> {
+/// Has a command of the console done to a port; fails with what it says.
+fn command(sim: &mut Sim, word: &str, port: PortId) -> Result<(), String> {
     let (node, number) = sim.place(port);
     let name = sim.node_name(node).replace('"', "\"\"");
-    let command = format!("{word} \"{name}\"[{number}]").parse();
-    sim.run(&command.map_err(Failure::unusable)?).map_err(Failure::unusable)
+    let command = format!("{word} \"{name}\"[{number}]").parse::<ib_sim::Command>();
+    let command = command.map_err(|error| error.to_string())?;
+    sim.run(&command).map_err(|error| error.to_string())
 }

@@ -20,7 +20,7 @@ use ib_wire::mad::sa::PathRecord;
 
 use super::exercise::Exercise;
 use super::page::{Page, Scene};
-use super::record::Record;
+use super::record::{Record, Target};
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
 use crate::command::sim::{Look, Residents};
@@ -64,9 +64,11 @@ pub(super) struct Town {
     lines: VecDeque<String>,
     /// Until when the stage has to be over, and when it is looked for ports next.
     deadline: Instant,
+    /// Until when it is waited for ports that are in use.
+    managed_until: Option<Instant>,
     look: Instant,
     nbd: PathBuf,
-    write: Option<(PathBuf, bool)>,
+    write: Option<Target>,
     payload: u16,
     size: u64,
     seed: [u8; 32],
@@ -88,12 +90,10 @@ impl Town {
         }
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&args.seed.to_le_bytes());
-        let scratch = || {
-            let name = args.socket.replace('/', "-");
-            let name = format!("ibfabric-{name}-{}.pcapng", std::process::id());
-            (std::env::temp_dir().join(name), true)
+        let write = match &args.write {
+            Some(path) => Some(Target::named(path.clone())?),
+            None => args.check.then(Target::scratch).transpose()?,
         };
-        let write = args.write.clone().map(|path| (path, false));
         let engines = args.engine.clone();
         Ok(Self {
             hosts: Hosts::new(names(), seed),
@@ -108,9 +108,10 @@ impl Town {
             exercise: Exercise::default(),
             lines: VecDeque::new(),
             deadline: Instant::NEVER,
+            managed_until: None,
             look: Instant::ZERO,
             nbd,
-            write: write.or_else(|| args.check.then(scratch)),
+            write,
             payload: args.payload,
             size: args.size,
             seed: seed.map(|byte| !byte),
@@ -133,6 +134,20 @@ impl Town {
             self.hosts.add(sim, port, names).map_err(Failure::unusable)?;
         }
         Ok(())
+    }
+
+    /// Returns whether it can begin. Where somebody else manages the fabric, ports may take their time.
+    fn is_managed(&mut self, sim: &Sim, addresses: &Addresses) -> bool {
+        let ends = addresses.iter().filter_map(|(port, _)| Some((port, sim.peer(port)?)));
+        let (mut linked, mut active) = (0, 0);
+        for (port, peer) in ends {
+            linked += 1;
+            active += usize::from(sim.is_active(port, peer));
+        }
+        let now = sim.now();
+        let until = *self.managed_until.get_or_insert(now + PATIENCE);
+        self.look = now + LOOK;
+        active >= linked.min(2) || now >= until
     }
 
     /// Begins: chooses the hosts of the device, and has its paths resolved.
@@ -209,9 +224,21 @@ impl Town {
         let paths = if paths == 1 { "a path".to_owned() } else { format!("{paths} paths") };
         self.tell_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
         self.tell_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
-        if let Some(record) = &self.record {
-            self.tell_line(format!("trace: packets go to {}", record.path().display()));
+        if let Some(path) = self.record.as_ref().and_then(Record::path) {
+            let line = format!("trace: packets go to {}", path.display());
+            self.tell_line(line);
         }
+        self.get_ready(sim);
+        Ok(())
+    }
+
+    /// There is no device; a tour goes on without.
+    fn lack_device(&mut self, sim: &Sim, why: String) -> Result<(), Failure> {
+        let Some(tour) = &mut self.tour else {
+            return Err(Failure::Unusable(format!("{DEVICE}: {why}")));
+        };
+        tour.lack_device(why);
+        self.pair = None;
         self.get_ready(sim);
         Ok(())
     }
@@ -246,22 +273,22 @@ impl Town {
     }
 
     /// Takes answers of services, for whoever has asked.
-    fn take_replies(&mut self, now: Instant) -> Result<bool, Failure> {
+    fn take_replies(&mut self, sim: &Sim) -> Result<bool, Failure> {
         let mut moved = false;
         while let Some(reply) = self.hosts.poll_reply() {
             moved = true;
             let found = path_of(&reply.message);
             match (&mut self.stage, &mut self.tour) {
-                (Stage::Resolving(paths), _) => {
-                    let path = found.map_err(|status| {
-                        Failure::Unusable(format!("a path of {DEVICE} is not resolved: {status}"))
-                    })?;
-                    paths[reply.number as usize] = Some(path);
-                }
+                (Stage::Resolving(paths), _) => match found {
+                    Ok(path) => paths[reply.number as usize] = Some(path),
+                    Err(status) => {
+                        self.lack_device(sim, format!("a path is not resolved: {status}"))?;
+                    }
+                },
                 (_, Some(tour)) => tour.take_reply(reply.number, found),
                 _ => {
                     if let Some(page) = &mut self.page {
-                        page.take_reply(now, reply.number, found);
+                        page.take_reply(sim.now(), reply.number, found);
                     }
                 }
             }
@@ -272,7 +299,11 @@ impl Town {
     /// Goes on with what has to be there in the end.
     fn advance(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), Failure> {
         match &self.stage {
-            Stage::Empty => self.begin(sim, addresses)?,
+            Stage::Empty => {
+                if self.is_managed(sim, addresses) {
+                    self.begin(sim, addresses)?;
+                }
+            }
             Stage::Resolving(paths) => {
                 if let Some(paths) = paths.iter().copied().collect::<Option<Vec<_>>>() {
                     self.connect(sim, &paths)?;
@@ -283,7 +314,7 @@ impl Town {
         }
         if sim.now() >= self.deadline {
             let seconds = PATIENCE.as_secs();
-            return Err(Failure::Unusable(format!("{DEVICE} is not connected after {seconds} s")));
+            self.lack_device(sim, format!("it is not connected after {seconds} s"))?;
         }
         if sim.now() >= self.look {
             self.populate(sim, addresses)?;
@@ -306,7 +337,7 @@ impl Residents for Town {
     fn work(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<bool, Failure> {
         self.advance(sim, addresses)?;
         let mut moved = self.hosts.work(sim);
-        moved |= self.take_replies(sim.now())?;
+        moved |= self.take_replies(sim)?;
         if let Some(pair) = &mut self.pair {
             moved |= pair.work(sim, &mut self.hosts).map_err(Failure::unusable)?;
             if let Some(programs) = self.programs.as_mut().filter(|_| self.tour.is_none()) {
@@ -400,6 +431,10 @@ impl Residents for Town {
 
     fn poll_line(&mut self) -> Option<String> {
         self.lines.pop_front()
+    }
+
+    fn has_verdict(&self) -> bool {
+        self.tour.is_some()
     }
 
     fn ended(&self) -> Option<Verdict> {
