@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ib_block::nbd::{Export, NbdError, NbdRequest, RequestToken, Session};
+use ib_block::nbd::{Export, NbdError, RequestToken, Session};
 use ib_block::{Command, Errno, Operation, ReadData};
 use ib_types::Instant;
 use slab::Slab;

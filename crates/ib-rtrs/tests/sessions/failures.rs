@@ -417,3 +417,55 @@ fn requests_wait_for_who_has_disconnected_all_paths() {
     assert!(lab.has(&ClientEvent::Closed));
     assert_eq!(lab.done[0].errno, Errno::ECONNABORTED);
 }
+
+#[test]
+fn the_last_path_is_connected_anew_without_an_error() {
+    let client = ClientConfig { max_reconnect_attempts: Some(0), ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    lab.links[0].is_cut = true;
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(0));
+    lab.run_for(Duration::from_millis(10));
+    assert_eq!(lab.client.path_state(lab.paths[0]), Some(PathState::Disconnected));
+    lab.backend = Box::new(|_, _| Duration::from_secs(1));
+    for user in 0..4 {
+        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+    }
+    lab.run_for(Duration::from_millis(10));
+    // The other one has been given up, and this one is not for the moment.
+    assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[1]));
+    assert_eq!(lab.done.len(), 0);
+    lab.run_until(Duration::from_secs(20), |lab| lab.done.len() == 4);
+    assert!(lab.done.iter().all(|it| it.errno.is_ok()), "{:?}", lab.done);
+}
+
+#[test]
+fn chunks_of_what_was_given_up_are_used_again_only_when_the_server_has_done_with_it() {
+    for fence in [true, false] {
+        let client = ClientConfig { max_reconnect_attempts: Some(0), fence, ..quick_client() };
+        let mut lab = Lab::connected(1, 2, client, small_server());
+        lab.backend = Box::new(|_, _| Duration::from_secs(4));
+        for user in 0..4 {
+            lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+        }
+        lab.run_for(Duration::from_millis(10));
+        assert_eq!(lab.served, 4);
+        for link in [1, 0] {
+            lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(link));
+        }
+        lab.run_for(Duration::from_millis(10));
+        assert!(lab.done.iter().all(|it| it.errno == Errno::ECONNABORTED), "{:?}", lab.done);
+        assert_eq!((lab.done.len(), lab.client.requests()), (4, 0));
+        assert_eq!(lab.client.chunks_taken(), 4, "the server is at work in them");
+        let back = |lab: &mut Lab, link: usize| {
+            assert!(lab.client.reconnect_path(lab.now, &mut lab.sides[0], lab.paths[link]));
+            lab.run_until(Duration::from_secs(20), |lab| {
+                lab.client.path_state(lab.paths[link]) == Some(PathState::Connected)
+            });
+        };
+        back(&mut lab, 0);
+        back(&mut lab, 1);
+        lab.run_until(Duration::from_secs(20), |lab| lab.client.chunks_taken() == 0);
+        let worked = lab.now;
+        assert!(worked.since(Instant::ZERO) > Duration::from_secs(4), "fence {fence}: {worked:?}");
+    }
+}
