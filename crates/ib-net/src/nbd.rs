@@ -58,6 +58,10 @@ pub enum ListenError {
 /// The most connections at once.
 const MOST: usize = 256;
 
+/// How much memory all programs may have together, in bytes, before those wait that have more than their share; each of them
+/// may have asked for one thing more.
+const MOST_KEPT: usize = 1 << 30;
+
 /// So much is read of a connection, and no more than there is room for then, before another one is looked at, in bytes.
 const ROUND: usize = 256 << 10;
 
@@ -111,6 +115,8 @@ pub struct NbdServer {
     lacks_files: bool,
     /// Whether somebody else has the device.
     is_held: bool,
+    /// [`MOST_KEPT`], but in tests.
+    most_kept: usize,
 }
 
 /// The device while somebody else has it.
@@ -208,6 +214,7 @@ impl NbdServer {
             accept_at: Instant::ZERO,
             lacks_files: false,
             is_held: false,
+            most_kept: MOST_KEPT,
         })
     }
 
@@ -277,12 +284,16 @@ impl NbdServer {
         // and then it is looked who has gone, before any of it is done.
         let mut over = Vec::new();
         let mut has_read = false;
+        let mut crowd = self.crowd();
         for (at, connection) in &mut self.connections {
             let reads = !self.is_held && (!self.has_heirs || connection.is_gone);
+            let reads = reads && !crowd.holds_up(&connection.session);
+            let before = connection.session.kept();
             match connection.read(reads) {
                 Ok(read) => has_read |= read,
                 Err(_) => over.push(at),
             }
+            crowd.kept = crowd.kept - before + connection.session.kept();
         }
         moved |= has_read;
         let leaves = has_read && self.note_the_gone();
@@ -291,14 +302,22 @@ impl NbdServer {
             let number = connection.number;
             // Of one that has gone itself the rest is taken.
             if !self.is_held && (!self.has_heirs || connection.is_gone) {
-                while let Some(request) = connection.session.poll_request() {
+                let before = connection.session.kept();
+                let others = Crowd { kept: crowd.kept - before, ..crowd };
+                while !others.holds_up_all(&connection.session)
+                    && let Some(request) = connection.session.poll_request()
+                {
                     moved = true;
                     let operation = request.command.operation;
                     let asked = Asked { connection: (at, number), token: request.token, operation };
                     let user = self.under_way.insert(asked) as u64;
                     disk.submit(user, request.command, request.data);
                 }
-                if connection.has_ended && connection.session.takes() {
+                crowd.kept = others.kept + connection.session.kept();
+                if connection.has_ended
+                    && connection.session.takes()
+                    && !crowd.holds_up(&connection.session)
+                {
                     connection.session.end();
                 }
             }
@@ -328,6 +347,13 @@ impl NbdServer {
         }
         self.has_heirs &= self.is_being_changed();
         moved
+    }
+
+    /// Returns how much all programs have.
+    fn crowd(&self) -> Crowd {
+        let kept = self.connections.iter().map(|(_, it)| it.session.kept()).sum();
+        let share = self.most_kept / self.connections.len().max(1);
+        Crowd { kept, most: self.most_kept, share }
     }
 
     /// Finds out which programs have gone; returns whether there are any that have left something.
@@ -424,13 +450,15 @@ impl NbdServer {
             let accepts = (self.connections.len() < MOST).then_some(self.listener.as_fd());
             files.extend(accepts.map(Interest::to_read));
         }
+        let crowd = self.crowd();
         for (_, connection) in &mut self.connections {
             if connection.session.is_choosing() {
                 until = until.min(connection.deadline);
             }
             let is_choosing = connection.session.is_choosing();
             let takes = !self.is_held && (!self.has_heirs || connection.is_gone) || is_choosing;
-            let reads = takes && !connection.has_ended && connection.session.room().is_some();
+            let takes = takes && !connection.has_ended && !crowd.holds_up(&connection.session);
+            let reads = takes && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
             // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
             if reads || writes {
@@ -438,6 +466,27 @@ impl NbdServer {
             }
         }
         until
+    }
+}
+
+/// How much programs have together, and may have, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Crowd {
+    kept: usize,
+    most: usize,
+    /// What each of them may have in any case.
+    share: usize,
+}
+
+impl Crowd {
+    /// Returns whether one of them has to wait.
+    fn holds_up(self, one: &Session) -> bool {
+        self.kept >= self.most && one.kept() >= self.share
+    }
+
+    /// The same where what that one has is not counted yet.
+    fn holds_up_all(self, one: &Session) -> bool {
+        Self { kept: self.kept + one.kept(), ..self }.holds_up(one)
     }
 }
 

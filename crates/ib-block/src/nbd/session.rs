@@ -250,6 +250,13 @@ impl Session {
         }
     }
 
+    /// Returns how much memory the program has of this one, in bytes: what it has sent, data of requests that are under way,
+    /// and answers that it has not taken.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.input.waiting().len() + self.held + self.output.len()
+    }
+
     /// Returns how many requests are under way.
     #[must_use]
     pub fn requests(&self) -> usize {

@@ -17,7 +17,7 @@ use ib_hca::cm::CmEvent;
 use ib_rtrs::client::AddError;
 use ib_rtrs::{
     AdapterId, Adapters, Client as Rtrs, ClientConfig, ClientEvent as SessionEvent, Failure,
-    PathId, PathSpec, PathState, Request, RequestError, SetupError,
+    PathId, PathSpec, Request, RequestError, SetupError,
 };
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -470,35 +470,6 @@ impl Remote {
             _ => {}
         }
         Ok(())
-    }
-
-    /// Returns whether no path is connected, nor will be by itself, for another reason than that somebody wanted that: who has
-    /// disconnected all paths may connect them again.
-    fn is_hopeless(&self) -> bool {
-        let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
-        self.is_given_up
-            && states.peek().is_some()
-            && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
-    }
-
-    /// Ends all that waits to be sent.
-    fn end_waiting(&mut self, errno: Errno) {
-        self.forget_held();
-        self.rnbd.fail_all(errno);
-    }
-
-    /// What was not sent is asked for again once the device is open again.
-    fn forget_held(&mut self) {
-        let Some(held) = self.held.take() else { return };
-        if let Tag::Command(step) = held.tag {
-            self.again(step);
-        }
-    }
-
-    /// Asks for a part once more.
-    fn again(&mut self, step: u64) {
-        let Some(it) = self.steps.get(step as usize) else { return };
-        self.rnbd.again(self.asks[it.ask].device, step, it.command);
     }
 
     /// Starts parts of what was asked for, as long as there is room for their data: of each one in turn, and of those that

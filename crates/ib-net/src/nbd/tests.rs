@@ -248,3 +248,34 @@ fn programs_that_wait_for_the_device_wake_nobody() {
     lab.run();
     assert_eq!(lab.disk.asked.len(), 1);
 }
+
+#[test]
+fn who_has_more_than_its_share_of_the_memory_waits_and_nobody_else() {
+    const LONG: u32 = 512 << 10;
+    let mut lab = Lab::new();
+    lab.server.most_kept = 2 << 20;
+    let (mut greedy, mut other) = (lab.program(), lab.program());
+    for _ in 0..16 {
+        greedy.write_all(&request_of(command::READ, 0, LONG)).expect("it takes that");
+    }
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 4);
+    other.write_all(&request(command::READ, 512)).expect("it takes that");
+    lab.run();
+    assert_eq!(lab.disk.asked.len(), 5);
+    // Answers that nobody takes count as well, and wake nobody.
+    lab.disk.end_all();
+    lab.run();
+    let asked = lab.disk.asked.len();
+    assert!(asked <= 3, "{asked}");
+    let mut answered = 0;
+    while answered < 16 {
+        lab.disk.end_all();
+        lab.run();
+        let mut answer = vec![0; 16 + LONG as usize];
+        greedy.read_exact(&mut answer).expect("it answers");
+        answered += 1;
+    }
+    lab.run();
+    assert!(!lab.spins());
+}

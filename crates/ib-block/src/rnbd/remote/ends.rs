@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ib_rtrs::Completion;
+use ib_rtrs::{Completion, PathState};
 use ib_types::Instant;
 
 use super::{ADMIN, AGAIN, End, MOST_REFUSALS, Message, Remote, RemoteEvent, Step};
@@ -125,6 +125,35 @@ impl Remote {
                 ClientEvent::Done(step, errno) => self.end_step(step as usize, errno),
             }
         }
+    }
+
+    /// Returns whether no path is connected, nor will be by itself, for another reason than that somebody wanted that: who has
+    /// disconnected all paths may connect them again.
+    pub(super) fn is_hopeless(&self) -> bool {
+        let mut states = self.rtrs.paths().filter_map(|path| self.rtrs.path_state(path)).peekable();
+        self.is_given_up
+            && states.peek().is_some()
+            && states.all(|state| matches!(state, PathState::Disconnected | PathState::Closing))
+    }
+
+    /// Ends all that waits to be sent.
+    pub(super) fn end_waiting(&mut self, errno: Errno) {
+        self.forget_held();
+        self.rnbd.fail_all(errno);
+    }
+
+    /// What was not sent is asked for again once the device is open again.
+    pub(super) fn forget_held(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        if let Tag::Command(step) = held.tag {
+            self.again(step);
+        }
+    }
+
+    /// Asks for a part once more.
+    pub(super) fn again(&mut self, step: u64) {
+        let Some(it) = self.steps.get(step as usize) else { return };
+        self.rnbd.again(self.asks[it.ask].device, step, it.command);
     }
 
     /// Ends the changes of a device that nothing was done of yet.
