@@ -1,19 +1,22 @@
 //! The client: opens devices of a server, and opens them again where the server has forgotten them.
 //!
-//! Its user tells it when the session is connected ([`Client::connected`]) and when it has lost all its paths
-//! ([`Client::lost`]), sends what [`Client::poll_transmit`] returns, and hands back what became of it. What is asked of a
-//! device waits while it is not open.
+//! Its user tells it when the session is connected ([`Client::connected`]), when one of its paths is
+//! ([`Client::path_connected`]) and when it has lost them all ([`Client::lost`]), sends what [`Client::poll_transmit`] returns,
+//! and hands back what became of it. What is asked of a device waits while it is not open.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_rtrs::Direction;
 use ib_wire::rnbd::{
-    AccessMode, CachePolicy, Close, Io, IoFlags, Message, MessageType, Open, OpenResponse,
-    Operation as Code, Session as SessionMessage,
+    AccessMode, CachePolicy, Close, Message, MessageType, Open, OpenResponse,
+    Session as SessionMessage,
 };
 
+mod outgoing;
 mod past;
 
+use outgoing::message;
+pub use outgoing::{Outgoing, Tag};
 use past::{Others, Told, compare};
 
 use super::{LONGEST_NAME, VERSION};
@@ -23,46 +26,6 @@ use crate::{Command, CommandError, Discard, Errno, Geometry, Operation, Origin};
 /// The number of a device that a client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(u32);
-
-/// Which message an answer belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Tag {
-    /// The version.
-    Session,
-    /// A device that was to be opened.
-    Open(DeviceId),
-    /// A device that was to be closed, by the server's number.
-    Close(u32),
-    /// What the user has asked for, by the user's number.
-    Command(u64),
-}
-
-/// A message that is to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outgoing {
-    /// What it is, to be handed back with its answer.
-    pub tag: Tag,
-    /// The way of its data.
-    pub direction: Direction,
-    header: [u8; Open::LENGTH],
-    header_length: u16,
-    /// How much data there is, or may become, in bytes: the user's for a command.
-    pub data_length: u32,
-}
-
-impl Outgoing {
-    /// Returns the user's header of the request.
-    #[must_use]
-    pub fn header(&self) -> &[u8] {
-        &self.header[..self.header_length.into()]
-    }
-
-    fn new(tag: Tag, direction: Direction, message: &[u8], data_length: u32) -> Self {
-        let mut header = [0; Open::LENGTH];
-        header[..message.len()].copy_from_slice(message);
-        Self { tag, direction, header, header_length: message.len() as u16, data_length }
-    }
-}
 
 /// What has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +149,9 @@ pub struct Client {
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: Greeting,
+    /// Whether a path was connected since the greeting was sent: a server that took all others for dead has another session
+    /// on it, to which nobody has said who this client is.
+    is_stranger: bool,
     /// The server's number, where it tells where data comes from.
     server: Option<u64>,
     waiting: VecDeque<Waiting>,
@@ -208,6 +174,7 @@ impl Client {
             devices: BTreeMap::new(),
             last: 0,
             greeting: Greeting::Unconnected,
+            is_stranger: false,
             server: None,
             waiting: VecDeque::new(),
             closing: VecDeque::new(),
@@ -258,6 +225,12 @@ impl Client {
         self.greeting = Greeting::Due;
     }
 
+    /// A path was connected, beside others or as the first one. What is opened from now on, or was asked to be, is so after
+    /// another greeting.
+    pub const fn path_connected(&mut self) {
+        self.is_stranger = true;
+    }
+
     /// The session has lost all of its paths. Commands that were not sent yet wait on.
     pub fn lost(&mut self) {
         self.forget();
@@ -306,7 +279,7 @@ impl Client {
         match self.greeting {
             Greeting::Unconnected | Greeting::Sent => return None,
             Greeting::Due => {
-                self.greeting = Greeting::Sent;
+                (self.greeting, self.is_stranger) = (Greeting::Sent, false);
                 let message_type = MessageType::SESSION;
                 let hello = SessionMessage {
                     message_type,
@@ -331,6 +304,10 @@ impl Client {
         }
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
+            if self.is_stranger {
+                self.greeting = Greeting::Due;
+                return self.poll_transmit();
+            }
             device.state = State::Opening;
             let mut name = [0; 255];
             name[..device.name.len()].copy_from_slice(device.name.as_bytes());
@@ -437,6 +414,11 @@ impl Client {
         if device.state != State::Opening {
             return;
         }
+        if self.is_stranger {
+            // What was opened already is answered once more.
+            device.state = State::Wanted;
+            return;
+        }
         if !errno.is_ok() {
             let passes = matches!(errno, Errno::EPERM | Errno::EBUSY | Errno::ENOMEM);
             if device.geometry.is_some() && passes {
@@ -526,33 +508,6 @@ pub(super) const fn refusal(why: CommandError) -> Errno {
         CommandError::ReadOnly => Errno::EROFS,
         CommandError::NotDone => Errno::EOPNOTSUPP,
     }
-}
-
-fn message(device_id: u32, user: u64, command: &Command) -> Outgoing {
-    let Command { operation, offset, length, fua } = *command;
-    let (code, direction) = match operation {
-        Operation::Read => (Code::READ, Direction::Read),
-        // Linux asks for it as a read without data.
-        Operation::Flush => (Code::FLUSH, Direction::Read),
-        // There is no other word for zeros than the zeros.
-        Operation::Write | Operation::WriteZeroes => (Code::WRITE, Direction::Write),
-        Operation::Discard => (Code::DISCARD, Direction::Write),
-        Operation::SecureErase => (Code::SECURE_ERASE, Direction::Write),
-    };
-    let has_data = matches!(operation, Operation::Read | Operation::Write | Operation::WriteZeroes);
-    let sync = if operation == Operation::Read { 0 } else { IoFlags::SYNC.0 };
-    let fua = if fua || operation == Operation::Flush { IoFlags::FUA.0 } else { 0 };
-    let is_flush = operation == Operation::Flush;
-    let io = Io {
-        message_type: MessageType::IO,
-        device_id,
-        sector: if is_flush { u64::MAX } else { offset / SECTOR },
-        rw: IoFlags::of(code, IoFlags(sync | fua)),
-        length: if is_flush { 0 } else { length as u32 },
-        priority: 0,
-    };
-    let data = if has_data { length as u32 } else { 0 };
-    Outgoing::new(Tag::Command(user), direction, &io.to_bytes(), data)
 }
 
 /// Returns what a device is like by what its server says.

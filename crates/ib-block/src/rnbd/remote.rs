@@ -463,6 +463,7 @@ impl Remote {
             SessionEvent::PathUp(_) => {
                 self.is_given_up = false;
                 self.connected += 1;
+                self.rnbd.path_connected();
             }
             SessionEvent::PathDown { retried: false, why, .. } if *why != Failure::Unwanted => {
                 self.is_given_up = true;

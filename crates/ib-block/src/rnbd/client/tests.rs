@@ -89,6 +89,42 @@ fn every_command_is_what_the_server_takes_it_for() {
     assert_eq!(events(&mut client), [ClientEvent::Done(10, Errno::ENOSPC)]);
 }
 
+/// A server that has taken all paths for dead has a new session on the next one, while the client has never been without.
+#[test]
+fn a_session_that_nobody_knew_of_is_greeted_before_anything_is_opened_in_it() {
+    let (mut client, mut server) = (Client::new(5), server());
+    client.path_connected();
+    client.connected();
+    carry(&mut client, &mut server, 1);
+    for (asked_before, session) in [(false, 2), (true, 4)] {
+        let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+        let asked = asked_before.then(|| client.poll_transmit().expect("to open it"));
+        client.path_connected();
+        server.end(session - 1);
+        if let Some(out) = asked {
+            let kind = (out.direction, out.data_length);
+            let Answer::Now(errno, bytes) = server.handle(session, kind, out.header()) else {
+                panic!("it is no command");
+            };
+            client.handle(out.tag, errno, &bytes);
+            assert_eq!(events(&mut client), []);
+        }
+        let write = Command { operation: Operation::Write, ..read(0) };
+        client.submit(disk, 1, write);
+        assert_eq!(carry(&mut client, &mut server, session), [write]);
+        // Nobody else has written.
+        server.end(session);
+        client.connected();
+        carry(&mut client, &mut server, session + 1);
+        let opened = |event: &&ClientEvent| matches!(event, ClientEvent::Opened(..));
+        let found = events(&mut client);
+        assert_eq!(found.iter().filter(opened).count(), 2, "{found:?}");
+        assert_eq!(found.len(), 3, "{found:?}");
+        client.close(disk);
+        carry(&mut client, &mut server, session + 1);
+    }
+}
+
 /// A server that has forgotten everything is told again, and what waits goes to the new numbers.
 #[test]
 fn what_a_server_has_forgotten_is_opened_again() {
