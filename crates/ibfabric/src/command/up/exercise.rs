@@ -147,7 +147,7 @@ impl Run {
         let is_late = now >= self.until;
         match self.stage {
             // What could not be read cannot be put back: nothing is written.
-            Stage::Keeping if self.pass.errors > 0 || is_late => None,
+            Stage::Keeping if self.pass.errors + self.pass.wrong > 0 || is_late => None,
             Stage::Keeping => Some((Stage::Writing, Task::Write)),
             Stage::Writing | Stage::Comparing if is_late => Some((Stage::PuttingBack, Task::Write)),
             Stage::Writing => Some((Stage::Comparing, Task::Compare)),

@@ -56,11 +56,16 @@ impl Pass {
             self.under_way -= 1;
             let data = device.take_data();
             if errno.is_ok() {
-                self.done += self.length(offset);
-                match self.task {
-                    Task::Write => {}
-                    Task::Compare => self.wrong += u64::from(!content.is(offset, &data.copied())),
-                    Task::Keep => content.keep(offset, &data.copied()),
+                let length = self.length(offset);
+                self.done += length;
+                if self.task != Task::Write {
+                    let found = data.copied();
+                    let is_whole = found.len() as u64 == length;
+                    match self.task {
+                        Task::Keep if is_whole => content.keep(offset, &found),
+                        Task::Compare if is_whole && content.is(offset, &found) => {}
+                        _ => self.wrong += 1,
+                    }
                 }
             } else {
                 self.errors += 1;
@@ -111,8 +116,11 @@ impl Content {
     fn bytes(&self, offset: u64, length: u64) -> Vec<u8> {
         match self {
             Self::Pattern(number) => {
-                let words = offset / 8..(offset + length) / 8;
-                words.flat_map(|word| stamp(*number, word).to_le_bytes()).collect()
+                let mut bytes = vec![0; length as usize];
+                for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(offset / 8..) {
+                    *place = stamp(*number, word).to_le_bytes();
+                }
+                bytes
             }
             Self::Bytes(from, bytes) => {
                 let at = (offset - from) as usize;
@@ -124,10 +132,8 @@ impl Content {
     fn is(&self, offset: u64, data: &[u8]) -> bool {
         match self {
             Self::Pattern(number) => {
-                let words = (offset / 8..).zip(data.as_chunks::<8>().0);
-                words
-                    .into_iter()
-                    .all(|(word, found)| u64::from_le_bytes(*found) == stamp(*number, word))
+                let mut words = data.as_chunks::<8>().0.iter().zip(offset / 8..);
+                words.all(|(found, word)| *found == stamp(*number, word).to_le_bytes())
             }
             Self::Bytes(from, bytes) => {
                 let at = (offset - from) as usize;

@@ -11,6 +11,8 @@ pub(in crate::command::up) struct Memory {
     /// What is under way: number, what is read, how it ends.
     under_way: VecDeque<(u64, Vec<u8>, Errno)>,
     data: Vec<u8>,
+    /// How many bytes are missing at the end of what is read.
+    short: usize,
     /// Where reads and where writes fail.
     pub(in crate::command::up) bad: [Option<u64>; 2],
     pub(in crate::command::up) writes: usize,
@@ -35,7 +37,7 @@ impl Backing for Memory {
         if is_write {
             self.bytes[part].copy_from_slice(data);
         } else {
-            read.extend_from_slice(&self.bytes[part]);
+            read.extend_from_slice(&self.bytes[part.start..part.end - self.short]);
         }
         self.under_way.push_back((user, read, Errno::OK));
     }
@@ -84,6 +86,14 @@ fn what_was_written_is_read_again_and_anything_else_is_wrong() {
     assert_eq!(compare(&mut device, &mut content).1, 1);
     device.bad[0] = Some(4096);
     assert_eq!(compare(&mut device, &mut content), (size - 4096 - LENGTH, 1, 1));
+    device.bytes[size as usize - 1] ^= 1;
+    device.bad[0] = None;
+    device.short = 8;
+    assert_eq!(compare(&mut device, &mut content).1, 5, "what is short is wrong");
+    let mut keep = Pass::new(Task::Keep, part);
+    let mut kept = Content::Bytes(4096, vec![0; size as usize - 4096]);
+    run(&mut keep, &mut device, &mut kept);
+    assert_eq!(keep.wrong, 5);
 }
 
 #[test]
