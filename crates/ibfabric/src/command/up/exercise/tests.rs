@@ -8,7 +8,7 @@ fn run(exercise: &mut Exercise, device: &mut Memory, until: impl Fn(&Exercise) -
     let mut now = Instant::ZERO;
     while exercise.is_running() && !until(exercise) {
         exercise.work(now, device, false);
-        now += Duration::from_micros(100);
+        now += Duration::from_millis(5);
         assert!(now < Instant::ZERO + Duration::from_secs(60), "it does not end");
     }
     now
