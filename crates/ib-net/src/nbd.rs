@@ -19,7 +19,10 @@ use crate::poll::{self, Interest};
 use crate::rtrs::RemoteDisk;
 use crate::sockopt;
 
+mod crowd;
 mod gather;
+
+use crowd::{Crowd, FINISHING};
 
 /// Where programs connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -285,9 +288,11 @@ impl NbdServer {
         let mut over = Vec::new();
         let mut has_read = false;
         let mut crowd = self.crowd();
+        // Some of those that wait with half a request are let finish it: else all of them could.
+        let mut finishing = FINISHING;
         for (at, connection) in &mut self.connections {
             let reads = !self.is_held && (!self.has_heirs || connection.is_gone);
-            let reads = reads && !crowd.holds_up(&connection.session);
+            let reads = reads && crowd.lets_read(&connection.session, &mut finishing);
             let before = connection.session.kept();
             match connection.read(reads) {
                 Ok(read) => has_read |= read,
@@ -304,7 +309,7 @@ impl NbdServer {
             if !self.is_held && (!self.has_heirs || connection.is_gone) {
                 let before = connection.session.kept();
                 let others = Crowd { kept: crowd.kept - before, ..crowd };
-                while !others.holds_up_all(&connection.session)
+                while (!others.holds_up_all(&connection.session) || connection.session.is_writing())
                     && let Some(request) = connection.session.poll_request()
                 {
                     moved = true;
@@ -323,6 +328,11 @@ impl NbdServer {
             }
             if connection.has_ended && connection.session.is_choosing() {
                 connection.session.end();
+            }
+            if crowd.kept >= crowd.most / 2 {
+                let before = connection.session.kept();
+                connection.session.shrink();
+                crowd.kept = crowd.kept - before + connection.session.kept();
             }
             let sent = connection.send();
             while let Some(data) = connection.session.poll_used() {
@@ -358,8 +368,9 @@ impl NbdServer {
 
     /// Finds out which programs have gone; returns whether there are any that have left something.
     fn note_the_gone(&mut self) -> bool {
+        let crowd = self.crowd();
         if self.connections.len() < 2 {
-            return self.connections.iter().any(|(_, it)| it.leaves());
+            return self.connections.iter().any(|(_, it)| it.leaves(crowd));
         }
         let there = || self.connections.iter().filter(|(_, it)| !it.is_gone);
         let mut files: Vec<_> = there().map(|(_, it)| poll::hung_up(it.stream.as_fd())).collect();
@@ -371,14 +382,15 @@ impl NbdServer {
         for (at, file) in places.into_iter().zip(files) {
             self.connections[at].is_gone |= file.revents != 0;
         }
-        self.connections.iter().any(|(_, it)| it.leaves())
+        self.connections.iter().any(|(_, it)| it.leaves(crowd))
     }
 
     /// Returns whether a program that has gone has changes under way, or has sent more. They may be done late, when a path
     /// has failed; a disk of this machine would do them before anything that others ask for afterwards.
     fn is_being_changed(&self) -> bool {
         // Who takes no answers does not hold up others with what it may have sent.
-        if self.connections.iter().any(|(_, it)| it.is_gone && it.session.takes()) {
+        let crowd = self.crowd();
+        if self.connections.iter().any(|(_, it)| it.is_gone && crowd.takes(&it.session)) {
             return true;
         }
         let changes = |it: &Asked| !matches!(it.operation, Operation::Read | Operation::Flush);
@@ -451,13 +463,16 @@ impl NbdServer {
             files.extend(accepts.map(Interest::to_read));
         }
         let crowd = self.crowd();
+        let mut finishing = FINISHING;
         for (_, connection) in &mut self.connections {
             if connection.session.is_choosing() {
                 until = until.min(connection.deadline);
             }
             let is_choosing = connection.session.is_choosing();
             let takes = !self.is_held && (!self.has_heirs || connection.is_gone) || is_choosing;
-            let takes = takes && !connection.has_ended && !crowd.holds_up(&connection.session);
+            let takes = takes
+                && !connection.has_ended
+                && crowd.lets_read(&connection.session, &mut finishing);
             let reads = takes && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
             // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
@@ -466,27 +481,6 @@ impl NbdServer {
             }
         }
         until
-    }
-}
-
-/// How much programs have together, and may have, in bytes.
-#[derive(Clone, Copy, Debug)]
-struct Crowd {
-    kept: usize,
-    most: usize,
-    /// What each of them may have in any case.
-    share: usize,
-}
-
-impl Crowd {
-    /// Returns whether one of them has to wait.
-    fn holds_up(self, one: &Session) -> bool {
-        self.kept >= self.most && one.kept() >= self.share
-    }
-
-    /// The same where what that one has is not counted yet.
-    fn holds_up_all(self, one: &Session) -> bool {
-        Self { kept: self.kept + one.kept(), ..self }.holds_up(one)
     }
 }
 
@@ -533,8 +527,8 @@ impl Connection {
     }
 
     /// Returns whether the program has gone and has something under way, or may have asked for more.
-    fn leaves(&self) -> bool {
-        self.is_gone && (self.session.requests() > 0 || self.session.takes())
+    fn leaves(&self, crowd: Crowd) -> bool {
+        self.is_gone && (self.session.requests() > 0 || crowd.takes(&self.session))
     }
 
     /// Sends what waits; returns whether there was anything that could be sent.

@@ -15,10 +15,14 @@ use rustix::process::umask;
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
     if is_socket {
-        if UnixStream::connect(path).is_ok() {
-            return Err(io::ErrorKind::AddrInUse.into());
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+            // Somebody else's, in a directory of all.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+            Err(_) => std::fs::remove_file(path)?,
         }
-        std::fs::remove_file(path)?;
     }
     // Nobody else may come in between: a connection stays, whatever the permissions are then.
     let before = umask(Mode::from_raw_mode(0o777 & !mode));

@@ -215,3 +215,23 @@ fn what_cannot_be_is_said_in_a_line() {
     }
     assert_eq!(std::fs::read_to_string(&taken).expect("it is there"), "somebody's");
 }
+
+/// Neither of the two halves knows of the other.
+#[test]
+fn the_tour_finds_what_is_cut_off() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let net = directory.path().join("cut.net");
+    let half = |switch: &str, one: &str, two: &str| {
+        format!(
+            "Switch 4 \"{switch}\"\n[1] \"{one}\"[1]\n[2] \"{two}\"[1]\n\n\
+             Hca 1 \"{one}\"\n[1] \"{switch}\"[1]\n\nHca 1 \"{two}\"\n[1] \"{switch}\"[2]\n\n"
+        )
+    };
+    let fabric = half("s", "a", "b") + &half("t", "c", "d");
+    std::fs::write(&net, fabric).expect("there is room");
+    let words = [net.to_str().expect("it is text"), "--check", "--size", "1M"];
+    let output = up(&name("cut"), directory.path(), &words).output().expect("it runs");
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
+    assert!(said.contains("FAILED routes") && said.contains("3 nodes are cut off"), "{said}");
+}

@@ -11,10 +11,15 @@ pub(super) struct Input {
 /// How much room there is at least for what comes next.
 const ROOM: usize = 64 << 10;
 
+/// How much memory stays where nothing waits in it.
+const IDLE: usize = 1 << 20;
+
 impl Input {
-    /// Returns room for bytes that come in: at least for so many in all with those that wait.
+    /// Returns room for bytes that come in: in the end for so many in all with those that wait, but memory is taken for no
+    /// more than twice of what has come, whatever was announced.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
-        let needed = wanted.saturating_sub(self.end - self.start).max(ROOM);
+        let waiting = self.end - self.start;
+        let needed = wanted.saturating_sub(waiting).min(waiting).max(ROOM);
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
@@ -52,5 +57,17 @@ impl Input {
 
     pub(super) fn len(&self) -> usize {
         self.end - self.start
+    }
+
+    /// Returns how much memory it has, in bytes.
+    pub(super) fn held(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Gives memory back that nothing waits in.
+    pub(super) fn shrink(&mut self) {
+        if self.start == self.end && self.bytes.capacity() > IDLE {
+            *self = Self::default();
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::input::Input;
 use super::output::Output;
+use super::transmission::HEADER;
 use super::wire::{self, handshake};
 use crate::{Command, Errno, Geometry, ReadData, Slice};
 
@@ -250,11 +251,23 @@ impl Session {
         }
     }
 
-    /// Returns how much memory the program has of this one, in bytes: what it has sent, data of requests that are under way,
-    /// and answers that it has not taken.
+    /// Returns how much memory the program has of this one, in bytes: for what it sends, data of requests that are under
+    /// way, and answers that it has not taken.
     #[must_use]
     pub fn kept(&self) -> usize {
-        self.input.waiting().len() + self.held + self.output.len()
+        self.input.held() + self.held + self.output.len()
+    }
+
+    /// Gives memory back in which nothing waits.
+    pub fn shrink(&mut self) {
+        self.input.shrink();
+    }
+
+    /// Returns whether what the program asks for next is to write, and its data is on its way or there: that it goes on
+    /// takes no more memory than was asked for already.
+    #[must_use]
+    pub fn is_writing(&self) -> bool {
+        self.wanted() > HEADER
     }
 
     /// Returns how many requests are under way.

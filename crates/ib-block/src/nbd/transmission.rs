@@ -11,7 +11,7 @@ use super::wire::{self, chunk, command, command_flags as on, error};
 use crate::{Command, CommandError, Errno, Operation, ReadData};
 
 /// The length of a request before its data.
-const HEADER: usize = 28;
+pub(super) const HEADER: usize = 28;
 
 /// A write that is longer than this is not even waited for, in bytes.
 const MOST_SKIPPED: u32 = 128 << 20;

@@ -106,7 +106,8 @@ enum State {
     /// It is to be opened as soon as the session can.
     Wanted,
     /// It is being opened.
-    Opening,
+    /// It was asked for when so many paths had been connected.
+    Opening(u32),
     /// It is open, under the server's number.
     Open(u32),
     /// It was refused.
@@ -149,9 +150,10 @@ pub struct Client {
     devices: BTreeMap<DeviceId, Device>,
     last: u32,
     greeting: Greeting,
-    /// Whether a path was connected since the greeting was sent: a server that took all others for dead has another session
-    /// on it, to which nobody has said who this client is.
-    is_stranger: bool,
+    /// How many paths were connected, and how many of them when the greeting was sent: a server that took all others for dead
+    /// has another session on the last one, to which nobody has said who this client is.
+    paths: u32,
+    greeted: u32,
     /// The server's number, where it tells where data comes from.
     server: Option<u64>,
     waiting: VecDeque<Waiting>,
@@ -174,7 +176,8 @@ impl Client {
             devices: BTreeMap::new(),
             last: 0,
             greeting: Greeting::Unconnected,
-            is_stranger: false,
+            paths: 0,
+            greeted: 0,
             server: None,
             waiting: VecDeque::new(),
             closing: VecDeque::new(),
@@ -228,7 +231,12 @@ impl Client {
     /// A path was connected, beside others or as the first one. What is opened from now on, or was asked to be, is so after
     /// another greeting.
     pub const fn path_connected(&mut self) {
-        self.is_stranger = true;
+        self.paths = self.paths.wrapping_add(1);
+    }
+
+    /// Returns whether the session is not known to be connected.
+    pub(super) const fn is_unconnected(&self) -> bool {
+        matches!(self.greeting, Greeting::Unconnected)
     }
 
     /// The session has lost all of its paths. Commands that were not sent yet wait on.
@@ -277,9 +285,11 @@ impl Client {
     /// Returns the next message that is to be sent.
     pub fn poll_transmit(&mut self) -> Option<Outgoing> {
         match self.greeting {
-            Greeting::Unconnected | Greeting::Sent => return None,
+            Greeting::Unconnected => return None,
+            // What is open is so in the session that was greeted before.
+            Greeting::Sent => return self.next_command(),
             Greeting::Due => {
-                (self.greeting, self.is_stranger) = (Greeting::Sent, false);
+                (self.greeting, self.greeted) = (Greeting::Sent, self.paths);
                 let message_type = MessageType::SESSION;
                 let hello = SessionMessage {
                     message_type,
@@ -304,11 +314,15 @@ impl Client {
         }
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
         if let Some((id, device)) = wanted.next() {
-            if self.is_stranger {
+            if self.greeted != self.paths {
+                // A server that does not say who it is may give the numbers of before to other devices.
+                if self.server.is_none() {
+                    self.forget();
+                }
                 self.greeting = Greeting::Due;
                 return self.poll_transmit();
             }
-            device.state = State::Opening;
+            device.state = State::Opening(self.paths);
             let mut name = [0; 255];
             name[..device.name.len()].copy_from_slice(device.name.as_bytes());
             let (message_type, access_mode) = (MessageType::OPEN, device.mode);
@@ -361,7 +375,7 @@ impl Client {
             Tag::Session if self.greeting == Greeting::Sent => self.greeting = Greeting::Due,
             Tag::Open(id) => {
                 let device = self.devices.get_mut(&id);
-                if let Some(device) = device.filter(|it| it.state == State::Opening) {
+                if let Some(device) = device.filter(|it| matches!(it.state, State::Opening(_))) {
                     device.state = State::Wanted;
                 }
             }
@@ -391,7 +405,9 @@ impl Client {
             return;
         }
         // Nothing can be opened.
-        let ids: Vec<DeviceId> = self.devices.keys().copied().collect();
+        let waits = |device: &Device| matches!(device.state, State::Wanted | State::Opening(_));
+        let waiting = self.devices.iter().filter(|(_, device)| waits(device));
+        let ids: Vec<DeviceId> = waiting.map(|(&id, _)| id).collect();
         for id in ids {
             let errno = if errno.is_ok() { Errno::EINVAL } else { errno };
             self.refuse(id, errno, |name| match errno {
@@ -411,10 +427,8 @@ impl Client {
             }
             return;
         };
-        if device.state != State::Opening {
-            return;
-        }
-        if self.is_stranger {
+        let State::Opening(asked) = device.state else { return };
+        if asked != self.paths {
             // What was opened already is answered once more.
             device.state = State::Wanted;
             return;

@@ -451,7 +451,10 @@ impl Remote {
                 }
                 self.forget_held();
                 self.rnbd.set_longest(self.rtrs.max_io_size());
-                self.rnbd.connected();
+                // One that was lost and is back has begun already when its last path comes up.
+                if *event == SessionEvent::Restored || self.rnbd.is_unconnected() {
+                    self.rnbd.connected();
+                }
             }
             SessionEvent::Lost => {
                 self.delayed.clear();

@@ -398,7 +398,7 @@ fn the_campaign_notices_an_old_write_that_comes_after_a_newer_one() {
 #[test]
 fn with_a_server_that_does_not_fence_nothing_is_forgotten() {
     let mut all = Seen::default();
-    let runs = number("RNBD_RUNS", 60);
+    let (runs, mut stale) = (number("RNBD_RUNS", 60), 0);
     for seed in 1..=runs {
         match run(seed, Serving::Plain) {
             Ok(seen) => {
@@ -406,8 +406,13 @@ fn with_a_server_that_does_not_fence_nothing_is_forgotten() {
                 all.unknown += seen.unknown;
             }
             // An old write, which a dead path has left on its way, may come after a newer one.
-            Err(why) => assert!(is_stale(&why), "seed {seed}: {why}"),
+            Err(why) => {
+                assert!(is_stale(&why), "seed {seed}: {why}");
+                stale += 1;
+            }
         }
     }
+    eprintln!("{runs} runs: {all:?}, {stale} in which an old write came late");
+    assert!(stale <= 1 + runs / 100, "{stale} of {runs}");
     assert!(all.failed_over > runs && all.unknown > 0, "{all:?}");
 }

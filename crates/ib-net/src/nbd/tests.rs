@@ -279,3 +279,72 @@ fn who_has_more_than_its_share_of_the_memory_waits_and_nobody_else() {
     lab.run();
     assert!(!lab.spins());
 }
+
+#[test]
+fn announcements_take_no_memory() {
+    let mut lab = Lab::new();
+    let mut programs: Vec<UnixStream> = (0..8).map(|_| lab.program()).collect();
+    for program in &mut programs {
+        let header = request_of(command::WRITE, 0, 32 << 20)[..28].to_vec();
+        program.write_all(&header).expect("it takes that");
+        lab.run();
+    }
+    let kept = lab.server.crowd().kept;
+    assert!(kept <= programs.len() * (256 << 10), "{kept}");
+}
+
+/// Half of what each of them sends is more than its share.
+#[test]
+fn those_that_wait_with_half_a_request_end_it_one_after_the_other() {
+    const LONG: usize = SIZE as usize;
+    let mut lab = Lab::new();
+    lab.server.most_kept = 2 << 20;
+    let mut programs: Vec<UnixStream> = (0..12).map(|_| lab.program()).collect();
+    let mut wholes = Vec::new();
+    for program in &programs {
+        let mut whole = request_of(command::WRITE, 0, LONG as u32)[..28].to_vec();
+        whole.resize(28 + LONG, 7);
+        program.set_nonblocking(true).expect("it is open");
+        wholes.push(whole);
+    }
+    let mut sent = vec![0; programs.len()];
+    for round in 0..2000 {
+        for ((program, whole), sent) in programs.iter_mut().zip(&wholes).zip(&mut sent) {
+            // First a half of all of them.
+            let end = if round < 200 { whole.len() / 2 } else { whole.len() };
+            *sent += program.write(&whole[*sent..end]).unwrap_or(0);
+        }
+        lab.run();
+        lab.disk.end_all();
+        lab.run();
+    }
+    assert!(sent.iter().all(|&sent| sent == 28 + LONG), "{sent:?}");
+    for program in &mut programs {
+        let mut answer = [0; 16];
+        program.read_exact(&mut answer).expect("it is answered");
+    }
+    let kept = lab.server.crowd().kept;
+    assert!(kept <= lab.server.most_kept + (4 << 20), "{kept}");
+}
+
+#[test]
+fn who_goes_with_more_than_its_share_of_the_memory_holds_up_nobody() {
+    let mut lab = Lab::new();
+    lab.server.most_kept = 2 << 20;
+    let (mut first, mut second) = (lab.program(), lab.program());
+    for _ in 0..8 {
+        first.write_all(&request_of(command::READ, 0, SIZE as u32)).expect("it takes that");
+        lab.run();
+        lab.disk.end_all();
+        lab.run();
+    }
+    second.write_all(&request(command::READ, 0)).expect("it takes that");
+    first.shutdown(std::net::Shutdown::Write).expect("it can");
+    lab.run();
+    lab.disk.end_all();
+    lab.run();
+    second.write_all(&request(command::WRITE, 0)).expect("it takes that");
+    lab.run();
+    assert!(lab.disk.asked.iter().any(|(_, it)| it.operation == Operation::Write));
+    assert!(!lab.spins());
+}

@@ -163,6 +163,7 @@ impl Client {
         self.timers.stop((id, Timer::Close));
         let Some(path) = self.path_mut(id) else { return };
         let (adapter, ending) = (path.spec.adapter, std::mem::take(&mut path.ending));
+        let ends = (adapter, path.spec.address);
         path.state = PathState::Disconnected;
         let after = path.after.take();
         for connection in ending {
@@ -171,7 +172,7 @@ impl Client {
         match after {
             Some(After::Removed) => {
                 self.paths[id.0 as usize] = None;
-                self.end_unfenced(id);
+                self.keep_unfenced(id, ends);
                 self.events.push_back(ClientEvent::PathRemoved(id));
             }
             _ => self.events.push_back(ClientEvent::PathDisconnected(id)),

@@ -13,7 +13,8 @@ use super::path::PathState;
 use super::slots::Fate;
 use super::{Client, ClientEvent, Completion, Failure, PathId, Stage, Timer};
 use crate::Errno;
-use crate::adapters::Adapters;
+use crate::adapters::{AdapterId, Adapters};
+use crate::address::PathAddress;
 use crate::connection::{self, SetupError};
 
 /// The deadline of all fences; no path has that number.
@@ -46,6 +47,8 @@ pub(super) struct Fencing {
     pub(super) confirmed: Vec<u32>,
     /// Requests and paths that have failed and that nobody fences: the server may still be at work on what came over them.
     unfenced: Vec<(PathId, u16)>,
+    /// Those of these paths that were removed: to be removed proves nothing, to be let in again with the same ends does.
+    removed: Vec<(PathId, (AdapterId, PathAddress))>,
 }
 
 impl Client {
@@ -232,8 +235,23 @@ impl Client {
         }
     }
 
-    /// The server has done with a path that nobody fences: it lets it in again, or out, only then.
+    /// A path is removed, of which nobody knows whether the server has done with it.
+    pub(super) fn keep_unfenced(&mut self, id: PathId, ends: (AdapterId, PathAddress)) {
+        if self.fencing.unfenced.iter().any(|entry| entry.0 == id) {
+            self.fencing.removed.push((id, ends));
+        }
+    }
+
+    /// A path is connected: the server has done with what it was before, as it lets none in beside itself.
     pub(super) fn end_unfenced(&mut self, id: PathId) {
+        self.end_unfenced_of(id);
+        let Some(path) = self.path(id) else { return };
+        let ends = (path.spec.adapter, path.spec.address);
+        let again: Vec<_> = self.fencing.removed.extract_if(.., |it| it.1 == ends).collect();
+        again.into_iter().for_each(|(id, _)| self.end_unfenced_of(id));
+    }
+
+    fn end_unfenced_of(&mut self, id: PathId) {
         let of_path = |entry: &mut (PathId, u16)| entry.0 == id;
         let ended: Vec<_> = self.fencing.unfenced.extract_if(.., of_path).collect();
         for (_, index) in ended {

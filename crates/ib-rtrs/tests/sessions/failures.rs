@@ -469,3 +469,29 @@ fn chunks_of_what_was_given_up_are_used_again_only_when_the_server_has_done_with
         assert!(worked.since(Instant::ZERO) > Duration::from_secs(4), "fence {fence}: {worked:?}");
     }
 }
+
+/// Nobody has asked the server when a path that has failed is removed.
+#[test]
+fn chunks_of_a_path_that_was_removed_are_used_again_when_one_with_its_ends_is_connected() {
+    let client = ClientConfig { fence: false, ..quick_client() };
+    let mut lab = Lab::connected(1, 2, client, small_server());
+    lab.backend = Box::new(|_, _| Duration::from_secs(4));
+    for user in 0..4 {
+        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+    }
+    lab.run_for(Duration::from_millis(10));
+    assert_eq!(lab.served, 4);
+    lab.links[1].is_cut = true;
+    lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(1));
+    lab.run_until(Duration::from_secs(60), |lab| lab.done.len() == 4);
+    assert!(lab.done.iter().all(|it| it.errno.is_ok()), "{:?}", lab.done);
+    assert!(lab.client.remove_path(lab.now, &mut lab.sides[0], lab.paths[1]));
+    lab.run_for(Duration::from_secs(40));
+    assert!(lab.client.chunks_taken() > 0, "who has let them go?");
+    lab.links[1].is_cut = false;
+    let again = lab.add_path(1);
+    lab.run_until(Duration::from_secs(60), |lab| {
+        lab.client.path_state(again) == Some(PathState::Connected)
+    });
+    assert_eq!(lab.client.chunks_taken(), 0);
+}

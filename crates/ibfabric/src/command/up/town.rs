@@ -442,11 +442,11 @@ impl Residents for Town {
     }
 
     fn close(&mut self, sim: &mut Sim) -> Result<(), Failure> {
-        if self.tour.is_some() {
-            return Err(Failure::Unusable("the tour was interrupted".to_owned()));
+        if let Some(record) = &mut self.record {
+            record.finish(sim, &mut self.hosts)?;
         }
-        match &mut self.record {
-            Some(record) => record.finish(sim, &mut self.hosts).map(drop),
+        match self.tour {
+            Some(_) => Err(Failure::Unusable("the tour was interrupted".to_owned())),
             None => Ok(()),
         }
     }
