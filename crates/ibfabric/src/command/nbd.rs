@@ -3,10 +3,12 @@
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
 
+use ib_block::Geometry;
 use ib_block::nbd::Export;
 use ib_block::rnbd::{Reads, WORTH_LENDING};
 use ib_net::alarm::Alarm;
 use ib_net::nbd::{NbdServer, Place};
+use ib_net::rtrs::RemoteDisk;
 use ib_net::signals::{Order, Orders};
 use ib_types::Instant;
 
@@ -24,7 +26,21 @@ pub(crate) fn run(args: &NbdArgs, out: &mut Output) -> Result<Verdict, Failure> 
     let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
     let (depth, reads) = (args.depth as usize, Reads::Lent(WORTH_LENDING));
     let how = Use { writes: !args.read_only, depth, reads };
-    let (mut disk, geometry) = remote::open(&args.remote, &how)?;
+    let (mut disk, geometry) = remote::open(&args.remote, &how, &mut orders)?;
+    let offered = offer(args, &mut disk, geometry, (&alarm, &mut orders), out);
+    // Whatever has ended it: the device is free at once for others.
+    let closed = remote::close(disk);
+    offered.and_then(|verdict| closed.map(|()| verdict))
+}
+
+/// Offers a device that is open, until that is to end.
+fn offer(
+    args: &NbdArgs,
+    disk: &mut RemoteDisk,
+    geometry: Geometry,
+    (alarm, orders): (&Alarm, &mut Orders),
+    out: &mut Output,
+) -> Result<Verdict, Failure> {
     let export = Export {
         name: args.remote.device.clone(),
         description: format!("{} over RTRS", args.remote.device),
@@ -45,20 +61,18 @@ pub(crate) fn run(args: &NbdArgs, out: &mut Output) -> Result<Verdict, Failure> 
     let failed = |error| Failure::unusable(format_args!("driving the adapters: {error}"));
     loop {
         alarm.silence();
-        let moved = disk.progress().map_err(failed)? | server.progress(&mut disk);
+        let moved = disk.progress().map_err(failed)? | server.progress(disk);
         while let Some(why) = server.poll_failed() {
             say!("a program's connection has ended: {why}");
         }
-        if !remote::tell(&mut disk) {
+        if !remote::tell(disk) {
             return Err(Failure::Said);
         }
         if let Some(Order::End) = orders.take() {
-            drop(server);
-            remote::close(disk)?;
             return Ok(Verdict::Good);
         }
         if !moved {
-            server.wait(&mut disk, Instant::NEVER, &[alarm.as_fd()]).map_err(failed)?;
+            server.wait(disk, Instant::NEVER, &[alarm.as_fd()]).map_err(failed)?;
         }
     }
 }

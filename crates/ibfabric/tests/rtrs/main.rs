@@ -19,7 +19,8 @@ mod tree;
 
 use std::io::{Read as _, Write as _};
 use std::net::UdpSocket;
-use std::process::{Child, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use command::{Running, ibfabric, text};
 use program::{FLUSH, Program, READ, TRIM, WRITE, ZEROES};
@@ -158,8 +159,8 @@ fn only_who_is_allowed_and_knows_the_key_comes_in() {
         let common = ["rtrs", "bench", "--path", &path, "--udp-port", &server.udp];
         let rest = ["--device", "disk0", "--runtime", "0.1"];
         let child = ibfabric(&[&common[..], &rest, more].concat())
-            .stderr(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
             .spawn();
         child.expect("the program runs")
     };
@@ -179,8 +180,8 @@ fn only_who_is_allowed_and_knows_the_key_comes_in() {
         let common = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
         let rest = ["--device", "disk0", "--runtime", "0.1"];
         let child = ibfabric(&[&common[..], &rest, more].concat())
-            .stderr(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
             .spawn();
         child.expect("the program runs")
     };
@@ -261,4 +262,51 @@ fn a_device_that_can_only_be_read_is_not_written() {
     let tcp = ["--device", "disk0", "--tcp", "0.0.0.0:0", "--read-only"];
     let output = ibfabric(&[&common[..], &tcp].concat()).output().expect("the program runs");
     assert!(text(&output.stderr).contains("over loopback only"), "{}", text(&output.stderr));
+}
+
+/// Ends a program as Ctrl-C does; returns its output.
+fn interrupted(mut command: Command, after: Duration) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    std::thread::sleep(after);
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
+    let begun = Instant::now();
+    let output = child.wait_with_output().expect("it ends");
+    assert!(begun.elapsed() < Duration::from_secs(10), "it takes its time to end");
+    output
+}
+
+/// The device is free at once, whatever has ended who had it.
+#[test]
+fn whoever_ends_early_keeps_the_device_from_nobody() {
+    let server = Server::start(&["--export", "disk0=mem:1M"]);
+    let bench = ["rtrs", "bench", "--path", "127.0.0.1", "--udp-port", &server.udp];
+    let bench = [&bench[..], &["--device", "disk0", "--rw", "randrw", "--runtime"]].concat();
+    let one = [&bench[..], &["0.2"]].concat();
+    let works = |after: &str| {
+        let output = ibfabric(&one).output().expect("the program runs");
+        assert!(output.status.success(), "{after}: {}", text(&output.stderr));
+    };
+    let output = ibfabric(&[&one[..], &["--size", "1G"]].concat()).output().expect("it runs");
+    assert!(text(&output.stderr).contains("--size"), "{}", text(&output.stderr));
+    works("a size that the device has not");
+    let nbd = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
+    let output = ibfabric(&[&nbd[..], &["--tcp", "0.0.0.0:0"]].concat()).output();
+    let said = text(&output.expect("it runs").stderr);
+    assert!(said.contains("over loopback only"), "{said}");
+    works("a place that cannot be");
+    let long = ibfabric(&[&bench[..], &["60"]].concat());
+    let output = interrupted(long, Duration::from_secs(1));
+    let (said, figures) = (text(&output.stderr), text(&output.stdout));
+    assert!(said.contains("ended early") && figures.contains("IO/s"), "{said}{figures}");
+    works("Ctrl-C");
+    // Nobody answers there.
+    let words = ["nbd", "--path", "127.0.0.9@127.0.0.77", "--device", "disk0", "--tcp"];
+    let output =
+        interrupted(ibfabric(&[&words[..], &["127.0.0.1:0"]].concat()), Duration::from_millis(500));
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("ended before"), "{said}");
+    let output = ibfabric(&[&bench[..6], &["--verify", "--device", "disk0"]].concat()).output();
+    let said = text(&output.expect("it runs").stderr);
+    assert!(said.contains("--rw"), "{said}");
 }

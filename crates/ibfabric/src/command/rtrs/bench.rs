@@ -10,9 +10,11 @@ use std::io::Write as _;
 use std::time::{Duration, Instant as WallClock};
 
 use ib_block::rnbd::Reads;
-use ib_block::{Command, Errno, Operation};
+use ib_block::{Command, Errno, Geometry, Operation};
+use ib_net::alarm::Alarm;
 use ib_net::clock;
 use ib_net::rtrs::RemoteDisk;
+use ib_net::signals::{Order, Orders};
 use serde::Serialize;
 
 use self::jobs::Jobs;
@@ -65,23 +67,45 @@ struct Latency {
 }
 
 pub(super) fn run(args: &BenchArgs, out: &mut Output) -> Result<Verdict, Failure> {
+    if args.verify && !args.changes() {
+        let why = "--verify compares with what it has written itself: expected a --rw that writes";
+        return Err(Failure::Unusable(why.to_owned()));
+    }
+    let alarm = Alarm::new().map_err(Failure::unusable)?;
+    let failed = |error| Failure::unusable(format_args!("waiting for signals: {error}"));
+    let mut orders = Orders::catch_end(&alarm.bell()).map_err(failed)?;
     let depth = (args.iodepth * args.jobs) as usize;
     let reads = if args.verify { Reads::Copied } else { Reads::Dropped };
     let how = Use { writes: args.changes(), depth: depth.max(64), reads };
-    let (mut disk, geometry) = remote::open(&args.remote, &how)?;
-    let mut bench = Bench::new(args, Jobs::new(args, &geometry)?);
-    bench.rest(&mut disk)?;
-    bench.run(&mut disk)?;
-    if bench.ledger.is_some() && args.changes() && bench.errors == 0 {
-        bench.read_back(&mut disk)?;
-    }
-    let report = bench.report(&disk);
-    remote::close(disk)?;
+    let (mut disk, geometry) = remote::open(&args.remote, &how, &mut orders)?;
+    let measured = measure(args, &mut disk, &geometry, orders);
+    // Whatever has ended it: the device is free at once for others.
+    let closed = remote::close(disk);
+    let report = measured?;
+    closed?;
     match args.format {
         Format::Json => out.json(&report)?,
         Format::Text => print(&report, out)?,
     }
     Ok(Verdict::good_if(report.errors == 0))
+}
+
+fn measure(
+    args: &BenchArgs,
+    disk: &mut RemoteDisk,
+    geometry: &Geometry,
+    orders: Orders,
+) -> Result<Report, Failure> {
+    let mut bench = Bench::new(args, Jobs::new(args, geometry)?, orders);
+    bench.rest(disk)?;
+    bench.run(disk)?;
+    if bench.ledger.is_some() && bench.errors == 0 {
+        bench.read_back(disk)?;
+    }
+    if bench.is_ended {
+        say!("ended early: these are the figures until then");
+    }
+    Ok(bench.report(disk))
 }
 
 /// A request that is under way.
@@ -103,6 +127,9 @@ enum Next {
 
 struct Bench<'a> {
     args: &'a BenchArgs,
+    orders: Orders,
+    /// Whether somebody has ended it.
+    is_ended: bool,
     jobs: Jobs,
     under_way: Vec<Option<UnderWay>>,
     free: Vec<usize>,
@@ -122,10 +149,12 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(args: &'a BenchArgs, jobs: Jobs) -> Self {
+    fn new(args: &'a BenchArgs, jobs: Jobs, orders: Orders) -> Self {
         let depth = (args.iodepth * args.jobs) as usize;
         Self {
             args,
+            orders,
+            is_ended: false,
             under_way: vec![None; depth],
             free: (0..depth).rev().collect(),
             ledger: args.verify.then(|| Ledger::new(jobs.size())),
@@ -145,7 +174,7 @@ impl<'a> Bench<'a> {
     /// Leaves the device alone for as long as is wanted.
     fn rest(&mut self, disk: &mut RemoteDisk) -> Result<(), Failure> {
         let begun = WallClock::now();
-        while begun.elapsed() < self.args.idle {
+        while begun.elapsed() < self.args.idle && !self.is_ended {
             if !self.step(disk)? {
                 return Err(Failure::Said);
             }
@@ -210,7 +239,7 @@ impl<'a> Bench<'a> {
         disk: &mut RemoteDisk,
         mut next: impl FnMut(&mut Self) -> Next,
     ) -> Result<(), Failure> {
-        loop {
+        while !self.is_ended {
             let is_over = loop {
                 match next(self) {
                     Next::Do(command) => self.begin(disk, command),
@@ -227,6 +256,7 @@ impl<'a> Bench<'a> {
                 return Err(Failure::Said);
             }
         }
+        Ok(())
     }
 
     fn begin(&mut self, disk: &mut RemoteDisk, command: Command) {
@@ -244,6 +274,7 @@ impl<'a> Bench<'a> {
     /// Moves what can be moved; returns false once the device is gone.
     fn step(&mut self, disk: &mut RemoteDisk) -> Result<bool, Failure> {
         let failed = |error| Failure::unusable(format_args!("driving the adapters: {error}"));
+        self.is_ended |= self.orders.take() == Some(Order::End);
         let moved = disk.progress().map_err(failed)?;
         let mut ended = false;
         while let Some((slot, errno)) = disk.poll() {

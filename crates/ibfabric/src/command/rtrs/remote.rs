@@ -7,6 +7,7 @@ use ib_block::Geometry;
 use ib_block::rnbd::Reads;
 use ib_net::clock;
 use ib_net::rtrs::{Devices, RemoteDisk, RemoteEvent, RemoteOptions};
+use ib_net::signals::{Order, Orders};
 use ib_rtrs::{ClientConfig, ClientEvent, PathSpec, Policy, SharedKey};
 use ib_types::Instant;
 use ib_wire::rnbd::AccessMode;
@@ -27,6 +28,7 @@ pub(in crate::command) struct Use {
 pub(in crate::command) fn open(
     args: &RemoteArgs,
     how: &Use,
+    orders: &mut Orders,
 ) -> Result<(RemoteDisk, Geometry), Failure> {
     let control = control::open(&args.control)?;
     let (mut devices, mut ways) = (Devices::new(), Ways::new(args));
@@ -47,13 +49,32 @@ pub(in crate::command) fn open(
     if let Some(control) = control {
         disk.set_control(control, control::path_finder(ways));
     }
+    match until_open(args, &mut disk, orders) {
+        Ok(geometry) => Ok((disk, geometry)),
+        Err(why) => {
+            // The server need not find out by itself.
+            close(disk).ok();
+            Err(why)
+        }
+    }
+}
+
+fn until_open(
+    args: &RemoteArgs,
+    disk: &mut RemoteDisk,
+    orders: &mut Orders,
+) -> Result<Geometry, Failure> {
+    let failed = |error| Failure::unusable(format_args!("{}: {error}", args.device));
     let end = clock::now() + args.wait;
     let mut why = None;
     loop {
+        if orders.take() == Some(Order::End) {
+            return Err(Failure::Unusable(format!("{}: ended before it was open", args.device)));
+        }
         disk.progress().map_err(failed)?;
         while let Some(event) = disk.poll_event() {
             match event {
-                RemoteEvent::Opened(geometry) => return Ok((disk, geometry)),
+                RemoteEvent::Opened(geometry) => return Ok(geometry),
                 RemoteEvent::Refused(error) => return Err(Failure::unusable(error)),
                 RemoteEvent::Session(ClientEvent::PathDown { path, why: reason, retried }) => {
                     let name = disk.rtrs().spec(path).map(|spec| spec.address.to_string());
@@ -92,7 +113,7 @@ pub(in crate::command) fn tell(disk: &mut RemoteDisk) -> bool {
             }
             RemoteEvent::Opened(_) => say!("the device is open again"),
             RemoteEvent::Session(ClientEvent::PathDown { path, why, retried }) => {
-                let then = if retried { "; it is connected again" } else { "" };
+                let then = if retried { "; it is tried again" } else { "" };
                 say!("{}: {why}{then}", name(path).unwrap_or_default());
             }
             RemoteEvent::Session(ClientEvent::PathUp(path)) => {
