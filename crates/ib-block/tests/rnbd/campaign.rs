@@ -413,6 +413,6 @@ fn with_a_server_that_does_not_fence_nothing_is_forgotten() {
         }
     }
     eprintln!("{runs} runs: {all:?}, {stale} in which an old write came late");
-    assert!(stale <= 1 + runs / 100, "{stale} of {runs}");
+    assert!(stale <= runs / 1000, "{stale} of {runs}");
     assert!(all.failed_over > runs && all.unknown > 0, "{all:?}");
 }

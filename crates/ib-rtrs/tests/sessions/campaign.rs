@@ -377,8 +377,8 @@ fn the_campaign_notices_an_old_write_that_comes_after_a_newer_one() {
 #[test]
 fn without_fences_nothing_is_forgotten_and_the_campaign_notices_what_they_are_for() {
     let (mut all, mut stale) = (Seen::default(), 0);
-    // Of 3,000 runs four notice that an old write comes late.
-    for seed in (1..=100).chain([402, 2725, 2799, 2980]) {
+    // Of 4,000 runs one notices that an old write comes late.
+    for seed in (1..=100).chain([1560]) {
         match run(seed, Kind::Unfenced) {
             Ok(seen) => {
                 all.failed_over += seen.failed_over;
@@ -391,5 +391,5 @@ fn without_fences_nothing_is_forgotten_and_the_campaign_notices_what_they_are_fo
         }
     }
     assert!(all.failed_over > 100 && all.unknown > 0, "{all:?}");
-    assert!((1..8).contains(&stale), "{stale}");
+    assert_eq!(stale, 1);
 }
