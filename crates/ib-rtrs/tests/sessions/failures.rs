@@ -97,16 +97,22 @@ fn without_fences_requests_are_sent_again_at_once_and_wait_for_their_chunks() {
     assert!(lab.done.iter().all(|it| it.errno.is_ok()));
 }
 
-#[test]
-fn a_request_that_waits_for_its_chunk_ends_with_its_path() {
+/// Returns a session over some links without fences, of which the server is at work on some writes.
+fn at_work(links: usize, writes: u64, takes: Duration) -> Lab {
     let client = ClientConfig { fence: false, ..quick_client() };
-    let mut lab = Lab::connected(1, 3, client, small_server());
-    lab.backend = Box::new(|_, _| Duration::from_secs(8));
-    for user in 0..6 {
-        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
+    let mut lab = Lab::connected(1, links, client, small_server());
+    lab.backend = Box::new(move |_, _| takes);
+    for user in 0..writes {
+        lab.io(Direction::Write, 0, (0, 512), user).expect("it is asked");
     }
     lab.run_for(Duration::from_millis(10));
-    assert_eq!(lab.served, 6);
+    assert_eq!(lab.served, writes);
+    lab
+}
+
+#[test]
+fn a_request_that_waits_for_its_chunk_ends_with_its_path() {
+    let mut lab = at_work(3, 6, Duration::from_secs(8));
     lab.backend = Box::new(|_, _| Duration::ZERO);
     // What has failed over fails over again: each is carried out once more at the end, and not three times.
     for link in [0, 1] {
@@ -473,14 +479,7 @@ fn chunks_of_what_was_given_up_are_used_again_only_when_the_server_has_done_with
 /// Nobody has asked the server when a path that has failed is removed.
 #[test]
 fn chunks_of_a_path_that_was_removed_are_used_again_when_one_with_its_ends_is_connected() {
-    let client = ClientConfig { fence: false, ..quick_client() };
-    let mut lab = Lab::connected(1, 2, client, small_server());
-    lab.backend = Box::new(|_, _| Duration::from_secs(4));
-    for user in 0..4 {
-        lab.io(Direction::Write, 0, (0, 512), user).unwrap();
-    }
-    lab.run_for(Duration::from_millis(10));
-    assert_eq!(lab.served, 4);
+    let mut lab = at_work(2, 4, Duration::from_secs(4));
     lab.links[1].is_cut = true;
     lab.client.link_down(lab.now, &mut lab.sides[0], AdapterId(1));
     lab.run_until(Duration::from_secs(60), |lab| lab.done.len() == 4);
