@@ -10,7 +10,22 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::alarm::Bell;
 
-/// A file that can be read once the process was asked to end by SIGTERM or SIGINT.
+/// Returns the signals that end what is no daemon. SIGHUP, of a terminal that is closed, is one of them unless whoever has
+/// started the process wants it to go on (`nohup`).
+fn ends() -> impl Iterator<Item = (i32, Order)> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let hangs_up = !ignores(&status, SIGHUP);
+    ENDS.into_iter().chain(hangs_up.then_some((SIGHUP, Order::End)))
+}
+
+/// Returns whether a process ignores a signal, by the text of the system about it (proc(5)).
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// A file that can be read once the process was asked to end by SIGTERM or SIGINT, or by SIGHUP as its terminal is closed.
 pub struct Termination(UnixStream);
 
 impl Termination {
@@ -20,7 +35,7 @@ impl Termination {
     /// Fails when the system does.
     pub fn catch() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
-        for signal in [SIGTERM, SIGINT] {
+        for (signal, _) in ends() {
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
         Ok(Self(reader))
@@ -36,7 +51,7 @@ impl AsFd for Termination {
 /// What a daemon is told by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// To end: SIGTERM or SIGINT.
+    /// To end: SIGTERM or SIGINT, and SIGHUP for what is no daemon.
     End,
     /// To read its files again: SIGHUP.
     Reload,
@@ -61,12 +76,12 @@ impl Orders {
         Self::catch_these(bell, ENDS.into_iter().chain(others))
     }
 
-    /// Catches from now on the signals to end, and no others.
+    /// Catches from now on the signals to end: what is no daemon also ends when its terminal is closed (SIGHUP).
     ///
     /// # Errors
     /// Fails when the system does.
     pub fn catch_end(bell: &Bell) -> io::Result<Self> {
-        Self::catch_these(bell, ENDS)
+        Self::catch_these(bell, ends())
     }
 
     fn catch_these(
@@ -88,5 +103,17 @@ impl Orders {
     pub fn take(&mut self) -> Option<Order> {
         let given = self.0.iter().find(|(_, given)| given.swap(false, Ordering::SeqCst));
         given.map(|&(order, _)| order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_ignores_is_in_the_text_about_it() {
+        let status = "Name:\tsleep\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000004002\n";
+        assert!(ignores(status, SIGHUP));
+        assert!(!ignores(status, SIGINT) && !ignores(status, SIGTERM) && !ignores("", SIGHUP));
     }
 }

@@ -8,13 +8,24 @@ use std::path::Path;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
+/// How long the path of a socket may be in bytes (unix(7)).
+const LONGEST: usize = 107;
+
 /// Listens at a socket of the file system with some permissions, also where one was left behind; it does not wait.
 ///
 /// # Errors
 /// Fails when somebody listens there, something else is there, or the directory takes no socket.
 pub(crate) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
-    if is_socket {
+    let length = path.as_os_str().len();
+    if length > LONGEST {
+        let what = format!("the path of a socket has at most {LONGEST} bytes, not {length}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    if let Ok(there) = std::fs::symlink_metadata(path) {
+        if !there.file_type().is_socket() {
+            let what = "what is there is no socket";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
         match UnixStream::connect(path) {
             Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
             // Somebody else's, in a directory of all.

@@ -61,7 +61,7 @@ pub enum Kept {
 #[non_exhaustive]
 pub enum OpenError {
     /// The server has said so.
-    #[error("the server refuses device {name}: {errno}")]
+    #[error("the server refuses device {name}: {errno}{}", meaning(*errno))]
     Refused {
         /// The device.
         name: String,
@@ -154,6 +154,8 @@ pub struct Client {
     /// has another session on the last one, to which nobody has said who this client is.
     paths: u32,
     greeted: u32,
+    /// How often the numbers of devices were forgotten.
+    forgotten: u32,
     /// The server's number, where it tells where data comes from.
     server: Option<u64>,
     waiting: VecDeque<Waiting>,
@@ -178,6 +180,7 @@ impl Client {
             greeting: Greeting::Unconnected,
             paths: 0,
             greeted: 0,
+            forgotten: 0,
             server: None,
             waiting: VecDeque::new(),
             closing: VecDeque::new(),
@@ -245,7 +248,13 @@ impl Client {
         self.greeting = Greeting::Unconnected;
     }
 
+    /// Returns how often the numbers of devices were forgotten: what was sent before means nothing after it.
+    pub(super) const fn forgotten(&self) -> u32 {
+        self.forgotten
+    }
+
     fn forget(&mut self) {
+        self.forgotten = self.forgotten.wrapping_add(1);
         self.closing.clear();
         self.unclosed.clear();
         for device in self.devices.values_mut() {
@@ -511,6 +520,16 @@ impl Client {
     /// Returns the next thing that has happened.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
+    }
+}
+
+/// Returns what a server means that refuses to open a device, behind the name of the error.
+const fn meaning(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EPERM => ", another client has it open to write to it",
+        Errno::ENOENT => ", it offers none of that name",
+        Errno::EACCES | Errno::EROFS => ", it can only be read there",
+        _ => "",
     }
 }
 

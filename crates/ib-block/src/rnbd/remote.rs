@@ -111,6 +111,8 @@ pub struct Remote {
     is_renewing: bool,
     /// How often a path was connected.
     connected: u64,
+    /// How often the numbers of devices had been forgotten when something was sent last.
+    forgotten: u32,
     /// A message for which there was no room.
     held: Option<Outgoing>,
     ended: VecDeque<(u64, Errno, ReadData)>,
@@ -178,8 +180,10 @@ struct Cache {
     has_lost: bool,
     /// How often a path had been connected when it was opened last.
     connected: u64,
-    /// How often the device was opened.
+    /// How often the device was opened, and how often it had been when nobody knew whether others had written to it: changes
+    /// that were sent before are not made any more.
     openings: u32,
+    unsure: u32,
 }
 
 impl Remote {
@@ -216,6 +220,7 @@ impl Remote {
             renewals: 0,
             is_renewing: false,
             connected: 0,
+            forgotten: 0,
             held: None,
             ended: VecDeque::new(),
             last: ReadData::default(),
@@ -534,6 +539,10 @@ impl Remote {
     /// Sends what waits, as long as there is room.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
+            // Other devices may have their numbers next.
+            if std::mem::replace(&mut self.forgotten, self.rnbd.forgotten()) != self.forgotten {
+                self.rtrs.recall();
+            }
             if !self.send_one(now, cx, cpu, &out) {
                 self.held = Some(out);
                 return;

@@ -90,6 +90,8 @@ pub(crate) struct Lab {
     /// What devices say whatever they do, and whether they cache what is written.
     pub(crate) device_says: Errno,
     pub(crate) caches: bool,
+    /// By what number the server's devices are told from those of others.
+    pub(crate) number_of_server: u64,
     /// Whether the server tells what Linux tells.
     pub(crate) is_linux: bool,
     /// What clients have under way at most.
@@ -133,6 +135,7 @@ impl Lab {
             repeated: Vec::new(),
             device_says: Errno::OK,
             caches: true,
+            number_of_server: 1,
             is_linux: false,
             depth,
             carried_out: 0,
@@ -150,7 +153,7 @@ impl Lab {
 
     /// Starts the part anew that knows devices; their cache has a number.
     pub(crate) fn offer(&mut self, cache: u32) {
-        self.rnbd = Rnbd::new(1);
+        self.rnbd = Rnbd::new(self.number_of_server);
         for name in NAMES {
             let origin = Origin { medium: 1, cache };
             let geometry = Geometry { write_back: self.caches, ..geometry() };

@@ -18,7 +18,8 @@ fn command(operation: Operation) -> Command {
 /// Returns a lab with some links and an open device, whose server takes ten seconds for what comes next.
 fn slow(links: usize, client: ClientConfig, server: ServerConfig) -> (Lab, DeviceId) {
     let client = ClientConfig { reconnect_delay: SECOND, ..client };
-    let mut lab = Lab::new(1, links, vec![client], server);
+    // With this one several commands may be under way.
+    let mut lab = Lab::new(4, links, vec![client], server);
     let device = lab.open(0, NAMES[0], AccessMode::READ_WRITE);
     lab.run_until(10 * SECOND, |lab| (0..links).all(|link| lab.guests[0].is_up(link)));
     lab.backend = Box::new(|_, _| 10 * SECOND);
@@ -70,6 +71,47 @@ fn what_changes_a_device_is_not_done_again_after_a_loss_without_fences() {
 #[test]
 fn everything_is_done_again_after_a_loss_with_fences() {
     assert_eq!(after_a_loss(true), [1, 2, 3, 4].map(|number| (number, Errno::OK)));
+}
+
+/// What was sent is not done again where others may have written meanwhile, however late it is known that it was not done.
+#[test]
+fn what_was_sent_before_a_server_was_started_anew_is_not_written_after_it() {
+    for (fence, is_known_before, expected) in
+        [(true, true, Errno::EIO), (true, false, Errno::EIO), (false, false, Errno::ECONNABORTED)]
+    {
+        let server = ServerConfig { fence, ..server() };
+        let (mut lab, device) = slow(3, ClientConfig::new("guest"), server);
+        ask(&mut lab, device, 1, Operation::Write);
+        lab.backend = Box::new(|_, _| Duration::ZERO);
+        let (used, others): (Vec<usize>, Vec<usize>) = (0..3).partition(|&link| {
+            lab.guests[0].remote.rtrs().inflight(lab.guests[0].paths[link]) == Some(1)
+        });
+        let fail = |lab: &mut Lab| {
+            lab.guests[0].links[used[0]].is_cut = true;
+            lab.link_down(0, used[0]);
+            lab.run_for(Duration::from_millis(1));
+        };
+        if is_known_before {
+            fail(&mut lab);
+        }
+        // A path is connected again, so it may be that the server has forgotten everything while the client had another one.
+        lab.link_down(0, others[0]);
+        lab.run_for(Duration::from_millis(1));
+        lab.link_up(0, others[0]);
+        lab.run_until(5 * SECOND, |lab| lab.guests[0].is_up(others[0]));
+        lab.number_of_server = 2;
+        lab.offer(1);
+        ask(&mut lab, device, 2, Operation::Read);
+        lab.run_until(SECOND, |lab| lab.guests[0].done.len() == 1);
+        if !is_known_before {
+            fail(&mut lab);
+        }
+        ask(&mut lab, device, 3, Operation::Write);
+        lab.run_until(60 * SECOND, |lab| lab.guests[0].done.len() == 3);
+        let mut done: Vec<_> = lab.guests[0].done.iter().map(|it| (it.0, it.1)).collect();
+        done.sort_unstable();
+        assert_eq!(done, [(1, expected), (2, Errno::OK), (3, Errno::OK)]);
+    }
 }
 
 #[test]

@@ -277,7 +277,7 @@ impl Client {
         }
     }
 
-    /// Sends requests over other paths; those for which there is none fail. Unless their path was fenced, their chunks stay
+    /// Sends requests over other paths; those for which there is none fail, and those that were recalled. Unless their path was fenced, their chunks stay
     /// taken then.
     fn send_again(
         &mut self,
@@ -289,8 +289,15 @@ impl Client {
         for index in slots {
             let Some(slot) = self.slots.get(index) else { continue };
             let (cpu, is_abandoned) = (slot.cpu, slot.fate == Fate::Abandoned);
+            let is_recalled = slot.is_recalled;
+            if slot.is_recalled && is_fenced {
+                self.abort(index, true);
+                continue;
+            }
             match self.choose(cpu) {
-                Some(path) if !is_abandoned => self.send_over(now, cx, index, path),
+                Some(path) if !is_abandoned && !is_recalled => {
+                    self.send_over(now, cx, index, path);
+                }
                 _ if is_fenced => self.abort(index, false),
                 _ => self.abandon(index, Errno::ECONNABORTED),
             }

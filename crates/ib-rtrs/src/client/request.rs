@@ -92,10 +92,17 @@ impl Client {
         slot.cpu = request.cpu;
         slot.made = now;
         slot.opened = None;
+        slot.is_recalled = false;
         let id = self.slots.id(index);
         self.send_over(now, cx, index, path);
         self.settle(now, cx);
         Ok(id)
+    }
+
+    /// Has requests that are under way come back when their path fails, as [`returns_lost`](super::ClientConfig::returns_lost)
+    /// has those of a session that was lost: the server's user would not know any more what they mean, or take them for others.
+    pub fn recall(&mut self) {
+        self.slots.recall();
     }
 
     /// Returns how much data a request has, if it can be.

@@ -49,6 +49,8 @@ pub(super) struct Slot {
     pub(super) opened: Option<usize>,
     /// Whether the data comes into the session's own buffer.
     pub(super) is_bounced: bool,
+    /// Whether it is not sent again.
+    pub(super) is_recalled: bool,
 }
 
 impl Slot {
@@ -68,6 +70,7 @@ impl Slot {
             sent: Instant::ZERO,
             opened: None,
             is_bounced: false,
+            is_recalled: false,
         }
     }
 }
@@ -105,6 +108,13 @@ impl Slots {
         self.slots = vec![Slot::new(); count];
         self.free = (0..limits.queue_depth).rev().collect();
         Ok(())
+    }
+
+    /// Has none of those that are taken sent again.
+    pub(super) fn recall(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.fate != Fate::Free) {
+            slot.is_recalled = true;
+        }
     }
 
     /// Returns how many are taken.

@@ -310,3 +310,32 @@ fn whoever_ends_early_keeps_the_device_from_nobody() {
     let said = text(&output.expect("it runs").stderr);
     assert!(said.contains("--rw"), "{said}");
 }
+
+/// A terminal that is closed ends what runs in it, cleanly, unless it was started to go on.
+#[test]
+fn a_terminal_that_is_closed_ends_programs_cleanly() {
+    let server = Server::start(&["--export", "disk0=mem:1M"]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("nbd.sock");
+    let words = ["nbd", "--path", "127.0.0.1", "--udp-port", &server.udp, "--device", "disk0"];
+    let words = [&words[..], &["--socket", socket.to_str().expect("a name")]].concat();
+    let hang_up = |running: &Running| {
+        let process = rustix::process::Pid::from_child(&running.0);
+        rustix::process::kill_process(process, rustix::process::Signal::HUP).expect("it runs");
+    };
+    let mut running = Running::ready(ibfabric(&words));
+    hang_up(&running);
+    assert_eq!(running.0.wait().expect("it ends").code(), Some(0));
+    assert!(!socket.exists());
+    // The device is free, for one that goes on.
+    let mut nohup = Command::new("nohup");
+    nohup.arg(ibfabric(&[]).get_program()).args(&words);
+    let mut running = Running::ready(nohup);
+    hang_up(&running);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(running.0.try_wait().expect("it can be asked").is_none());
+    let process = rustix::process::Pid::from_child(&running.0);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
+    assert_eq!(running.0.wait().expect("it ends").code(), Some(0));
+    assert!(!socket.exists());
+}

@@ -221,6 +221,105 @@ fn carry_to_linux(client: &mut Client, server: &mut Server<u32>, session: u32) {
     }
 }
 
+/// A server that numbers devices in each session from zero, and says nothing of itself, as Linux does.
+#[derive(Default)]
+struct Linux {
+    sessions: BTreeMap<u32, Vec<Option<String>>>,
+    /// What was asked of devices, by their names.
+    asked: Vec<(String, u64)>,
+}
+
+impl Linux {
+    fn carry(&mut self, client: &mut Client, session: u32) {
+        while let Some(out) = client.poll_transmit() {
+            let open = self.sessions.entry(session).or_default();
+            let mut errno = Errno::OK;
+            let answer = match Message::parse(out.header()).expect("a message") {
+                Message::Session(_) => {
+                    let message_type = MessageType::SESSION_RESPONSE;
+                    SessionMessage { message_type, version: 2, extension: 0, number: 0 }
+                        .to_bytes()
+                        .to_vec()
+                }
+                Message::Open(it) => {
+                    let name = String::from_utf8_lossy(&it.name).trim_matches('\0').to_owned();
+                    let free = open.iter().position(Option::is_none).unwrap_or_else(|| {
+                        open.push(None);
+                        open.len() - 1
+                    });
+                    open[free] = Some(name);
+                    OpenResponse {
+                        message_type: MessageType::OPEN_RESPONSE,
+                        device_id: free as u32,
+                        sectors: SIZE / 512,
+                        physical_block_size: 512,
+                        logical_block_size: 512,
+                        ..OpenResponse::parse(&[0; 56])
+                    }
+                    .to_bytes()
+                    .to_vec()
+                }
+                Message::Close(it) => {
+                    open[it.device_id as usize] = None;
+                    Vec::new()
+                }
+                Message::Io(it) => {
+                    match open.get(it.device_id as usize).and_then(Option::as_ref) {
+                        Some(name) => self.asked.push((name.clone(), it.sector * 512)),
+                        None => errno = Errno::ENOTCONN,
+                    }
+                    Vec::new()
+                }
+                other => panic!("nobody sends a server {other:?}"),
+            };
+            client.handle(out.tag, errno, &answer);
+        }
+    }
+}
+
+/// The numbers of one session mean other devices in the next, of which the client need not know.
+#[test]
+fn with_numbers_of_each_session_everything_goes_to_the_device_it_is_for() {
+    let (mut client, mut server) = (Client::new(5), Linux::default());
+    let names = ["disk0", "disk1", "disk2"];
+    let disks = names.map(|name| client.open(name, AccessMode::READ_WRITE).expect("a name"));
+    client.path_connected();
+    client.connected();
+    server.carry(&mut client, 1);
+    // One that leaves a number free, which the next one has.
+    client.close(disks[0]);
+    server.carry(&mut client, 1);
+    let late = client.open("late", AccessMode::READ_WRITE).expect("a name");
+    let mut devices = vec![(disks[1], "disk1"), (disks[2], "disk2"), (late, "late")];
+    let mut check = |client: &mut Client, session: u32, devices: &[(DeviceId, &str)]| {
+        for (at, &(device, _)) in (1..).zip(devices) {
+            client.submit(device, at, write(4096 * at));
+        }
+        server.carry(client, session);
+        let mut asked = std::mem::take(&mut server.asked);
+        asked.sort_unstable_by_key(|&(_, at)| at);
+        let expected: Vec<(String, u64)> =
+            (1..).zip(devices).map(|(at, (_, name))| ((*name).to_owned(), 4096 * at)).collect();
+        assert_eq!(asked, expected, "session {session}");
+        let failed = |event: &ClientEvent| {
+            !matches!(event, ClientEvent::Done(_, Errno::OK) | ClientEvent::Opened(..))
+        };
+        let found = events(client);
+        assert!(!found.iter().any(failed), "{found:?}");
+    };
+    check(&mut client, 1, &devices);
+    // The session is another one, of which the client knows by nothing but a path that is new.
+    client.path_connected();
+    let last = client.open("last", AccessMode::READ_WRITE).expect("a name");
+    devices.push((last, "last"));
+    check(&mut client, 2, &devices);
+    // This one was lost with all of its paths.
+    client.lost();
+    client.path_connected();
+    client.connected();
+    check(&mut client, 3, &devices);
+}
+
 #[test]
 fn a_device_that_is_open_again_is_compared_with_what_it_was() {
     let usual = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, 512) };

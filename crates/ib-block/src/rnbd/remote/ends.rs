@@ -10,6 +10,11 @@ use crate::data::{Part, ReadData};
 use crate::rnbd::{ClientEvent, DeviceId, Kept, Tag};
 use crate::{Errno, Geometry, Operation};
 
+/// Returns whether an operation leaves a device other than it was.
+const fn changes(operation: Operation) -> bool {
+    !matches!(operation, Operation::Read | Operation::Flush)
+}
+
 impl Remote {
     pub(super) fn complete(&mut self, completion: &Completion) {
         let end = match (completion.is_answer, completion.is_fenced) {
@@ -84,7 +89,7 @@ impl Remote {
     /// Returns whether a part may be done twice, and late, without anybody noticing.
     fn is_harmless(&self, step: u64) -> bool {
         let step = self.steps.get(step as usize);
-        step.is_some_and(|it| matches!(it.command.operation, Operation::Read | Operation::Flush))
+        step.is_some_and(|it| !changes(it.command.operation))
     }
 
     /// Takes what RNBD tells.
@@ -150,15 +155,22 @@ impl Remote {
         }
     }
 
-    /// Asks for a part once more.
+    /// Asks for a part once more, unless it is a change of which that may be too late.
     pub(super) fn again(&mut self, step: u64) {
-        let Some(it) = self.steps.get(step as usize) else { return };
-        self.rnbd.again(self.asks[it.ask].device, step, it.command);
+        let Some(&it) = self.steps.get(step as usize) else { return };
+        let device = self.asks[it.ask].device;
+        let unsure = self.caches.get(&device).map_or(0, |cache| cache.unsure);
+        if changes(it.command.operation) && (1..=unsure).contains(&it.opening) {
+            return self.end_step(step as usize, Errno::EIO);
+        }
+        self.rnbd.again(device, step, it.command);
     }
 
-    /// Ends the changes of a device that nothing was done of yet.
+    /// Ends the changes of a device that nothing was done of yet. Others end when it is known that nothing is being done of
+    /// them any more.
     fn drop_changes(&mut self, id: DeviceId) {
-        let changes = |operation| !matches!(operation, Operation::Read | Operation::Flush);
+        let cache = self.caches.entry(id).or_default();
+        cache.unsure = cache.openings;
         for number in std::mem::take(&mut self.unstarted) {
             let ask = &mut self.asks[number];
             if ask.device != id || !changes(ask.command.operation) {

@@ -59,6 +59,17 @@ pub(super) fn run(args: &ServeArgs, out: &mut Output) -> Result<Verdict, Failure
         if disk.geometry().read_only {
             say!("{}: it cannot be written, so it is offered to be read", export.name);
         }
+        if let StoreArg::File(path) = &export.store
+            && let Ok(found) = std::fs::metadata(path)
+            && let Some(rest @ 1..) = found.len().checked_sub(disk.geometry().size)
+            && found.is_file()
+        {
+            say!(
+                "{}: the last {rest} bytes of {} are no whole block and not offered",
+                export.name,
+                path.display()
+            );
+        }
         server.offer(&export.name, disk).map_err(Failure::unusable)?;
     }
     for (name, adapter) in adapters {
