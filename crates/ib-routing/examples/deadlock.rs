@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! $ cargo run -p ib-routing --example deadlock
-//! minhop: 0 unreachable, 1 credit loops
+//! minhop: 0 unreachable, 1 credit loop
 //!   0x0002c90000200000 ('sw-x0y0') port 1 to 0x0002c90000200001 ('sw-x1y0') port 2 on VL0
 //! …
 //! lash: 0 unreachable, 0 credit loops
@@ -22,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let routing = engine(which).route(&subnet, &RoutingOptions::default())?;
         let report = check(&subnet, &routing.lfts, &routing.layers);
         let (unreachable, loops) = (report.reach.unreachable, report.credit.loops);
-        writeln!(out, "{}: {unreachable} unreachable, {loops} credit loops", which.name())?;
+        let ending = if loops == 1 { "" } else { "s" };
+        writeln!(out, "{}: {unreachable} unreachable, {loops} credit loop{ending}", which.name())?;
         for line in report.credit.first.iter().flat_map(|first| first.describe(&subnet)) {
             writeln!(out, "  {line}")?;
         }

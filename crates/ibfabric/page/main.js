@@ -131,8 +131,8 @@ function live() {
   });
   connection.replaceChildren(mark("connecting"));
   state.on("manager", () => {
-    const { state: own, up, sweeps } = state.manager;
-    manager.replaceChildren("manager ", mark(own), up ? " subnet up, " : " subnet not up, ", many(sweeps, "sweep"));
+    const { state: own, up, sweeps, followed } = state.manager;
+    manager.replaceChildren("manager ", mark(own), up ? " subnet up, " : " subnet not up, ", many(sweeps, "sweep"), ", ", many(followed, "change"), " followed");
   });
   // Loads are asked for when something shows them, and again when the tables have changed.
   let loaded = null, asking = false, problem = null;

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -61,7 +62,23 @@ fn the_tour_finds_all_well() {
     assert_eq!(names, ["subnet", "routes", "names", "ways", "device", "trace"]);
     assert!(checks.iter().all(|check| check["good"] == true), "{said}");
     let device = checks[4]["detail"].as_str().expect("words");
-    assert!(device.contains("2 paths: 0 wrong, 0 errors; a link was cut"), "{device}");
+    let expected =
+        "32 MiB written and read over 2 paths: 0 wrong, 0 errors; each link was cut once, ";
+    let failed_over = device.strip_prefix(expected).expect("both links were cut");
+    let mut numbers = failed_over.split(' ').filter_map(|word| word.parse::<u64>().ok());
+    assert!([(); 2].iter().all(|()| numbers.next() > Some(0)), "{device}");
+    let told = |at: usize| checks[at]["detail"].as_str().expect("words").to_owned();
+    assert_eq!(told(0), "32 hosts, 12 switches");
+    assert!(
+        told(1).starts_with("minhop for 44 LIDs: 0 pairs not reached, 0 credit loops, 0 of 12")
+    );
+    assert_eq!(told(2), "32 names resolved by IB ACM, 0 wrong");
+    assert_eq!(told(3), "100 of 100 lead there, 97 confirmed by agents");
+    // 32 MiB each way in packets of 4 KiB at most, each of which is sent and received.
+    let trace = told(5);
+    let packets: u64 =
+        trace.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(packets > 4 * 8192, "{trace}");
     assert_eq!(entries(directory.path()), 0, "nothing is left");
 }
 
@@ -78,8 +95,9 @@ fn the_tour_takes_what_there_is() {
         let output = up(&name("small"), directory.path(), &words).output().expect("it runs");
         let said = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{hosts}: {said}");
-        assert_eq!(said.contains("device"), has_device, "{said}");
-        assert_eq!(said.contains("a link was cut"), hosts == 4, "{said}");
+        assert_eq!(said.contains("written and read"), has_device, "{said}");
+        assert_eq!(said.contains("none, as that takes two hosts"), !has_device, "{said}");
+        assert_eq!(said.contains("each link was cut once"), hosts == 4, "{said}");
     }
 }
 
@@ -94,7 +112,11 @@ fn a_fabric_without_hosts_has_a_tour_too() {
     let output = up(&name("none"), directory.path(), &words).output().expect("it runs");
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
-    assert!(said.contains("0 names resolved") && !said.contains("device"), "{said}");
+    let without = ["ways", "device"].map(|what| {
+        said.lines()
+            .any(|line| line.contains(what) && line.contains("none, as that takes two hosts"))
+    });
+    assert!(said.contains("0 names resolved") && without == [true; 2], "{said}");
 }
 
 /// Returns the files of a fat tree and of a script for it: a leaf sends packets over another spine than its table says.
@@ -234,4 +256,42 @@ fn the_tour_finds_what_is_cut_off() {
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}{}", text(&output.stderr));
     assert!(said.contains("FAILED routes") && said.contains("3 nodes are cut off"), "{said}");
+    assert!(said.contains("FAILED subnet") && said.contains("3 of them have no LID"), "{said}");
+}
+
+/// A line is said, nothing is left, and the file of packets is whole, whenever Ctrl-C comes.
+#[test]
+fn ctrl_c_ends_it_cleanly_at_any_moment() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let packets = directory.path().join("packets.pcapng");
+    for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {
+        for words in [&["--check"][..], &["--size", "8M", "--no-http"]] {
+            let write = ["--write", packets.to_str().expect("a name")];
+            let mut command = up(&name(&format!("end{number}")), directory.path(), words);
+            command.args(write).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let child = command.spawn().expect("it starts");
+            std::thread::sleep(Duration::from_millis(after));
+            let process = rustix::process::Pid::from_child(&child);
+            rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
+            let output = child.wait_with_output().expect("it ends");
+            let (out, said) = (text(&output.stdout), text(&output.stderr));
+            let case = format!("{words:?} after {after} ms: {:?} {out}{said}", output.status);
+            // Who has caught no signal yet is ended by it, with nothing that could be left.
+            let expected: &[_] = match words[0] {
+                "--check" if said.is_empty() => &[None],
+                "--check" => &[Some(2)],
+                _ => &[None, Some(0)],
+            };
+            assert!(expected.contains(&output.status.code()), "{case}");
+            assert!(said.lines().count() <= 1, "{case}");
+            assert!(said.is_empty() || said.contains("the tour was interrupted"), "{case}");
+            if output.status.code().is_some() && packets.metadata().is_ok_and(|it| it.len() > 0) {
+                let read = ["capture", "read", write[1], "--count", "1"];
+                let read = ibfabric(&read).output().expect("it runs");
+                assert!(read.status.success(), "{case}{}", text(&read.stderr));
+            }
+            std::fs::remove_file(&packets).ok();
+            assert_eq!(entries(directory.path()), 0, "{case}");
+        }
+    }
 }

@@ -169,7 +169,7 @@ fn a_link_that_is_cut_is_gone_round_and_comes_back() {
     let mut events = up.listen();
     let first = events.next().expect("a state");
     assert_eq!(keys(&first), ["down", "log", "routes", "sm", "time", "traffic"]);
-    assert_eq!(keys(&first["sm"]), ["last", "lid", "state", "sweeps", "up"]);
+    assert_eq!(keys(&first["sm"]), ["followed", "last", "lid", "state", "sweeps", "up"]);
     assert_eq!((&first["down"], &first["sm"]["state"]), (&json!([]), &json!("MASTER")));
     assert_eq!(first["sm"]["up"], true);
     assert!(first["log"].as_array().is_some_and(|log| !log.is_empty()), "{first}");

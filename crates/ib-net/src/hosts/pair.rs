@@ -1,6 +1,7 @@
 //! A server of block devices at hosts of a simulated fabric, and its client at others.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use ib_block::rnbd::{DeviceId, ExportError, OpenError, Reads, Remote, RemoteConfig, RemoteEvent};
 use ib_block::{Command, Errno, Geometry, ReadData};
@@ -27,6 +28,9 @@ pub const PORT: u16 = 1234;
 
 /// The longest request of RTRS in bytes: both ends have memory for as many as may be under way.
 const LONGEST: u32 = 128 << 10;
+
+/// How long to wait before a path that has failed is connected again.
+const RECONNECT: Duration = Duration::from_secs(1);
 
 /// How a pair is made.
 #[derive(Clone, Debug)]
@@ -141,7 +145,10 @@ impl BlockPair {
             rtrs.listen(&mut side, AdapterId(number), PORT)?;
         }
         let config = RemoteConfig {
-            session: ClientConfig::new("ibfabric-up"),
+            session: ClientConfig {
+                reconnect_delay: RECONNECT,
+                ..ClientConfig::new("ibfabric-up")
+            },
             depth: depth.into(),
             reads: Reads::Copied,
             trusts_cache: false,

@@ -11,7 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::sse::Sse;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -63,6 +63,7 @@ impl Place {
     pub(super) fn router(self) -> Router {
         let token = self.token.clone();
         Router::new()
+            .route("/{token}", get(whole))
             .route("/{token}/", get(page))
             .route("/{token}/{file}", get(file))
             .route("/{token}/api/events", get(events))
@@ -82,13 +83,18 @@ impl Place {
             .route("/{token}/api/resolve", post(resolve))
             .route("/{token}/api/exercise", get(exercise).post(start))
             .method_not_allowed_fallback(wrong_method)
-            .fallback(async || StatusCode::NOT_FOUND)
+            .fallback(async || nothing())
             .layer(from_fn_with_state(token, guard::enter))
             .with_state(self)
     }
 }
 
 type At = State<Place>;
+
+/// Names that of the page is relative to, so its path has to end like a directory.
+async fn whole(State(place): At) -> Redirect {
+    Redirect::permanent(&format!("/{}/", place.token.as_str()))
+}
 
 async fn page(State(place): At) -> Response {
     embedded(place.files, "")
@@ -102,8 +108,15 @@ async fn file(State(place): At, Path((_, name)): Path<(String, String)>) -> Resp
 fn embedded(files: &'static [File], name: &str) -> Response {
     match files.iter().find(|file| file.name == name) {
         Some(file) => ([(CONTENT_TYPE, file.kind)], Body::from(file.content)).into_response(),
-        None => StatusCode::NOT_FOUND.into_response(),
+        None => nothing(),
     }
+}
+
+/// Answers who asks for what there is not.
+fn nothing() -> Response {
+    told(Err(Refusal::not_found(
+        "there is no such path; the document about `ibfabric up` has those that there are",
+    )))
 }
 
 async fn events(State(place): At) -> Response {
@@ -151,7 +164,12 @@ async fn wrong_method() -> Response {
 async fn asked(place: &Place, asked: Result<Asked, QueryRejection>) -> Response {
     told(match asked {
         Ok(asked) => place.desk.ask(asked).await,
-        Err(error) => Err(Refusal::bad(error.body_text())),
+        Err(error) => {
+            let text = error.body_text();
+            // What is behind the words of the library tells what is missing, or too much.
+            let why = text.rsplit_once("query string: ").map_or(&*text, |(_, why)| why);
+            Err(Refusal::bad(format!("the query behind the path: {why}")))
+        }
     })
 }
 

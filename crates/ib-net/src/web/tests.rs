@@ -107,6 +107,9 @@ fn refused(web: &Web, path: &str, body: &str) -> (u16, String) {
     (response.status, response.error())
 }
 
+const NOTHING: &str =
+    "there is no such path; the document about `ibfabric up` has those that there are";
+
 #[test]
 fn the_page_and_its_files_have_headers_that_keep_others_out() {
     let web = web();
@@ -119,7 +122,14 @@ fn the_page_and_its_files_have_headers_that_keep_others_out() {
         (200, Some("text/css; charset=utf-8"))
     );
     let missing = get(&web, "other.css");
-    assert_eq!((missing.status, &*missing.body), (404, ""));
+    assert_eq!((missing.status, &*missing.error()), (404, NOTHING));
+    let no_api = get(&web, "api/nothing/at/all");
+    assert_eq!((no_api.status, &*no_api.error()), (404, NOTHING));
+    // Names on the page are relative to its path.
+    let short =
+        raw(&web, &format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", web.token.as_str()));
+    let place = format!("/{}/", web.token.as_str());
+    assert_eq!((short.status, short.header("location")), (308, Some(&*place)));
     let wrong = raw(&web, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let foreign = raw(&web, "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
     let method = read(send(&web, "DELETE", "api/fabric", "", ""));

@@ -21,6 +21,7 @@ use self::jobs::Jobs;
 use self::ledger::Ledger;
 use super::remote::{self, Use};
 use crate::cli::rtrs::{BenchArgs, Lengths};
+use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
 use crate::output::{Format, Output};
 
@@ -360,7 +361,8 @@ fn print(report: &Report, out: &mut Output) -> Result<(), Failure> {
     let Latency { min, p50, p90, p99, p999, max } = report.latency_us;
     writeln!(
         out,
-        "{device}: {rw}, blocks of {bs} bytes, {iodepth} at once, {jobs} jobs: {ios} in {seconds:.2} s"
+        "{device}: {rw}, blocks of {bs} bytes, {iodepth} at once, {}: {ios} in {seconds:.2} s",
+        counted(*jobs, "job")
     )?;
     writeln!(out, "{iops:.0} IO/s, {mib_per_s:.1} MiB/s")?;
     writeln!(
@@ -368,7 +370,10 @@ fn print(report: &Report, out: &mut Output) -> Result<(), Failure> {
         "latency in µs: min {min:.1}, p50 {p50:.1}, p90 {p90:.1}, p99 {p99:.1}, p99.9 {p999:.1}, max {max:.1}"
     )?;
     let Report { flushes, errors, failovers, reconnects, .. } = report;
-    let flushes = if *flushes > 0 { format!("{flushes} flushes, ") } else { String::new() };
-    writeln!(out, "{flushes}{errors} errors, {failovers} failovers, {reconnects} reconnects")?;
+    let flushes =
+        if *flushes > 0 { format!("{}, ", counted(*flushes, "flush")) } else { String::new() };
+    let counts = [(*errors, "error"), (*failovers, "failover"), (*reconnects, "reconnect")];
+    let counts = counts.map(|(count, what)| counted(count, what)).join(", ");
+    writeln!(out, "{flushes}{counts}")?;
     Ok(())
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::metrics;
 use super::shared::{Last, Shared, State};
+use crate::command::summary::counted;
 
 /// An answer: whether it is one, in words, and as data.
 #[derive(Serialize)]
@@ -88,12 +89,12 @@ fn status(state: &State) -> Answer {
         writeln!(
             text,
             "up {seconds:.0} s ago: {} nodes, {} switches, {lids} LIDs, routed with {engine}{}; {} \
-             unreachable, {} credit loops",
+             unreachable, {}",
             report.nodes,
             report.plan.switches.len(),
             if report.cached { " (cached)" } else { "" },
             report.plan.report.reach.unreachable,
-            report.plan.report.credit.loops,
+            counted(report.plan.report.credit.loops, "credit loop"),
         )
         .expect("memory");
         let refusals = refusals(&report.plan.refusals, &mut text);
@@ -120,8 +121,13 @@ fn status(state: &State) -> Answer {
     let (traffic, counters) = (&state.traffic, &state.counters);
     writeln!(
         text,
-        "{} sweeps, {} light sweeps, {} traps; {} SMPs sent, {} of them again",
-        counters.sweeps, counters.looks, counters.traps, traffic.sent, traffic.retries
+        "{}, {}, {} followed, {}; {} sent, {} of them again",
+        counted(counters.sweeps, "sweep"),
+        counted(counters.looks, "light sweep"),
+        counted(counters.followed, "change"),
+        counted(counters.traps, "trap"),
+        counted(traffic.sent, "SMP"),
+        traffic.retries
     )
     .expect("memory");
     for (name, guid, other) in state.managers.iter() {
@@ -155,6 +161,7 @@ fn status(state: &State) -> Answer {
         "up": up,
         "sweeps": counters.sweeps,
         "light_sweeps": counters.looks,
+        "followed": counters.followed,
         "traps": counters.traps,
         "smps": traffic.sent,
         "retries": traffic.retries,
@@ -204,8 +211,10 @@ fn routes(state: &State) -> Result<Answer, String> {
     let reach = &plan.report.reach;
     let engine = plan.routing.engine.name();
     let mut text = format!(
-        "{engine} (asked for: {}); {} unreachable, {} credit loops\n",
-        state.requested, reach.unreachable, plan.report.credit.loops
+        "{engine} (asked for: {}); {} unreachable, {}\n",
+        state.requested,
+        reach.unreachable,
+        counted(plan.report.credit.loops, "credit loop")
     );
     let refusals = refusals(&plan.refusals, &mut text);
     let rows: Vec<Value> = switches(state, last)

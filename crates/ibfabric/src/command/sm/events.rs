@@ -6,6 +6,7 @@ use ib_sm::{Exploration, LinkChange, PortChange, SweepReport};
 use ib_wire::mad::sm::{Notice, TrapNumber};
 
 use crate::command::log::{INFO, VERBOSE};
+use crate::command::summary::counted;
 
 /// A level and a text.
 pub(super) type Line = (u8, String);
@@ -73,12 +74,11 @@ pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     let lids: usize = plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum();
     let cached = if *cached { " (cached)" } else { "" };
     let what = format!(
-        "{nodes} nodes, {} switches, {lids} LIDs, routed with {}{cached}; {} unreachable, {} credit \
-         loops",
+        "{nodes} nodes, {} switches, {lids} LIDs, routed with {}{cached}; {} unreachable, {}",
         plan.switches.len(),
         plan.routing.engine,
         plan.report.reach.unreachable,
-        plan.report.credit.loops
+        counted(plan.report.credit.loops, "credit loop")
     );
     let ms = |time: std::time::Duration| time.as_millis();
     let took = format!(

@@ -13,8 +13,10 @@ use crate::command::log::Listener;
 pub(crate) struct Shown {
     /// Its state, as OpenSM's log names it.
     pub(crate) state: String,
-    /// Heavy sweeps that have brought the subnet up, and explorations of what has changed.
+    /// Heavy sweeps that have brought the subnet up.
     pub(crate) sweeps: u64,
+    /// How often only what had changed was explored.
+    pub(crate) followed: u64,
     /// Whether the subnet is up as the last sweep has found it.
     pub(crate) is_up: bool,
     /// What the last sweep has done, or why it has not brought the subnet up.
@@ -39,7 +41,8 @@ impl Daemon {
         };
         Shown {
             state: word.to_uppercase(),
-            sweeps: state.counters.sweeps + state.counters.followed,
+            sweeps: state.counters.sweeps,
+            followed: state.counters.followed,
             is_up: report.is_some() && state.no_plan.is_none(),
             last,
             plan: report.map(|report| Arc::clone(&report.plan)),

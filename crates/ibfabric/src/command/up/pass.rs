@@ -91,6 +91,11 @@ impl Pass {
         self.part.end = self.next;
     }
 
+    /// Returns how many requests all of it takes.
+    pub(super) const fn requests(&self) -> u64 {
+        (self.part.end - self.part.start).div_ceil(LENGTH)
+    }
+
     /// Returns where it asks next.
     pub(super) const fn next(&self) -> u64 {
         self.next

@@ -29,6 +29,14 @@ pub(super) struct Counted {
     pub(super) overwritten: u64,
 }
 
+/// What a file has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReadBack {
+    /// Packets of queue pairs, and frames that are none.
+    pub(super) packets: u64,
+    pub(super) foreign: u64,
+}
+
 /// Where packets go.
 pub(super) struct Target {
     file: File,
@@ -53,8 +61,12 @@ impl Target {
     /// Opens a file that has no name.
     pub(super) fn scratch() -> Result<Self, Failure> {
         let directory = std::env::temp_dir();
-        let file = tempfile::tempfile_in(&directory)
-            .map_err(|error| Failure::Unusable(format!("{}: {error}", directory.display())))?;
+        let file = tempfile::tempfile_in(&directory).map_err(|error| {
+            Failure::Unusable(format!(
+                "a file for packets in {}: {error}; TMPDIR names another place",
+                directory.display()
+            ))
+        })?;
         Ok(Self { file, path: None })
     }
 
@@ -145,16 +157,20 @@ impl Record {
         Ok(sum)
     }
 
-    /// Reads the file back; returns how many packets of queue pairs are in it.
-    pub(super) fn read_back(&self) -> Result<u64, Failure> {
+    /// Reads the file back.
+    pub(super) fn read_back(&self) -> Result<ReadBack, Failure> {
         let mut file = &self.target.file;
         file.rewind().map_err(|error| self.target.failed(&error))?;
         let mut file = CaptureFile::new(BufReader::new(file), &[])
             .map_err(|error| self.target.failed(&error))?;
-        let mut packets = 0;
+        let mut found = ReadBack::default();
         while let Some(item) = file.next_item().map_err(|error| self.target.failed(&error))? {
-            packets += u64::from(matches!(item, Item::Frame(_)));
+            if let Item::Frame(frame) = item {
+                let is_packet = frame.content.is_ok();
+                found.packets += u64::from(is_packet);
+                found.foreign += u64::from(!is_packet);
+            }
         }
-        Ok(packets)
+        Ok(found)
     }
 }

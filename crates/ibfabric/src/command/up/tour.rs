@@ -1,4 +1,9 @@
 //! What `--check` looks at and tries, one thing after the other.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `ways` | ways between hosts, traced |
+//! | `disk` | the device, written and read while links are cut |
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
@@ -8,27 +13,28 @@ use ib_net::hosts::{BlockPair, Hosts};
 use ib_routing::{
     CheckReport, EngineList, Layers, LidOptions, RoutingOptions, Subnet, SubnetOptions, check,
 };
-use ib_rtrs::PathState;
-use ib_sim::{ClientId, ClientOptions, Sim};
-use ib_topology::{Fabric, PortId};
-use ib_tracer::{Target, Tracer, TracerConfig};
+use ib_sim::Sim;
+use ib_topology::{Fabric, NodeId, PortId};
 use ib_types::Instant;
 use ib_wire::acm::ClientStatus;
 use ib_wire::mad::sa::PathRecord;
 use serde::Serialize;
 
-use super::pass::{Content, Pass, Task};
-use super::record::Record;
+use super::record::{ReadBack, Record};
 use super::tables::Tables;
 use super::town::destination;
+use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict};
 use crate::output::Format;
 
-/// How many ways are traced.
-const WAYS: usize = 100;
+mod disk;
+mod ways;
 
-/// How long the device may take for a request: longer than paths take to be connected again.
-const PATIENCE: Duration = Duration::from_secs(45);
+use disk::Disk;
+use ways::Ways;
+
+/// How long the manager may take for the last ports, when the first hosts work already.
+const SETTLES: Duration = Duration::from_secs(5);
 
 /// What the tour sees.
 pub(super) struct Place<'a> {
@@ -59,6 +65,8 @@ struct Report<'a> {
 
 /// What is tried.
 enum Step {
+    /// Until when it is waited for ports.
+    Subnet(Instant),
     Routes,
     Names(Asked),
     Ways(Box<Ways>),
@@ -75,39 +83,6 @@ struct Asked {
     expected: Vec<(u16, Vec<u16>)>,
     answered: usize,
     wrong: usize,
-}
-
-/// Ways that are traced.
-struct Ways {
-    client: ClientId,
-    tracer: Tracer,
-    asked: usize,
-    good: usize,
-    /// Those that agents confirm, and those that they can.
-    validated: usize,
-    can_be_validated: usize,
-    first_bad: Option<String>,
-    traced: usize,
-}
-
-/// The device is written and read.
-struct Disk {
-    content: Content,
-    writes: Pass,
-    reads: Pass,
-    cut: Cut,
-    /// How many bytes and errors there were when it got on, and when that was.
-    got_on: (u64, Instant),
-}
-
-/// What has become of the link that is to be cut.
-enum Cut {
-    /// Its time has not come, or there is no other path.
-    No,
-    /// It is that of a port; so many requests were under way.
-    Yes { port: PortId, under_way: usize },
-    /// It could not be cut.
-    Not(String),
 }
 
 /// The tour.
@@ -133,7 +108,7 @@ impl Tour {
             fabric,
             engines,
             format,
-            step: Step::Routes,
+            step: Step::Subnet(Instant::NEVER),
             found: Vec::new(),
             lines: VecDeque::new(),
             started: now,
@@ -147,10 +122,7 @@ impl Tour {
     /// Everything is there.
     pub(super) fn begin(&mut self, sim: &Sim) {
         self.has_begun = true;
-        let nodes: Vec<_> = sim.node_ids().collect();
-        let switches = nodes.iter().filter(|&&node| sim.is_switch(node)).count();
-        let detail = format!("{} hosts, {switches} switches", nodes.len() - switches);
-        self.tell("subnet", true, detail);
+        self.step = Step::Subnet(sim.now() + SETTLES);
     }
 
     /// There is no device, where there should be one.
@@ -168,7 +140,8 @@ impl Tour {
 
     pub(super) fn due(&self) -> Option<Instant> {
         match &self.step {
-            Step::Ways(ways) => ways.tracer.poll_timeout(),
+            Step::Subnet(until) => Some(*until).filter(|_| self.has_begun),
+            Step::Ways(ways) => ways.due(),
             Step::Disk(disk) => Some(disk.deadline()),
             // There is always more to do.
             _ => self.has_begun.then_some(Instant::ZERO).filter(|_| self.is_busy()),
@@ -204,6 +177,15 @@ impl Tour {
             return Ok(false);
         }
         let next = match &mut self.step {
+            Step::Subnet(until) => {
+                let missing = missing(place.sim, &self.fabric);
+                if missing > 0 && place.sim.now() < *until {
+                    return Ok(false);
+                }
+                let (good, detail) = subnet(place.sim, missing);
+                self.tell("subnet", good, detail);
+                Some(Step::Routes)
+            }
             Step::Routes => {
                 let (good, detail) = routes(&self.fabric, &self.engines, place.sim)?;
                 self.tell("routes", good, detail);
@@ -218,11 +200,15 @@ impl Tour {
                     return Ok(false);
                 }
                 let (count, wrong) = (expected.len(), *wrong);
-                let detail = format!("{count} names resolved by IB ACM, {wrong} wrong");
+                let names = counted(count, "name");
+                let detail = format!("{names} resolved by IB ACM, {wrong} wrong");
                 self.tell("names", wrong == 0, detail);
                 Some(match Ways::start(place.sim)? {
                     Some(ways) => Step::Ways(Box::new(ways)),
-                    None => Step::Disk(Disk::new(place.pair.as_ref(), place.sim.now())),
+                    None => {
+                        self.tell("ways", true, "none, as that takes two hosts".to_owned());
+                        Step::Disk(Disk::new(place.pair.as_ref(), place.sim.now()))
+                    }
                 })
             }
             Step::Ways(ways) => {
@@ -235,10 +221,13 @@ impl Tour {
             }
             Step::Disk(disk) => match place.pair {
                 None => {
-                    if let Some(why) = self.no_device.take() {
-                        self.tell("device", false, why);
+                    match self.no_device.take() {
+                        Some(why) => self.tell("device", false, why),
+                        None => {
+                            self.tell("device", true, "none, as that takes two hosts".to_owned())
+                        }
                     }
-                    Some(Step::End)
+                    Some(Step::Capture)
                 }
                 Some(pair) => {
                     let moved = disk.work(pair, place.sim, place.ends);
@@ -251,19 +240,11 @@ impl Tour {
                 }
             },
             Step::Capture => {
-                if let Some(record) = place.record {
-                    let counted = record.finish(place.sim, place.hosts)?;
-                    let read = record.read_back()?;
-                    let good = counted.captured + counted.overwritten == counted.noted
-                        && read == counted.captured
-                        && read > 0;
-                    let detail = format!(
-                        "{} packets of its queue pairs: {read} read back, {} overwritten",
-                        counted.noted, counted.overwritten
-                    );
-                    self.tell("trace", good, detail);
-                }
-                *place.record = None;
+                let (good, detail) = match place.record.take() {
+                    Some(mut record) => trace(&mut record, place)?,
+                    None => (true, "none, as there is no device".to_owned()),
+                };
+                self.tell("trace", good, detail);
                 Some(Step::End)
             }
             Step::End => {
@@ -319,6 +300,50 @@ impl Tour {
     }
 }
 
+/// Returns how many nodes with links are not up: they have no LID, or one of their links is not in use.
+fn missing(sim: &Sim, fabric: &Fabric) -> usize {
+    let is_up = |&node: &NodeId| {
+        let ports: Vec<PortId> = fabric.ports_of(node).map(|(port, _)| port).collect();
+        let links: Vec<(PortId, PortId)> =
+            ports.iter().filter_map(|&port| Some((port, sim.peer(port)?))).collect();
+        let has_lid = ports.iter().any(|&port| sim.port_info(port).lid != 0);
+        links.is_empty() || has_lid && links.iter().all(|&(port, peer)| sim.is_active(port, peer))
+    };
+    sim.node_ids().filter(|node| !is_up(node)).count()
+}
+
+/// Returns whether the manager has brought all nodes up, and how many there are.
+fn subnet(sim: &Sim, missing: usize) -> (bool, String) {
+    let nodes: Vec<_> = sim.node_ids().collect();
+    let switches = nodes.iter().filter(|&&node| sim.is_switch(node)).count();
+    let hosts = nodes.len() - switches;
+    let mut detail = format!("{}, {}", counted(hosts, "host"), counted(switches, "switch"));
+    if missing > 0 {
+        detail.push_str(&format!("; {missing} of them have no LID, or links that are not in use"));
+    }
+    (missing == 0, detail)
+}
+
+/// Ends the record, and reads it back.
+fn trace(record: &mut Record, place: Place<'_>) -> Result<(bool, String), Failure> {
+    let counted = record.finish(place.sim, place.hosts)?;
+    let ReadBack { packets, foreign } = record.read_back()?;
+    let (noted, overwritten) = (counted.noted, counted.overwritten);
+    // A trace that has less than half tells little.
+    let good = counted.captured + overwritten == noted
+        && packets == counted.captured
+        && packets > 0
+        && foreign == 0
+        && overwritten <= noted / 2;
+    let mut detail = format!(
+        "{noted} packets of its queue pairs: {packets} read back, {overwritten} overwritten"
+    );
+    if foreign > 0 {
+        detail.push_str(&format!(", {foreign} that are none"));
+    }
+    Ok((good, detail))
+}
+
 /// Compares the tables that switches have with those that the engine makes, and checks them.
 fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, String), Failure> {
     let tables = Tables::of(sim, fabric);
@@ -334,187 +359,21 @@ fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, Str
         subnet.switch_ids().filter(|&id| lfts.table(id) != outcome.routing.lfts.table(id)).count();
     let cut_off = subnet.cut_off().len();
     let good = differ == 0 && reach.unreachable == 0 && credit.loops == 0 && cut_off == 0;
-    let mut detail = format!(
-        "{} for {} LIDs: {} pairs not reached, {} credit loops, {differ} of {} tables are others",
-        outcome.routing.engine,
-        reach.lids,
-        reach.unreachable,
-        credit.loops,
-        lfts.switches()
-    );
+    let mut detail = match lfts.switches() {
+        0 => "none, as there is no switch".to_owned(),
+        count => format!(
+            "{} for {}: {} not reached, {}, {differ} of {count} tables are others",
+            outcome.routing.engine,
+            counted(reach.lids, "LID"),
+            counted(reach.unreachable, "pair"),
+            counted(credit.loops, "credit loop")
+        ),
+    };
     if cut_off > 0 {
-        detail.push_str(&format!("; {cut_off} nodes are cut off"));
+        detail.push_str(&match cut_off {
+            1 => "; 1 node is cut off".to_owned(),
+            many => format!("; {many} nodes are cut off"),
+        });
     }
     Ok((good, detail))
-}
-
-impl Ways {
-    /// Starts to trace ways between hosts, from the port of the manager; nothing where there are no two hosts.
-    fn start(sim: &mut Sim) -> Result<Option<Self>, Failure> {
-        let Some(own) = sim.first_end_port() else { return Ok(None) };
-        let hosts = sim.node_ids().filter(|&node| !sim.is_switch(node));
-        let ports = hosts.filter_map(|node| sim.end_port(node));
-        let lids: Vec<u16> =
-            ports.map(|port| sim.link_port(port).lid).filter(|&lid| lid != 0).collect();
-        if lids.len() < 2 {
-            return Ok(None);
-        }
-        let client = sim.attach(own, ClientOptions::default()).map_err(Failure::unusable)?;
-        let mut tracer = Tracer::new(&TracerConfig::default(), sim.link_port(own));
-        let own = sim.link_port(own).lid;
-        let (mut asked, mut can_be_validated) = (0, 0);
-        for number in 0..WAYS {
-            // All hosts are among them before one is again.
-            let from = number * 7 % lids.len();
-            let to = (from + 1 + number * 13 % (lids.len() - 1)) % lids.len();
-            // Nothing comes in where the questions come from.
-            can_be_validated += usize::from(lids[to] != own);
-            let [from, to] = [from, to].map(|at| Target::Lid(lids[at]));
-            tracer.start(Some(from), to).map_err(Failure::unusable)?;
-            asked += 1;
-        }
-        let (good, validated, traced, first_bad) = (0, 0, 0, None);
-        let ways =
-            Self { client, tracer, asked, good, validated, can_be_validated, first_bad, traced };
-        Ok(Some(ways))
-    }
-
-    /// Goes on; returns whether all are traced.
-    fn work(&mut self, sim: &mut Sim) -> bool {
-        let now = sim.now();
-        while let Some(incoming) = sim.receive(self.client) {
-            self.tracer.handle(now, &incoming);
-        }
-        self.tracer.handle_timeout(now);
-        while let Some(datagram) = self.tracer.poll_transmit(now) {
-            sim.submit(self.client, &datagram);
-        }
-        while let Some((_, found)) = self.tracer.poll_event() {
-            self.traced += 1;
-            match found {
-                Ok(trace) if trace.is_good() => {
-                    self.good += 1;
-                    self.validated += usize::from(trace.is_validated());
-                }
-                Ok(trace) => {
-                    self.first_bad.get_or_insert_with(|| format!("{:?}", trace.stop));
-                }
-                Err(error) => {
-                    self.first_bad.get_or_insert_with(|| error.to_string());
-                }
-            }
-        }
-        self.traced == self.asked
-    }
-
-    fn finish(&self, sim: &mut Sim) -> (bool, String) {
-        sim.detach(self.client);
-        let Self { good, asked, validated, .. } = self;
-        let mut detail = format!("{good} of {asked} lead there, {validated} confirmed by agents");
-        if let Some(bad) = &self.first_bad {
-            detail = format!("{detail}; the first other one: {bad}");
-        }
-        (self.good == self.asked && self.validated >= self.can_be_validated, detail)
-    }
-}
-
-impl Disk {
-    /// Starts with all of the device.
-    fn new(pair: Option<&BlockPair>, now: Instant) -> Self {
-        let size = pair.and_then(BlockPair::geometry).map_or(0, |geometry| geometry.size);
-        let [writes, reads] = [Task::Write, Task::Compare].map(|task| Pass::new(task, 0..size));
-        Self { content: Content::Pattern(0), writes, reads, cut: Cut::No, got_on: (0, now) }
-    }
-
-    /// Writes or reads on, and cuts a link in the middle of it; returns whether there was anything.
-    fn work(&mut self, pair: &mut BlockPair, sim: &mut Sim, ends: &[Vec<PortId>; 2]) -> bool {
-        let moved = if self.writes.is_over() {
-            let size = pair.geometry().map_or(0, |geometry| geometry.size);
-            let is_time = self.reads.next() >= size / 4 && matches!(self.cut, Cut::No);
-            // At the server: the client's first host has the manager.
-            if let [port, _, ..] = ends[1][..]
-                && is_time
-            {
-                self.cut = self.cut(pair, sim, port);
-            }
-            self.reads.work(pair, &mut self.content)
-        } else {
-            self.writes.work(pair, &mut self.content)
-        };
-        let got_on = [&self.writes, &self.reads].map(|pass| pass.done + pass.errors);
-        let got_on = got_on.iter().sum();
-        if got_on > self.got_on.0 {
-            self.got_on = (got_on, sim.now());
-        }
-        moved
-    }
-
-    /// Cuts the link of a port, unless the other path is not there.
-    fn cut(&self, pair: &BlockPair, sim: &mut Sim, port: PortId) -> Cut {
-        let client = pair.client();
-        let is_connected = |&path: &_| client.path_state(path) == Some(PathState::Connected);
-        let connected = client.paths().filter(is_connected).count();
-        if connected < 2 {
-            return Cut::Not(format!("{connected} of the paths were connected"));
-        }
-        match command(sim, "unlink", port) {
-            Ok(()) => Cut::Yes { port, under_way: self.reads.under_way() },
-            Err(why) => Cut::Not(why),
-        }
-    }
-
-    const fn is_over(&self) -> bool {
-        self.writes.is_over() && self.reads.is_over()
-    }
-
-    /// Returns when it has waited for long enough.
-    fn deadline(&self) -> Instant {
-        self.got_on.1 + PATIENCE
-    }
-
-    fn finish(&self, pair: &BlockPair, sim: &mut Sim) -> (bool, String) {
-        let client = pair.client();
-        let stats = client.paths().filter_map(|path| client.stats(path));
-        let again: u64 = stats.map(|stats| stats.failed_over).sum();
-        let size = pair.geometry().map_or(0, |geometry| geometry.size);
-        let mut detail = format!(
-            "{} MiB written and read over {}: {} wrong, {} errors",
-            size >> 20,
-            if pair.ports()[0].len() == 1 { "a path" } else { "2 paths" },
-            self.reads.wrong,
-            self.writes.errors + self.reads.errors
-        );
-        let mut good = self.reads.wrong + self.writes.errors + self.reads.errors == 0;
-        match &self.cut {
-            Cut::No => {}
-            Cut::Yes { port, under_way } => {
-                // Somebody may have done it.
-                command(sim, "relink", *port).ok();
-                detail.push_str(&format!(
-                    "; a link was cut, and {again} requests went over the other"
-                ));
-                // Of two there was one on each path.
-                good &= again > 0 || *under_way < 2;
-            }
-            Cut::Not(why) => {
-                detail.push_str(&format!("; no link was cut: {why}"));
-                good = false;
-            }
-        }
-        if !self.is_over() {
-            let (seconds, mib) = (PATIENCE.as_secs(), (self.writes.done + self.reads.done) >> 20);
-            detail.push_str(&format!("; nothing came for {seconds} s, after {mib} MiB of it"));
-            good = false;
-        }
-        (good, detail)
-    }
-}
-
-/// Has a command of the console done to a port; fails with what it says.
-fn command(sim: &mut Sim, word: &str, port: PortId) -> Result<(), String> {
-    let (node, number) = sim.place(port);
-    let name = sim.node_name(node).replace('"', "\"\"");
-    let command = format!("{word} \"{name}\"[{number}]").parse::<ib_sim::Command>();
-    let command = command.map_err(|error| error.to_string())?;
-    sim.run(&command).map_err(|error| error.to_string())
 }

@@ -24,6 +24,7 @@ use super::record::{Record, Target};
 use super::tour::{Place as TourPlace, Tour};
 use crate::cli::up::UpArgs;
 use crate::command::sim::{Look, Residents};
+use crate::command::summary::counted;
 use crate::failure::{Failure, Verdict, say};
 
 /// The device.
@@ -154,7 +155,7 @@ impl Town {
     fn begin(&mut self, sim: &mut Sim, addresses: &Addresses) -> Result<(), Failure> {
         self.populate(sim, addresses)?;
         let ports: Vec<PortId> = self.hosts.ports().collect();
-        self.tell_line(format!("names: services of IB ACM at {}", hosts(ports.len())));
+        self.tell_line(format!("names: services of IB ACM at {}", counted(ports.len(), "host")));
         let paths = match ports.len() {
             0 | 1 => 0,
             2 | 3 => 1,
@@ -221,7 +222,7 @@ impl Town {
         let ends = self.ends.clone().map(|ports| ports.iter().map(name).collect::<Vec<_>>());
         let [from, to] = ends.map(|names| names.join(" and "));
         let (mib, paths) = (self.size >> 20, self.ends[0].len());
-        let paths = if paths == 1 { "a path".to_owned() } else { format!("{paths} paths") };
+        let paths = counted(paths, "path");
         self.tell_line(format!("{DEVICE}: {mib} MiB at {to}, used by {from} over {paths}"));
         self.tell_line(format!("{DEVICE}: NBD at {}", self.nbd.display()));
         if let Some(path) = self.record.as_ref().and_then(Record::path) {
@@ -266,10 +267,11 @@ impl Town {
             format!("ibfabric sim ctl --socket {name} stats"),
             format!("ibfabric sm ctl --socket {name}-sm status"),
             format!("ibfabric tracer --ibsim={name} --all-pairs"),
-            format!("nbdinfo nbd+unix:///{DEVICE}?socket={}", self.nbd.display()),
+            format!("nbdinfo 'nbd+unix:///{DEVICE}?socket={}'", self.nbd.display()),
         ] {
             self.lines.push_back(format!("  {command}"));
         }
+        self.lines.push_back("it stays until Ctrl-C, or SIGTERM, ends it".to_owned());
     }
 
     /// Takes answers of services, for whoever has asked.
@@ -455,11 +457,6 @@ impl Residents for Town {
 /// Returns how services of names work where all hosts of a fabric are in one process: none knows all others unasked.
 fn names() -> ServiceConfig {
     ServiceConfig { announcements: 0, most_destinations: 128, ..ServiceConfig::default() }
-}
-
-/// Returns a number of hosts in words.
-fn hosts(count: usize) -> String {
-    if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") }
 }
 
 /// Returns what a program says that wants to reach an address.

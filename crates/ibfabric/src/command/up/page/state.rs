@@ -44,6 +44,7 @@ struct Told<'a> {
 struct ManagerTold {
     state: String,
     sweeps: u64,
+    followed: u64,
     lid: u16,
     up: bool,
     last: String,
@@ -73,7 +74,8 @@ impl States {
             let shown = manager.shown();
             let lid = sim.client_port(manager.client()).map_or(0, |port| sim.link_port(port).lid);
             let (state, up, last) = (shown.state, shown.is_up, shown.last);
-            ManagerTold { state, sweeps: shown.sweeps, lid, up, last }
+            let (sweeps, followed) = (shown.sweeps, shown.followed);
+            ManagerTold { state, sweeps, followed, lid, up, last }
         });
         let told = Told { down: &self.down, traffic, routes: sim.route_changes(), sm };
         let told = serde_json::to_string(&told).expect("it has nothing that JSON has not");
