@@ -14,10 +14,12 @@ use ib_wire::rnbd::{
 
 mod outgoing;
 mod past;
+mod refused;
 
 use outgoing::message;
 pub use outgoing::{Outgoing, Tag};
 use past::{Others, Told, compare};
+pub use refused::OpenError;
 
 use super::{LONGEST_NAME, VERSION};
 use crate::device::SECTOR;
@@ -54,51 +56,6 @@ pub enum Kept {
     Flushed,
     /// The server, a Linux kernel, does not say: it may have been started anew, with its machine.
     Unknown,
-}
-
-/// Why a device cannot be opened, or asked for something.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The server has said so.
-    #[error("the server refuses device {name}: {errno}{}", meaning(*errno))]
-    Refused {
-        /// The device.
-        name: String,
-        /// Why.
-        errno: Errno,
-    },
-    /// The server's answer makes no sense.
-    #[error("the server's answer about device {name} makes no sense: {what}")]
-    Nonsense {
-        /// The device.
-        name: String,
-        /// What is wrong with it.
-        what: &'static str,
-    },
-    /// It is another device than it was.
-    #[error("device {name} has {found} bytes{what}: expected {expected}, as before")]
-    Changed {
-        /// The device.
-        name: String,
-        /// Of what: of all, or in each block.
-        what: &'static str,
-        /// How many.
-        found: u64,
-        /// How many there were.
-        expected: u64,
-    },
-    /// The server has other data under its name than before.
-    #[error("device {name} has other data than before: {what}")]
-    Other {
-        /// The device.
-        name: String,
-        /// What tells that.
-        what: &'static str,
-    },
-    /// No server could have such a device.
-    #[error("{0:?}: the name of a device has 1 to {LONGEST_NAME} bytes without a zero")]
-    Name(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +121,8 @@ pub struct Client {
     /// Those of them of which the server does not know yet, or has not said so: nothing is opened meanwhile, as the messages
     /// may take different paths, and the number would be closed that was just given.
     unclosed: BTreeSet<u32>,
+    /// Those that are not to be closed yet.
+    busy: BTreeSet<u32>,
     events: VecDeque<ClientEvent>,
     /// How many bytes of data a request may have.
     longest: u32,
@@ -185,6 +144,7 @@ impl Client {
             waiting: VecDeque::new(),
             closing: VecDeque::new(),
             unclosed: BTreeSet::new(),
+            busy: BTreeSet::new(),
             events: VecDeque::new(),
             longest: u32::MAX,
         }
@@ -217,6 +177,29 @@ impl Client {
             self.closing.push_back(number);
         }
         self.fail(id, Errno::ENODEV);
+    }
+
+    /// Returns the server's number of a device that is open.
+    pub(super) fn number(&self, id: DeviceId) -> Option<u32> {
+        match self.devices.get(&id)?.state {
+            State::Open(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Does not close a device, by the server's number, until it is released: nothing is opened meanwhile.
+    pub(super) fn hold(&mut self, number: u32) {
+        self.busy.insert(number);
+    }
+
+    /// Closes a device that was held, once it is wanted no more.
+    pub(super) fn release(&mut self, number: u32) {
+        self.busy.remove(&number);
+    }
+
+    /// Returns whether the server gives no number of a device twice, as far as it has said.
+    pub(super) const fn has_numbers(&self) -> bool {
+        self.server.is_some()
     }
 
     /// Returns what a device is like, as far as that is known.
@@ -257,6 +240,7 @@ impl Client {
         self.forgotten = self.forgotten.wrapping_add(1);
         self.closing.clear();
         self.unclosed.clear();
+        self.busy.clear();
         for device in self.devices.values_mut() {
             device.state = State::Wanted;
         }
@@ -312,13 +296,14 @@ impl Client {
             }
             Greeting::Done => {}
         }
-        if let Some(device_id) = self.closing.pop_front() {
+        let idle = self.closing.iter().position(|number| !self.busy.contains(number));
+        if let Some(device_id) = idle.and_then(|at| self.closing.remove(at)) {
             self.unclosed.insert(device_id);
             let close = Close { message_type: MessageType::CLOSE, device_id }.to_bytes();
             let tag = Tag::Close(device_id);
             return Some(Outgoing::new(tag, Direction::Write, &close, 0));
         }
-        if !self.unclosed.is_empty() {
+        if !self.unclosed.is_empty() || !self.closing.is_empty() {
             return self.next_command();
         }
         let mut wanted = self.devices.iter_mut().filter(|(_, it)| it.state == State::Wanted);
@@ -409,7 +394,12 @@ impl Client {
             && errno.is_ok()
             && is_answer(&answer)
         {
-            self.server = (answer.extension == SessionMessage::KNOWS).then_some(answer.number);
+            let server = (answer.extension == SessionMessage::KNOWS).then_some(answer.number);
+            let before = std::mem::replace(&mut self.server, server);
+            if before.is_some() && before != server {
+                // Whatever was open was so at another one.
+                self.forget();
+            }
             self.greeting = Greeting::Done;
             return;
         }
@@ -520,16 +510,6 @@ impl Client {
     /// Returns the next thing that has happened.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
-    }
-}
-
-/// Returns what a server means that refuses to open a device, behind the name of the error.
-const fn meaning(errno: Errno) -> &'static str {
-    match errno {
-        Errno::EPERM => ", another client has it open to write to it",
-        Errno::ENOENT => ", it offers none of that name",
-        Errno::EACCES | Errno::EROFS => ", it can only be read there",
-        _ => "",
     }
 }
 

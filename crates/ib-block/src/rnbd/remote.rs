@@ -6,6 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `room` | where the data of requests lies |
+//! | `parts` | what is under way: messages, parts of commands, commands |
 //! | `ends` | what has ended: messages, parts of commands, commands |
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,12 +26,14 @@ use slab::Slab;
 
 use super::client::refusal;
 use super::{Client, DeviceId, OpenError, Outgoing, Tag};
-use crate::data::{Part, ReadData};
+use crate::data::ReadData;
 use crate::{Command, Errno, Geometry, Operation, Plan};
 
 mod ends;
+mod parts;
 mod room;
 
+use parts::{Ask, Cache, End, Message, Step};
 use room::{Room, Spare};
 
 /// How devices of a server are used.
@@ -111,6 +114,8 @@ pub struct Remote {
     is_renewing: bool,
     /// How often a path was connected.
     connected: u64,
+    /// Devices that are wanted no more, of which parts are under way, and their numbers.
+    leaving: Vec<(DeviceId, u32)>,
     /// How often the numbers of devices had been forgotten when something was sent last.
     forgotten: u32,
     /// A message for which there was no room.
@@ -121,69 +126,6 @@ pub struct Remote {
     events: VecDeque<RemoteEvent>,
     /// Whether a path has been given up for good, and not because somebody wanted that, since the last one was connected.
     is_given_up: bool,
-}
-
-/// How a message has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    /// The server has said so.
-    Answered,
-    /// Its path is gone, and nothing of it will be done any more.
-    Undone,
-    /// It is not known what of it is done, or will be.
-    Unknown,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Message {
-    tag: Tag,
-    /// The piece of the room of messages that it has, and how much data that is.
-    admin: Option<(usize, u32)>,
-}
-
-/// What the user has asked for.
-#[derive(Debug)]
-struct Ask {
-    device: DeviceId,
-    user: u64,
-    command: Command,
-    plan: Plan,
-    next: Option<Command>,
-    under_way: usize,
-    errno: Errno,
-    /// What is to be written, or room for what is read.
-    data: Vec<u8>,
-    /// For data that is lent: where the parts are that have been read, by where they start in the whole.
-    parts: Option<BTreeMap<u64, Part>>,
-}
-
-/// A part of it that the device does at once.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    ask: usize,
-    command: Command,
-    slot: Option<usize>,
-    /// For a flush: how many changes it makes sure of.
-    covers: u64,
-    /// How often the device had been opened when it was sent.
-    opening: u32,
-}
-
-/// What a device may have in its cache only.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cache {
-    /// How many changes were confirmed that need a flush.
-    changes: u64,
-    /// How many of them, the first ones, are on the medium.
-    flushed: u64,
-    /// Whether some may be lost, which nobody was told yet.
-    has_lost: bool,
-    /// How often a path had been connected when it was opened last.
-    connected: u64,
-    /// How often the device was opened, and how often it had been when nobody knew whether others had written to it: changes
-    /// that were sent before are not made any more.
-    openings: u32,
-    unsure: u32,
 }
 
 impl Remote {
@@ -220,6 +162,7 @@ impl Remote {
             renewals: 0,
             is_renewing: false,
             connected: 0,
+            leaving: Vec::new(),
             forgotten: 0,
             held: None,
             ended: VecDeque::new(),
@@ -253,6 +196,13 @@ impl Remote {
 
     /// Wants a device no more. What waits for it ends with [`Errno::ENODEV`].
     pub fn close(&mut self, device: DeviceId) {
+        // What is under way would be for whatever has the number next.
+        if let Some(number) = self.rnbd.number(device)
+            && self.has_steps(device)
+        {
+            self.rnbd.hold(number);
+            self.leaving.push((device, number));
+        }
         self.rnbd.close(device);
         self.caches.remove(&device);
         self.delayed.remove(&device);
@@ -538,12 +488,21 @@ impl Remote {
 
     /// Sends what waits, as long as there is room.
     fn send(&mut self, now: Instant, cx: &mut impl Adapters, cpu: u32) {
+        if self.forgotten != self.rnbd.forgotten() {
+            // It has a number of before.
+            self.forget_held();
+        }
         while let Some(out) = self.held.take().or_else(|| self.rnbd.poll_transmit()) {
             // Other devices may have their numbers next.
             if std::mem::replace(&mut self.forgotten, self.rnbd.forgotten()) != self.forgotten {
                 self.rtrs.recall();
+                self.leaving.clear();
             }
-            if !self.send_one(now, cx, cpu, &out) {
+            // A server that numbers devices in each session may give a number of before to the next one.
+            let waits = matches!(out.tag, Tag::Open(_))
+                && !self.rnbd.has_numbers()
+                && self.rtrs.has_recalled();
+            if waits || !self.send_one(now, cx, cpu, &out) {
                 self.held = Some(out);
                 return;
             }

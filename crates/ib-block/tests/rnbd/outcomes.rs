@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ib_block::rnbd::{DeviceId, OpenError, RemoteEvent};
+use ib_block::rnbd::{DeviceId, ExportId, OpenError, RemoteEvent};
 use ib_block::{Command, Errno, Operation};
 use ib_rtrs::{ClientConfig, ClientEvent, ServerConfig};
 use ib_wire::rnbd::AccessMode;
@@ -112,6 +112,76 @@ fn what_was_sent_before_a_server_was_started_anew_is_not_written_after_it() {
         done.sort_unstable();
         assert_eq!(done, [(1, expected), (2, Errno::OK), (3, Errno::OK)]);
     }
+}
+
+/// A server with Linux' numbers has forgotten its session, while a write with a number of before is late on another path.
+#[test]
+fn a_late_write_goes_to_no_other_device_that_has_its_number_now() {
+    let server = ServerConfig { fence: false, ..server() };
+    let client = ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new("guest") };
+    let mut lab = Lab::new(4, 3, vec![client], server);
+    lab.is_linux = true;
+    let devices = NAMES.map(|name| lab.open(0, name, AccessMode::READ_WRITE));
+    lab.run_until(SECOND, |lab| (0..3).all(|link| lab.guests[0].is_up(link)));
+    // The others have lower numbers when they are opened again, in the same order.
+    lab.guests[0].links[2].delay = Duration::from_millis(2);
+    lab.guests[0].remote.close(devices[0]);
+    lab.link_down(0, 1);
+    lab.run_until(SECOND, |lab| !lab.guests[0].is_up(1));
+    lab.link_up(0, 1);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].is_up(1));
+    lab.offer(1);
+    let late = |lab: &mut Lab, is_cut| lab.guests[0].links[0].is_cut = is_cut;
+    late(&mut lab, true);
+    ask(&mut lab, devices[1], 1, Operation::Write);
+    assert_eq!(lab.guests[0].remote.rtrs().inflight(lab.guests[0].paths[0]), Some(1));
+    ask(&mut lab, devices[2], 2, Operation::Read);
+    lab.run_for(Duration::from_millis(20));
+    late(&mut lab, false);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].done.len() == 2);
+    assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()), "{:?}", lab.guests[0].done);
+    let written = [0, 1, 2].map(|disk: usize| lab.disks[disk].cached.iter().any(|&it| it == 1));
+    assert_eq!(written, [false, true, false]);
+}
+
+/// The number of a device that is closed is free for others when nothing of it is under way any more.
+#[test]
+fn a_device_is_closed_after_what_is_under_way() {
+    let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
+    ask(&mut lab, device, 1, Operation::Write);
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    lab.guests[0].remote.close(device);
+    let again = lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
+    lab.run_for(5 * SECOND);
+    assert!(!lab.guests[0].is_open(again) && lab.guests[0].done.is_empty());
+    let open = |lab: &Lab, export| lab.rnbd.openers(ExportId(export));
+    assert_eq!([open(&lab, 0), open(&lab, 1)], [1, 0]);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].is_open(again));
+    assert_eq!([open(&lab, 0), open(&lab, 1)], [0, 1]);
+    assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::OK]);
+}
+
+/// What is to be said about devices waits for room, and is said whatever path comes meanwhile.
+#[test]
+fn no_device_is_forgotten_that_waits_to_be_opened_when_the_last_path_comes() {
+    const MANY: usize = 400;
+    let client = ClientConfig { reconnect_delay: SECOND, ..ClientConfig::new("guest") };
+    let mut lab = Lab::new(4, 2, vec![client], server());
+    lab.guests[0].links[1].is_cut = true;
+    let first = lab.guests[0].remote.open(NAMES[0], AccessMode::READ_WRITE).expect("a name");
+    lab.run_until(10 * SECOND, |lab| lab.guests[0].is_up(0));
+    lab.link_down(0, 0);
+    lab.run_until(SECOND, |lab| !lab.guests[0].is_up(0));
+    lab.link_up(0, 0);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].is_open(first));
+    // Answers take their time.
+    lab.guests[0].links[0].delay = Duration::from_millis(20);
+    let open = |_| lab.guests[0].remote.open(NAMES[1], AccessMode::READ_WRITE).expect("a name");
+    let devices: Vec<DeviceId> = (0..MANY).map(open).collect();
+    lab.guests[0].links[1].is_cut = false;
+    lab.run_until(60 * SECOND, |lab| lab.count(0, &ClientEvent::Up) == 1);
+    assert!(devices.iter().any(|&device| !lab.guests[0].is_open(device)), "some wait");
+    lab.run_until(60 * SECOND, |lab| devices.iter().all(|&it| lab.guests[0].is_open(it)));
 }
 
 #[test]

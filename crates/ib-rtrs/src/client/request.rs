@@ -105,6 +105,12 @@ impl Client {
         self.slots.recall();
     }
 
+    /// Returns whether requests that were recalled are still under way on paths.
+    #[must_use]
+    pub fn has_recalled(&self) -> bool {
+        self.slots.has_recalled()
+    }
+
     /// Returns how much data a request has, if it can be.
     fn check(&self, request: &Request<'_>) -> Result<u32, RequestError> {
         let limits = self.limits.ok_or(RequestError::NoPath)?;

@@ -117,6 +117,12 @@ impl Slots {
         }
     }
 
+    /// Returns whether some of those are on a path.
+    pub(super) fn has_recalled(&self) -> bool {
+        let mut slots = self.slots.iter();
+        slots.any(|slot| slot.is_recalled && matches!(slot.fate, Fate::Sent(_)))
+    }
+
     /// Returns how many are taken.
     pub(super) const fn taken(&self) -> usize {
         self.slots.len() - self.free.len()

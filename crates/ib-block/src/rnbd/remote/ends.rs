@@ -72,7 +72,9 @@ impl Remote {
             return true;
         }
         let opened = device.and_then(|device| self.caches.get(&device)).map(|it| it.connected);
-        if opened == Some(self.connected) && !self.is_renewing {
+        // It is wanted no more.
+        let Some(opened) = opened else { return end == End::Answered };
+        if opened == self.connected && !self.is_renewing {
             return false;
         }
         if end != End::Answered || !self.is_renewing && self.renewals >= MOST {
@@ -150,9 +152,15 @@ impl Remote {
     /// What was not sent is asked for again once the device is open again.
     pub(super) fn forget_held(&mut self) {
         let Some(held) = self.held.take() else { return };
-        if let Tag::Command(step) = held.tag {
-            self.again(step);
+        match held.tag {
+            Tag::Command(step) => self.again(step),
+            tag => self.rnbd.unanswered(tag),
         }
+    }
+
+    /// Returns whether parts for a device have not ended.
+    pub(super) fn has_steps(&self, device: DeviceId) -> bool {
+        self.steps.iter().any(|(_, step)| self.asks[step.ask].device == device)
     }
 
     /// Asks for a part once more, unless it is a change of which that may be too late.
@@ -212,6 +220,12 @@ impl Remote {
         let Some(step) = self.steps.try_remove(number) else { return };
         let Step { ask: at, command, slot, .. } = step;
         let device = self.asks[at].device;
+        if let Some(at) = self.leaving.iter().position(|leaving| leaving.0 == device)
+            && !self.has_steps(device)
+        {
+            let (_, number) = self.leaving.swap_remove(at);
+            self.rnbd.release(number);
+        }
         let errno = if errno.is_ok() {
             self.renewals = 0;
             self.note_change(device, &step)

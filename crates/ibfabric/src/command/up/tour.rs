@@ -224,7 +224,7 @@ impl Tour {
                     match self.no_device.take() {
                         Some(why) => self.tell("device", false, why),
                         None => {
-                            self.tell("device", true, "none, as that takes two hosts".to_owned())
+                            self.tell("device", true, "none, as that takes two hosts".to_owned());
                         }
                     }
                     Some(Step::Capture)
@@ -241,7 +241,7 @@ impl Tour {
             },
             Step::Capture => {
                 let (good, detail) = match place.record.take() {
-                    Some(mut record) => trace(&mut record, place)?,
+                    Some(mut record) => trace(&mut record, place.sim, place.hosts)?,
                     None => (true, "none, as there is no device".to_owned()),
                 };
                 self.tell("trace", good, detail);
@@ -325,8 +325,8 @@ fn subnet(sim: &Sim, missing: usize) -> (bool, String) {
 }
 
 /// Ends the record, and reads it back.
-fn trace(record: &mut Record, place: Place<'_>) -> Result<(bool, String), Failure> {
-    let counted = record.finish(place.sim, place.hosts)?;
+fn trace(record: &mut Record, sim: &Sim, hosts: &mut Hosts) -> Result<(bool, String), Failure> {
+    let counted = record.finish(sim, hosts)?;
     let ReadBack { packets, foreign } = record.read_back()?;
     let (noted, overwritten) = (counted.noted, counted.overwritten);
     // A trace that has less than half tells little.
