@@ -48,6 +48,11 @@ impl Target {
     /// Opens a file, and empties it. What may have to wait for a reader is none: nothing else would go on meanwhile.
     pub(super) fn named(path: PathBuf) -> Result<Self, Failure> {
         let failed = |error| Failure::Unusable(format!("{}: {error}", path.display()));
+        if path == Path::new("-") {
+            let message =
+                "standard output is for what is told, and packets are read back: expected a file";
+            return Err(failed(io::Error::other(message)));
+        }
         let waits = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
         if fs::metadata(&path).is_ok_and(|known| waits(known.file_type())) {
             let message = "found a pipe, expected a file: it would have to wait for the reader";

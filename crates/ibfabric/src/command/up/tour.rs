@@ -9,14 +9,14 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallClock};
 
 use ib_acm::Address;
-use ib_net::hosts::{BlockPair, Hosts};
+use ib_net::hosts::{BlockPair, Hosts, Reply};
 use ib_routing::{
     CheckReport, EngineList, Layers, LidOptions, RoutingOptions, Subnet, SubnetOptions, check,
 };
 use ib_sim::Sim;
 use ib_topology::{Fabric, NodeId, PortId};
 use ib_types::Instant;
-use ib_wire::acm::ClientStatus;
+use ib_wire::acm::{ClientStatus, Entry};
 use ib_wire::mad::sa::PathRecord;
 use serde::Serialize;
 
@@ -81,8 +81,13 @@ struct Asked {
     has_begun: bool,
     /// By the number of the request: the LID that the path starts at, and those that it may lead to.
     expected: Vec<(u16, Vec<u16>)>,
+    /// What was not asked yet.
+    wanted: VecDeque<(u64, PortId, Entry)>,
     answered: usize,
     wrong: usize,
+    /// Those that no path was found for, and why it was so for the first one.
+    failed: usize,
+    why: Option<ClientStatus>,
 }
 
 /// The tour.
@@ -167,12 +172,20 @@ impl Tour {
         let Step::Names(asked) = &mut self.step else { return };
         let Some((from, to)) = asked.expected.get(number as usize) else { return };
         asked.answered += 1;
-        let is_right = found.is_ok_and(|path| path.slid == *from && to.contains(&path.dlid));
-        asked.wrong += usize::from(!is_right);
+        match found {
+            Ok(path) => {
+                let is_right = path.slid == *from && to.contains(&path.dlid);
+                asked.wrong += usize::from(!is_right);
+            }
+            Err(status) => {
+                asked.failed += 1;
+                asked.why.get_or_insert(status);
+            }
+        }
     }
 
     /// Goes on; returns whether there was anything.
-    pub(super) fn work(&mut self, place: Place<'_>) -> Result<bool, Failure> {
+    pub(super) fn work(&mut self, place: &mut Place<'_>) -> Result<bool, Failure> {
         if !self.has_begun || self.ended.is_some() {
             return Ok(false);
         }
@@ -192,17 +205,16 @@ impl Tour {
                 Some(Step::Names(Asked::default()))
             }
             Step::Names(asked) if !asked.has_begun => {
-                self.ask_names(place);
+                *asked = ask_names(place);
                 return Ok(true);
             }
-            Step::Names(Asked { expected, answered, wrong, .. }) => {
-                if *answered < expected.len() {
-                    return Ok(false);
+            Step::Names(asked) => {
+                let moved = asked.go_on(place.sim, place.hosts);
+                if asked.answered < asked.expected.len() {
+                    return Ok(moved);
                 }
-                let (count, wrong) = (expected.len(), *wrong);
-                let names = counted(count, "name");
-                let detail = format!("{names} resolved by IB ACM, {wrong} wrong");
-                self.tell("names", wrong == 0, detail);
+                let (good, detail) = asked.finish();
+                self.tell("names", good, detail);
                 Some(match Ways::start(place.sim)? {
                     Some(ways) => Step::Ways(Box::new(ways)),
                     None => {
@@ -219,7 +231,7 @@ impl Tour {
                 self.tell("ways", good, detail);
                 Some(Step::Disk(Disk::new(place.pair.as_ref(), place.sim.now())))
             }
-            Step::Disk(disk) => match place.pair {
+            Step::Disk(disk) => match &mut *place.pair {
                 None => {
                     match self.no_device.take() {
                         Some(why) => self.tell("device", false, why),
@@ -258,31 +270,6 @@ impl Tour {
         Ok(true)
     }
 
-    /// Has every host ask for another one by its name.
-    fn ask_names(&mut self, place: Place<'_>) {
-        let Place { sim, hosts, .. } = place;
-        let ports: Vec<PortId> = hosts.ports().collect();
-        let far = ports.len() / 2;
-        let (mut expected, mut wanted) = (Vec::new(), Vec::new());
-        for (at, &port) in ports.iter().enumerate() {
-            let other = ports[(at + far.max(1)) % ports.len()];
-            let name = Address::name(sim.node_name(sim.place(other).0));
-            let to = name.unwrap_or_else(|_| Address::Gid(sim.link_port(other).gid()));
-            // Both ports of a node have its name.
-            let node = sim.place(other).0;
-            let namesakes = ports.iter().filter(|&&port| sim.place(port).0 == node);
-            let lids = namesakes.map(|&port| sim.link_port(port).lid).collect();
-            expected.push((sim.link_port(port).lid, lids));
-            wanted.push((port, destination(&to)));
-        }
-        self.step = Step::Names(Asked { has_begun: true, expected, ..Asked::default() });
-        for (number, (port, entry)) in (0..).zip(wanted) {
-            if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
-                hosts.answered(ib_net::hosts::Reply { port, number, message });
-            }
-        }
-    }
-
     fn end(&mut self) {
         let good = self.found.iter().all(|found| found.good);
         let seconds = self.started.elapsed().as_secs_f64();
@@ -297,6 +284,53 @@ impl Tour {
             }
         });
         self.ended = Some(Verdict::good_if(good));
+    }
+}
+
+/// Returns what every host asks: for another one by its name.
+fn ask_names(place: &Place<'_>) -> Asked {
+    let Place { sim, hosts, .. } = place;
+    let ports: Vec<PortId> = hosts.ports().collect();
+    let far = ports.len() / 2;
+    let (mut expected, mut wanted) = (Vec::new(), VecDeque::new());
+    for (at, &port) in ports.iter().enumerate() {
+        let other = ports[(at + far.max(1)) % ports.len()];
+        let name = Address::name(sim.node_name(sim.place(other).0));
+        let to = name.unwrap_or_else(|_| Address::Gid(sim.link_port(other).gid()));
+        // Both ports of a node have its name.
+        let node = sim.place(other).0;
+        let namesakes = ports.iter().filter(|&&port| sim.place(port).0 == node);
+        let lids = namesakes.map(|&port| sim.link_port(port).lid).collect();
+        expected.push((sim.link_port(port).lid, lids));
+        wanted.push_back((at as u64, port, destination(&to)));
+    }
+    Asked { has_begun: true, expected, wanted, ..Asked::default() }
+}
+
+impl Asked {
+    /// Asks more, but not all at once: each question goes to all hosts, and they have to be answered in time.
+    fn go_on(&mut self, sim: &mut Sim, hosts: &mut Hosts) -> bool {
+        const MOST: usize = 32;
+        let mut moved = false;
+        while self.expected.len() - self.wanted.len() < self.answered + MOST
+            && let Some((number, port, entry)) = self.wanted.pop_front()
+        {
+            moved = true;
+            if let Some(message) = hosts.ask(sim, port, number, vec![entry]) {
+                hosts.answered(Reply { port, number, message });
+            }
+        }
+        moved
+    }
+
+    fn finish(&self) -> (bool, String) {
+        let Self { expected, wrong, failed, why, .. } = self;
+        let found = counted(expected.len() - failed, "name");
+        let mut detail = format!("{found} resolved by IB ACM, {wrong} wrong");
+        if let Some(why) = why {
+            detail.push_str(&format!("; {failed} were not, the first one: {why}"));
+        }
+        (wrong + failed == 0, detail)
     }
 }
 

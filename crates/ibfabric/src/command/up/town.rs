@@ -263,14 +263,23 @@ impl Town {
         }
         let name = &self.socket;
         self.lines.push_back("try:".to_owned());
-        for command in [
-            format!("ibfabric sim ctl --socket {name} stats"),
-            format!("ibfabric sm ctl --socket {name}-sm status"),
-            format!("ibfabric tracer --ibsim={name} --all-pairs"),
-            format!("nbdinfo 'nbd+unix:///{DEVICE}?socket={}'", self.nbd.display()),
-        ] {
-            self.lines.push_back(format!("  {command}"));
-        }
+        let ports: Vec<PortId> = self.hosts.ports().collect();
+        let pairs = format!("ibfabric tracer --ibsim={name} --all-pairs");
+        // One that nothing of this has.
+        let free = ports.iter().find(|port| !self.ends.iter().flatten().any(|end| end == *port));
+        let adapter = free.map(|&port| {
+            let node = sim.node_name(sim.place(port).0);
+            format!("ibfabric rdma devinfo --attach {name} --node '{node}'")
+        });
+        let device = format!("nbdinfo 'nbd+unix:///{DEVICE}?socket={}'", self.nbd.display());
+        let commands = [
+            Some(format!("ibfabric sim ctl --socket {name} stats")),
+            Some(format!("ibfabric sm ctl --socket {name}-sm status")),
+            Some(pairs).filter(|_| ports.len() > 1),
+            adapter,
+            Some(device).filter(|_| self.programs.is_some()),
+        ];
+        self.lines.extend(commands.into_iter().flatten().map(|command| format!("  {command}")));
         self.lines.push_back("it stays until Ctrl-C, or SIGTERM, ends it".to_owned());
     }
 
@@ -357,7 +366,7 @@ impl Residents for Town {
         }
         if let (Some(tour), Stage::Ready) = (&mut self.tour, &self.stage) {
             let (hosts, pair, record) = (&mut self.hosts, &mut self.pair, &mut self.record);
-            moved |= tour.work(TourPlace { sim, hosts, pair, record, ends: &self.ends })?;
+            moved |= tour.work(&mut TourPlace { sim, hosts, pair, record, ends: &self.ends })?;
             self.lines.extend(std::iter::from_fn(|| tour.poll_line()));
         }
         Ok(moved)
@@ -404,7 +413,7 @@ impl Residents for Town {
 
     fn leave(&mut self, sim: &mut Sim, port: PortId) -> Result<(), String> {
         if self.ends.iter().flatten().any(|&end| end == port) {
-            return Err(format!("it is one of those of {DEVICE}"));
+            return Err(format!("it is one of those of {DEVICE}; --node names another one"));
         }
         if self.tour.is_some() {
             return Err("the tour needs its host".to_owned());
