@@ -47,7 +47,7 @@ pub(super) fn their_server_leaves(scene: &mut Scene<'_>) -> Result<(), RunError>
     )?;
     let ours = scene.ends(ours, LIMIT)?;
     scene.checked.check(ours.success(), || format!("it failed: {}", ours.output));
-    scene.says(&ours, " 1 reconnects", 1);
+    scene.says(&ours, " 1 reconnect", 1);
     scene.says(&ours, "0 errors, ", 1);
     scene.says(&ours, "the device is open again", 1);
     let options = ["--rw", "randrw", "--bsrange", "512-64K", "--verify", "--io-size", "16M"];

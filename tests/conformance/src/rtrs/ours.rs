@@ -63,7 +63,7 @@ pub(super) fn closed(scene: &mut Scene<'_>) -> Result<(), RunError> {
         );
         told(scene, &close)?;
         let ours = scene.ends(ours, LONG)?;
-        scene.says(&ours, &format!(" {times} reconnects"), 1);
+        scene.says(&ours, &format!(" {times} reconnect"), 1);
         scene.says(&ours, "the device is open again", times);
         let is_unknown = |line: &&str| line.contains(" bytes at ");
         let lost: Vec<&str> = ours.output.lines().filter(is_unknown).collect();
