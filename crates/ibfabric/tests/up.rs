@@ -267,8 +267,16 @@ fn ctrl_c_ends_it_cleanly_at_any_moment() {
     for (number, after) in [0, 20, 50, 100, 200, 400, 1000, 2500].into_iter().enumerate() {
         for words in [&["--check"][..], &["--size", "8M", "--no-http"]] {
             let write = ["--write", packets.to_str().expect("a name")];
-            let mut command = up(&name(&format!("end{number}")), directory.path(), words);
-            command.args(write).stdout(Stdio::piped()).stderr(Stdio::piped());
+            // A shell has what it starts in the background ignore it until it says otherwise.
+            let up = up(&name(&format!("end{number}")), directory.path(), words);
+            let mut command = Command::new("env");
+            command
+                .arg("--default-signal=INT")
+                .arg(up.get_program())
+                .args(up.get_args())
+                .args(write);
+            command.envs(up.get_envs().filter_map(|(key, value)| Some((key, value?))));
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let child = command.spawn().expect("it starts");
             std::thread::sleep(Duration::from_millis(after));
             let process = rustix::process::Pid::from_child(&child);
