@@ -259,6 +259,13 @@ fn the_tour_finds_what_is_cut_off() {
     assert!(said.contains("FAILED subnet") && said.contains("3 of them have no LID"), "{said}");
 }
 
+/// Returns whether a process ignores what Ctrl-C sends.
+fn ignores_interrupts(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+    u64::from_str_radix(mask.trim(), 16).expect("a number") >> 1 & 1 == 1
+}
+
 /// A line is said, nothing is left, and the file of packets is whole, whenever Ctrl-C comes.
 #[test]
 fn ctrl_c_ends_it_cleanly_at_any_moment() {
@@ -278,6 +285,9 @@ fn ctrl_c_ends_it_cleanly_at_any_moment() {
             command.envs(up.get_envs().filter_map(|(key, value)| Some((key, value?))));
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             let child = command.spawn().expect("it starts");
+            while ignores_interrupts(child.id()) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             std::thread::sleep(Duration::from_millis(after));
             let process = rustix::process::Pid::from_child(&child);
             rustix::process::kill_process(process, rustix::process::Signal::INT).expect("it runs");
