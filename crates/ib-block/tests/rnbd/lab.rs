@@ -98,6 +98,8 @@ pub(crate) struct Lab {
     depth: usize,
     /// How many commands devices have done, and how many of them for paths that had gone.
     pub(crate) carried_out: u64,
+    /// How many messages were about devices that are not open.
+    pub(crate) unknown: u64,
 }
 
 pub(crate) fn geometry() -> Geometry {
@@ -139,6 +141,7 @@ impl Lab {
             is_linux: false,
             depth,
             carried_out: 0,
+            unknown: 0,
             rng,
         };
         lab.offer(1);
@@ -349,6 +352,7 @@ impl Lab {
         let data = (request.direction, request.data_length);
         match self.rnbd.handle(request.session, data, &header) {
             Answer::Now(errno, mut bytes) => {
+                self.unknown += u64::from(errno == Errno::ENOTCONN);
                 if self.is_linux && bytes.len() == 36 {
                     // It says nothing behind the version.
                     bytes[5..].fill(0);

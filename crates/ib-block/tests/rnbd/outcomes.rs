@@ -144,6 +144,27 @@ fn a_late_write_goes_to_no_other_device_that_has_its_number_now() {
     assert_eq!(written, [false, true, false]);
 }
 
+/// What has waited for room since before the server has forgotten everything is not sent with the number of before.
+#[test]
+fn what_waits_for_room_is_not_sent_with_a_number_of_before() {
+    let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
+    lab.link_down(0, 1);
+    lab.run_until(SECOND, |lab| !lab.guests[0].is_up(1));
+    lab.link_up(0, 1);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].is_up(1));
+    // All permits but one.
+    for number in 0..7 {
+        ask(&mut lab, device, number, Operation::Read);
+    }
+    lab.backend = Box::new(|_, _| Duration::ZERO);
+    lab.offer(1);
+    lab.guests[0].remote.submit(device, 7, command(Operation::Read), &[]);
+    ask(&mut lab, device, 8, Operation::Read);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].done.len() == 9);
+    assert!(lab.guests[0].done.iter().all(|it| it.1.is_ok()), "{:?}", lab.guests[0].done);
+    assert_eq!(lab.unknown, 1, "the one that was told so");
+}
+
 /// The number of a device that is closed is free for others when nothing of it is under way any more.
 #[test]
 fn a_device_is_closed_after_what_is_under_way() {

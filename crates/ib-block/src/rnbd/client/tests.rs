@@ -125,6 +125,32 @@ fn a_session_that_nobody_knew_of_is_greeted_before_anything_is_opened_in_it() {
     }
 }
 
+/// Another server is there on a path that is new, while the client takes an old path for alive.
+#[test]
+fn another_server_is_noticed_when_it_is_greeted() {
+    let (mut client, mut before) = (Client::new(5), server());
+    let disk = client.open("disk0", AccessMode::READ_WRITE).expect("a name");
+    client.path_connected();
+    client.connected();
+    carry(&mut client, &mut before, 1);
+    let opened = |found: &[ClientEvent]| {
+        found.iter().filter(|event| matches!(event, ClientEvent::Opened(..))).count()
+    };
+    assert_eq!(opened(&events(&mut client)), 1);
+    let mut after = Server::new(2 << 32);
+    for (name, block) in [("disk0", 512), ("disk1", 4096)] {
+        let geometry = Geometry { write_back: true, fua: true, ..Geometry::new(SIZE, block) };
+        after.offer(export(name, geometry, ORIGIN)).expect("it is new");
+    }
+    client.path_connected();
+    client.open("disk1", AccessMode::READ_WRITE).expect("a name");
+    assert_eq!(client.number(disk), Some(0));
+    carry(&mut client, &mut after, 1);
+    assert_eq!(opened(&events(&mut client)), 2, "disk0 as well");
+    // It gives none of the numbers of the other one.
+    assert_eq!(client.number(disk), Some(2));
+}
+
 /// A server that has forgotten everything is told again, and what waits goes to the new numbers.
 #[test]
 fn what_a_server_has_forgotten_is_opened_again() {
