@@ -165,6 +165,28 @@ fn what_waits_for_room_is_not_sent_with_a_number_of_before() {
     assert_eq!(lab.unknown, 1, "the one that was told so");
 }
 
+/// Others are not opened again because one is not open any more that nobody wants.
+#[test]
+fn a_device_that_is_wanted_no_more_has_no_others_opened_again() {
+    let (mut lab, device) = slow(2, ClientConfig::new("guest"), server());
+    let other = lab.open(0, NAMES[1], AccessMode::READ_WRITE);
+    lab.link_down(0, 1);
+    lab.run_until(SECOND, |lab| !lab.guests[0].is_up(1));
+    lab.link_up(0, 1);
+    lab.run_until(60 * SECOND, |lab| lab.guests[0].is_up(1));
+    lab.offer(1);
+    for link in [0, 1] {
+        lab.guests[0].links[link].delay = Duration::from_millis(5);
+    }
+    ask(&mut lab, device, 1, Operation::Read);
+    lab.guests[0].remote.close(device);
+    lab.run_for(SECOND);
+    assert_eq!(lab.unknown, 1, "the server does not know it any more");
+    assert_eq!(lab.guests[0].done.iter().map(|it| it.1).collect::<Vec<_>>(), [Errno::ENODEV]);
+    let is_other = |event: &RemoteEvent| matches!(event, RemoteEvent::Opened(id, _) | RemoteEvent::Refused(id, _) if *id == other);
+    assert_eq!(lab.guests[0].events.iter().filter(|(_, event)| is_other(event)).count(), 1);
+}
+
 /// The number of a device that is closed is free for others when nothing of it is under way any more.
 #[test]
 fn a_device_is_closed_after_what_is_under_way() {
