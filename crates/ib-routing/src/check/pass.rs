@@ -12,7 +12,7 @@ use super::dependency::TurnSink;
 use super::distance::{Distances, MAX_DESTINATIONS, NO_COLUMN};
 use super::hops::HopCounts;
 use super::lanes::Lanes;
-use super::reach::{Cause, Reachability};
+use super::reach::{Cause, Reachability, Target};
 use super::tree::{Fate, Tree};
 use super::wiring::{Hop, Wiring};
 use crate::hops::Graph;
@@ -263,8 +263,12 @@ impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
         found.reach.lids += 1;
         found.reach.looping_lids += usize::from(loops);
         if !(0..entries.len()).all(|switch| tree.arrives(switch)) {
-            let own = to.port.is_switch().then_some(to.switch);
-            let subject = (to.lid, own);
+            let target = if to.port.is_switch() {
+                Target::Switch(to.switch)
+            } else {
+                Target::HostAt(to.switch)
+            };
+            let subject = (to.lid, target);
             let (hosts, samples) = (&pass.hosts, pass.samples);
             found.reach.add_failures(wiring, (tree, entries), subject, hosts, samples);
         }
@@ -310,7 +314,7 @@ impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
                     (discarded, matches!(tree.fate(switch), Fate::Loops(_)))
                 {
                     let cause = Cause::Discarded { at: id, ports: (from, out), level };
-                    found.reach.add_lost(id, to.lid, cause, pass.samples);
+                    found.reach.add_lost((id, sources[switch]), to.lid, cause, pass.samples);
                 }
             }
         };
@@ -350,7 +354,7 @@ impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
                 if let (Some(level), Hop::Switch(_, from)) = (discarded, wiring.hop(channel)) {
                     let at = SwitchId(next as u16);
                     let cause = Cause::Discarded { at, ports: (from, entries[next]), level };
-                    found.reach.add_lost(at, lid, cause, pass.samples);
+                    found.reach.add_lost((at, count), lid, cause, pass.samples);
                 }
             }
         }

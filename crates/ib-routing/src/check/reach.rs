@@ -23,7 +23,11 @@ pub struct Reachability {
     /// to it, every switch without an entry for its own LID, and every pair at all
     /// whose packets are sent somewhere and then get lost.
     pub unreachable: u64,
-    /// The first of these, by LID and then by switch.
+    /// The pairs of a host port and another host's LID among these: packets from the first do not
+    /// reach the second. A host is a port of a channel adapter or router. Where an SL-to-VL table
+    /// discards some service levels only, all pairs behind the input port count.
+    pub unreachable_host_pairs: u64,
+    /// The first of `unreachable`, by LID and then by switch.
     pub first: Vec<Unreachable>,
     /// The switches that drop the packets of failing pairs, or pass them round, ascending.
     pub faulty: BTreeSet<SwitchId>,
@@ -101,6 +105,15 @@ pub enum Cause {
     },
 }
 
+/// The port that has a LID.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target {
+    /// Port 0 of a switch.
+    Switch(SwitchId),
+    /// A host port that is linked to a switch.
+    HostAt(SwitchId),
+}
+
 /// A ring of switches that packets to a LID never leave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardingLoop {
@@ -175,21 +188,26 @@ impl ForwardingLoop {
 }
 
 impl Reachability {
-    /// Counts the switches that do not reach a LID; `own` is the switch that has it, when a switch
-    /// does.
+    /// Counts the switches that do not reach a LID.
     pub(super) fn add_failures(
         &mut self,
         wiring: &Wiring,
         (tree, entries): (&Tree, &[u8]),
-        (lid, own): (u16, Option<SwitchId>),
+        (lid, target): (u16, Target),
         hosts: &[u32],
         samples: usize,
     ) {
         for (switch, &hosts) in hosts.iter().enumerate() {
             let Some(cause) = cause(wiring, tree, entries, switch) else { continue };
             let from = SwitchId(switch as u16);
-            // To its own port 0 every switch has a way.
-            let managed_only = own.map_or(hosts == 0, |own| own != from);
+            let managed_only = match target {
+                // Every switch has a path to its own port 0.
+                Target::Switch(own) => own != from,
+                Target::HostAt(leaf) => {
+                    self.unreachable_host_pairs += u64::from(hosts - u32::from(leaf == from));
+                    hosts == 0
+                }
+            };
             let tolerated = managed_only && cause == (Cause::NoEntry { at: from });
             if !tolerated {
                 self.faulty.insert(cause.at());
@@ -211,9 +229,17 @@ impl Reachability {
         (self.unreachable, self.unreachable_switch_pairs, self.looping_lids)
     }
 
-    /// Counts packets from a switch on that another rule than the tables drops.
-    pub(super) fn add_lost(&mut self, from: SwitchId, lid: u16, cause: Cause, samples: usize) {
+    /// Counts packets of host pairs that a switch on their path discards by another rule than the
+    /// forwarding tables.
+    pub(super) fn add_lost(
+        &mut self,
+        (from, host_pairs): (SwitchId, u32),
+        lid: u16,
+        cause: Cause,
+        samples: usize,
+    ) {
         self.unreachable += 1;
+        self.unreachable_host_pairs += u64::from(host_pairs);
         self.faulty.insert(cause.at());
         if self.first.len() < samples {
             self.first.push(Unreachable { from, lid, cause });
@@ -241,6 +267,7 @@ impl Reachability {
     pub(super) fn merge(&mut self, later: Self, samples: usize) {
         self.lids += later.lids;
         self.unreachable += later.unreachable;
+        self.unreachable_host_pairs += later.unreachable_host_pairs;
         self.unreachable_switch_pairs += later.unreachable_switch_pairs;
         self.looping_lids += later.looping_lids;
         self.faulty.extend(later.faulty);

@@ -70,6 +70,10 @@ fn walk(subnet: &Subnet<'_>, lfts: &Lfts, from: (SwitchId, u8), lid: u16) -> Wal
 #[derive(Default)]
 struct Expected {
     unreachable: u64,
+    /// Pairs of a host and another host's LID whose packets the forwarding tables lose.
+    host_pairs: u64,
+    /// Those whose packets an SL-to-VL table discards.
+    discarded_host_pairs: u64,
     switch_pairs: u64,
     looping: BTreeSet<u16>,
     histogram: BTreeMap<usize, u64>,
@@ -129,7 +133,9 @@ fn expected(
                     continue;
                 }
                 let walk = walk(subnet, lfts, entrance(from), lid);
-                if ends == [false, false] && walk.end == End::Arrives {
+                let is_host_pair = ends == [false, false];
+                expected.host_pairs += u64::from(is_host_pair && walk.end != End::Arrives);
+                if is_host_pair && walk.end == End::Arrives {
                     let hops = walk.steps.len() - 1;
                     *expected.histogram.entry(hops).or_default() += 1;
                     let least = usize::from(matrix.least(entrance(from).0, entrance(to).0));
@@ -142,7 +148,9 @@ fn expected(
                 }
                 if walk.end != End::Loops {
                     let level = layers.level(entrance(from).0, entrance(to).0);
-                    expected.add_turns(&walk, lid, level, lane_of);
+                    let discarded = expected.add_turns(&walk, lid, level, lane_of);
+                    let lost = is_host_pair && discarded && walk.end == End::Arrives;
+                    expected.discarded_host_pairs += u64::from(lost);
                 }
             }
         }
@@ -151,18 +159,25 @@ fn expected(
 }
 
 impl Expected {
-    fn add_turns(&mut self, walk: &Walk, lid: u16, level: ServiceLevel, lane_of: LaneOf<'_>) {
+    /// Adds the turns of a packet. Returns true if an SL-to-VL table discards it.
+    fn add_turns(
+        &mut self,
+        walk: &Walk,
+        lid: u16,
+        level: ServiceLevel,
+        lane_of: LaneOf<'_>,
+    ) -> bool {
         let (mut before, mut came_from) = (None, None);
         for (index, &(switch, in_port, out)) in walk.steps.iter().enumerate() {
             let last = index + 1 == walk.steps.len();
             // The last entry leads to a host, to port 0, which has no lanes, or nowhere.
             if last && (walk.end != End::Arrives || out == 0) {
-                return;
+                return false;
             }
             let lane = lane_of(switch, in_port, out, level).get();
             if lane == 15 {
                 self.discards.insert((lid, switch, came_from));
-                return;
+                return true;
             }
             if !last {
                 let channel = (switch, out, lane);
@@ -171,6 +186,7 @@ impl Expected {
                 came_from = Some((switch, out));
             }
         }
+        false
     }
 }
 
@@ -236,6 +252,12 @@ fn compare(
     let lost = expected.unreachable + expected.discards.len() as u64;
     prop_assert_eq!(reach.unreachable, lost);
     prop_assert_eq!(reach.unreachable_switch_pairs, expected.switch_pairs);
+    let lost_pairs = expected.host_pairs + expected.discarded_host_pairs;
+    if expected.discards.is_empty() {
+        prop_assert_eq!(reach.unreachable_host_pairs, expected.host_pairs);
+    } else {
+        prop_assert!(reach.unreachable_host_pairs >= lost_pairs);
+    }
     prop_assert_eq!(reach.looping_lids, expected.looping.len());
     prop_assert_eq!(reach.loops.is_empty(), expected.looping.is_empty());
     for lost in reach.first.iter().chain(&reach.first_switch_pairs) {
