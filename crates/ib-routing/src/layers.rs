@@ -53,10 +53,15 @@ impl Layers {
     /// Returns the number of different service levels in use.
     #[must_use]
     pub fn count(&self) -> usize {
+        self.used().count_ones() as usize
+    }
+
+    /// Returns the service levels in use, bit n for SL n.
+    #[must_use]
+    pub fn used(&self) -> u16 {
         if self.levels.is_empty() {
-            return 1;
+            return 1 << self.uniform;
         }
-        let used = self.levels.iter().fold(0u16, |used, &level| used | 1 << level);
-        used.count_ones() as usize
+        self.levels.iter().fold(0, |used, &level| used | 1 << level)
     }
 }

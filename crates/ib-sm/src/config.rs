@@ -63,8 +63,8 @@ pub struct SmConfig {
     pub part_enforce: PartEnforce,
     /// Whether routes are kept when hosts and leaf switches go and come back (unicast cache).
     pub use_ucast_cache: bool,
-    /// Whether routes with credit loops are refused even when the subnet is brought up first.
-    pub refuse_credit_loops: bool,
+    /// True if routes with credit loops are never programmed, even if hosts stay unreachable.
+    pub require_deadlock_free: bool,
     /// Whether clients are not asked to register again when a manager takes the subnet over.
     pub no_clients_rereg: bool,
     /// Who may talk to whom.
@@ -127,7 +127,7 @@ impl Default for SmConfig {
             qos: None,
             part_enforce: PartEnforce::Both,
             use_ucast_cache: false,
-            refuse_credit_loops: false,
+            require_deadlock_free: false,
             no_clients_rereg: false,
             partitions: Partitions::default(),
             routing: RoutingConfig::default(),

@@ -151,7 +151,7 @@ impl Configuration {
         let mut first = this.port_work(context);
         first.extend(this.p_key_work(context));
         first.extend(enforce::work(context, &mut this.faults));
-        first.extend(lanes::work(context));
+        first.extend(lanes::work(context, this.is_layered()));
         let detours = this.clear_work();
         let mut tables = this.table_work(context);
         tables.extend(this.multicast_work(context));
@@ -184,6 +184,11 @@ impl Configuration {
         };
         this.passes.push_back(this.multicast_work(context));
         this
+    }
+
+    /// Returns true if the routes use several service levels.
+    fn is_layered(&self) -> bool {
+        !self.plan.routing.layers.is_uniform()
     }
 
     /// Returns the next thing to write and the request that writes it.
@@ -372,7 +377,9 @@ impl Configuration {
             }
             Work::SlToVl { place, input } => {
                 let modifier = lanes::modifier(place, input, found);
-                Some(set(found.route(place), modifier, &lanes::sl_to_vl(place, context)?))
+                let wanted =
+                    crate::lanes::sl_to_vl(place, context.config, found, self.is_layered())?;
+                Some(set(found.route(place), modifier, &wanted))
             }
             Work::Arbitration { place, block } => {
                 let mut blocks = lanes::arbitration(place, context)?.into_iter();

@@ -13,8 +13,11 @@
 //! | `configuration`, `tables` | what has to be written, in which order |
 //! | [`qos`] | [`QosConfig`]: service levels on lanes, and the lanes' turns |
 //! | `sa` | subnet administration: what ports ask about the subnet |
+//! | `lanes` | the virtual lanes of links: OperVLs and SL-to-VL tables |
+//! | [`alarm`] | [`Alarm`]: conditions that an administrator must know |
 //! | [`fault`] | what is wrong |
 
+pub mod alarm;
 mod cache;
 pub mod config;
 mod configuration;
@@ -22,6 +25,7 @@ mod discovery;
 mod election;
 pub mod fault;
 mod found;
+mod lanes;
 pub mod manager;
 mod multicast;
 pub mod partition;
@@ -30,6 +34,7 @@ pub mod qos;
 mod sa;
 mod tables;
 
+pub use alarm::{Alarm, AlarmKind, RaisedAlarm};
 pub use config::{PartEnforce, SmConfig};
 pub use configuration::Written;
 pub use fault::Fault;
@@ -38,5 +43,5 @@ pub use manager::{
     SweepReport,
 };
 pub use partition::Partitions;
-pub use plan::{Plan, PlanError, PlanJob, RoutingConfig};
+pub use plan::{Plan, PlanError, PlanJob, RoutingConfig, TableQuality};
 pub use qos::{PortQos, QosConfig, QosError};

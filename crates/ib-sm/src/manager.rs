@@ -20,6 +20,7 @@ use ib_types::{Guid, Instant};
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::sm::{SmInfo, SmState};
 
+use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
 use crate::cache::UnicastCache;
 use crate::config::SmConfig;
 use crate::configuration::{Configuration, Context, Work};
@@ -27,7 +28,7 @@ use crate::discovery::{Discovery, Probe};
 use crate::fault::Fault;
 use crate::found::{Found, NodeIndex, Place};
 use crate::multicast::MulticastTables;
-use crate::plan::{Plan, PlanError, PlanJob};
+use crate::plan::{Plan, PlanError, PlanJob, TableQuality};
 use crate::sa::subnet::Subnet;
 use crate::sa::{Administration, Known};
 use crate::tables::{Tables, WrittenTables};
@@ -102,8 +103,9 @@ pub struct SubnetManager {
     /// Why there is no plan, once it was said; and the warnings that were given last.
     refusal: Option<String>,
     warned: BTreeSet<String>,
-    /// Whether the routes in use are free of credit loops.
-    was_loop_free: bool,
+    /// What the forwarding tables in the switches do, as of the last plan; `None` if not known.
+    quality: Option<TableQuality>,
+    alarms: BTreeMap<AlarmKind, RaisedAlarm>,
     /// What checks routes: it remembers those that it has seen last.
     checker: Arc<Mutex<Checker>>,
     /// How many sweeps in a row have left something unwritten.
@@ -197,7 +199,8 @@ impl SubnetManager {
             faults: Default::default(),
             refusal: None,
             warned: BTreeSet::new(),
-            was_loop_free: false,
+            quality: None,
+            alarms: BTreeMap::new(),
             checker: Arc::default(),
             failed_in_a_row: 0,
             cache: None,
@@ -353,6 +356,13 @@ impl SubnetManager {
             Err(error) => {
                 self.sweep.planned = now;
                 let text = error.to_string();
+                self.quality = match error {
+                    PlanError::CreditLoops { in_use, .. } => in_use,
+                    _ => None,
+                };
+                let mut alarms = vec![Alarm::NoPlan { reason: text.clone() }];
+                alarms.extend(self.quality.and_then(|it| Alarm::of_quality(it, None, None)));
+                self.raise(now, alarms);
                 if self.refusal.as_ref() != Some(&text) {
                     self.refusal = Some(text.clone());
                     self.events.push_back(SmEvent::NoPlan(text));
@@ -393,6 +403,8 @@ impl SubnetManager {
     fn become_state(&mut self, state: SmState) {
         if self.state != state {
             self.state = state;
+            // Another subnet manager is responsible now, or nothing is known yet.
+            (self.quality, self.alarms) = (None, BTreeMap::new());
             // Whoever has just become the master knows of nobody.
             self.registered.clear();
             self.events.push_back(SmEvent::State(state));

@@ -1,39 +1,47 @@
-//! What a subnet shall be: LIDs, routes, service levels.
+//! The plan of a subnet: LIDs, forwarding tables and service levels.
 //!
-//! Planning takes long on large subnets, so it is a job of its own: it owns what it needs and can be
-//! run by another thread while the manager goes on answering.
+//! Planning takes long on large subnets. It is a job that owns what it needs, so that another thread
+//! can run it while the subnet manager answers queries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ib_routing::check::{CheckOptions, CheckReport, Checker, CreditLoops, Unreachable, check_with};
-use ib_routing::engine::{Outcome, Refusal};
+use ib_routing::check::{CheckOptions, CheckReport, Checker, CreditLoops, check_with};
+use ib_routing::engine::{NoEngine, Refusal, engine};
+use ib_routing::hops::LinkWeights;
 use ib_routing::subnet::SubnetError;
 use ib_routing::{
-    EngineKind, EngineList, Layers, Lfts, LidOptions, Routing, RoutingOptions, Subnet,
-    SubnetOptions,
+    EngineKind, EngineList, HopMatrix, Layers, Lfts, LidOptions, Routing, RoutingOptions, Subnet,
+    SubnetOptions, SwitchId,
 };
-use ib_topology::{Fabric, LinkRate, NodeId, NodeSpec};
-use ib_types::{Guid, Lid, Lmc, ServiceLevel};
-use ib_wire::mad::sm::PortInfo;
+use ib_topology::Fabric;
+use ib_types::{Guid, Lid};
 
+use crate::config::SmConfig;
 use crate::found::Found;
+use crate::lanes::FabricLanes;
 
-/// How a subnet shall be routed.
+mod decision;
+mod graph;
+
+pub use decision::TableQuality;
+use decision::{Candidate, Choice, Decision, InUse, decide};
+
+/// How a subnet is routed.
 #[derive(Clone, Default)]
 pub struct RoutingConfig {
-    /// The engines that are tried.
+    /// The engines, in order of preference.
     pub engines: EngineList,
-    /// What the engines are told, made anew for each plan: options may name what is not there yet.
-    /// `None` for the default.
+    /// Makes the engines' options for each plan: options may name nodes that appear later. `None`
+    /// for the default options.
     pub options: Option<Arc<OptionsFor>>,
     /// How LIDs are assigned.
     pub lids: LidOptions,
 }
 
-/// Makes the engines' options for a subnet; the error says why there are none.
+/// Makes the engines' options for a subnet. The error says why there are none.
 pub type OptionsFor = dyn Fn(&Subnet<'_>) -> Result<RoutingOptions, String> + Send + Sync;
 
 impl fmt::Debug for RoutingConfig {
@@ -49,25 +57,23 @@ impl fmt::Debug for RoutingConfig {
 pub struct PlanJob {
     fabric: Fabric,
     own_port: Guid,
-    config: RoutingConfig,
-    /// The tables as they are, by the GUID of the switch.
-    existing: BTreeMap<Guid, Vec<u8>>,
-    guard: Guard,
-    /// What checks the routes of one plan after the other.
+    lanes: FabricLanes,
+    in_use: TablesInUse,
+    /// True if the subnet manager is on a switch without hosts.
+    on_spine: bool,
+    /// Checks one plan after the other.
     checker: Arc<Mutex<Checker>>,
 }
 
-/// What a plan must not do.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Guard {
-    /// Whether credit loops are refused in any case.
-    pub(crate) loops_fatal: bool,
-    /// Whether the routes in use have no credit loops.
-    pub(crate) was_loop_free: bool,
-    /// Whether ports are told which lane a service level travels on.
-    pub(crate) qos: bool,
-    /// Whether the manager sits on a switch without hosts.
-    pub(crate) on_spine: bool,
+/// The forwarding tables that are in the switches.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TablesInUse {
+    /// The output ports by LID, by the GUID of the switch. Unknown entries are "no path".
+    pub(crate) tables: BTreeMap<Guid, Vec<u8>>,
+    /// The plan that they were written for; `None` if another subnet manager wrote them.
+    pub(crate) plan: Option<Arc<Plan>>,
+    /// True if engines shall keep entries that are still right.
+    pub(crate) keep: bool,
 }
 
 /// A planned subnet.
@@ -75,88 +81,123 @@ pub(crate) struct Guard {
 pub struct Plan {
     /// The LIDs of each end port by its GUID: the lowest, and how many.
     pub end_ports: BTreeMap<Guid, (Lid, u16)>,
-    /// The switches in the order of the tables, by node GUID.
+    /// The node GUIDs of the switches, in the order of the tables.
     pub switches: Vec<Guid>,
     /// The highest LID.
     pub max_lid: u16,
-    /// The tables, and how they came about.
+    /// The tables, and how they were computed.
     pub routing: Routing,
-    /// The engines that were tried before the one that served.
+    /// The engines that could not route the subnet, in the order of the list.
     pub refusals: Vec<Refusal>,
-    /// What is to be said of the tables.
+    /// The check of the tables.
     pub report: CheckReport,
-    /// What is dangerous about the plan, one sentence each.
+    /// What the tables do, in numbers.
+    pub quality: TableQuality,
+    /// True if the tables that were in the switches are kept: the new ones would have been worse.
+    pub is_kept: bool,
+    /// Engines whose tables were computed and checked, in order.
+    pub tried: Vec<EngineKind>,
+    /// The engine with the best tables, and what they do, if they are better than these. The
+    /// configuration does not allow it.
+    pub better: Option<(EngineKind, TableQuality)>,
+    /// The links of the first credit loop, in order; empty if there is none.
+    pub first_loop: Vec<String>,
+    /// The first pair of a switch and a LID whose packets do not arrive, and why.
+    pub first_unreachable: Option<String>,
+    /// Dangers of the plan, one sentence each.
     pub warnings: Vec<String>,
-    /// What the assignment of LIDs had to overrule, one sentence each.
+    /// LIDs that could not be assigned as configured, one sentence each.
     pub notes: Vec<String>,
-    /// How long the routes took.
+    /// The time that the engines took.
     pub route_time: Duration,
-    /// How long their check took.
+    /// The time that the checks took.
     pub check_time: Duration,
-}
-
-/// How many pairs that are not reached are looked at.
-const MOST_MISSED: usize = 1 << 20;
-
-/// Routes, what is to be said of them, and how long both took.
-struct Routed {
-    outcome: Outcome,
-    report: CheckReport,
-    route_time: Duration,
-    check_time: Duration,
 }
 
 /// Why a subnet has no plan.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// It is no subnet, or has too few LIDs.
+    /// The subnet cannot be planned: its own port has no link, or LIDs run out.
     #[error(transparent)]
     Subnet(#[from] SubnetError),
-    /// What the engines shall be told cannot be had.
+    /// The engines' options cannot be made.
     #[error("{0}")]
     Options(String),
-    /// No engine can route it.
+    /// No engine can route the subnet.
     #[error(transparent)]
-    Engine(#[from] ib_routing::engine::NoEngine),
-    /// Packets can wait for each other for ever.
+    Engine(#[from] NoEngine),
+    /// Every engine's tables have a credit loop, and the configuration requires that none has.
     #[error(
-        "refused: the new routes have {loops} credit {}, {why}; the first one: {first}",
+        "refused: the routes of {} have {loops} credit {}, and tables without one are required; \
+         the first one: {first}",
+        .engine.name(),
         if *.loops == 1 { "loop" } else { "loops" }
     )]
     CreditLoops {
-        /// How many there are.
+        /// The engine whose tables reach most.
+        engine: EngineKind,
+        /// The number of loops of its tables.
         loops: usize,
-        /// Why they are not taken.
-        why: &'static str,
-        /// The channels of one of them.
+        /// The links of one of them.
         first: String,
-    },
-    /// Ports are reached now and would not be any more.
-    #[error(
-        "refused: the new routes lose {count} {} that the old ones reach: {first}",
-        if *.count == 1 { "LID" } else { "LIDs" }
-    )]
-    Lost {
-        /// How many LIDs.
-        count: usize,
-        /// What happens to the packets to the first ones.
-        first: String,
+        /// What the tables in the switches do; `None` if there are none.
+        in_use: Option<TableQuality>,
     },
 }
 
+/// The tables of one engine, and their check.
+struct Routed {
+    routing: Routing,
+    report: CheckReport,
+}
+
+/// What a job tries, engine by engine.
+struct Trial<'a> {
+    job: &'a PlanJob,
+    subnet: &'a Subnet<'a>,
+    options: RoutingOptions,
+    candidates: Vec<Candidate>,
+    engines: Vec<EngineKind>,
+    /// The best tables so far among those that may be programmed, and their number.
+    best: Option<(usize, Routed)>,
+    /// The loop of the first tables that have one.
+    first_loop: Option<(EngineKind, usize, Vec<String>)>,
+    refusals: Vec<Refusal>,
+    route_time: Duration,
+    check_time: Duration,
+}
+
+/// Engines that avoid credit loops, tried so that an alarm can recommend one.
+const LOOP_FREE: [EngineKind; 2] = [EngineKind::UpDown, EngineKind::Lash];
+
+/// The number of switches above which lash is not tried for a recommendation: it takes too long.
+const MOST_FOR_ADVICE: usize = 400;
+
 impl PlanJob {
-    /// Takes what was found; what has not told enough of itself is left out.
+    /// Makes a job for what was found. Nodes that did not answer all queries are left out.
     pub(crate) fn new(
         found: &Found,
-        config: &RoutingConfig,
-        existing: BTreeMap<Guid, Vec<u8>>,
-        guard: Guard,
+        config: &SmConfig,
+        in_use: TablesInUse,
         checker: Arc<Mutex<Checker>>,
     ) -> Self {
         let own = found.own.expect("the own port was found");
-        let (own_port, config) = (found.port(own).guid, config.clone());
-        Self { fabric: fabric(found), own_port, config, existing, guard, checker }
+        let node = found.node(own.node);
+        let mut peers = node.ports.iter().filter_map(|port| port.peer);
+        Self {
+            fabric: graph::fabric(found),
+            own_port: found.port(own).guid,
+            lanes: FabricLanes::new(found.clone(), config.clone()),
+            in_use,
+            on_spine: node.kind.is_switch()
+                && peers.all(|peer| found.node(peer.node).kind.is_switch()),
+            checker,
+        }
+    }
+
+    fn config(&self) -> &SmConfig {
+        self.lanes.config()
     }
 
     /// Returns the subnet as a graph.
@@ -168,35 +209,104 @@ impl PlanJob {
     /// Plans.
     ///
     /// # Errors
-    /// Fails when the own port is not linked, when LIDs run out, and when no engine serves.
+    /// Fails if the own port is not linked, if LIDs run out, if no engine can route the subnet, and
+    /// if all tables have credit loops and the configuration requires that none has.
     pub fn run(&self) -> Result<Plan, PlanError> {
         let options =
-            SubnetOptions { sm_port: Some(self.own_port), lids: self.config.lids.clone() };
+            SubnetOptions { sm_port: Some(self.own_port), lids: self.config().routing.lids.clone() };
         let subnet = Subnet::discover(&self.fabric, &options)?;
-        let mut options = match &self.config.options {
-            Some(make) => make(&subnet).map_err(PlanError::Options)?,
-            None => RoutingOptions::default(),
-        };
-        let keeps = !self.existing.is_empty();
-        if keeps {
-            options.existing = Some(self.existing_tables(&subnet));
+        let mut trial = Trial::new(self, &subnet)?;
+        for engine in self.config().routing.engines.candidates() {
+            if trial.is_settled() {
+                break;
+            }
+            trial.run(engine, true);
         }
-        let mut routed = self.route(&subnet, &options)?;
-        // Entries that were right in a broken fabric can close loops when it is whole again.
-        if keeps && routed.report.credit.loops > 0 {
-            options.existing = None;
-            let anew = self.route(&subnet, &options)?;
-            let (route_time, check_time) = (routed.route_time, routed.check_time);
-            if anew.report.credit.loops < routed.report.credit.loops {
-                routed = anew;
-                routed.route_time += route_time;
-                routed.check_time += check_time;
+        if trial.candidates.is_empty() {
+            return Err(NoEngine { refusals: trial.refusals }.into());
+        }
+        let mut in_use = None;
+        if !trial.is_settled() {
+            in_use = self.assess_in_use(&subnet);
+            let lash_is_quick = subnet.switches().len() <= MOST_FOR_ADVICE;
+            for engine in LOOP_FREE.into_iter().filter(|&it| it != EngineKind::Lash || lash_is_quick)
+            {
+                trial.run(engine, false);
             }
         }
-        self.judge(&subnet, &routed)?;
-        let warnings = self.warnings(&subnet, &routed);
-        let Routed { outcome: Outcome { routing, refusals }, report, route_time, check_time } =
-            routed;
+        let assessed = in_use.as_ref().map(|(in_use, _)| *in_use);
+        let decision = decide(assessed, &trial.candidates, self.config().require_deadlock_free);
+        self.make(trial, decision, in_use.map(|(_, routed)| routed))
+    }
+
+    /// Returns what the tables in the switches do on the subnet as it is now; `None` if nothing is
+    /// known of any table.
+    pub(crate) fn assess(&self) -> Option<(TableQuality, Option<String>)> {
+        let options =
+            SubnetOptions { sm_port: Some(self.own_port), lids: self.config().routing.lids.clone() };
+        let subnet = Subnet::discover(&self.fabric, &options).ok()?;
+        let (in_use, routed) = self.assess_in_use(&subnet)?;
+        let first = routed.report.reach.first.first().map(|it| it.describe(&subnet));
+        Some((in_use.quality, first))
+    }
+
+    fn assess_in_use(&self, subnet: &Subnet<'_>) -> Option<(InUse, Routed)> {
+        let TablesInUse { tables, plan, .. } = &self.in_use;
+        if tables.is_empty() {
+            return None;
+        }
+        let lfts = self.existing_tables(subnet);
+        let layers = plan.as_ref().map_or_else(
+            || Layers::uniform(ib_types::ServiceLevel::default()),
+            |plan| layers_of(plan, subnet),
+        );
+        let map = self.lanes.map(&layers, subnet);
+        let mut options = CheckOptions::default();
+        options.vl_map = map.as_ref().map(|map| map as _);
+        let report = check_with(subnet, &lfts, &layers, &options);
+        let is_complete = plan.as_ref().is_some_and(|plan| {
+            subnet.switches().iter().all(|switch| tables.contains_key(&switch.guid))
+                && subnet.switches().iter().all(|switch| plan.switches.contains(&switch.guid))
+                && subnet.end_ports().iter().all(|port| {
+                    plan.end_ports.get(&port.guid) == Some(&(port.base_lid, port.lids))
+                })
+        });
+        let engine = plan.as_ref().map_or(EngineKind::File, |plan| plan.routing.engine);
+        let routing = Routing {
+            engine,
+            lfts,
+            hops: HopMatrix::shortest(subnet, &LinkWeights::default()),
+            layers,
+            roots: Vec::new(),
+            ca_order: Vec::new(),
+            notes: Vec::new(),
+        };
+        let in_use = InUse { quality: quality(&report), is_complete };
+        Some((in_use, Routed { routing, report }))
+    }
+
+    /// Makes the plan that was decided.
+    fn make(
+        &self,
+        trial: Trial<'_>,
+        decision: Decision,
+        in_use: Option<Routed>,
+    ) -> Result<Plan, PlanError> {
+        let Trial { subnet, candidates, engines, best, first_loop, refusals, .. } = trial;
+        let (is_kept, routed) = match decision.choice {
+            Choice::Candidate(number) => {
+                let (best, routed) = best.expect("a candidate was chosen");
+                assert_eq!(best, number, "the best candidate is kept");
+                (false, routed)
+            }
+            Choice::InUse => (true, in_use.expect("tables in use were chosen")),
+            Choice::Refuse => {
+                let (engine, loops, first) = first_loop.expect("tables with a loop were refused");
+                let first = first.join(", ");
+                return Err(PlanError::CreditLoops { engine, loops, first, in_use: decision.quality });
+            }
+        };
+        let Routed { routing, report } = routed;
         Ok(Plan {
             end_ports: subnet
                 .end_ports()
@@ -205,87 +315,40 @@ impl PlanJob {
                 .collect(),
             switches: subnet.switches().iter().map(|switch| switch.guid).collect(),
             max_lid: subnet.max_lid(),
-            warnings,
+            quality: decision.quality.expect("tables are programmed"),
+            is_kept,
+            first_loop: first_loop_of(&report.credit, subnet),
+            first_unreachable: report.reach.first.first().map(|it| it.describe(subnet)),
+            better: decision.better.map(|at| (engines[at], candidates[at].quality)),
+            warnings: self.warnings(&routing),
             notes: subnet.lid_notes().to_vec(),
+            tried: distinct(engines),
             routing,
             refusals,
             report,
-            route_time,
-            check_time,
+            route_time: trial.route_time,
+            check_time: trial.check_time,
         })
     }
 
-    fn route(&self, subnet: &Subnet<'_>, options: &RoutingOptions) -> Result<Routed, PlanError> {
-        let start = std::time::Instant::now();
-        let outcome = self.config.engines.route(subnet, options)?;
-        let route_time = start.elapsed();
-        let start = std::time::Instant::now();
-        let mut checker = self.checker.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = checker.check(subnet, &outcome.routing.lfts, &outcome.routing.layers);
-        Ok(Routed { outcome, report, route_time, check_time: start.elapsed() })
-    }
-
-    /// Refuses routes that are worse than those in use.
-    fn judge(&self, subnet: &Subnet<'_>, routed: &Routed) -> Result<(), PlanError> {
-        let credit = &routed.report.credit;
-        let why = match self.guard {
-            Guard { loops_fatal: true, .. } => "and such routes are refused",
-            Guard { was_loop_free: true, .. } => "and those in use have none",
-            _ => "",
-        };
-        if credit.loops > 0 && !why.is_empty() {
-            let first = first_ring(credit, subnet);
-            return Err(PlanError::CreditLoops { loops: credit.loops, why, first });
-        }
-        if routed.report.reach.unreachable == 0 || self.existing.is_empty() {
-            return Ok(());
-        }
-        let missed = |lfts: &Lfts| {
-            let layers = Layers::uniform(ServiceLevel::default());
-            let options = CheckOptions { samples: MOST_MISSED, ..CheckOptions::default() };
-            check_with(subnet, lfts, &layers, &options).reach.first
-        };
-        let is_host = |missed: &Unreachable| {
-            let owner = subnet.lid_owner(missed.lid);
-            owner.is_some_and(|owner| !subnet.end_port_node(owner).kind.is_switch())
-        };
-        let old = missed(&self.existing_tables(subnet));
-        let old: BTreeSet<u16> = old.iter().filter(|it| is_host(it)).map(|it| it.lid).collect();
-        let new = missed(&routed.outcome.routing.lfts);
-        let lost: BTreeMap<u16, Unreachable> = new
-            .into_iter()
-            .filter(|it| is_host(it) && !old.contains(&it.lid))
-            .map(|it| (it.lid, it))
-            .collect();
-        let Some(first) = lost.values().next() else { return Ok(()) };
-        Err(PlanError::Lost { count: lost.len(), first: first.describe(subnet) })
-    }
-
-    /// Returns what is dangerous about routes.
-    fn warnings(&self, subnet: &Subnet<'_>, routed: &Routed) -> Vec<String> {
+    /// Returns the dangers of routes, one sentence each.
+    fn warnings(&self, routing: &Routing) -> Vec<String> {
         let mut warnings = Vec::new();
-        let credit = &routed.report.credit;
-        if credit.loops > 0 {
-            warnings.push(format!(
-                "the routes have {} credit {}: the fabric can deadlock under load; the first one: {}",
-                credit.loops,
-                if credit.loops == 1 { "loop" } else { "loops" },
-                first_ring(credit, subnet),
-            ));
-        }
-        let is_updn = routed.outcome.routing.engine == EngineKind::UpDown;
-        if is_updn && self.guard.on_spine {
+        if routing.engine == EngineKind::UpDown && self.on_spine {
             warnings.push(
-                "the manager sits on a switch without hosts: up/down routing has no ways by LID \
-                 between such switches; run it on a leaf switch or a host"
+                "the subnet manager is on a switch without hosts: up/down routing has no LID-routed \
+                 paths between such switches; run it on a leaf switch or a host"
                     .to_owned(),
             );
         }
-        let layers = routed.outcome.routing.layers.count();
-        if layers > 1 && !self.guard.qos {
+        let discarded = self.lanes.discarded_at_hosts(&routing.layers);
+        if discarded != 0 {
+            let levels = (0..16).filter(|level| discarded >> level & 1 != 0);
+            let levels: Vec<String> = levels.map(|level: u8| level.to_string()).collect();
             warnings.push(format!(
-                "the routes use {layers} service levels, but no port is told their lanes: deadlocks \
-                 are avoided only where SL n travels on VL n (-Q writes that)"
+                "the SL-to-VL tables of hosts put SL {} on VL 15, which discards the packets; the \
+                 routes use that service level: change qos_ca_sl2vl or qos_rtr_sl2vl",
+                levels.join(", ")
             ));
         }
         warnings
@@ -294,7 +357,7 @@ impl PlanJob {
     fn existing_tables(&self, subnet: &Subnet<'_>) -> Lfts {
         let mut tables = Lfts::new(subnet);
         for id in subnet.switch_ids() {
-            if let Some(known) = self.existing.get(&subnet.switch(id).guid) {
+            if let Some(known) = self.in_use.tables.get(&subnet.switch(id).guid) {
                 let table = tables.table_mut(id);
                 let length = known.len().min(table.len());
                 table[..length].copy_from_slice(&known[..length]);
@@ -304,70 +367,130 @@ impl PlanJob {
     }
 }
 
-/// Returns the channels of the first ring that was found.
-fn first_ring(credit: &CreditLoops, subnet: &Subnet<'_>) -> String {
-    credit.first.first().map(|ring| ring.describe(subnet).join(", ")).unwrap_or_default()
+impl<'a> Trial<'a> {
+    fn new(job: &'a PlanJob, subnet: &'a Subnet<'a>) -> Result<Self, PlanError> {
+        let mut options = match &job.config().routing.options {
+            Some(make) => make(subnet).map_err(PlanError::Options)?,
+            None => RoutingOptions::default(),
+        };
+        // What lash may use: the lanes that all links between switches will have.
+        if let Some(fewest) = job.lanes.fewest_vls() {
+            let configured = options.virtual_lanes;
+            options.virtual_lanes = if configured == 0 { fewest } else { configured.min(fewest) };
+        }
+        Ok(Self {
+            job,
+            subnet,
+            options,
+            candidates: Vec::new(),
+            engines: Vec::new(),
+            best: None,
+            first_loop: None,
+            refusals: Vec::new(),
+            route_time: Duration::ZERO,
+            check_time: Duration::ZERO,
+        })
+    }
+
+    /// Returns true if tables were computed that reach everything without a credit loop.
+    fn is_settled(&self) -> bool {
+        self.candidates.iter().any(|it| it.is_configured && it.quality.is_sound())
+    }
+
+    /// Tries an engine: first keeping entries of the tables in use, then, if a credit loop is left,
+    /// without them. Entries that were right in a broken fabric can close loops once it is whole.
+    fn run(&mut self, engine: EngineKind, is_configured: bool) {
+        if self.engines.contains(&engine) || self.refusals.iter().any(|it| it.0 == engine) {
+            return;
+        }
+        if self.job.in_use.keep {
+            self.options.existing = Some(self.job.existing_tables(self.subnet));
+            let is_routed = self.compute(engine, is_configured);
+            self.options.existing = None;
+            let last = self.candidates.last();
+            if !is_routed || last.is_some_and(|it| it.quality.credit_loops == 0) {
+                return;
+            }
+        }
+        self.compute(engine, is_configured);
+    }
+
+    /// Computes and checks the tables of an engine. Returns false if it cannot route the subnet.
+    fn compute(&mut self, kind: EngineKind, is_configured: bool) -> bool {
+        let start = Instant::now();
+        let routing = match engine(kind).route(self.subnet, &self.options) {
+            Ok(routing) => routing,
+            Err(error) => {
+                if is_configured {
+                    self.refusals.push((kind, error));
+                }
+                return false;
+            }
+        };
+        self.route_time += start.elapsed();
+        let start = Instant::now();
+        let report = self.check(&routing);
+        self.check_time += start.elapsed();
+        let candidate = Candidate { quality: quality(&report), is_configured };
+        if candidate.quality.credit_loops > 0 && is_configured && self.first_loop.is_none() {
+            let links = first_loop_of(&report.credit, self.subnet);
+            self.first_loop = Some((kind, candidate.quality.credit_loops, links));
+        }
+        self.candidates.push(candidate);
+        self.engines.push(kind);
+        let number = self.candidates.len() - 1;
+        let required = self.job.config().require_deadlock_free;
+        if decide(None, &self.candidates, required).choice == Choice::Candidate(number) {
+            self.best = Some((number, Routed { routing, report }));
+        }
+        true
+    }
+
+    /// Checks routes on the lanes that their links will have.
+    fn check(&self, routing: &Routing) -> CheckReport {
+        let Some(map) = self.job.lanes.map(&routing.layers, self.subnet) else {
+            let mut checker = self.job.checker.lock().unwrap_or_else(PoisonError::into_inner);
+            return checker.check(self.subnet, &routing.lfts, &routing.layers);
+        };
+        let options = CheckOptions { vl_map: Some(&map), ..CheckOptions::default() };
+        check_with(self.subnet, &routing.lfts, &routing.layers, &options)
+    }
 }
 
-/// Returns what was found as a graph.
-fn fabric(found: &Found) -> Fabric {
-    let mut fabric = Fabric::new();
-    let mut ids: Vec<Option<NodeId>> = vec![None; found.nodes().len()];
-    for (index, node) in found.nodes() {
-        let complete = if node.kind.is_switch() {
-            node.switch.is_some() && found.is_end_port(index.at(0))
-        } else {
-            (0..=node.info.num_ports).any(|port| found.is_end_port(index.at(port)))
-        };
-        if !complete {
-            continue;
-        }
-        let info = &node.info;
-        let spec = NodeSpec {
-            description: node.description.as_text().into_owned(),
-            system_guid: info.system_image_guid,
-            vendor_id: info.vendor_id,
-            device_id: info.device_id,
-            revision: info.revision,
-            enhanced_port0: node.switch.is_some_and(|switch| switch.enhanced_port0),
-            ..NodeSpec::new(node.kind, info.node_guid.to_string(), info.node_guid, info.num_ports)
-        };
-        // GUIDs of nodes are unique here, and so are those of the end ports that are not left out.
-        let Ok(id) = fabric.add_node(spec) else { continue };
-        ids[index.0 as usize] = Some(id);
-        for (number, port) in (0..=info.num_ports).zip(&node.ports) {
-            let Some(port_info) = port.info.as_deref() else { continue };
-            if !found.is_end_port(index.at(number)) {
-                continue;
-            }
-            if fabric.set_port_guid(id, number, port.guid).is_ok() {
-                let lid = Lid::unicast(port_info.lid.into()).ok();
-                let lmc = Lmc::new(port_info.lmc).unwrap_or(Lmc::ZERO);
-                fabric.set_lid(id, number, lid, lmc).expect("the port exists");
-            }
-        }
-    }
-    for (index, node) in found.nodes() {
-        for (number, port) in (0..=node.info.num_ports).zip(&node.ports) {
-            let Some(peer) = port.peer else { continue };
-            let both = (ids[index.0 as usize], ids[peer.node.0 as usize]);
-            let ((Some(one), Some(other)), Some(info)) = (both, port.info.as_deref()) else {
-                continue;
-            };
-            // Each link is met twice; a loop at one port and what else is no link is left out.
-            let left_out = found.is_left_out(index.at(number)) || found.is_left_out(peer);
-            if (index.at(number)) < peer && found.port(peer).info.is_some() && !left_out {
-                let _ = fabric.connect((one, number), (other, peer.port), rate(info));
-            }
-        }
-    }
-    fabric
+/// Returns the engines without repetitions.
+fn distinct(mut engines: Vec<EngineKind>) -> Vec<EngineKind> {
+    engines.dedup();
+    engines
 }
 
-/// Returns the rate of a port's link.
-fn rate(info: &PortInfo) -> LinkRate {
-    LinkRate {
-        width: info.link_width_active.active().unwrap_or(LinkRate::DEFAULT.width),
-        speed: info.active_speeds(None).active().unwrap_or(LinkRate::DEFAULT.speed),
+fn quality(report: &CheckReport) -> TableQuality {
+    TableQuality {
+        unreachable_host_pairs: report.reach.unreachable_host_pairs,
+        unreachable: report.reach.unreachable,
+        credit_loops: report.credit.loops,
     }
+}
+
+/// Returns the links of the first credit loop, in order.
+fn first_loop_of(credit: &CreditLoops, subnet: &Subnet<'_>) -> Vec<String> {
+    credit.first.first().map(|cycle| cycle.describe(subnet)).unwrap_or_default()
+}
+
+/// Returns the service levels of a plan for a subnet whose switches may have changed. Pairs with a new
+/// switch get SL 0: no entry leads there yet.
+fn layers_of(plan: &Plan, subnet: &Subnet<'_>) -> Layers {
+    let old = &plan.routing.layers;
+    if old.is_uniform() {
+        return old.clone();
+    }
+    let rows: BTreeMap<Guid, SwitchId> =
+        plan.switches.iter().zip(0..).map(|(&guid, row)| (guid, SwitchId(row))).collect();
+    let rows: Vec<Option<SwitchId>> =
+        subnet.switches().iter().map(|switch| rows.get(&switch.guid).copied()).collect();
+    let level = |from: &Option<SwitchId>, to: &Option<SwitchId>| match (from, to) {
+        (Some(from), Some(to)) => old.level(*from, *to).get(),
+        _ => 0,
+    };
+    let levels = rows.iter().flat_map(|from| rows.iter().map(move |to| level(from, to))).collect();
+    Layers::per_pair(rows.len(), levels)
 }

@@ -14,18 +14,20 @@ use crate::subnet::Subnet;
 pub struct EngineList {
     engines: Vec<EngineKind>,
     fallback: bool,
+    /// True if the user named no engine.
+    is_default: bool,
 }
 
 impl Default for EngineList {
-    /// Returns minhop alone.
+    /// Returns minhop alone, the list of a user who named no engine: [`Self::candidates`] extends it.
     fn default() -> Self {
-        Self { engines: vec![EngineKind::MinHop], fallback: true }
+        Self { engines: vec![EngineKind::MinHop], fallback: true, is_default: true }
     }
 }
 
 impl From<EngineKind> for EngineList {
     fn from(engine: EngineKind) -> Self {
-        Self { engines: vec![engine], fallback: true }
+        Self { engines: vec![engine], fallback: true, is_default: false }
     }
 }
 
@@ -33,7 +35,7 @@ impl FromStr for EngineList {
     type Err = ParseEngineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut list = Self { engines: Vec::new(), fallback: true };
+        let mut list = Self { engines: Vec::new(), fallback: true, is_default: false };
         for word in text.split([',', ' ', '\t']).filter(|word| !word.is_empty()) {
             if word == "no_fallback" {
                 list.fallback = false;
@@ -92,6 +94,23 @@ impl EngineList {
     #[must_use]
     pub fn engines(&self) -> &[EngineKind] {
         &self.engines
+    }
+
+    /// Returns the engines whose tables may be programmed, in order: those of the list, then
+    /// minhop unless `no_fallback` rules it out. If the user named no engine, two engines follow
+    /// that avoid credit loops: updn and lash.
+    #[must_use]
+    pub fn candidates(&self) -> Vec<EngineKind> {
+        let mut candidates = self.engines.clone();
+        if self.fallback {
+            candidates.push(EngineKind::MinHop);
+        }
+        if self.is_default {
+            candidates.extend([EngineKind::UpDown, EngineKind::Lash]);
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        candidates.retain(|&engine| seen.insert(engine));
+        candidates
     }
 
     /// Routes the subnet with the first engine of the list that can.

@@ -1,24 +1,25 @@
-//! Service levels on lanes, and the lanes' turns. Nobody reads these tables: what a port was not told
-//! since it came is written.
+//! SL-to-VL tables and VL arbitration tables. The subnet manager does not read them: it writes what a
+//! port was not told since it came into the subnet.
 
-use ib_wire::mad::sm::{CapabilityMask, SlToVl, VlArbitration};
+use ib_wire::mad::sm::{SlToVl, VlArbitration};
 
-use super::{Context, Work, places, settings};
+use super::{Context, Work, places};
 use crate::found::{Found, Place};
-use crate::qos::PortQos;
+use crate::lanes;
 use crate::tables::PortTables;
 
-/// Returns the tables that differ from what the ports were told, when ports are told of lanes at all.
-pub(super) fn work(context: &Context<'_>) -> Vec<Work> {
+/// Returns the tables that have to be written: SL-to-VL tables with quality of service enabled or if
+/// the routes use several service levels (`is_layered`), VL arbitration tables with quality of service.
+pub(super) fn work(context: &Context<'_>, is_layered: bool) -> Vec<Work> {
     let mut work = Vec::new();
-    if context.config.qos.is_none() {
+    if context.config.qos.is_none() && !is_layered {
         return work;
     }
     let nothing = PortTables::default();
     for place in places(context.found) {
         let node = context.found.node(place.node);
         let known = context.written.get(&(node.info.node_guid, place.port)).unwrap_or(&nothing);
-        if let Some(wanted) = sl_to_vl(place, context) {
+        if let Some(wanted) = lanes::sl_to_vl(place, context.config, context.found, is_layered) {
             let inputs = if node.kind.is_switch() { 0..=node.info.num_ports } else { 0..=0 };
             let inputs = inputs.filter(|input| known.sl_to_vl.get(input) != Some(&wanted));
             work.extend(inputs.map(|input| Work::SlToVl { place, input }));
@@ -30,22 +31,13 @@ pub(super) fn work(context: &Context<'_>) -> Vec<Work> {
     work
 }
 
-/// Returns the lanes of what leaves by a port; `None` where nothing is written.
-pub(super) fn sl_to_vl(place: Place, context: &Context<'_>) -> Option<SlToVl> {
-    let (qos, found) = (port_qos(place, context)?, &*context.found);
-    let node = found.node(place.node);
-    let end_port = if node.kind.is_switch() { place.node.at(0) } else { place };
-    let capable = found.port(end_port).info.as_ref()?.capability_mask;
-    let lanes = settings::lanes(place, context)?;
-    capable.contains(CapabilityMask::SL_MAPPING).then(|| qos.sl_to_vl(lanes))
-}
-
-/// Returns the lanes' turns at a port; `None` where nothing is written.
+/// Returns the VL arbitration tables of a port; `None` if none are written.
 pub(super) fn arbitration(place: Place, context: &Context<'_>) -> Option<Vec<(u8, VlArbitration)>> {
-    let qos = port_qos(place, context)?;
-    let info = context.found.port(place).info.as_deref()?;
-    let lanes = settings::lanes(place, context)?;
-    // A single lane has all turns.
+    let (config, found) = (context.config, &*context.found);
+    let qos = config.qos.as_ref()?.of(found.node(place.node).kind, place.port);
+    let info = found.port(place).info.as_deref()?;
+    let lanes = lanes::operational_vls(place, config, found)?;
+    // A link with a single data VL has nothing to arbitrate.
     let room = (info.vl_arbitration_low_cap, info.vl_arbitration_high_cap);
     (lanes.lanes() > Some(1)).then(|| qos.arbitration(lanes, room))
 }
@@ -59,9 +51,4 @@ pub(super) fn modifier(place: Place, input: u8, found: &Found) -> u32 {
 pub(super) fn tables_of<'a>(place: Place, context: &'a mut Context<'_>) -> &'a mut PortTables {
     let guid = context.found.node(place.node).info.node_guid;
     context.written.entry((guid, place.port)).or_default()
-}
-
-fn port_qos<'a>(place: Place, context: &Context<'a>) -> Option<&'a PortQos> {
-    let qos = context.config.qos.as_ref()?;
-    Some(qos.of(context.found.node(place.node).kind, place.port))
 }

@@ -1,12 +1,12 @@
 //! The settings of ports.
 
 use ib_types::PKey;
-use ib_wire::mad::sm::{CapabilityMask, MtuCode, PhysState, PortInfo, PortState, VlCap};
+use ib_wire::mad::sm::{CapabilityMask, MtuCode, PhysState, PortInfo, PortState};
 
 use super::{Context, enforce};
 use crate::found::{Found, Place};
+use crate::lanes;
 use crate::plan::Plan;
-use crate::qos::PortQos;
 
 /// Returns what a port is to be written; `None` when nothing has to change, and for ports that have
 /// neither LIDs nor a link.
@@ -115,25 +115,6 @@ pub(super) const fn keep(info: &mut PortInfo) {
     info.client_reregister = false;
 }
 
-/// Returns the lanes that both ends of a port's link use, or an enhanced port 0 of a switch; `None` for
-/// other ports.
-pub(super) fn lanes(place: Place, context: &Context<'_>) -> Option<VlCap> {
-    let (config, found) = (context.config, &*context.found);
-    let most = |place: Place| {
-        let info = found.port(place).info.as_deref()?;
-        let qos = config.qos.as_ref().map(|qos| qos.of(found.node(place.node).kind, place.port));
-        let most = qos.map_or(config.max_op_vls, PortQos::vl_cap);
-        Some(info.vl_cap.0.min(most.0).min(config.max_op_vls.0))
-    };
-    let node = found.node(place.node);
-    let lanes = match found.port(place).peer {
-        Some(peer) => most(place)?.min(most(peer)?),
-        None if place.port == 0 && node.switch.is_some_and(|it| it.enhanced_port0) => most(place)?,
-        None => return None,
-    };
-    Some(VlCap(lanes.max(VlCap::VL0.0)))
-}
-
 /// Sets what ports with LIDs have. `None` when the plan has no LIDs for the port.
 fn address(info: &mut PortInfo, place: Place, plan: &Plan, context: &Context<'_>) -> Option<()> {
     let (config, found) = (context.config, &*context.found);
@@ -161,7 +142,7 @@ fn link(info: &mut PortInfo, peer: &PortInfo, place: Place, context: &Context<'_
     let (config, found) = (context.config, &*context.found);
     let mtu = info.mtu_cap.0.min(peer.mtu_cap.0);
     info.neighbor_mtu = MtuCode(mtu.max(MtuCode::MTU_256.0));
-    if let Some(lanes) = lanes(place, context) {
+    if let Some(lanes) = lanes::operational_vls(place, config, found) {
         info.operational_vls = lanes;
     }
     if let Some(qos) = &config.qos {

@@ -10,11 +10,13 @@ use ib_topology::Fabric;
 use ib_types::{Guid, Instant, NodeKind};
 use ib_wire::mad::sm::{MulticastForwardingBlock, Notice, PortInfo, SmInfo, SmState};
 
+use crate::alarm::{Alarm, AlarmKind, RaisedAlarm};
+
 use super::{Exploration, LinkChange, PortChange, Stage, SubnetManager};
 use crate::configuration::Written;
 use crate::fault::{Fault, PortName};
 use crate::partition::Partitions;
-use crate::plan::{Guard, Plan, PlanJob};
+use crate::plan::{Plan, PlanJob, TableQuality, TablesInUse};
 
 /// What a manager has to say.
 #[derive(Clone, Debug)]
@@ -26,6 +28,10 @@ pub enum SmEvent {
     NoPlan(String),
     /// The plan is written, but something about it is dangerous.
     Warning(String),
+    /// An alarm is raised, or a raised one has changed.
+    AlarmRaised(Box<Alarm>),
+    /// No alarm of this kind is raised any more.
+    AlarmCleared(AlarmKind),
     /// The subnet is up.
     SubnetUp(Box<SweepReport>),
     /// The manager has another state.
@@ -80,6 +86,9 @@ pub struct SweepReport {
     pub faults: usize,
     /// Whether the plan is one that was cached.
     pub cached: bool,
+    /// What the forwarding tables in the switches do. That is what the plan says unless tables could
+    /// not be written. `None` if it is not known.
+    pub quality: Option<TableQuality>,
 }
 
 /// The times and counts of the sweep under way.
@@ -119,6 +128,7 @@ impl Sweep {
             retries: counters.retries - self.retries,
             faults: self.faults,
             cached: self.cached,
+            quality: None,
         }
     }
 }
@@ -167,14 +177,8 @@ impl SubnetManager {
     #[must_use]
     pub fn fabric(&self) -> Option<Fabric> {
         self.found.own?;
-        let tables = BTreeMap::new();
-        let job = PlanJob::new(
-            &self.found,
-            &self.config.routing,
-            tables,
-            Guard::default(),
-            Arc::default(),
-        );
+        let in_use = TablesInUse::default();
+        let job = PlanJob::new(&self.found, &self.config, in_use, Arc::default());
         Some(job.fabric().clone())
     }
 
@@ -187,6 +191,34 @@ impl SubnetManager {
             let (guid, name) = named(place);
             (guid, name, info)
         })
+    }
+
+    /// Returns what the forwarding tables in the switches do, as of the last plan; `None` if it is not
+    /// known.
+    #[must_use]
+    pub const fn quality(&self) -> Option<TableQuality> {
+        self.quality
+    }
+
+    /// Returns the alarms that are raised now, by kind.
+    pub fn alarms(&self) -> impl Iterator<Item = &RaisedAlarm> {
+        self.alarms.values()
+    }
+
+    /// Replaces the alarms. The time of an alarm that stays raised is kept.
+    pub(super) fn raise(&mut self, now: Instant, alarms: Vec<Alarm>) {
+        let last = std::mem::take(&mut self.alarms);
+        for alarm in alarms {
+            let kind = alarm.kind();
+            let before = last.get(&kind);
+            if before.is_none_or(|before| before.alarm != alarm) {
+                self.events.push_back(SmEvent::AlarmRaised(Box::new(alarm.clone())));
+            }
+            let since = before.map_or(now, |before| before.since);
+            self.alarms.insert(kind, RaisedAlarm { alarm, since });
+        }
+        let cleared = last.into_keys().filter(|kind| !self.alarms.contains_key(kind));
+        self.events.extend(cleared.map(SmEvent::AlarmCleared));
     }
 
     /// Returns what was wrong when the subnet was explored and written last, a sentence each.

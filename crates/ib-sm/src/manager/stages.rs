@@ -1,6 +1,6 @@
 //! The stages of a sweep, and what leads from one to the next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use ib_wire::mad::sm::{PortState, SmInfo, SmState, TrapNumber};
 
 use super::report::Sweep;
 use super::{Asked, SmEvent, Stage, SubnetManager};
+use crate::alarm::Alarm;
 use crate::cache::UnicastCache;
 use crate::configuration::{self, Configuration, Work};
 use crate::discovery::{Discovery, Explored};
 use crate::election::{self, Outcome};
 use crate::fault::Fault;
 use crate::found::Place;
-use crate::plan::{Guard, Plan, PlanJob};
+use crate::plan::{Plan, PlanJob, TablesInUse};
 use crate::sa;
 use crate::sa::subnet::Subnet;
 use crate::tables::SwitchTable;
@@ -251,24 +252,23 @@ impl SubnetManager {
             self.sweep.cached = true;
             return self.configure(now, plan);
         }
-        // A manager that has just come keeps nothing that its engines would not make again.
-        let keep = !self.fresh && !self.config.routing.lids.reassign;
-        let existing = if keep { configuration::existing(&self.tables) } else { BTreeMap::new() };
-        let guard = Guard {
-            loops_fatal: self.config.refuse_credit_loops,
-            was_loop_free: keep && self.was_loop_free,
-            qos: self.config.qos.is_some(),
-            on_spine: self.found.own.is_some_and(|own| {
-                let node = self.found.node(own.node);
-                let peers = node.ports.iter().filter_map(|port| port.peer);
-                node.kind.is_switch()
-                    && peers.into_iter().all(|peer| self.found.node(peer.node).kind.is_switch())
-            }),
+        // A subnet manager that has just started keeps no entries of another one.
+        let in_use = TablesInUse {
+            keep: !self.fresh && !self.config.routing.lids.reassign && !self.tables.is_empty(),
+            ..self.tables_in_use()
         };
         let checker = Arc::clone(&self.checker);
-        let job = PlanJob::new(&self.found, &self.config.routing, existing, guard, checker);
+        let job = PlanJob::new(&self.found, &self.config, in_use, checker);
         self.counters.routings += 1;
         self.stage = Stage::Planning(Some(Box::new(job)));
+    }
+
+    fn tables_in_use(&self) -> TablesInUse {
+        TablesInUse {
+            tables: configuration::existing(&self.tables),
+            plan: self.subnet.as_ref().map(|subnet| Arc::clone(&subnet.plan)),
+            keep: false,
+        }
     }
 
     /// Starts to write a plan.
@@ -312,13 +312,24 @@ impl SubnetManager {
         let counters = self.requester.counters();
         let subnet = Subnet::new(self.found.clone(), Arc::clone(&plan), &self.config);
         self.serve(subnet);
-        self.was_loop_free = plan.report.credit.loops == 0;
         self.counters.sweeps += 1;
         self.refusal = None;
         if self.config.use_ucast_cache && !self.sweep.cached {
             self.cache = Some(UnicastCache::new(&self.found, &plan));
         }
-        let report = self.sweep.report(now, plan, written, nodes, &counters);
+        let (quality, first) = if incomplete {
+            let in_use = self.tables_in_use();
+            let job = PlanJob::new(&self.found, &self.config, in_use, Arc::default());
+            job.assess().map_or((None, None), |(quality, first)| (Some(quality), first))
+        } else {
+            (Some(plan.quality), plan.first_unreachable.clone())
+        };
+        self.quality = quality;
+        let quality = quality.unwrap_or(plan.quality);
+        let alarms = Alarm::of_plan(&plan, quality, first.as_deref());
+        self.raise(now, alarms);
+        let mut report = self.sweep.report(now, plan, written, nodes, &counters);
+        report.quality = self.quality;
         self.events.push_back(SmEvent::SubnetUp(Box::new(report)));
         self.fresh = false;
         // Whoever did not answer may be gone: what was found is not true any more.

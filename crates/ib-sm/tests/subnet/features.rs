@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use ib_link::{Datagram, Incoming, Remote};
-use ib_sm::{PartEnforce, Partitions, PortQos, QosConfig, RoutingConfig, SmConfig};
+use ib_routing::EngineKind;
+use ib_sm::{Alarm, PartEnforce, Partitions, PortQos, QosConfig, RoutingConfig, SmConfig};
 use ib_types::{PKey, Qpn};
 use ib_wire::mad::sa::{ComponentMask, InformInfo, MCMemberRecord, NodeRecord, SaNotice};
-use ib_wire::mad::sm::{Notice, PortState, SlToVl, TrapNumber, VlArbitration};
+use ib_wire::mad::sm::{Notice, PortState, SlToVl, TrapNumber, VlArbitration, VlCap};
 use ib_wire::mad::smp;
 use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass, TransactionId};
 
@@ -61,13 +62,15 @@ fn ports_are_told_their_lanes_once() {
 }
 
 #[test]
-fn lash_without_lanes_is_warned_of() {
+fn lash_writes_sl_to_vl_tables_without_qos() {
     let config = SmConfig { routing: routed_with("lash,no_fallback"), ..SmConfig::default() };
-    let lab = up("torus 5x5 hosts=1", config.clone());
-    let [warning] = &lab.stations[0].warnings[..] else { panic!("{:?}", lab.stations[0].warnings) };
-    assert!(warning.contains("service levels") && warning.contains("-Q"), "{warning}");
-    let lab = up("torus 5x5 hosts=1", SmConfig { qos: Some(QosConfig::default()), ..config });
+    let lab = up("torus 5x5 hosts=1", config);
+    let report = lab.stations[0].last();
+    assert!(report.plan.routing.layers.count() > 1);
+    assert!(report.written.sl_to_vl_tables > 25 * 5, "{:?}", report.written);
+    assert_eq!(report.written.arbitration_blocks, 0);
     assert_eq!(lab.stations[0].warnings, [""; 0]);
+    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
 }
 
 #[test]
@@ -175,50 +178,121 @@ fn a_host_that_reboots_and_a_leaf_that_bounces_cost_no_routing() {
     assert_eq!(counters(&lab), (2, cached));
 }
 
+/// Returns the first alarm of a manager, which must be the only one.
+fn only_alarm(lab: &Lab) -> Alarm {
+    let alarms: Vec<Alarm> =
+        lab.stations[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
+    let [alarm] = &alarms[..] else { panic!("{alarms:?}") };
+    alarm.clone()
+}
+
 #[test]
-fn credit_loops_are_warned_of_at_first_and_refused_when_asked_or_later() {
+fn credit_loops_of_configured_engines_raise_an_alarm() {
     let config = SmConfig { routing: routed_with("minhop"), ..SmConfig::default() };
-    let lab = up("torus 5 hosts=1", config.clone());
-    let [warning] = &lab.stations[0].warnings[..] else { panic!("{:?}", lab.stations[0].warnings) };
-    assert!(warning.contains("2 credit loops") && warning.contains("deadlock"), "{warning}");
+    let lab = up("torus 5 hosts=1", config);
+    let Alarm::CreditLoops { engine, loops, first, avoided_by, tried } = only_alarm(&lab) else {
+        panic!("another alarm");
+    };
+    assert_eq!((engine, loops, first.len()), (EngineKind::MinHop, 2, 5));
+    // Up/down finds no root in a ring; lash needs two lanes.
+    assert_eq!(avoided_by, Some(EngineKind::Lash));
+    assert_eq!(tried, [EngineKind::MinHop, EngineKind::Lash]);
     lab.check();
-    // The same is fatal when it is asked for.
+}
+
+#[test]
+fn default_engines_avoid_credit_loops() {
+    let lab = up("torus 5 hosts=1", SmConfig::default());
+    assert_eq!(lab.stations[0].last().plan.routing.engine, EngineKind::Lash);
+    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    // One lane does not suffice for lash: the loop is accepted.
+    let lab = up("torus 5 hosts=1", SmConfig { max_op_vls: VlCap::VL0, ..SmConfig::default() });
+    let Alarm::CreditLoops { engine, avoided_by, .. } = only_alarm(&lab) else {
+        panic!("another alarm");
+    };
+    assert_eq!((engine, avoided_by), (EngineKind::MinHop, None));
+    lab.check();
+}
+
+#[test]
+fn required_freedom_of_deadlock_refuses_credit_loops() {
+    let config = SmConfig {
+        routing: routed_with("minhop"),
+        require_deadlock_free: true,
+        ..SmConfig::default()
+    };
     let mut lab = Lab::new("torus 5 hosts=1");
-    lab.add(0, SmConfig { refuse_credit_loops: true, ..config.clone() });
+    lab.add(0, config);
     lab.run_for(5 * SECOND);
     let station = &lab.stations[0];
     assert_eq!(station.reports.len(), 0);
-    let [refusal] = &station.refusals[..] else { panic!("said once: {:?}", station.refusals) };
-    assert!(refusal.contains("2 credit loops") && refusal.contains("refused"), "{refusal}");
-    assert_ne!(lab.sim.port_info(lab.host(2)).port_state, PortState::ACTIVE);
-    // A ring that is closed while it is managed.
-    let mut lab = Lab::new("torus 5 hosts=1");
-    let ring = |lab: &Lab| {
-        let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).unwrap());
-        let ports = (1..=8).filter_map(|number| lab.sim.find_port(switch, number));
-        let mut ports = ports.filter(|&port| {
-            lab.sim.peer(port).is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
-        });
-        let port = ports.next().unwrap();
-        format!("\"{}\"[{}]", lab.sim.node_name(switch), lab.sim.place(port).1)
+    assert_eq!(station.refusals.len(), 1, "reported once: {:?}", station.refusals);
+    let alarms: Vec<Alarm> =
+        station.manager.alarms().map(|raised| raised.alarm.clone()).collect();
+    let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
+        panic!("{alarms:?}")
     };
-    let cut = ring(&lab);
+    assert_ne!(lab.sim.port_info(lab.host(2)).port_state, PortState::ACTIVE);
+}
+
+/// A ring of switches, and the name of a port whose link closes it.
+fn open_ring(config: SmConfig) -> (Lab, String) {
+    let mut lab = Lab::new("torus 5 hosts=1");
+    let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).unwrap());
+    let ports = (1..=8).filter_map(|number| lab.sim.find_port(switch, number));
+    let mut ports = ports.filter(|&port| {
+        lab.sim.peer(port).is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
+    });
+    let number = lab.sim.place(ports.next().unwrap()).1;
+    let cut = format!("\"{}\"[{number}]", lab.sim.node_name(switch));
     lab.command(&format!("unlink {cut}"));
     lab.add(0, config);
     lab.run_while(|lab| lab.stations[0].reports.is_empty());
-    assert_eq!(lab.stations[0].warnings, [""; 0]);
+    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    (lab, cut)
+}
+
+#[test]
+fn loop_free_tables_that_reach_all_are_kept() {
+    let config = SmConfig { routing: routed_with("minhop"), ..SmConfig::default() };
+    let (mut lab, cut) = open_ring(config);
     let tables = |lab: &Lab| {
         let nodes = lab.sim.node_ids().filter(|&node| lab.sim.is_switch(node));
         nodes.map(|node| lab.sim.forwarding_table(node).to_vec()).collect::<Vec<_>>()
     };
     let before = tables(&lab);
     lab.command(&format!("relink {cut}"));
-    lab.run_while(|lab| lab.stations[0].refusals.is_empty());
     lab.run_for(30 * SECOND);
     let station = &lab.stations[0];
-    assert_eq!(station.refusals.len(), 1, "{:?}", station.refusals);
-    assert!(station.refusals[0].contains("those in use have none"), "{:?}", station.refusals);
+    assert!(station.last().plan.is_kept);
+    assert_eq!(station.last().plan.report.credit.loops, 0);
+    assert_eq!((station.refusals.len(), station.manager.alarms().count()), (0, 0));
     assert_eq!(tables(&lab), before);
+    // The ports of the mended link are configured.
+    lab.check();
+}
+
+#[test]
+fn repaired_routes_with_a_credit_loop_are_programmed() {
+    let config = SmConfig { routing: routed_with("minhop"), ..SmConfig::default() };
+    let (mut lab, cut) = open_ring(config);
+    let other = lab.sim.node_name(lab.sim.place(lab.sim.peer(lab.host(4)).unwrap()).0).to_owned();
+    // The ring closes while a switch of it is off: with it, all routes have a loop.
+    lab.command(&format!("power \"{other}\" off"));
+    lab.run_for(5 * SECOND);
+    lab.command(&format!("relink {cut}"));
+    lab.run_for(5 * SECOND);
+    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    lab.command(&format!("power \"{other}\" on"));
+    lab.run_for(30 * SECOND);
+    let Alarm::CreditLoops { engine, .. } = only_alarm(&lab) else { panic!("another alarm") };
+    assert_eq!(engine, EngineKind::MinHop);
+    lab.check();
+    // Without the loop, the alarm is gone.
+    lab.command(&format!("unlink {cut}"));
+    lab.run_for(30 * SECOND);
+    assert_eq!(lab.stations[0].manager.alarms().count(), 0);
+    lab.check();
 }
 
 #[test]

@@ -99,9 +99,9 @@ pub struct ServeArgs {
     /// Keeps the routes when hosts and leaf switches go and come back.
     #[arg(short = 'A', long, alias = "ucast_cache")]
     pub ucast_cache: bool,
-    /// Refuses routes with credit loops also when the subnet is brought up first.
+    /// Never programs routes with credit loops, even if hosts stay unreachable.
     #[arg(long)]
-    pub refuse_credit_loops: bool,
+    pub require_deadlock_free: bool,
     /// Sets up lanes: service levels on lanes, and the lanes' turns. lash needs it to be free of
     /// deadlocks.
     #[arg(short = 'Q', long)]

@@ -402,7 +402,7 @@ impl ServeArgs {
         for (_, key) in flags.into_iter().filter(|&(given, _)| given) {
             settings.set(key, "TRUE").expect("the key is a switch");
         }
-        settings.config.refuse_credit_loops |= self.refuse_credit_loops;
+        settings.config.require_deadlock_free |= self.require_deadlock_free;
         settings.accum_log_file &= !self.erase_log;
         let files = [
             (&self.pconfig, &mut settings.partition_config_file),
