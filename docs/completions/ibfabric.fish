@@ -62,7 +62,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l sl2vl -d 'Th
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l seed -d 'The seed of the random bisections' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -l format -d 'How the result is printed' -r -f -a "text\t'Lines for people'
 json\t'One JSON object'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them. minhop without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s R -l engine -l routing_engine -d 'The routing engines, in order of preference: minhop updn ftree lash dor file. minhop follows unless no_fallback is among them. auto: minhop, and in the subnet manager updn and lash if its routes have a credit loop [default: auto]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s a -l root-guids -l root_guid_file -d 'GUIDs of root switches, or of channel adapters on them (updn, ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s u -l cn-guids -l cn_guid_file -d 'Port GUIDs of compute nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand route" -s G -l io-guids -l io_guid_file -d 'Port GUIDs of I/O nodes (ftree)' -r -F
@@ -111,7 +111,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -l metrics -d '
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l socket -d 'The name of the sockets: what clients find in `IBSIM_SOCKNAME`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l port -d 'Listens on this UDP port of the loopback device in place of Unix sockets; clients find it in `IBSIM_SERVER_PORT`. Clients have the ports behind it, as far as these are free. Its console is that of `sim ctl --port N`' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Has a subnet manager at the first host, which keeps the subnet up with these engines, or with minhop; READY comes when it is up. `sm ctl --socket NAME-sm` asks it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l sm -d 'Runs a subnet manager at the first host with these engines [default: auto]. READY is printed once the subnet is up. `sm ctl --socket NAME-sm` queries it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l agents -d 'Has agents for ibtracer and ibping on these nodes, names with commas between them; on all nodes without names' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l seed -d 'The seed of everything random' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l script -d 'Commands and the moments at which they are run: lines of `at TIME COMMAND`' -r -F
@@ -146,7 +146,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s g -l guid -d 'The GUID of the port to manage from, where --umad names none. With --ibsim it has to be that of the node' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s F -l config -d 'OpenSM\'s configuration file; options prevail over it. On a real port /etc/opensm/opensm.conf without it, if there is one' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s c -l create-config -d 'Writes a configuration file with what the other options say, and ends' -r -F
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s R -l engine -l routing_engine -d 'The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless no_fallback is among them. minhop without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s R -l engine -l routing_engine -d 'The routing engines, in order of preference: minhop updn ftree lash dor file. minhop follows unless no_fallback is among them. auto: minhop, and in the subnet manager updn and lash if its routes have a credit loop [default: auto]' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s a -l root-guids -l root_guid_file -d 'GUIDs of root switches, or of channel adapters on them (updn, ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s u -l cn-guids -l cn_guid_file -d 'Port GUIDs of compute nodes (ftree)' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s G -l io-guids -l io_guid_file -d 'Port GUIDs of I/O nodes (ftree)' -r -F
@@ -192,7 +192,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_see
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l lmc-esp0 -d 'Gives enhanced switch ports 0 the LMC as well'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s r -l reassign-lids -d 'Assigns all LIDs anew once, whatever the ports and the cache say'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s A -l ucast-cache -d 'Keeps the routes when hosts and leaf switches go and come back'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l refuse-credit-loops -d 'Refuses routes with credit loops also when the subnet is brought up first'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l require-deadlock-free -d 'Never programs routes with credit loops, even if hosts stay unreachable'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s Q -l qos -d 'Sets up lanes: service levels on lanes, and the lanes\' turns. lash needs it to be free of deadlocks'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -l no-clients-rereg -d 'Does not ask clients to register again when the subnet is taken over'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sm; and not __fish_seen_subcommand_from ctl help" -s o -l once -d 'Ends when the subnet is up'
@@ -585,7 +585,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s v -l verify -
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s c -l cached -d 'Only what the service knows already'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s V -l verbose -d 'Says more of what it does'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s R -l engine -d 'The engines that compute the routes, in the order in which they are tried' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -s R -l engine -d 'The routing engines, in order of preference. auto: minhop, then updn and lash if its routes have a credit loop' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l seed -d 'The seed of everything random' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l script -d 'Commands of the console and the moments at which they are run: lines of `at TIME COMMAND`' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand up" -l socket -d 'The name of the sockets: what clients find in `IBSIM_SOCKNAME`, and what `--attach` names' -r

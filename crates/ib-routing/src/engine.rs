@@ -84,8 +84,8 @@ impl fmt::Display for EngineKind {
 pub enum ParseEngineError {
     /// A word is no engine.
     #[error(
-        "`{0}` is not a routing engine: expected minhop, updn, ftree, lash, dor or file, and \
-         no_fallback in a list"
+        "`{0}` is not a routing engine: expected minhop, updn, ftree, lash, dor or file, \
+         no_fallback in a list, or auto"
     )]
     Unknown(String),
     /// A word is an engine of OpenSM that is not here.

@@ -6,7 +6,7 @@
 import { acmPanel } from "./acm-panel.js";
 import { get, listen, Retry } from "./api.js";
 import { keys, pointers } from "./controls.js";
-import { byId, mark } from "./dom.js";
+import { byId, h, mark } from "./dom.js";
 import { Fabric } from "./fabric.js";
 import { many, number } from "./format.js";
 import { legend } from "./legend.js";
@@ -104,6 +104,16 @@ function start() {
   surface(stage, open);
 }
 
+/** Lists the alarms that the subnet manager has raised. */
+function showAlarms(alarms) {
+  const list = byId("alarms"), shown = JSON.stringify(alarms);
+  if (list.dataset.shown === shown) return;
+  list.dataset.shown = shown;
+  list.hidden = alarms.length === 0;
+  list.replaceChildren(...alarms.map(({ kind, since, text }) =>
+    h("li", { "data-kind": kind }, `since ${new Date(since * 1000).toLocaleTimeString()}: ${text}`)));
+}
+
 // What the server says of the fabric while it runs.
 function live() {
   const { fabric } = state, connection = byId("connection"), manager = byId("manager");
@@ -132,6 +142,7 @@ function live() {
   connection.replaceChildren(mark("connecting"));
   state.on("manager", () => {
     const { state: own, up, sweeps, followed } = state.manager;
+    showAlarms(state.manager.alarms);
     manager.replaceChildren("manager ", mark(own), up ? " subnet up, " : " subnet not up, ", many(sweeps, "sweep"), ", ", many(followed, "change"), " followed");
   });
   // Loads are asked for when something shows them, and again when the tables have changed.

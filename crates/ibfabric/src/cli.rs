@@ -285,8 +285,9 @@ pub struct RouteArgs {
 /// How a subnet is routed.
 #[derive(Debug, Args)]
 pub struct RoutingArgs {
-    /// The engines to try, in order: minhop updn ftree lash dor file; then minhop, unless
-    /// no_fallback is among them. minhop without it.
+    /// The routing engines, in order of preference: minhop updn ftree lash dor file. minhop follows
+    /// unless no_fallback is among them. auto: minhop, and in the subnet manager updn and lash if
+    /// its routes have a credit loop [default: auto].
     #[arg(short = 'R', long, visible_alias = "routing_engine", value_name = "LIST")]
     pub engine: Option<EngineList>,
     /// Options of single engines.

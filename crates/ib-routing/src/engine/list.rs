@@ -9,7 +9,7 @@ use crate::subnet::Subnet;
 /// The engines to try, first to last, and after them minhop unless that is ruled out.
 ///
 /// Read from OpenSM's notation: names with commas or blanks between them; `no_fallback` rules out
-/// the minhop at the end.
+/// the minhop at the end. The word `auto` alone stands for [`EngineList::default`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineList {
     engines: Vec<EngineKind>,
@@ -17,6 +17,9 @@ pub struct EngineList {
     /// True if the user named no engine.
     is_default: bool,
 }
+
+/// The name of the list of a user who named no engine.
+const AUTO: &str = "auto";
 
 impl Default for EngineList {
     /// Returns minhop alone, the list of a user who named no engine: [`Self::candidates`] extends it.
@@ -35,6 +38,9 @@ impl FromStr for EngineList {
     type Err = ParseEngineError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.trim() == AUTO {
+            return Ok(Self::default());
+        }
         let mut list = Self { engines: Vec::new(), fallback: true, is_default: false };
         for word in text.split([',', ' ', '\t']).filter(|word| !word.is_empty()) {
             if word == "no_fallback" {
@@ -52,6 +58,9 @@ impl FromStr for EngineList {
 
 impl fmt::Display for EngineList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_default {
+            return f.write_str(AUTO);
+        }
         let names: Vec<&str> = self.engines.iter().map(|engine| engine.name()).collect();
         f.write_str(&names.join(","))?;
         f.write_str(if self.fallback { "" } else { ",no_fallback" })
@@ -94,6 +103,12 @@ impl EngineList {
     #[must_use]
     pub fn engines(&self) -> &[EngineKind] {
         &self.engines
+    }
+
+    /// Returns true if the user named no engine.
+    #[must_use]
+    pub const fn is_default(&self) -> bool {
+        self.is_default
     }
 
     /// Returns the engines whose tables may be programmed, in order: those of the list, then

@@ -92,10 +92,10 @@ pub struct ServeArgs {
     /// console is that of `sim ctl --port N`.
     #[arg(long, value_name = "N", value_parser = port, conflicts_with = "replay")]
     pub port: Option<u16>,
-    /// Has a subnet manager at the first host, which keeps the subnet up with these engines, or with
-    /// minhop; READY comes when it is up. `sm ctl --socket NAME-sm` asks it.
+    /// Runs a subnet manager at the first host with these engines [default: auto]. READY is printed
+    /// once the subnet is up. `sm ctl --socket NAME-sm` queries it.
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true,
-        default_missing_value = "minhop", conflicts_with = "replay")]
+        default_missing_value = "auto", conflicts_with = "replay")]
     pub sm: Option<EngineList>,
     /// Has agents for ibtracer and ibping on these nodes, names with commas between them; on all nodes
     /// without names.

@@ -17,8 +17,9 @@ pub struct UpArgs {
     /// was captured of it. Exit status: 0 all is well, 1 something is not.
     #[arg(long)]
     pub check: bool,
-    /// The engines that compute the routes, in the order in which they are tried.
-    #[arg(short = 'R', long, value_name = "LIST", default_value = "minhop")]
+    /// The routing engines, in order of preference. auto: minhop, then updn and lash if its routes
+    /// have a credit loop.
+    #[arg(short = 'R', long, value_name = "LIST", default_value = "auto")]
     pub engine: EngineList,
     /// The seed of everything random.
     #[arg(long, value_name = "N", default_value_t = 0)]

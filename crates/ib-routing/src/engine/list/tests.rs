@@ -14,3 +14,16 @@ fn an_empty_or_unknown_name_is_refused() {
         assert!(text.parse::<EngineList>().is_err(), "{text:?} was accepted");
     }
 }
+
+#[test]
+fn only_the_default_list_adds_engines_without_credit_loops() {
+    use EngineKind::{Dor, Lash, MinHop, UpDown};
+    let candidates = |text: &str| text.parse::<EngineList>().expect("a list").candidates();
+    assert_eq!(EngineList::default().candidates(), [MinHop, UpDown, Lash]);
+    assert_eq!(candidates("auto"), [MinHop, UpDown, Lash]);
+    assert_eq!(candidates("minhop"), [MinHop]);
+    assert_eq!(candidates("dor,updn,dor"), [Dor, UpDown, MinHop]);
+    assert_eq!(candidates("dor,no_fallback"), [Dor]);
+    assert_eq!(EngineList::default().to_string(), "auto");
+    assert_eq!("auto".parse(), Ok(EngineList::default()));
+}

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use ib_routing::engine::{Refusal, reason};
-use ib_routing::{NO_PATH, SwitchId};
-use ib_sm::PortStatus;
+use ib_routing::{EngineKind, NO_PATH, SwitchId};
+use ib_sm::{Alarm, PortStatus, TableQuality};
 use ib_types::Guid;
 use ib_wire::mad::sm::SmState;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::metrics;
-use super::shared::{Last, Shared, State};
+use super::shared::{Last, Shared, ShownAlarm, State};
 use crate::command::summary::counted;
 
 /// An answer: whether it is one, in words, and as data.
@@ -88,13 +88,11 @@ fn status(state: &State) -> Answer {
         let engine = report.plan.routing.engine.name();
         writeln!(
             text,
-            "up {seconds:.0} s ago: {} nodes, {} switches, {lids} LIDs, routed with {engine}{}; {} \
-             unreachable, {}",
+            "up {seconds:.0} s ago: {} nodes, {} switches, {lids} LIDs, routed with {engine}{}; {}",
             report.nodes,
             report.plan.switches.len(),
             if report.cached { " (cached)" } else { "" },
-            report.plan.report.reach.unreachable,
-            counted(report.plan.report.credit.loops, "credit loop"),
+            quality_words(state.quality),
         )
         .expect("memory");
         let refusals = refusals(&report.plan.refusals, &mut text);
@@ -107,8 +105,9 @@ fn status(state: &State) -> Answer {
             "engine": engine,
             "refusals": refusals,
             "cached": report.cached,
-            "unreachable": report.plan.report.reach.unreachable,
-            "credit_loops": report.plan.report.credit.loops,
+            "unreachable": state.quality.map(|it| it.unreachable),
+            "unreachable_host_pairs": state.quality.map(|it| it.unreachable_host_pairs),
+            "credit_loops": state.quality.map(|it| it.credit_loops),
             "smps": report.smps,
             "retries": report.retries,
             "ms": {
@@ -137,6 +136,10 @@ fn status(state: &State) -> Answer {
     }
     if let Some(why) = &state.no_plan {
         writeln!(text, "no plan: {why}").expect("memory");
+    }
+    for ShownAlarm { alarm, since } in state.alarms.iter() {
+        let seconds = since.elapsed().unwrap_or_default().as_secs();
+        writeln!(text, "ALARM since {seconds} s: {alarm}").expect("memory");
     }
     if let Some(why) = &state.rejected {
         writeln!(text, "rejected: {why}").expect("memory");
@@ -167,10 +170,45 @@ fn status(state: &State) -> Answer {
         "retries": traffic.retries,
         "managers": managers.collect::<Vec<_>>(),
         "no_plan": state.no_plan,
+        "alarms": state.alarms.iter().map(alarm_data).collect::<Vec<_>>(),
         "rejected": state.rejected,
         "faults": *state.faults,
     });
     (text, data)
+}
+
+/// Returns an alarm as JSON.
+pub(super) fn alarm_data(shown: &ShownAlarm) -> Value {
+    let ShownAlarm { alarm, since } = shown;
+    let engine = |engine: &Option<EngineKind>| engine.map(EngineKind::name);
+    let mut data = match alarm {
+        Alarm::CreditLoops { engine: own, loops, first, avoided_by, tried } => json!({
+            "engine": own.name(),
+            "loops": loops,
+            "first": first,
+            "avoided_by": engine(avoided_by),
+            "tried": tried.iter().map(|it| it.name()).collect::<Vec<_>>(),
+        }),
+        Alarm::Unreachable { host_pairs, pairs, first, reached_by } => json!({
+            "host_pairs": host_pairs,
+            "pairs": pairs,
+            "first": first,
+            "reached_by": engine(reached_by),
+        }),
+        Alarm::NoPlan { reason } => json!({ "reason": reason }),
+        _ => json!({}),
+    };
+    let since = since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    data["kind"] = alarm.kind().name().into();
+    data["since"] = since.as_secs_f64().into();
+    data["text"] = alarm.to_string().into();
+    data
+}
+
+/// Returns what the tables in the switches do, in words.
+pub(super) fn quality_words(quality: Option<TableQuality>) -> String {
+    let Some(quality) = quality else { return "reachability not known".to_owned() };
+    format!("{} unreachable, {}", quality.unreachable, counted(quality.credit_loops, "credit loop"))
 }
 
 /// Says which engines could not route the subnet, and returns it as data.
@@ -208,13 +246,11 @@ fn switches<'s>(state: &'s State, last: &Last) -> Vec<(Guid, u16, &'s str)> {
 fn routes(state: &State) -> Result<Answer, String> {
     let last = last(state)?;
     let plan = &last.report.plan;
-    let reach = &plan.report.reach;
     let engine = plan.routing.engine.name();
     let mut text = format!(
-        "{engine} (asked for: {}); {} unreachable, {}\n",
+        "{engine} (configured: {}); {}\n",
         state.requested,
-        reach.unreachable,
-        counted(plan.report.credit.loops, "credit loop")
+        quality_words(state.quality)
     );
     let refusals = refusals(&plan.refusals, &mut text);
     let rows: Vec<Value> = switches(state, last)
@@ -230,8 +266,10 @@ fn routes(state: &State) -> Result<Answer, String> {
         "cached": last.report.cached,
         "refusals": refusals,
         "warnings": plan.warnings,
-        "unreachable": reach.unreachable,
-        "credit_loops": plan.report.credit.loops,
+        "kept": plan.is_kept,
+        "unreachable": state.quality.map(|it| it.unreachable),
+        "unreachable_host_pairs": state.quality.map(|it| it.unreachable_host_pairs),
+        "credit_loops": state.quality.map(|it| it.credit_loops),
         "max_lid": plan.max_lid,
         "switches": rows,
     });

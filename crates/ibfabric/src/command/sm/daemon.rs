@@ -10,7 +10,7 @@ use ib_link::{Datagram, Incoming};
 use ib_net::alarm::Bell;
 use ib_routing::LidOptions;
 use ib_routing::engine::{Refusal, reason};
-use ib_sm::{PortStatus, SmConfig, SmEvent, SubnetManager, SweepReport};
+use ib_sm::{AlarmKind, PortStatus, SmConfig, SmEvent, SubnetManager, SweepReport};
 use ib_topology::name_map;
 use ib_types::{Guid, Instant};
 use ib_wire::mad::sm::{SmInfo, SmState};
@@ -24,7 +24,7 @@ use super::perf::Perf;
 use super::planner::Planner;
 use super::request::Request;
 use super::settings::Settings;
-use super::shared::{Last, Shared};
+use super::shared::{Last, Shared, ShownAlarm};
 use crate::command::log::{DEBUG, ERROR, FRAMES, INFO, Log, LogOptions, ROUTING, SYSTEM, VERBOSE};
 use crate::failure::Failure;
 use crate::input;
@@ -227,7 +227,17 @@ impl Daemon {
             state.activity = manager.activity();
             state.traffic = manager.traffic();
             state.counters = *manager.counters();
+            state.quality = manager.quality();
         });
+    }
+
+    fn show_alarms(&self, now: Instant) {
+        let alarms = self.manager.alarms().map(|raised| ShownAlarm {
+            alarm: raised.alarm.clone(),
+            since: SystemTime::now() - now.since(raised.since),
+        });
+        let alarms = Arc::new(alarms.collect());
+        self.shared.update(|state| state.alarms = alarms);
     }
 
     /// Reads the partitions again and explores the whole subnet.
@@ -280,6 +290,17 @@ impl Daemon {
         match event {
             SmEvent::Fault(fault) => self.complain(&fault.to_string()),
             SmEvent::Warning(text) => self.complain(&text),
+            SmEvent::AlarmRaised(alarm) => {
+                // The reason why there is no plan is logged by its own event.
+                if alarm.kind() != AlarmKind::NoPlan {
+                    self.complain(&format!("ALARM: {alarm}"));
+                }
+                self.show_alarms(now);
+            }
+            SmEvent::AlarmCleared(kind) => {
+                self.log.line(INFO, &format!("ALARM cleared: {}", kind.name()));
+                self.show_alarms(now);
+            }
             SmEvent::NoPlan(why) => {
                 if !self.ends_without_plan {
                     self.complain(&why);
@@ -295,6 +316,7 @@ impl Daemon {
                     // What was true of the subnet is another manager's business now.
                     self.shared.update(|state| {
                         (state.last, state.no_plan) = (None, None);
+                        state.alarms = Arc::default();
                         (state.faults, state.ports) = Default::default();
                     });
                 }

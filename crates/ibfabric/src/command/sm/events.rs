@@ -5,8 +5,8 @@ use ib_sm::fault::PortName;
 use ib_sm::{Exploration, LinkChange, PortChange, SweepReport};
 use ib_wire::mad::sm::{Notice, TrapNumber};
 
+use super::console::quality_words;
 use crate::command::log::{INFO, VERBOSE};
-use crate::command::summary::counted;
 
 /// A level and a text.
 pub(super) type Line = (u8, String);
@@ -73,12 +73,12 @@ pub(super) fn up(report: &SweepReport) -> [Line; 2] {
     let SweepReport { plan, written, nodes, smps, retries, cached, .. } = report;
     let lids: usize = plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum();
     let cached = if *cached { " (cached)" } else { "" };
+    let kept = if plan.is_kept { " (tables in use kept)" } else { "" };
     let what = format!(
-        "{nodes} nodes, {} switches, {lids} LIDs, routed with {}{cached}; {} unreachable, {}",
+        "{nodes} nodes, {} switches, {lids} LIDs, routed with {}{cached}{kept}; {}",
         plan.switches.len(),
         plan.routing.engine,
-        plan.report.reach.unreachable,
-        counted(plan.report.credit.loops, "credit loop")
+        quality_words(report.quality)
     );
     let ms = |time: std::time::Duration| time.as_millis();
     let took = format!(

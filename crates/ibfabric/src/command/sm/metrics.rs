@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ib_sm::PortStatus;
+use ib_sm::{AlarmKind, PortStatus};
 use ib_types::Guid;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::sm::{PortState, SmState};
@@ -150,6 +150,27 @@ fn families(state: &State) -> Vec<Family> {
     add("managers", "gauge", "Other managers", one(state.managers.len() as f64));
     let no_plan = one(f64::from(state.no_plan.is_some()));
     add("no_plan", "gauge", "Whether the subnet as it is now cannot be routed", no_plan);
+    let raised = |kind: AlarmKind| state.alarms.iter().find(|it| it.alarm.kind() == kind);
+    let alarm = |kind: AlarmKind| {
+        (vec![("kind", kind.name().to_owned())], f64::from(raised(kind).is_some()))
+    };
+    let alarms = AlarmKind::ALL.into_iter().map(alarm).collect();
+    add("alarm", "gauge", "1 if the alarm is raised", alarms);
+    let since = |kind: AlarmKind| {
+        let at = raised(kind)?.since.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Some((vec![("kind", kind.name().to_owned())], at.as_secs_f64()))
+    };
+    let since = AlarmKind::ALL.into_iter().filter_map(since).collect();
+    let help = "When the alarm was raised, in seconds since 1970";
+    add("alarm_since_timestamp_seconds", "gauge", help, since);
+    if let Some(quality) = state.quality {
+        let help = "Pairs of a switch and a LID whose packets do not arrive with the tables in the switches";
+        add("unreachable", "gauge", help, one(quality.unreachable as f64));
+        let help = "Pairs of hosts whose packets do not arrive with the tables in the switches";
+        add("unreachable_host_pairs", "gauge", help, one(quality.unreachable_host_pairs as f64));
+        let help = "Credit loops of the tables in the switches";
+        add("credit_loops", "gauge", help, one(quality.credit_loops as f64));
+    }
     if let Some(last) = &state.last {
         let report = &last.report;
         let steps = [
@@ -170,10 +191,6 @@ fn families(state: &State) -> Vec<Family> {
         add("sweep_retries", "gauge", "SMPs sent again in the last heavy sweep", retries);
         add("nodes", "gauge", "Nodes", one(report.nodes as f64));
         add("switches", "gauge", "Switches", one(report.plan.switches.len() as f64));
-        let unreachable = one(report.plan.report.reach.unreachable as f64);
-        add("unreachable", "gauge", "Routes that lead nowhere", unreachable);
-        let loops = one(report.plan.report.credit.loops as f64);
-        add("credit_loops", "gauge", "Credit loops", loops);
         let engine = vec![("engine", report.plan.routing.engine.name().to_owned())];
         add("engine", "gauge", "The routing engine that served", vec![(engine, 1.0)]);
     }

@@ -19,8 +19,11 @@ struct Report {
     switches: usize,
     lids: usize,
     max_lid: u16,
-    unreachable: u64,
-    credit_loops: usize,
+    /// Pairs of a switch and a LID whose packets do not arrive; `null` if not known.
+    unreachable: Option<u64>,
+    /// Pairs of hosts whose packets do not arrive; `null` if not known.
+    unreachable_host_pairs: Option<u64>,
+    credit_loops: Option<usize>,
     smps: u64,
     retries: u64,
     faults: usize,
@@ -45,7 +48,8 @@ struct Times {
 
 /// Returns what a sweep means for the exit status.
 pub(super) fn verdict(sweep: &SweepReport) -> Verdict {
-    Verdict::good_if(sweep.plan.report.reach.unreachable == 0 && sweep.faults == 0)
+    let reaches_all = sweep.quality.is_some_and(|quality| quality.unreachable == 0);
+    Verdict::good_if(reaches_all && sweep.faults == 0)
 }
 
 /// Prints what came of a sweep of a manager that was started at a moment.
@@ -74,8 +78,9 @@ pub(super) fn print(
         switches: plan.switches.len(),
         lids: plan.end_ports.values().map(|&(_, lids)| usize::from(lids)).sum(),
         max_lid: plan.max_lid,
-        unreachable: plan.report.reach.unreachable,
-        credit_loops: plan.report.credit.loops,
+        unreachable: sweep.quality.map(|it| it.unreachable),
+        unreachable_host_pairs: sweep.quality.map(|it| it.unreachable_host_pairs),
+        credit_loops: sweep.quality.map(|it| it.credit_loops),
         smps: sweep.smps,
         retries: sweep.retries,
         faults: sweep.faults,

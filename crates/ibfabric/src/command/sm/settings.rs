@@ -365,6 +365,7 @@ impl Field<'_> {
                 Some(path) => path.display().to_string(),
                 None => NULL.to_owned(),
             },
+            Self::Engines(value) if value.is_default() => NULL.to_owned(),
             Self::Engines(value) => value.to_string(),
             Self::Enforce(value) => match value {
                 PartEnforce::Both => "both",

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use ib_mad::RequesterCounters;
 use ib_net::alarm::Bell;
-use ib_sm::{PortStatus, SmCounters, SweepReport};
+use ib_sm::{Alarm, PortStatus, SmCounters, SweepReport, TableQuality};
 use ib_types::Guid;
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::sm::SmInfo;
@@ -31,6 +31,10 @@ pub(super) struct State {
     pub(super) fault_count: u64,
     /// What is wrong now.
     pub(super) faults: Arc<Vec<String>>,
+    /// The alarms that are raised now.
+    pub(super) alarms: Arc<Vec<ShownAlarm>>,
+    /// What the forwarding tables in the switches do; `None` if it is not known.
+    pub(super) quality: Option<TableQuality>,
     /// Why a file was not taken when it was read again.
     pub(super) rejected: Option<String>,
     /// Why there is no plan, when there is none.
@@ -40,6 +44,13 @@ pub(super) struct State {
     pub(super) ports: Arc<Vec<PortStatus>>,
     pub(super) last: Option<Arc<Last>>,
     pub(super) counts: Arc<Mutex<Counts>>,
+}
+
+/// An alarm, and when it was raised.
+#[derive(Clone)]
+pub(crate) struct ShownAlarm {
+    pub(crate) alarm: Alarm,
+    pub(crate) since: SystemTime,
 }
 
 /// The last time that the subnet was brought up.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use ib_sm::Plan;
+use serde_json::Value;
 
-use super::console::state_word;
+use super::console::{alarm_data, state_word};
 use super::daemon::Daemon;
 use super::events;
 use crate::command::log::Listener;
@@ -21,6 +22,8 @@ pub(crate) struct Shown {
     pub(crate) is_up: bool,
     /// What the last sweep has done, or why it has not brought the subnet up.
     pub(crate) last: String,
+    /// The alarms that are raised now, as `sm ctl status --json` has them.
+    pub(crate) alarms: Vec<Value>,
     /// The plan that was written last.
     pub(crate) plan: Option<Arc<Plan>>,
 }
@@ -45,6 +48,7 @@ impl Daemon {
             followed: state.counters.followed,
             is_up: report.is_some() && state.no_plan.is_none(),
             last,
+            alarms: state.alarms.iter().map(alarm_data).collect(),
             plan: report.map(|report| Arc::clone(&report.plan)),
         }
     }

@@ -48,6 +48,7 @@ struct ManagerTold {
     lid: u16,
     up: bool,
     last: String,
+    alarms: Vec<serde_json::Value>,
 }
 
 impl States {
@@ -75,7 +76,7 @@ impl States {
             let lid = sim.client_port(manager.client()).map_or(0, |port| sim.link_port(port).lid);
             let (state, up, last) = (shown.state, shown.is_up, shown.last);
             let (sweeps, followed) = (shown.sweeps, shown.followed);
-            ManagerTold { state, sweeps, followed, lid, up, last }
+            ManagerTold { state, sweeps, followed, lid, up, last, alarms: shown.alarms }
         });
         let told = Told { down: &self.down, traffic, routes: sim.route_changes(), sm };
         let told = serde_json::to_string(&told).expect("it has nothing that JSON has not");

@@ -1,0 +1,169 @@
+//! Alarms: conditions of the subnet that an administrator must know until they are gone.
+
+use std::fmt;
+
+use ib_routing::EngineKind;
+use ib_types::Instant;
+
+use crate::plan::{Plan, TableQuality};
+
+/// A condition of the subnet that an administrator must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Alarm {
+    /// The forwarding tables in the switches have credit loops: the fabric can deadlock under load.
+    CreditLoops {
+        /// The engine that computed the tables.
+        engine: EngineKind,
+        /// The number of loops.
+        loops: usize,
+        /// The links of the first loop, in order.
+        first: Vec<String>,
+        /// The engine whose tables reach as much without a loop; `None` if no tried engine has such.
+        avoided_by: Option<EngineKind>,
+        /// The engines whose tables were computed and checked.
+        tried: Vec<EngineKind>,
+    },
+    /// Packets between ports that cables connect do not arrive with the tables in the switches.
+    Unreachable {
+        /// Pairs of a host port and another host's LID whose packets do not arrive.
+        host_pairs: u64,
+        /// Pairs of a switch and a LID whose packets do not arrive.
+        pairs: u64,
+        /// The first such pair of a switch and a LID, and where its packets are lost.
+        first: Option<String>,
+        /// The engine whose tables reach more; `None` if no tried engine has such.
+        reached_by: Option<EngineKind>,
+    },
+    /// The subnet has no plan: nothing is programmed.
+    NoPlan {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The kinds of [`Alarm`]. At most one alarm of each kind is raised at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum AlarmKind {
+    /// [`Alarm::CreditLoops`].
+    CreditLoops,
+    /// [`Alarm::Unreachable`].
+    Unreachable,
+    /// [`Alarm::NoPlan`].
+    NoPlan,
+}
+
+/// An alarm that is raised now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RaisedAlarm {
+    /// The condition.
+    pub alarm: Alarm,
+    /// When an alarm of this kind was raised that has not been cleared since.
+    pub since: Instant,
+}
+
+impl AlarmKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::CreditLoops, Self::Unreachable, Self::NoPlan];
+
+    /// Returns the name in JSON and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CreditLoops => "credit_loops",
+            Self::Unreachable => "unreachable",
+            Self::NoPlan => "no_plan",
+        }
+    }
+}
+
+impl Alarm {
+    /// Returns the kind of the alarm.
+    #[must_use]
+    pub const fn kind(&self) -> AlarmKind {
+        match self {
+            Self::CreditLoops { .. } => AlarmKind::CreditLoops,
+            Self::Unreachable { .. } => AlarmKind::Unreachable,
+            Self::NoPlan { .. } => AlarmKind::NoPlan,
+        }
+    }
+
+    /// Returns the alarms that a plan raises once it is programmed. `quality` and
+    /// `first_unreachable` describe the tables that are in the switches then.
+    pub(crate) fn of_plan(
+        plan: &Plan,
+        quality: TableQuality,
+        first_unreachable: Option<&str>,
+    ) -> Vec<Self> {
+        let mut alarms = Vec::new();
+        let avoided_by = plan.better.filter(|(_, it)| it.credit_loops == 0);
+        let reached_by = plan.better.filter(|(_, it)| it.unreachable < quality.unreachable);
+        if quality.credit_loops > 0 {
+            alarms.push(Self::CreditLoops {
+                engine: plan.routing.engine,
+                loops: quality.credit_loops,
+                first: plan.first_loop.clone(),
+                avoided_by: avoided_by.map(|(engine, _)| engine),
+                tried: plan.tried.clone(),
+            });
+        }
+        let reached_by = reached_by.map(|(engine, _)| engine);
+        alarms.extend(Self::of_quality(quality, first_unreachable, reached_by));
+        alarms
+    }
+
+    /// Returns the alarm for packets that do not arrive, if there are any.
+    pub(crate) fn of_quality(
+        quality: TableQuality,
+        first: Option<&str>,
+        reached_by: Option<EngineKind>,
+    ) -> Option<Self> {
+        (quality.unreachable > 0).then(|| Self::Unreachable {
+            host_pairs: quality.unreachable_host_pairs,
+            pairs: quality.unreachable,
+            first: first.map(str::to_owned),
+            reached_by,
+        })
+    }
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreditLoops { engine, loops, first, avoided_by, tried } => {
+                let word = if *loops == 1 { "loop" } else { "loops" };
+                write!(
+                    f,
+                    "the {engine} routes have {loops} credit {word}: the fabric can deadlock under \
+                     load"
+                )?;
+                if !first.is_empty() {
+                    write!(f, "; the first one: {}", first.join(", "))?;
+                }
+                match avoided_by {
+                    Some(better) => write!(f, "; {better} would avoid it: configure -R {better}"),
+                    None => {
+                        let tried: Vec<&str> = tried.iter().map(|it| it.name()).collect();
+                        write!(f, "; no engine avoids it of those tried: {}", tried.join(", "))
+                    }
+                }
+            }
+            Self::Unreachable { host_pairs, pairs, first, reached_by } => {
+                write!(
+                    f,
+                    "{host_pairs} host pairs are unreachable with the forwarding tables in the \
+                     switches, although cables connect them ({pairs} pairs of a switch and a LID)"
+                )?;
+                if let Some(first) = first {
+                    write!(f, "; the first one: {first}")?;
+                }
+                match reached_by {
+                    Some(better) => write!(f, "; {better} would reach more"),
+                    None => Ok(()),
+                }
+            }
+            Self::NoPlan { reason } => f.write_str(reason),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The virtual lanes of links: how many a link uses, and the SL-to-VL table of each port. What is
+//! written to ports and what the routes are checked with comes from here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use ib_routing::check::VlMap;
+use ib_routing::{Layers, Subnet, SwitchId};
+use ib_types::{Guid, ServiceLevel, VirtualLane};
+use ib_wire::mad::sm::{CapabilityMask, SlToVl, VlCap};
+
+use crate::config::SmConfig;
+use crate::found::{Found, Place};
+use crate::qos::{PortQos, QosConfig};
+
+/// Packets of a service level on this lane are discarded.
+const DISCARD: u8 = 15;
+
+/// Returns the OperVLs of a port: what both ends of its link support and the configuration allows.
+/// `None` for ports without a link that are not an enhanced port 0 of a switch.
+pub(crate) fn operational_vls(place: Place, config: &SmConfig, found: &Found) -> Option<VlCap> {
+    let most = |place: Place| {
+        let info = found.port(place).info.as_deref()?;
+        let qos = config.qos.as_ref().map(|qos| qos.of(found.node(place.node).kind, place.port));
+        let most = qos.map_or(config.max_op_vls, PortQos::vl_cap);
+        Some(info.vl_cap.0.min(most.0).min(config.max_op_vls.0))
+    };
+    let node = found.node(place.node);
+    let lanes = match found.port(place).peer {
+        Some(peer) => most(place)?.min(most(peer)?),
+        None if place.port == 0 && node.switch.is_some_and(|it| it.enhanced_port0) => most(place)?,
+        None => return None,
+    };
+    Some(VlCap(lanes.max(VlCap::VL0.0)))
+}
+
+/// Returns the SL-to-VL table that a port is programmed with; `None` if it is left as it is.
+///
+/// Tables are written with quality of service enabled. Without it they are written only if the
+/// routes need more than one service level (`is_layered`): then SL n travels on VL n.
+pub(crate) fn sl_to_vl(
+    place: Place,
+    config: &SmConfig,
+    found: &Found,
+    is_layered: bool,
+) -> Option<SlToVl> {
+    let default = QosConfig::default();
+    let qos = config.qos.as_ref().or_else(|| is_layered.then_some(&default))?;
+    let node = found.node(place.node);
+    let end_port = if node.kind.is_switch() { place.node.at(0) } else { place };
+    let capable = found.port(end_port).info.as_ref()?.capability_mask;
+    let lanes = operational_vls(place, config, found)?;
+    let port = qos.of(node.kind, place.port);
+    capable.contains(CapabilityMask::SL_MAPPING).then(|| port.sl_to_vl(lanes))
+}
+
+/// The SL-to-VL tables that linked ports are programmed with, for routes of one kind.
+///
+/// A port whose table is not written is taken for one that puts all service levels on VL 0. That is
+/// safe: merging the lanes of a link can add cycles to the channel dependency graph, never remove one.
+#[derive(Clone, Debug, Default)]
+struct LanePlan {
+    /// Of switch ports, by node GUID and port number.
+    tables: BTreeMap<(Guid, u8), [u8; 16]>,
+    /// The service levels that some channel adapter or router port discards, a bit each.
+    discarded_at_hosts: u16,
+}
+
+/// The virtual lanes of a subnet that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct FabricLanes {
+    found: Found,
+    config: SmConfig,
+    /// For routes that use one service level, and for routes that use several.
+    plans: [OnceLock<LanePlan>; 2],
+}
+
+impl FabricLanes {
+    pub(crate) fn new(found: Found, config: SmConfig) -> Self {
+        Self { found, config, plans: Default::default() }
+    }
+
+    pub(crate) const fn config(&self) -> &SmConfig {
+        &self.config
+    }
+
+    /// Returns the fewest data VLs of a link between switches; `None` if there is no such link.
+    pub(crate) fn fewest_vls(&self) -> Option<u8> {
+        let between = linked(&self.found).filter(|&(place, peer)| {
+            [place, peer].iter().all(|it| self.found.node(it.node).kind.is_switch())
+        });
+        let lanes = between.map(|(place, _)| {
+            let lanes = operational_vls(place, &self.config, &self.found);
+            lanes.and_then(VlCap::lanes).unwrap_or(1)
+        });
+        lanes.min()
+    }
+
+    /// Returns the service levels of routes that host ports discard, a bit each.
+    pub(crate) fn discarded_at_hosts(&self, layers: &Layers) -> u16 {
+        self.plan(layers).map_or(0, |plan| plan.discarded_at_hosts & layers.used())
+    }
+
+    /// Returns the lanes to check routes with; `None` if a check that puts SL n on VL n gives the
+    /// right answer.
+    pub(crate) fn map(&self, layers: &Layers, subnet: &Subnet<'_>) -> Option<SwitchLanes> {
+        let plan = self.plan(layers).filter(|plan| !plan.is_one_lane_per_level(layers.used()))?;
+        let of = |id: SwitchId| {
+            let switch = subnet.switch(id);
+            let table = |port| plan.tables.get(&(switch.guid, port)).copied().unwrap_or([0; 16]);
+            (0..=switch.ports).map(table).collect()
+        };
+        Some(SwitchLanes { tables: subnet.switch_ids().map(of).collect() })
+    }
+
+    /// Returns the tables for routes; `None` if no table is written for them.
+    fn plan(&self, layers: &Layers) -> Option<&LanePlan> {
+        let is_layered = !layers.is_uniform();
+        if self.config.qos.is_none() && !is_layered {
+            return None;
+        }
+        let plan = &self.plans[usize::from(is_layered)];
+        Some(plan.get_or_init(|| LanePlan::new(&self.found, &self.config, is_layered)))
+    }
+}
+
+impl LanePlan {
+    fn new(found: &Found, config: &SmConfig, is_layered: bool) -> Self {
+        let mut this = Self::default();
+        for (place, _) in linked(found) {
+            let table = sl_to_vl(place, config, found, is_layered)
+                .map_or([0; 16], |table| table.lanes.map(VirtualLane::get));
+            let node = found.node(place.node);
+            if node.kind.is_switch() {
+                this.tables.insert((node.info.node_guid, place.port), table);
+            } else {
+                for (level, &lane) in table.iter().enumerate() {
+                    this.discarded_at_hosts |= u16::from(lane == DISCARD) << level;
+                }
+            }
+        }
+        this
+    }
+
+    /// Returns true if all links put every used service level on a lane of its own, the same on every
+    /// link, and discard none. With a single service level only discards matter: the lane that it
+    /// has on a link closes no cycle.
+    fn is_one_lane_per_level(&self, used: u16) -> bool {
+        let lanes_of = |table: &[u8; 16]| {
+            let used = (0..16).filter(|level| used >> level & 1 != 0);
+            used.map(|level: usize| table[level]).collect::<Vec<_>>()
+        };
+        if used.count_ones() == 1 {
+            return self.tables.values().all(|table| lanes_of(table) != [DISCARD]);
+        }
+        let Some(first) = self.tables.values().next().map(lanes_of) else { return true };
+        let distinct: BTreeSet<u8> = first.iter().copied().collect();
+        distinct.len() == first.len()
+            && !distinct.contains(&DISCARD)
+            && self.tables.values().all(|table| lanes_of(table) == first)
+    }
+}
+
+/// Returns all ports with a link but port 0 of switches, each with the port at the other end.
+fn linked(found: &Found) -> impl Iterator<Item = (Place, Place)> {
+    found.nodes().flat_map(|(node, known)| {
+        let ports = (1..=known.info.num_ports).map(move |number| node.at(number));
+        ports.filter_map(|place| Some((place, found.port(place).peer?)))
+    })
+}
+
+/// The SL-to-VL tables of the switches of a subnet.
+pub(crate) struct SwitchLanes {
+    /// `[switch][output port][service level]`.
+    tables: Vec<Vec<[u8; 16]>>,
+}
+
+impl VlMap for SwitchLanes {
+    fn lane(&self, switch: SwitchId, _: u8, out_port: u8, level: ServiceLevel) -> VirtualLane {
+        let table = self.tables[switch.index()].get(usize::from(out_port));
+        let lane = table.map_or(0, |table| table[usize::from(level.get())]);
+        VirtualLane::new(lane).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! The decision which forwarding tables are programmed.
+//!
+//! Reachability outranks a possible deadlock. Tables that serve more host pairs are preferred to
+//! tables that serve fewer. Among tables that serve the same pairs, those without a credit loop are
+//! preferred. Remaining ties go to the engine that comes first in the list.
+
+/// What forwarding tables do on the subnet as it is cabled now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableQuality {
+    /// Pairs of a host port and another host's LID whose packets do not arrive.
+    pub unreachable_host_pairs: u64,
+    /// Pairs of a switch and a LID whose packets do not arrive.
+    pub unreachable: u64,
+    /// Credit loops: cycles of links whose buffers can wait for each other forever.
+    pub credit_loops: usize,
+}
+
+impl TableQuality {
+    /// Returns true if all packets arrive and no deadlock is possible.
+    pub(crate) const fn is_sound(&self) -> bool {
+        self.reaches_all() && self.credit_loops == 0
+    }
+
+    const fn reaches_all(&self) -> bool {
+        self.unreachable == 0 && self.unreachable_host_pairs == 0
+    }
+
+    /// Returns the order of preference: smaller is better.
+    const fn rank(&self) -> (u64, u64, bool) {
+        (self.unreachable_host_pairs, self.unreachable, self.credit_loops > 0)
+    }
+}
+
+/// The tables that a routing engine computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) quality: TableQuality,
+    /// True if the configuration lists the engine. Other engines are only recommended.
+    pub(crate) is_configured: bool,
+}
+
+/// The tables that are in the switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InUse {
+    pub(crate) quality: TableQuality,
+    /// True if every switch holds tables, and every port has the LIDs that they were computed for.
+    pub(crate) is_complete: bool,
+}
+
+/// The tables that are programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Those of a candidate, by its number.
+    Candidate(usize),
+    /// Those that are in the switches already.
+    InUse,
+    /// None: every candidate has a credit loop, and the configuration requires that none has.
+    Refuse,
+}
+
+/// What is programmed, and which candidate would have been better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) choice: Choice,
+    /// What the tables in the switches do afterwards; `None` if the switches hold no tables.
+    pub(crate) quality: Option<TableQuality>,
+    /// The best candidate, if it is better than what is in the switches afterwards. The
+    /// configuration does not allow it.
+    pub(crate) better: Option<usize>,
+}
+
+/// Decides which tables are programmed.
+///
+/// `candidates` are in the order of the engine list. With `requires_deadlock_free`, tables that have
+/// a credit loop are never programmed.
+pub(crate) fn decide(
+    in_use: Option<InUse>,
+    candidates: &[Candidate],
+    requires_deadlock_free: bool,
+) -> Decision {
+    let may_have = |quality: &TableQuality| !requires_deadlock_free || quality.credit_loops == 0;
+    let best = |is_eligible: &dyn Fn(&Candidate) -> bool| {
+        let eligible = candidates.iter().enumerate().filter(|(_, it)| is_eligible(it));
+        eligible.min_by_key(|(_, it)| it.quality.rank())
+    };
+    let new = best(&|it| it.is_configured && may_have(&it.quality));
+    let old = in_use.filter(|it| it.is_complete && may_have(&it.quality));
+    let (choice, quality) = match (new, old) {
+        (Some((_, new)), Some(old)) if old.quality.rank() < new.quality.rank() => {
+            (Choice::InUse, Some(old.quality))
+        }
+        (Some((number, new)), _) => (Choice::Candidate(number), Some(new.quality)),
+        (None, Some(old)) => (Choice::InUse, Some(old.quality)),
+        (None, None) => (Choice::Refuse, in_use.map(|it| it.quality)),
+    };
+    let better = best(&|it| quality.is_none_or(|now| it.quality.rank() < now.rank()));
+    Decision { choice, quality, better: better.map(|(number, _)| number) }
+}
+
+#[cfg(test)]
+mod tests;
