@@ -6,6 +6,8 @@ mod features;
 mod groups;
 mod hostile;
 mod lab;
+mod reach;
+mod walk;
 
 use std::time::Duration;
 

@@ -1,0 +1,364 @@
+//! Subnets that lose and gain links and switches, beside the physical truth.
+//!
+//! After each event the subnet manager gets time to settle. Then every pair of hosts that cables
+//! connect must be connected by the tables in the switches, every linked port must be active, and the
+//! alarms of the subnet manager must say what a walk through lanes and tables finds.
+//!
+//! `SM_REACH_RUNS` is the number of runs and `SM_REACH_FIRST` the first seed. A failed run is repeated
+//! with `SM_REACH_FIRST=SEED SM_REACH_RUNS=1`. `cargo xtask campaign sm` runs many.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ib_sim::{Command, Options, Sim, random_faults};
+use ib_sm::{Alarm, PortQos, QosConfig, RoutingConfig, SmConfig};
+use ib_topology::rng::Rng;
+use ib_topology::{Fabric, PortId};
+use ib_types::{NodeKind, ServiceLevel};
+use ib_wire::mad::sm::VlCap;
+
+use crate::lab::{Lab, generated};
+use crate::walk::{Connected, Dependencies};
+
+const FABRICS: [&str; 14] = [
+    "fat-tree 4 2",
+    "fat-tree 4 3",
+    "xgft 2,2,4 1,2,2",
+    "xgft 3,3,4 1,2,2",
+    "xgft 2,4,6 1,2,3",
+    "torus 4x4 hosts=1",
+    "torus 5x5 hosts=2",
+    "torus 6 hosts=2",
+    "torus 3x3x3 hosts=1",
+    "mesh 4x4 hosts=1",
+    "hypercube 4 hosts=1",
+    "dragonfly a=4 p=1 h=1",
+    "random switches=12 ports=6 hosts=2",
+    "random switches=20 ports=8 hosts=1 links=34",
+];
+
+/// The engine lists; the empty one leaves the default.
+const ENGINES: [&str; 9] =
+    ["", "", "", "minhop", "updn", "ftree,updn", "lash", "dor", "lash,updn,dor"];
+
+/// The time that the subnet manager needs at most until the fabric is up after an event.
+const SETTLES_WITHIN: Duration = Duration::from_secs(90);
+
+/// How long nothing may change before the fabric counts as settled: longer than a light sweep.
+const QUIET: Duration = Duration::from_secs(15);
+
+/// The time in which light sweeps read all blocks of the tables back: three of them at 10 s each.
+const AUDITED_WITHIN: Duration = Duration::from_secs(45);
+
+/// What the runs met.
+#[derive(Default)]
+struct Tally {
+    events: usize,
+    settled_after: Vec<Duration>,
+    loops_accepted: usize,
+    loops_checked: usize,
+    alarms: BTreeSet<String>,
+    dead: Vec<String>,
+}
+
+/// A run: a fabric, what happens to it, and the subnet manager.
+struct Run {
+    lab: Lab,
+    own: PortId,
+    tally: Tally,
+}
+
+impl Run {
+    fn new(fabric: &Fabric, seed: u64, config: SmConfig, off: &[String]) -> Self {
+        let sim = Sim::new(fabric, Options { seed, ..Options::default() });
+        let mut lab = Lab::with(sim);
+        off.iter().for_each(|name| lab.command(&format!("power \"{name}\" off")));
+        let own = lab.host(0);
+        lab.add(0, config);
+        Self { lab, own, tally: Tally::default() }
+    }
+
+    /// Runs commands and waits until the fabric has settled; notes what is dead then.
+    fn event(&mut self, commands: &[String]) {
+        commands.iter().for_each(|command| self.lab.command(command));
+        self.tally.events += 1;
+        let start = self.lab.sim.now();
+        let step = Duration::from_millis(500);
+        let (mut quiet, mut up_at) = (Duration::ZERO, start);
+        let mut reports = self.lab.stations[0].reports.len();
+        while quiet < QUIET {
+            self.lab.run_for(step);
+            let now = self.lab.stations[0].reports.len();
+            let idle = self.lab.stations[0].manager.activity() == "idle";
+            if now != reports || !idle {
+                (quiet, reports, up_at) = (Duration::ZERO, now, self.lab.sim.now());
+            } else {
+                quiet += step;
+            }
+            if self.lab.sim.now().since(start) > SETTLES_WITHIN {
+                break;
+            }
+        }
+        self.tally.settled_after.push(up_at.since(start));
+        let connected = Connected::to(&self.lab.sim, self.own);
+        let mut dead = connected.dead_pairs();
+        dead.extend(connected.unconfigured_ports());
+        let station = &self.lab.stations[0];
+        if let (Some(first), count) = (dead.first(), dead.len()) {
+            let alarms: Vec<String> =
+                station.manager.alarms().map(|it| it.alarm.to_string()).collect();
+            self.tally.dead.push(format!(
+                "{count} dead of {} after {commands:?}, the first: {first}; alarms: {alarms:?}",
+                connected.pairs()
+            ));
+        }
+        self.check_loops();
+    }
+
+    /// Compares the alarms with a walk through service levels, lanes and tables.
+    fn check_loops(&mut self) {
+        let sim = &self.lab.sim;
+        let station = &self.lab.stations[0];
+        let Some(report) = station.reports.last() else { return };
+        let alarm = station.manager.alarms().find_map(|it| match &it.alarm {
+            Alarm::CreditLoops { loops, .. } => Some((*loops, it.alarm.to_string())),
+            _ => None,
+        });
+        let connected = Connected::to(sim, self.own);
+        let mut graph = Dependencies::new();
+        let mut discarded = None;
+        for from in &connected.hosts {
+            for to in connected.hosts.iter().filter(|to| to.port != from.port) {
+                let level = level(report, sim, (from.leaf, to.leaf));
+                let mut held = None;
+                let walk = connected.walk(*from, *to, |(entered, out)| {
+                    let arrival = sim.place(entered).1;
+                    let lane = sim.lane(arrival, out, level);
+                    if lane.is_none() {
+                        discarded = Some(format!("SL {} at {:?}", level.get(), sim.place(out)));
+                    }
+                    let channel = (out, lane.unwrap_or(15));
+                    if let Some(held) = held {
+                        graph.add(held, channel);
+                    }
+                    held = Some(channel);
+                });
+                drop(walk);
+            }
+        }
+        self.tally.loops_checked += 1;
+        match (&alarm, graph.has_cycle()) {
+            (None, true) => self.tally.dead.push("a credit loop without an alarm".to_owned()),
+            (Some((_, text)), true) => {
+                self.tally.loops_accepted += 1;
+                self.tally.alarms.insert(text.clone());
+            }
+            // The alarm counts loops of routes to switches' hosts that are off, too.
+            (Some(_), false) | (None, false) => {}
+        }
+        if let Some(discarded) = discarded {
+            self.tally.dead.push(format!("discarded: {discarded}"));
+        }
+    }
+}
+
+/// Returns the service level of the path between hosts at two switches.
+fn level(report: &ib_sm::SweepReport, sim: &Sim, (from, to): (PortId, PortId)) -> ServiceLevel {
+    let plan = &report.plan;
+    let row = |port: PortId| {
+        let port0 = sim.find_port(sim.place(port).0, 0).expect("every switch has a port 0");
+        let guid = sim.node_info(port0).node_guid;
+        let row = plan.switches.iter().position(|&it| it == guid);
+        row.map(|row| ib_routing::SwitchId(row as u16))
+    };
+    match (row(from), row(to)) {
+        (Some(from), Some(to)) => plan.routing.layers.level(from, to),
+        _ => ServiceLevel::default(),
+    }
+}
+
+fn pick<'a, T>(rng: &mut Rng, list: &'a [T]) -> &'a T {
+    &list[rng.below(list.len())]
+}
+
+fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, rng.below(last + 1));
+    }
+}
+
+/// Draws a quality of service configuration and the number of lanes.
+fn draw_lanes(rng: &mut Rng) -> (VlCap, Option<QosConfig>) {
+    let max_op_vls = *pick(rng, &[VlCap::VL0, VlCap::VL0_1, VlCap::VL0_3, VlCap::VL0_7]);
+    let port = |rng: &mut Rng| {
+        let lanes: Vec<String> = match rng.below(4) {
+            0 => vec!["0".to_owned(); 16],
+            1 => (0..16).map(|level| (level % 3).to_string()).collect(),
+            2 => (0..16).map(|_| rng.below(8).to_string()).collect(),
+            _ => (0..16).map(|level| (level % 8).to_string()).collect(),
+        };
+        let sl2vl = PortQos::lanes(&lanes.join(",")).expect("16 lanes");
+        PortQos { sl2vl, max_vls: 1 + rng.below(8) as u8, ..PortQos::default() }
+    };
+    let qos = (rng.below(3) > 0).then(|| {
+        let ca = port(rng);
+        let switch_external = port(rng);
+        QosConfig { ca, switch_external, ..QosConfig::default() }
+    });
+    (max_op_vls, qos)
+}
+
+fn run(seed: u64) -> Tally {
+    let mut rng = Rng::stream(seed, 0x5ea_c4);
+    let kind = *pick(&mut rng, &FABRICS);
+    let engines = *pick(&mut rng, &ENGINES);
+    let mut routing = RoutingConfig::default();
+    if !engines.is_empty() {
+        routing.engines = engines.parse().expect("a list of engines");
+    }
+    let mut config = SmConfig {
+        routing,
+        use_ucast_cache: rng.below(3) == 0,
+        max_smps: 1 + rng.below(32),
+        ..SmConfig::default()
+    };
+    if rng.below(3) == 0 {
+        (config.max_op_vls, config.qos) = draw_lanes(&mut rng);
+    }
+    let fabric = generated(kind);
+    let name = |port: PortId| {
+        let port = fabric.port(port);
+        format!("\"{}\"[{}]", fabric.node(port.node).name, port.number)
+    };
+    let is_switch = |port: PortId| fabric.node(fabric.port(port).node).kind.is_switch();
+    let trunks: Vec<PortId> = fabric
+        .links()
+        .filter(|&(one, other)| is_switch(one) && is_switch(other))
+        .map(|(one, _)| one)
+        .collect();
+    let mut cables: Vec<String> = trunks.iter().map(|&port| name(port)).collect();
+    shuffle(&mut rng, &mut cables);
+    let scenario = rng.below(4);
+    let describe = format!("{kind}, engines '{engines}', scenario {scenario}");
+    if std::env::var_os("SM_REACH_FIRST").is_some() {
+        eprintln!("{describe}");
+    }
+    let run = match scenario {
+        0 | 1 => {
+            // Cables are pulled until 40 % are gone, and mended in another order. On thinned
+            // fabrics a quarter is missing from the start.
+            let thinned = if scenario == 1 { cables.len() / 4 } else { 0 };
+            let mut run = Run::new(&fabric, seed, config, &[]);
+            let missing = cables.split_off(cables.len() - thinned);
+            let unlink = |it: &String| format!("unlink {it}");
+            let relink = |it: &String| format!("relink {it}");
+            run.event(&missing.iter().map(unlink).collect::<Vec<_>>());
+            cables.truncate((cables.len() * 2 / 5).max(1));
+            let mut left = &cables[..];
+            while !left.is_empty() {
+                let (now, later) = left.split_at((1 + rng.below(3)).min(left.len()));
+                run.event(&now.iter().map(unlink).collect::<Vec<_>>());
+                left = later;
+            }
+            shuffle(&mut rng, &mut cables);
+            let mut left = &cables[..];
+            while !left.is_empty() {
+                let (now, later) = left.split_at((1 + rng.below(4)).min(left.len()));
+                run.event(&now.iter().map(relink).collect::<Vec<_>>());
+                left = later;
+            }
+            run
+        }
+        2 => {
+            // Switches get power one by one and in bursts.
+            let first = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
+            let own = first.and_then(|id| {
+                fabric.ports_of(id).find_map(|(_, port)| Some(fabric.port(port.peer?).node))
+            });
+            let switches = fabric.nodes().filter(|&(id, node)| {
+                node.kind == NodeKind::Switch && Some(id) != own
+            });
+            let mut off: Vec<String> = switches.map(|(_, node)| node.name.clone()).collect();
+            shuffle(&mut rng, &mut off);
+            let mut run = Run::new(&fabric, seed, config, &off);
+            run.event(&[]);
+            let mut left = &off[..];
+            while !left.is_empty() {
+                let (now, later) = left.split_at((1 + rng.below(4)).min(left.len()));
+                let commands: Vec<String> =
+                    now.iter().map(|name| format!("power \"{name}\" on")).collect();
+                run.event(&commands);
+                left = later;
+            }
+            run
+        }
+        _ => {
+            let mut run = Run::new(&fabric, seed, config, &[]);
+            run.event(&[]);
+            let time = Duration::from_secs(40);
+            let faults = random_faults(&fabric, seed, (time, 5 + rng.below(40)));
+            // Lies of switches are not faults of cables: tables that were ignored stay wrong.
+            let honest = faults.into_iter().filter(|step| {
+                !matches!(
+                    step.command,
+                    Command::Misroute(..) | Command::IgnoreLft(..) | Command::MKey(..)
+                )
+            });
+            let start = run.lab.sim.now().since(ib_types::Instant::ZERO);
+            let honest: Vec<_> = honest
+                .map(|mut step| {
+                    step.at += start;
+                    step
+                })
+                .collect();
+            run.lab.sim.load_script(&honest).expect("the faults fit the fabric");
+            // A delayed SMP can overwrite a newer table. Light sweeps read the tables back, block by
+            // block.
+            run.lab.run_for(time + AUDITED_WITHIN);
+            run.event(&[]);
+            run
+        }
+    };
+    let mut tally = run.tally;
+    tally.dead = tally.dead.into_iter().map(|it| format!("seed {seed}, {describe}: {it}")).collect();
+    tally
+}
+
+#[test]
+fn hosts_that_cables_connect_stay_reachable() {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (first, runs) = (number("SM_REACH_FIRST", 0), number("SM_REACH_RUNS", 12));
+    let mut all = Tally::default();
+    for seed in first..first + runs {
+        let tally = run(seed);
+        all.events += tally.events;
+        all.settled_after.extend(tally.settled_after);
+        all.loops_accepted += tally.loops_accepted;
+        all.loops_checked += tally.loops_checked;
+        all.alarms.extend(tally.alarms);
+        all.dead.extend(tally.dead);
+    }
+    all.settled_after.sort_unstable();
+    let at = |part: usize| {
+        let times = &all.settled_after;
+        times[(times.len() * part / 100).min(times.len() - 1)].as_secs_f64()
+    };
+    eprintln!(
+        "{runs} runs, {} events: settled after {:.1} s (median), {:.1} s (95 %), {:.1} s (longest); \
+         {} walks for credit loops, {} accepted loops, {} different alarms; {} failures",
+        all.events,
+        at(50),
+        at(95),
+        at(100),
+        all.loops_checked,
+        all.loops_accepted,
+        all.alarms.len(),
+        all.dead.len()
+    );
+    for dead in all.dead.iter().take(20) {
+        eprintln!("{dead}");
+    }
+    assert_eq!(all.dead.len(), 0, "{:?}", all.dead.first());
+}

@@ -1,0 +1,173 @@
+//! What a fabric physically does: packets are walked through the tables that the switches hold, over
+//! the links that are up. Nothing here comes from a subnet manager.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ib_sim::Sim;
+use ib_topology::{NodeId, PortId};
+use ib_wire::mad::sm::PortState;
+
+/// A host port on the fabric, and the switch port that it is linked to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Host {
+    pub(crate) port: PortId,
+    pub(crate) leaf: PortId,
+}
+
+/// The part of a fabric that cables connect to a port.
+pub(crate) struct Connected<'a> {
+    sim: &'a Sim,
+    pub(crate) switches: BTreeSet<NodeId>,
+    pub(crate) hosts: Vec<Host>,
+}
+
+/// Returns the ports of a node from number 1 on.
+pub(crate) fn ports(sim: &Sim, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
+    (1..=254).map_while(move |number| sim.find_port(node, number))
+}
+
+/// Returns the other end of a link that is up.
+pub(crate) fn live_peer(sim: &Sim, port: PortId) -> Option<PortId> {
+    let is_up = sim.port_info(port).port_state != PortState::DOWN;
+    sim.peer(port).filter(|_| is_up)
+}
+
+impl<'a> Connected<'a> {
+    /// Collects what is connected to a port. Links lead on through switches only.
+    pub(crate) fn to(sim: &'a Sim, own: PortId) -> Self {
+        let mut this = Self { sim, switches: BTreeSet::new(), hosts: Vec::new() };
+        let mut queue: VecDeque<PortId> = live_peer(sim, own).into_iter().collect();
+        while let Some(end) = queue.pop_front() {
+            let node = sim.place(end).0;
+            if !sim.is_switch(node) {
+                this.hosts.extend(live_peer(sim, end).map(|leaf| Host { port: end, leaf }));
+            } else if this.switches.insert(node) {
+                queue.extend(ports(sim, node).filter_map(|port| live_peer(sim, port)));
+            }
+        }
+        this
+    }
+
+    /// Returns the number of ordered pairs of hosts.
+    pub(crate) fn pairs(&self) -> usize {
+        self.hosts.len() * self.hosts.len().saturating_sub(1)
+    }
+
+    /// Returns the pairs of hosts whose packets do not arrive, each with where they are lost.
+    pub(crate) fn dead_pairs(&self) -> Vec<String> {
+        let mut dead = Vec::new();
+        for from in &self.hosts {
+            for to in self.hosts.iter().filter(|to| to.port != from.port) {
+                if let Err(why) = self.walk(*from, *to, |_| {}) {
+                    let name = |host: &Host| self.name(host.port);
+                    dead.push(format!("{} to {}: {why}", name(from), name(to)));
+                }
+            }
+        }
+        dead
+    }
+
+    /// Returns the ports in the connected part that are not in service, and end ports without a LID.
+    pub(crate) fn unconfigured_ports(&self) -> Vec<String> {
+        let sim = self.sim;
+        let mut unconfigured = Vec::new();
+        for &node in &self.switches {
+            let linked = ports(sim, node).filter(|&port| live_peer(sim, port).is_some());
+            let down = linked.filter(|&port| sim.port_info(port).port_state != PortState::ACTIVE);
+            unconfigured.extend(down.map(|port| self.name(port)));
+            let port0 = sim.find_port(node, 0).expect("every switch has a port 0");
+            unconfigured.extend((sim.port_info(port0).lid == 0).then(|| self.name(port0)));
+        }
+        let without_lid = self.hosts.iter().filter(|host| sim.port_info(host.port).lid == 0);
+        unconfigured.extend(without_lid.map(|host| self.name(host.port)));
+        unconfigured
+    }
+
+    /// Walks a packet from one host to another and calls `hop` with each switch port by which it
+    /// leaves. The error says where the packet is lost.
+    pub(crate) fn walk(
+        &self,
+        from: Host,
+        to: Host,
+        mut hop: impl FnMut((PortId, PortId)),
+    ) -> Result<(), String> {
+        let sim = self.sim;
+        let lid = usize::from(sim.port_info(to.port).lid);
+        let serves = |port: PortId| sim.port_info(port).port_state == PortState::ACTIVE;
+        if lid == 0 {
+            return Err("the destination has no LID".to_owned());
+        }
+        let mut entered = from.leaf;
+        if !serves(from.port) || !serves(from.leaf) {
+            return Err(format!("{} is not active", self.name(from.leaf)));
+        }
+        for _ in 0..=self.switches.len() {
+            let switch = sim.place(entered).0;
+            let entry = sim.forwarding_table(switch).get(lid).copied().unwrap_or(255);
+            let out = sim.find_port(switch, entry).filter(|_| entry > 0);
+            let Some(out) = out else {
+                return Err(format!("{} sends to port {entry}", sim.node_name(switch)));
+            };
+            let Some(next) = live_peer(sim, out) else {
+                return Err(format!("{} has no link", self.name(out)));
+            };
+            if !serves(out) || !serves(next) {
+                return Err(format!("{} is not active", self.name(out)));
+            }
+            hop((entered, out));
+            if next == to.port {
+                return Ok(());
+            }
+            if !sim.is_switch(sim.place(next).0) {
+                return Err(format!("{} leads to another host", self.name(out)));
+            }
+            entered = next;
+        }
+        Err("forwarding loop".to_owned())
+    }
+
+    fn name(&self, port: PortId) -> String {
+        let (node, number) = self.sim.place(port);
+        format!("{}[{number}]", self.sim.node_name(node))
+    }
+}
+
+/// A directed graph of channels, in which cycles are sought.
+pub(crate) struct Dependencies<C> {
+    next: BTreeMap<C, BTreeSet<C>>,
+}
+
+impl<C: Copy + Ord> Dependencies<C> {
+    pub(crate) const fn new() -> Self {
+        Self { next: BTreeMap::new() }
+    }
+
+    /// Notes that packets which hold one channel wait for another.
+    pub(crate) fn add(&mut self, held: C, wanted: C) {
+        self.next.entry(held).or_default().insert(wanted);
+    }
+
+    /// Returns true if channels can wait for each other in a cycle. Channels that wait for none are
+    /// removed until no such channel is left; what remains holds a cycle.
+    pub(crate) fn has_cycle(&self) -> bool {
+        let mut next = self.next.clone();
+        loop {
+            let before: BTreeSet<C> = next.keys().copied().collect();
+            next.retain(|_, wanted| wanted.iter().any(|channel| before.contains(channel)));
+            if next.len() == before.len() {
+                return !next.is_empty();
+            }
+        }
+    }
+}
+
+#[test]
+fn cycles_are_found() {
+    let mut graph = Dependencies::new();
+    for (held, wanted) in [(1, 2), (2, 3), (3, 4)] {
+        graph.add(held, wanted);
+    }
+    assert!(!graph.has_cycle());
+    graph.add(4, 2);
+    assert!(graph.has_cycle());
+}
