@@ -6,6 +6,7 @@ mod features;
 mod groups;
 mod hostile;
 mod lab;
+mod lanes;
 mod reach;
 mod walk;
 
