@@ -5,7 +5,7 @@
 //! that is aligned to the LMC and nobody has it; failing that it gets the first free range. A
 //! base switch port 0 takes one LID whatever the LMC (IBTA volume 1, chapter 14.2.5.6).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ib_topology::{Fabric, PortId};
 use ib_types::{Guid, Lid, Lmc};
@@ -21,6 +21,18 @@ pub struct LidOptions {
     pub reassign: bool,
     /// The ranges of a guid2lid file, first and last LID by port GUID.
     pub guid2lid: BTreeMap<Guid, (u16, u16)>,
+    /// The highest LID that all switches can forward: the smallest LinearFDBCap less 1 (IBTA volume 1,
+    /// chapter 14.2.5.4). `None` for the highest unicast LID.
+    pub max_lid: Option<u16>,
+    /// True if host ports may stay without a LID when LIDs run out; otherwise that is an error.
+    pub allow_shortage: bool,
+}
+
+impl LidOptions {
+    /// Returns the highest LID that may be assigned.
+    fn limit(&self) -> u16 {
+        self.max_lid.map_or(Lid::MAX_UNICAST, |limit| limit.min(Lid::MAX_UNICAST))
+    }
 }
 
 /// Why LIDs cannot be assigned.
@@ -30,7 +42,7 @@ pub enum LidError {
     /// The unicast LIDs ran out.
     #[error(
         "out of LIDs at port GUID {guid}: the LIDs of {ports} end ports with LMC {lmc}, in ranges \
-         that start at multiples of their length, do not fit into the 49151 unicast LIDs"
+         that start at multiples of their length, do not fit into the LIDs 1 to {limit}"
     )]
     Exhausted {
         /// The first port that got none.
@@ -39,6 +51,8 @@ pub enum LidError {
         ports: usize,
         /// The LMC that was asked for.
         lmc: Lmc,
+        /// The highest LID that may be assigned.
+        limit: u16,
     },
 }
 
@@ -58,16 +72,69 @@ pub(crate) struct Assigned {
 const NOBODY: u32 = u32::MAX;
 const TABLE: usize = Lid::MAX_UNICAST as usize + 1;
 
-pub(crate) fn assign(
+/// Assigns LIDs. If they run out and the options allow it, host ports stay without: they are removed
+/// from `ports` and returned. The subnet manager's port and the switches get theirs first then.
+///
+/// # Errors
+/// Fails if LIDs run out and the options do not allow it, or if not even all switches get one.
+pub(crate) fn assign_to_most(
+    fabric: &Fabric,
+    ports: &mut Vec<PortId>,
+    sm_port: PortId,
+    options: &LidOptions,
+) -> Result<(Assigned, Vec<PortId>), LidError> {
+    let assign = |ports: &[PortId], options: &LidOptions, switches_first: bool| {
+        let sm_index = ports.iter().position(|&id| id == sm_port);
+        let sm_index = sm_index.expect("the subnet manager has a port");
+        assign(fabric, ports, (sm_index, switches_first), options)
+    };
+    let shortage = match assign(ports, options, false) {
+        Ok((assigned, None)) => return Ok((assigned, Vec::new())),
+        Ok((_, Some((_, shortage)))) => shortage,
+        Err(error) => error,
+    };
+    if !options.allow_shortage {
+        return Err(shortage);
+    }
+    // Hosts may hold all LIDs while a new switch has none. Then all LIDs are assigned anew.
+    for reassign in [options.reassign, true] {
+        let options = LidOptions { reassign, ..options.clone() };
+        let mut left_out = Vec::new();
+        loop {
+            match assign(ports, &options, true) {
+                Ok((assigned, None)) => return Ok((assigned, left_out)),
+                Ok((_, Some((without, _)))) => {
+                    let is_without = |id: &PortId| without.contains(id);
+                    left_out.extend(ports.iter().copied().filter(is_without));
+                    ports.retain(|id| !is_without(id));
+                }
+                Err(_) => break,
+            }
+        }
+    }
+    Err(shortage)
+}
+
+/// Host ports that got no LID, and why the first one got none.
+type Shortage = (BTreeSet<PortId>, LidError);
+
+/// Assigns LIDs to the ports as OpenSM does, the subnet manager's first. `switches_first` makes the
+/// other switches follow before any host. The ranges of host ports without LIDs are missing in the
+/// result.
+///
+/// # Errors
+/// Fails if a switch or the subnet manager's port gets no LID.
+fn assign(
     fabric: &Fabric,
     ports: &[PortId],
-    sm_index: usize,
+    (sm_index, switches_first): (usize, bool),
     options: &LidOptions,
-) -> Result<Assigned, LidError> {
+) -> Result<(Assigned, Option<Shortage>), LidError> {
     let mut manager = Manager {
         fabric,
         ports,
         options,
+        limit: options.limit(),
         persistent: BTreeMap::new(),
         used: vec![false; TABLE],
         discovered: vec![NOBODY; TABLE],
@@ -80,12 +147,23 @@ pub(crate) fn assign(
     }
     manager.find_free_ranges();
     let mut ranges = vec![None; ports.len()];
-    let order = std::iter::once(sm_index).chain((0..ports.len()).filter(|&i| i != sm_index));
-    for index in order {
-        ranges[index] = Some(manager.assign_port(index)?);
+    let is_switch = |index: &usize| fabric.node(fabric.port(ports[*index]).node).kind.is_switch();
+    let mut order: Vec<usize> = (0..ports.len()).filter(|&index| index != sm_index).collect();
+    if switches_first {
+        order.sort_by_key(|index| !is_switch(index));
+    }
+    let mut shortage: Option<Shortage> = None;
+    for index in std::iter::once(sm_index).chain(order) {
+        match manager.assign_port(index) {
+            Ok(range) => ranges[index] = Some(range),
+            Err(error) if index == sm_index || is_switch(&index) => return Err(error),
+            Err(error) => {
+                shortage.get_or_insert_with(|| (BTreeSet::new(), error)).0.insert(ports[index]);
+            }
+        }
     }
     // OpenSM's table also stretches over the LIDs that were merely found.
-    let last = (1..TABLE)
+    let last = (1..=usize::from(manager.limit))
         .rev()
         .find(|&lid| manager.owner[lid] != NOBODY || manager.discovered[lid] != NOBODY)
         .unwrap_or(0);
@@ -93,18 +171,21 @@ pub(crate) fn assign(
     for &port in ports {
         manager.persistent.remove(&fabric.port(port).guid);
     }
-    Ok(Assigned {
-        ranges: ranges.into_iter().map(|range| range.expect("every port got LIDs")).collect(),
+    let assigned = Assigned {
+        ranges: ranges.into_iter().flatten().collect(),
         owner: manager.owner,
         absent: manager.persistent,
         notes: manager.notes,
-    })
+    };
+    Ok((assigned, shortage))
 }
 
 struct Manager<'a> {
     fabric: &'a Fabric,
     ports: &'a [PortId],
     options: &'a LidOptions,
+    /// The highest LID that may be assigned.
+    limit: u16,
     persistent: BTreeMap<Guid, (u16, u16)>,
     used: Vec<bool>,
     discovered: Vec<u32>,
@@ -128,7 +209,7 @@ impl Manager<'_> {
     /// Takes over the guid2lid entries that are legal under this LMC.
     fn load_persistent(&mut self) {
         for (&guid, &(first, last)) in &self.options.guid2lid {
-            let fault = if first == 0 || first > last || last > Lid::MAX_UNICAST {
+            let fault = if first == 0 || first > last || last > self.limit {
                 "is not a range of unicast LIDs"
             } else if first != last && !self.aligned(first) {
                 "is not aligned to the LMC"
@@ -149,7 +230,7 @@ impl Manager<'_> {
     /// Marks the LIDs that ports were found with, and lists the ranges nobody claims.
     fn find_free_ranges(&mut self) {
         if self.options.reassign {
-            self.free.push((1, Lid::MAX_UNICAST));
+            self.free.push((1, self.limit));
             return;
         }
         let lmc_lids = self.options.lmc.lids();
@@ -166,7 +247,7 @@ impl Manager<'_> {
         }
         let mut open = None;
         let mut lid = 1;
-        while lid <= Lid::MAX_UNICAST {
+        while lid <= self.limit {
             let (free, next) = self.is_free(lid);
             if free {
                 open.get_or_insert(lid);
@@ -176,7 +257,7 @@ impl Manager<'_> {
             lid = next + 1;
         }
         if let Some(first) = open {
-            self.free.push((first, Lid::MAX_UNICAST));
+            self.free.push((first, self.limit));
         }
     }
 
@@ -230,6 +311,7 @@ impl Manager<'_> {
                 guid: port.guid,
                 ports: self.ports.len(),
                 lmc: self.options.lmc,
+                limit: self.limit,
             })?,
         };
         let range = usize::from(first)..usize::from(first) + usize::from(wanted);
@@ -257,11 +339,11 @@ impl Manager<'_> {
         let wanted = self.wanted(index);
         if let Some(&(first, _)) = self.persistent.get(&port.guid) {
             self.forget_found(index);
-            return (first.checked_add(wanted - 1)? <= Lid::MAX_UNICAST).then_some(first);
+            return (first.checked_add(wanted - 1)? <= self.limit).then_some(first);
         }
         if let Some(found) = port.lid {
             let first = found.get();
-            let fits = first.checked_add(wanted - 1).is_some_and(|last| last <= Lid::MAX_UNICAST)
+            let fits = first.checked_add(wanted - 1).is_some_and(|last| last <= self.limit)
                 && first.is_multiple_of(wanted);
             if fits && (first..first + wanted).all(|lid| !self.used[usize::from(lid)]) {
                 return Some(first);

@@ -162,6 +162,7 @@ pub struct Subnet<'f> {
     cut_off: Vec<NodeId>,
     absent_lids: BTreeMap<Guid, (u16, u16)>,
     lid_notes: Vec<String>,
+    without_lid: Vec<PortId>,
 }
 
 /// In the index tables: nothing there.
@@ -194,8 +195,9 @@ impl<'f> Subnet<'f> {
         for (index, id) in switch_nodes.iter().enumerate() {
             switch_of_node[id.index()] = index as u32;
         }
+        let (assigned, without_lid) =
+            lids::assign_to_most(fabric, &mut ports, sm_port, &options.lids)?;
         let sm_index = ports.iter().position(|&id| id == sm_port).expect("the SM finds itself");
-        let assigned = lids::assign(fabric, &ports, sm_index, &options.lids)?;
         let end_ports: Vec<EndPort> = ports
             .iter()
             .zip(&assigned.ranges)
@@ -224,6 +226,7 @@ impl<'f> Subnet<'f> {
                 .collect(),
             absent_lids: assigned.absent,
             lid_notes: assigned.notes,
+            without_lid,
         };
         for node in switch_nodes {
             subnet.add_switch(node);
@@ -240,9 +243,11 @@ impl<'f> Subnet<'f> {
                     let other = self.fabric.port(peer);
                     match self.switch_of_node[other.node.index()] {
                         _ if other.node == self.fabric.port(id).node => Peer::None,
-                        NONE => {
-                            Peer::EndPort(EndPortId(self.end_port_of_port[peer.index()] as u16))
-                        }
+                        NONE => match self.end_port_of_port[peer.index()] {
+                            // A host that got no LID.
+                            NONE => Peer::None,
+                            end_port => Peer::EndPort(EndPortId(end_port as u16)),
+                        },
                         switch => Peer::Switch(SwitchId(switch as u16), other.number),
                     }
                 }
@@ -301,6 +306,12 @@ impl<'f> Subnet<'f> {
     #[must_use]
     pub fn lid_notes(&self) -> &[String] {
         &self.lid_notes
+    }
+
+    /// Returns the host ports that got no LID, since LIDs ran out. Nothing is routed to them.
+    #[must_use]
+    pub fn without_lid(&self) -> &[PortId] {
+        &self.without_lid
     }
 
     /// Returns the switches, in order.

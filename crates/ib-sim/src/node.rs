@@ -8,12 +8,12 @@ use ib_wire::mad::sm::{NodeDescription, NodeInfo, SwitchInfo};
 
 use crate::trap::Traps;
 
-/// The number of entries of a linear forwarding table.
-const LINEAR_CAPACITY: u16 = 49_152;
+/// The default number of entries of a linear forwarding table.
+pub(crate) const LINEAR_CAPACITY: u16 = 49_152;
 /// The number of blocks of 64 entries of a linear forwarding table.
 pub(crate) const LINEAR_BLOCKS: u16 = LINEAR_CAPACITY / 64;
 /// The number of multicast groups that a switch can tell apart.
-const MULTICAST_CAPACITY: u16 = 1024;
+pub(crate) const MULTICAST_CAPACITY: u16 = 1024;
 /// The revision of every simulated device that its file gives none for.
 const REVISION: u32 = 0xa1;
 
@@ -83,10 +83,20 @@ impl Node {
         }
     }
 
+    /// Sets how many entries the forwarding tables of a switch have, unicast and multicast.
+    pub(crate) const fn set_table_capacities(&mut self, (linear, multicast): (u16, u16)) {
+        if let Some(switch) = &mut self.switch {
+            switch.info.linear_fdb_cap = linear;
+            switch.info.multicast_fdb_cap = multicast;
+        }
+    }
+
     /// Forgets what a manager has told the node, except its ports.
     pub(crate) fn reset(&mut self) {
         if let Some(switch) = &mut self.switch {
-            switch.info = initial_switch_info(switch.info.enhanced_port0);
+            let SwitchInfo { linear_fdb_cap, multicast_fdb_cap, enhanced_port0, .. } = switch.info;
+            let initial = initial_switch_info(enhanced_port0);
+            switch.info = SwitchInfo { linear_fdb_cap, multicast_fdb_cap, ..initial };
             switch.linear.clear();
             switch.multicast.clear();
         }

@@ -16,7 +16,7 @@ use crate::client::{Client, Request, RequestKey};
 use crate::event::{Event, EventQueue, Timer};
 use crate::link::{Flight, SharedHold};
 use crate::log::{Entry, Log, LogLevel};
-use crate::node::Node;
+use crate::node::{LINEAR_CAPACITY, MULTICAST_CAPACITY, Node};
 use crate::port::Port;
 use crate::script::Script;
 use crate::stats::Stats;
@@ -35,6 +35,10 @@ pub struct Options {
     pub lane_buffer: u32,
     /// The largest payload that ports can carry; a subnet manager says how much they do.
     pub mtu_cap: Mtu,
+    /// LinearFDBCap of all switches: the number of LIDs that they can forward, from LID 0 on.
+    pub linear_fdb_cap: u16,
+    /// MulticastFDBCap of all switches: the number of multicast LIDs that they can forward.
+    pub multicast_fdb_cap: u16,
     /// How many packets of subnet management may wait to leave by a port.
     pub management_buffer: usize,
     /// How long a client has to answer a request that was handed to it.
@@ -54,6 +58,8 @@ impl Default for Options {
             latency: Duration::from_nanos(200),
             lane_buffer: 16 * 1024,
             mtu_cap: Mtu::B2048,
+            linear_fdb_cap: LINEAR_CAPACITY,
+            multicast_fdb_cap: MULTICAST_CAPACITY,
             management_buffer: 4096,
             answer_within: Duration::from_secs(30),
             log: LogLevel::Off,
@@ -154,7 +160,8 @@ impl Sim {
                 .map(|(_, port)| port.rate)
                 .max_by_key(|rate| rate.megabits_per_second())
                 .unwrap_or(LinkRate::DEFAULT);
-            let made = Node::new(node);
+            let mut made = Node::new(node);
+            made.set_table_capacities((options.linear_fdb_cap, options.multicast_fdb_cap));
             let hop = HopNode { kind: node.kind, ports: made.ports };
             places.push(Place { first_port: ports.len() as u32, hop });
             nodes.push(made);

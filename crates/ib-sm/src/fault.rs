@@ -44,6 +44,15 @@ pub enum Fault {
         /// What is wrong with it.
         what: String,
     },
+    /// A host port gets no LID: the LIDs that all switches can forward are assigned.
+    NoLid {
+        /// The port's GUID.
+        port: Guid,
+        /// The description of its node.
+        description: String,
+        /// The highest LID of the subnet.
+        max_lid: u16,
+    },
     /// Something is beyond what a subnet can have.
     TooLarge {
         /// What.
@@ -112,6 +121,11 @@ impl fmt::Display for Fault {
                 write!(f, "{at}: block {block} of the forwarding table is not what was written")
             }
             Self::Absurd { at, what } => write!(f, "{at}: {what}"),
+            Self::NoLid { port, description, max_lid } => write!(
+                f,
+                "port {port} ('{description}') gets no LID and is not configured: all LIDs up to \
+                 {max_lid} are assigned, and the LinearFDBCap of the switches or the LMC allows no more"
+            ),
             Self::TooLarge { what } => f.write_str(what),
         }
     }

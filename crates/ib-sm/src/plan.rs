@@ -59,6 +59,8 @@ pub struct PlanJob {
     own_port: Guid,
     lanes: FabricLanes,
     in_use: TablesInUse,
+    /// The highest LID that all switches can forward; `None` if there is no limit.
+    max_lid: Option<u16>,
     /// True if the subnet manager is on a switch without hosts.
     on_spine: bool,
     /// Checks one plan after the other.
@@ -104,6 +106,8 @@ pub struct Plan {
     pub first_loop: Vec<String>,
     /// The first pair of a switch and a LID whose packets do not arrive, and why.
     pub first_unreachable: Option<String>,
+    /// The host ports that get no LID, since LIDs ran out: port GUID and node description.
+    pub without_lid: Vec<(Guid, String)>,
     /// Dangers of the plan, one sentence each.
     pub warnings: Vec<String>,
     /// LIDs that could not be assigned as configured, one sentence each.
@@ -190,6 +194,7 @@ impl PlanJob {
             own_port: found.port(own).guid,
             lanes: FabricLanes::new(found.clone(), config.clone()),
             in_use,
+            max_lid: max_lid(found),
             on_spine: node.kind.is_switch()
                 && peers.all(|peer| found.node(peer.node).kind.is_switch()),
             checker,
@@ -206,15 +211,23 @@ impl PlanJob {
         &self.fabric
     }
 
+    /// Assigns LIDs: no more than all switches can forward.
+    fn subnet(&self) -> Result<Subnet<'_>, SubnetError> {
+        let lids = LidOptions {
+            max_lid: self.max_lid,
+            allow_shortage: true,
+            ..self.config().routing.lids.clone()
+        };
+        Subnet::discover(&self.fabric, &SubnetOptions { sm_port: Some(self.own_port), lids })
+    }
+
     /// Plans.
     ///
     /// # Errors
     /// Fails if the own port is not linked, if LIDs run out, if no engine can route the subnet, and
     /// if all tables have credit loops and the configuration requires that none has.
     pub fn run(&self) -> Result<Plan, PlanError> {
-        let options =
-            SubnetOptions { sm_port: Some(self.own_port), lids: self.config().routing.lids.clone() };
-        let subnet = Subnet::discover(&self.fabric, &options)?;
+        let subnet = self.subnet()?;
         let mut trial = Trial::new(self, &subnet)?;
         for engine in self.config().routing.engines.candidates() {
             if trial.is_settled() {
@@ -242,9 +255,7 @@ impl PlanJob {
     /// Returns what the tables in the switches do on the subnet as it is now; `None` if nothing is
     /// known of any table.
     pub(crate) fn assess(&self) -> Option<(TableQuality, Option<String>)> {
-        let options =
-            SubnetOptions { sm_port: Some(self.own_port), lids: self.config().routing.lids.clone() };
-        let subnet = Subnet::discover(&self.fabric, &options).ok()?;
+        let subnet = self.subnet().ok()?;
         let (in_use, routed) = self.assess_in_use(&subnet)?;
         let first = routed.report.reach.first.first().map(|it| it.describe(&subnet));
         Some((in_use.quality, first))
@@ -320,6 +331,7 @@ impl PlanJob {
             first_loop: first_loop_of(&report.credit, subnet),
             first_unreachable: report.reach.first.first().map(|it| it.describe(subnet)),
             better: decision.better.map(|at| (engines[at], candidates[at].quality)),
+            without_lid: without_lid(subnet),
             warnings: self.warnings(&routing),
             notes: subnet.lid_notes().to_vec(),
             tried: distinct(engines),
@@ -455,6 +467,19 @@ impl<'a> Trial<'a> {
         let options = CheckOptions { vl_map: Some(&map), ..CheckOptions::default() };
         check_with(self.subnet, &routing.lfts, &routing.layers, &options)
     }
+}
+
+/// Returns the highest LID that all switches can forward: the smallest LinearFDBCap less 1, as tables
+/// begin with LID 0. Switches without a linear table say 0.
+fn max_lid(found: &Found) -> Option<u16> {
+    let caps = found.nodes().filter_map(|(_, node)| Some(node.switch?.linear_fdb_cap));
+    caps.filter(|&cap| cap > 0).min().map(|cap| cap - 1)
+}
+
+fn without_lid(subnet: &Subnet<'_>) -> Vec<(Guid, String)> {
+    let fabric = subnet.fabric();
+    let ports = subnet.without_lid().iter().map(|&port| fabric.port(port));
+    ports.map(|port| (port.guid, fabric.node(port.node).description.clone())).collect()
 }
 
 /// Returns the engines without repetitions.

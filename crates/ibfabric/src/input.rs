@@ -106,6 +106,7 @@ pub(crate) fn subnet<'f>(fabric: &'f Fabric, args: &SubnetArgs) -> Result<Subnet
         lmc_esp0: args.lmc_esp0,
         reassign: args.reassign_lids,
         guid2lid,
+        ..LidOptions::default()
     };
     let subnet = Subnet::discover(fabric, &SubnetOptions { sm_port: args.sm_port, lids })
         .map_err(Failure::unusable)?;

@@ -2,7 +2,7 @@ use ib_topology::{Fabric, LinkRate, NodeSpec};
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
 use super::*;
-use crate::subnet::{Subnet, SubnetError, SubnetOptions};
+use crate::subnet::{Peer, Subnet, SubnetError, SubnetOptions, SwitchId};
 
 /// One switch with hosts on its ports; port GUIDs 0x101, 0x103, 0x105 …, switch GUID 0x200.
 fn star(hosts: u8) -> Fabric {
@@ -126,4 +126,41 @@ fn running_out_of_lids_names_the_port() {
     );
     let options = SubnetOptions { sm_port: None, lids: lmc(0) };
     assert!(Subnet::discover(&fabric, &options).is_ok());
+}
+
+#[test]
+fn lids_stay_within_the_limit() {
+    let mut fabric = star(5);
+    found_with(&mut fabric, "host4", 1, 40, 0);
+    let limited = LidOptions { max_lid: Some(6), ..lmc(0) };
+    let (ranges, _) = assigned(&fabric, limited.clone());
+    assert_eq!(ranges.len(), 6);
+    assert!(ranges.values().all(|&(_, last)| last <= 6), "{ranges:?}");
+    // Five LIDs for six ports.
+    let limited = LidOptions { max_lid: Some(5), ..limited };
+    let options = SubnetOptions { sm_port: None, lids: limited.clone() };
+    let error = Subnet::discover(&fabric, &options).expect_err("no shortage is allowed");
+    assert!(matches!(error, SubnetError::Lids(LidError::Exhausted { limit: 5, .. })), "{error}");
+    let lids = LidOptions { allow_shortage: true, ..limited };
+    let subnet = Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
+    assert_eq!((subnet.end_ports().len(), subnet.max_lid()), (5, 5));
+    let without: Vec<Guid> =
+        subnet.without_lid().iter().map(|&port| fabric.port(port).guid).collect();
+    assert_eq!(without, [Guid(0x109)]);
+    assert!(subnet.find_end_port(Guid(0x109)).is_none());
+    assert_eq!(subnet.peers(SwitchId(0))[5], Peer::None);
+}
+
+#[test]
+fn switches_get_lids_before_hosts_when_lids_run_out() {
+    // Hosts hold all LIDs, and the switch is new.
+    let mut fabric = star(4);
+    for (host, lid) in ["host0", "host1", "host2", "host3"].into_iter().zip(1..) {
+        found_with(&mut fabric, host, 1, lid, 0);
+    }
+    let lids = LidOptions { max_lid: Some(3), allow_shortage: true, ..lmc(0) };
+    let subnet = Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
+    assert!(subnet.find_end_port(Guid(0x200)).is_some(), "the switch has a LID");
+    assert!(subnet.find_end_port(Guid(0x101)).is_some(), "the subnet manager has a LID");
+    assert_eq!((subnet.end_ports().len(), subnet.without_lid().len()), (3, 2));
 }

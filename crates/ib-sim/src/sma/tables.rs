@@ -111,7 +111,7 @@ impl Sim {
 
     pub(super) fn linear_block(&self, node: NodeId, modifier: u32) -> Result<u16, MadStatus> {
         let switch = self.node(node).switch.as_ref().ok_or(MadStatus::BAD_METHOD_ATTRIBUTE)?;
-        if modifier >= u32::from(switch.info.linear_fdb_cap / LinearForwardingBlock::LIDS) {
+        if modifier >= u32::from(switch.info.linear_fdb_cap.div_ceil(LinearForwardingBlock::LIDS)) {
             return Err(MadStatus::BAD_FIELD);
         }
         Ok(modifier as u16)

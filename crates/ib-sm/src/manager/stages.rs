@@ -275,6 +275,12 @@ impl SubnetManager {
     pub(super) fn configure(&mut self, now: Instant, plan: Arc<Plan>) {
         self.sweep.planned = now;
         self.regroup = false;
+        let no_lid = plan.without_lid.iter().map(|(port, description)| Fault::NoLid {
+            port: *port,
+            description: description.clone(),
+            max_lid: plan.max_lid,
+        });
+        self.report(no_lid.collect());
         let (_, context) = self.split();
         let configuration = Configuration::new(plan, &context);
         self.stage = Stage::Configuring(Box::new(configuration));

@@ -2,6 +2,7 @@
 
 mod administration;
 mod campaign;
+mod capabilities;
 mod features;
 mod groups;
 mod hostile;

@@ -93,6 +93,8 @@ pub(crate) fn simulated(
         lane_buffer: args.lane_buffer,
         answer_within: args.answer_within,
         mtu_cap: args.mtu,
+        linear_fdb_cap: args.linear_cap,
+        multicast_fdb_cap: args.mcast_cap,
         log: if args.log.is_some() { args.log_level.into() } else { LogLevel::Off },
         tap: args.pcap.is_some(),
         ..Options::default()
@@ -174,6 +176,8 @@ fn conditions(fabric: &Fabric, args: &ServeArgs, script: Option<&str>) -> Condit
         ("latency", format!("{:?}", args.latency)),
         ("lane-buffer", args.lane_buffer.to_string()),
         ("mtu", args.mtu.bytes().to_string()),
+        ("linear-cap", args.linear_cap.to_string()),
+        ("mcast-cap", args.mcast_cap.to_string()),
         ("answer-within", format!("{:?}", args.answer_within)),
         ("agents", format!("{:?}", args.agents)),
         ("script", script.map_or_else(|| "none".to_owned(), sum)),

@@ -111,6 +111,8 @@ fn serve_args(args: &UpArgs) -> ServeArgs {
         latency: Options::default().latency,
         lane_buffer: Options::default().lane_buffer,
         mtu: Mtu::B4096,
+        linear_cap: Options::default().linear_fdb_cap,
+        mcast_cap: Options::default().multicast_fdb_cap,
         answer_within: Options::default().answer_within,
     }
 }
