@@ -6,6 +6,9 @@ use crate::{Chored, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// What to run; without it the campaign that an option names, or the fuzz targets.
+    #[arg(value_name = "CAMPAIGN", conflicts_with_all = ["seconds", "only", "managed", "acm", "rtrs", "rnbd"])]
+    subject: Option<Subject>,
     /// How long each fuzz target runs.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     seconds: u64,
@@ -36,8 +39,20 @@ pub(crate) struct Args {
     first: u64,
 }
 
+/// A campaign with a name.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Subject {
+    /// Subnets that lose and gain links and switches, beside a walk through their tables: in virtual
+    /// time, on a real ibsim, and with OpenSM on the same ibsim. --runs [default: 500] counts all but
+    /// OpenSM's.
+    Sm,
+}
+
 pub(crate) fn run(args: &Args) -> Chored {
     let first = args.first;
+    if args.subject == Some(Subject::Sm) {
+        return crate::campaign_sm::run(first, args.runs.unwrap_or(500));
+    }
     if let Some(runs) = args.acm {
         let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
         return seeds("ib-net", "acm", test, ("ACM", first, runs));
@@ -58,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Chored {
 }
 
 /// Runs a test with many seeds that `cargo test` runs with a few.
-fn seeds(package: &str, file: &str, test: &str, (prefix, first, runs): (&str, u64, u64)) -> Chored {
+pub(crate) fn seeds(package: &str, file: &str, test: &str, (prefix, first, runs): (&str, u64, u64)) -> Chored {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["test", "--release", "--package", package, "--test", file])

@@ -25,6 +25,7 @@
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
+//! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, beside a walk through the tables |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 //! | `deb.rs` | `deb`: the package for Debian |
 //! | `windows.rs` | `windows`: the client of ACM's service, checked for Windows |
@@ -38,6 +39,7 @@ mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
 mod campaign;
+mod campaign_sm;
 mod cases;
 mod clients;
 mod conformance;

@@ -31,6 +31,7 @@ pub mod handover;
 pub mod ours;
 pub mod partitions;
 pub mod questions;
+pub mod reach;
 pub mod records;
 pub mod scene;
 pub mod up;

@@ -1,0 +1,300 @@
+//! Subnets on a real ibsim that lose and gain links, managed by `ibfabric sm` or by OpenSM, beside the
+//! physical truth: `ibnetdiscover` and `dump_fts` read links and tables by directed routes, and every
+//! pair of hosts is walked through them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ib_topology::generate::{self, Kind as FabricKind};
+use ib_topology::rng::Rng;
+use ib_topology::{Fabric, PortId};
+
+use super::ours;
+use super::scene::{Gear, Scene, patient};
+use crate::clients::manager;
+use crate::clients::server::{Kind, Order};
+use crate::clients::stage::StageError;
+
+/// The fabrics. ibsim takes a second for the largest.
+const FABRICS: [&str; 10] = [
+    "fat-tree 4 2",
+    "fat-tree 4 3",
+    "xgft 2,2,4 1,2,2",
+    "xgft 3,3,4 1,2,2",
+    "torus 4x4 hosts=1",
+    "torus 6 hosts=1",
+    "mesh 4x4 hosts=1",
+    "hypercube 4 hosts=1",
+    "dragonfly a=4 p=1 h=1",
+    "random switches=12 ports=6 hosts=2",
+];
+
+/// The engine lists that both subnet managers take; the empty one leaves the default.
+const ENGINES: [&str; 5] = ["", "", "minhop", "updn", "ftree,updn"];
+
+/// How long a subnet manager may take to settle.
+const SETTLES_WITHIN: Duration = Duration::from_secs(40);
+
+/// The subnet manager of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Managed {
+    /// By `ibfabric sm`.
+    Ours,
+    /// By Debian's OpenSM.
+    OpenSm,
+}
+
+/// What runs met.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Events after which the walk was done.
+    pub events: usize,
+    /// Pairs of hosts that were walked after an event.
+    pub pairs: usize,
+    /// Events after which pairs stayed dead although cables connect them.
+    pub dead: Vec<String>,
+    /// Events after which the tables have a credit loop on a single lane.
+    pub loops: usize,
+    /// Of these, events after which `ibfabric sm` raised no alarm.
+    pub silent_loops: Vec<String>,
+    /// The time from each event until no pair was dead.
+    pub settled_after: Vec<Duration>,
+}
+
+impl Tally {
+    /// Adds what other runs met.
+    pub fn merge(&mut self, other: Self) {
+        self.events += other.events;
+        self.pairs += other.pairs;
+        self.dead.extend(other.dead);
+        self.loops += other.loops;
+        self.silent_loops.extend(other.silent_loops);
+        self.settled_after.extend(other.settled_after);
+    }
+}
+
+/// The ports of the fabric as `ibnetdiscover` and `dump_fts` read it.
+#[derive(Default)]
+struct Truth {
+    /// The other end of each link, by node and port.
+    peers: BTreeMap<(String, u8), (String, u8)>,
+    /// The LID of each host.
+    lids: BTreeMap<String, u16>,
+    /// The output port of each LID, by switch.
+    tables: BTreeMap<String, BTreeMap<u16, u8>>,
+}
+
+/// A directed link between switches: the switch that sends, and its port.
+type Channel = (String, u8);
+
+impl Truth {
+    /// Reads what both programs print. Nodes are named by their node GUIDs.
+    fn read(discovered: &str, tables: &str) -> Self {
+        let mut this = Self::default();
+        let quoted = |line: &str| {
+            let (_, rest) = line.split_once('"')?;
+            rest.split_once('"').map(|(name, rest)| (name.to_owned(), rest.to_owned()))
+        };
+        let number = |text: &str| text.split_once('[')?.1.split_once(']')?.0.parse::<u8>().ok();
+        let guid = |name: &str| name.split_once('-').map_or(String::new(), |(_, it)| it.to_owned());
+        let lid = |text: &str| -> Option<u16> {
+            text.split_once(" lid ")?.1.split(' ').next()?.parse().ok()
+        };
+        let mut node: Option<(String, bool)> = None;
+        for line in discovered.lines() {
+            if line.starts_with("Switch") || line.starts_with("Ca") {
+                node = quoted(line).map(|(name, _)| (guid(&name), line.starts_with("Switch")));
+            } else if let (Some((own, is_switch)), Some(port), Some((peer, rest))) =
+                (&node, number(line).filter(|_| line.starts_with('[')), quoted(line))
+                && let Some(peer_port) = number(&rest)
+            {
+                this.peers.insert((own.clone(), port), (guid(&peer), peer_port));
+                if !is_switch {
+                    this.lids.insert(own.clone(), lid(line).unwrap_or(0));
+                }
+            }
+        }
+        let mut switch = String::new();
+        for line in tables.lines() {
+            if let Some((_, rest)) = line.split_once(" guid 0x") {
+                switch = rest.chars().take_while(char::is_ascii_hexdigit).collect();
+                this.tables.entry(switch.clone()).or_default();
+            } else if let Some(rest) = line.strip_prefix("0x") {
+                let mut words = rest.split_whitespace();
+                let entry = words.next().and_then(|lid| u16::from_str_radix(lid, 16).ok());
+                let port = words.next().and_then(|port| port.parse::<u8>().ok());
+                if let (Some(lid), Some(port)) = (entry, port) {
+                    this.tables.entry(switch.clone()).or_default().insert(lid, port);
+                }
+            }
+        }
+        this
+    }
+
+    /// Walks every pair of hosts. Returns the number of pairs, those that are dead, and whether links
+    /// can wait for each other in a cycle.
+    fn walk(&self) -> (usize, Vec<String>, bool) {
+        let (mut pairs, mut dead) = (0, Vec::new());
+        let mut waits: BTreeMap<Channel, BTreeSet<Channel>> = BTreeMap::new();
+        for from in self.lids.keys() {
+            for (to, &lid) in self.lids.iter().filter(|(to, _)| *to != from) {
+                pairs += 1;
+                match self.path(from, to, lid) {
+                    Ok(channels) => {
+                        for pair in channels.windows(2) {
+                            let [held, wanted] = pair else { continue };
+                            waits.entry(held.clone()).or_default().insert(wanted.clone());
+                        }
+                    }
+                    Err(why) => dead.push(format!("{from} to {to}: {why}")),
+                }
+            }
+        }
+        loop {
+            let before: BTreeSet<Channel> = waits.keys().cloned().collect();
+            waits.retain(|_, wanted| wanted.iter().any(|channel| before.contains(channel)));
+            if waits.len() == before.len() {
+                return (pairs, dead, !waits.is_empty());
+            }
+        }
+    }
+
+    /// Returns the links between switches that a packet takes; the error says where it is lost.
+    fn path(&self, from: &str, to: &str, lid: u16) -> Result<Vec<Channel>, String> {
+        let start = self.peers.range((from.to_owned(), 0)..).next();
+        let mut at = start.map(|(_, (node, _))| node.clone()).unwrap_or_default();
+        let mut channels = Vec::new();
+        for _ in 0..=self.tables.len() {
+            let Some(table) = self.tables.get(&at) else {
+                return Err(format!("{at} has no table"));
+            };
+            let Some(&port) = table.get(&lid) else {
+                return Err(format!("{at} has no entry for LID {lid}"));
+            };
+            let Some((next, _)) = self.peers.get(&(at.clone(), port)) else {
+                return Err(format!("{at} sends LID {lid} to port {port}, which has no link"));
+            };
+            if next == to {
+                return Ok(channels);
+            }
+            channels.push((at, port));
+            at = next.clone();
+        }
+        Err(format!("LID {lid} goes round a forwarding loop"))
+    }
+}
+
+/// Runs a fabric whose links are cut until 40 % of those between switches are gone, and mended.
+///
+/// # Errors
+/// Fails if a program cannot be run.
+pub fn run(
+    gear: &Gear,
+    seed: u64,
+    managed: Managed,
+    directory: &Path,
+) -> Result<Tally, StageError> {
+    let mut rng = Rng::stream(seed, 0x1b_51a);
+    let kind = FABRICS[rng.below(FABRICS.len())];
+    let engines = ENGINES[rng.below(ENGINES.len())];
+    let fabric = generated(kind);
+    let name = |port: PortId| {
+        let port = fabric.port(port);
+        (fabric.node(port.node).name.clone(), port.number)
+    };
+    let is_switch = |port: PortId| fabric.node(fabric.port(port).node).kind.is_switch();
+    let trunks = fabric.links().filter(|&(one, other)| is_switch(one) && is_switch(other));
+    let mut cables: Vec<(String, u8)> = trunks.map(|(one, _)| name(one)).collect();
+    for last in (1..cables.len()).rev() {
+        cables.swap(last, rng.below(last + 1));
+    }
+    let cuts = (cables.len() * 2 / 5).max(1);
+    let mut scene = Scene::open(gear, &Kind::Ibsim, &fabric, &gear.debian, directory)?;
+    let describe = format!("seed {seed}, {kind}, engines '{engines}'");
+    let mut tally = Tally::default();
+    let more = ["-s", "3"];
+    let engine = if engines.is_empty() { "minhop" } else { engines };
+    let own_engine = if engines.is_empty() { "auto" } else { engines };
+    let _manager: Box<dyn std::any::Any> = match managed {
+        Managed::Ours => {
+            let options = ours::Options { engine: own_engine, more: &more, ..Default::default() };
+            Box::new(scene.manage(&options)?)
+        }
+        Managed::OpenSm => {
+            let options = manager::Options { engine, more: &more, ..Default::default() };
+            Box::new(scene.manage_by_opensm(&options)?)
+        }
+    };
+    let batch = cuts.div_ceil(6);
+    let batches = cables[..cuts].chunks(batch).map(|cables| (cables, true));
+    let mended = cables[..cuts].chunks(batch * 2).map(|cables| (cables, false));
+    for (cables, cut) in batches.chain(mended) {
+        for (node, port) in cables {
+            let order =
+                if cut { Order::Unlink(node, *port) } else { Order::Relink(node, *port) };
+            scene.order(order)?;
+        }
+        let what = format!("{describe}: {} of {cables:?}", if cut { "cut" } else { "mending" });
+        settle(&mut scene, managed, &what, &mut tally)?;
+    }
+    let _ = scene.close();
+    Ok(tally)
+}
+
+/// Waits until no pair is dead, and counts what the tables do then.
+fn settle(
+    scene: &mut Scene<'_>,
+    managed: Managed,
+    what: &str,
+    tally: &mut Tally,
+) -> Result<(), StageError> {
+    let start = Instant::now();
+    let mut sound = 0;
+    loop {
+        let discovered = scene.hear(&patient("ibnetdiscover"))?.0.output;
+        let tables = scene.hear(&patient("dump_fts"))?.0.output;
+        let (pairs, dead, has_loop) = Truth::read(&discovered, &tables).walk();
+        // Twice in a row: the subnet manager may be writing tables.
+        sound = if dead.is_empty() { sound + 1 } else { 0 };
+        if sound == 1 {
+            tally.settled_after.push(start.elapsed());
+        }
+        if sound == 2 || start.elapsed() > SETTLES_WITHIN {
+            tally.events += 1;
+            tally.pairs += pairs;
+            tally.loops += usize::from(has_loop);
+            if let Some(first) = dead.first() {
+                tally.dead.push(format!("{what}: {} of {pairs} dead, first {first}", dead.len()));
+            }
+            if has_loop && managed == Managed::Ours {
+                let log = std::fs::read_to_string(scene.directory.join("ours/sm.err"));
+                let log = log.unwrap_or_default();
+                // lash puts the routes on several lanes, of which this walk knows nothing.
+                let is_lash = scene_engine(scene) == "lash";
+                if !is_lash && !log.contains("ALARM: ") {
+                    tally.silent_loops.push(what.to_owned());
+                }
+            }
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
+}
+
+/// Returns the engine of the tables that `ibfabric sm` programmed last.
+fn scene_engine(scene: &Scene<'_>) -> String {
+    let text = std::fs::read_to_string(scene.directory.join("ours/sm.out")).unwrap_or_default();
+    let line = text.lines().rev().find(|line| line.starts_with("SUBNET UP"));
+    let engine = line.and_then(|line| line.split_once(" routed with "));
+    engine.and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default().to_owned()
+}
+
+fn generated(kind: &str) -> Fabric {
+    let words: Vec<&str> = kind.split(' ').collect();
+    let kind = FabricKind::parse(words[0], &words[1..]).expect("a kind of fabric");
+    generate::generate(&kind, &generate::Options::default()).expect("the words were checked")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! `campaign sm`: no host that cables connect stays unreachable, and no credit loop goes unreported.
+
+use std::path::Path;
+use std::time::Duration;
+
+use conformance::opensm::umad2sim;
+use conformance::sm::reach::{Managed, Tally, run as run_on_ibsim};
+use conformance::sm::scene::Gear;
+
+use crate::campaign::seeds;
+use crate::{Chored, release_artifact};
+
+/// One of so many runs is on a real ibsim, once with our subnet manager and once with OpenSM.
+const ONE_IN: u64 = 10;
+
+pub(crate) fn run(first: u64, runs: u64) -> Chored {
+    let on_ibsim = runs / ONE_IN;
+    let name = "hosts_that_cables_connect_stay_reachable";
+    seeds("ib-sm", "subnet", name, ("SM_REACH", first, runs - on_ibsim))?;
+    let name = "credit_loops_are_reported_on_the_lanes_in_use";
+    seeds("ib-sm", "subnet", name, ("SM_LANES", first, (runs * 2).div_ceil(5)))?;
+    if on_ibsim == 0 {
+        return Ok(());
+    }
+    let gear = Gear {
+        ibfabric: release_artifact(&["--package", "ibfabric"], "ibfabric")?,
+        debian: umad2sim()?,
+        own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
+    };
+    let place = tempfile::tempdir()?;
+    let mut failed = 0;
+    for (managed, name) in [(Managed::Ours, "ibfabric sm"), (Managed::OpenSm, "OpenSM")] {
+        let mut all = Tally::default();
+        for seed in first..first + on_ibsim {
+            let directory = place.path().join(format!("{name}-{seed}"));
+            all.merge(run_one(&gear, seed, managed, &directory)?);
+        }
+        print(name, on_ibsim, &mut all);
+        if managed == Managed::Ours {
+            failed = all.dead.len() + all.silent_loops.len();
+        }
+    }
+    if failed > 0 { Err("hosts stay unreachable, or a credit loop has no alarm".into()) } else { Ok(()) }
+}
+
+fn run_one(
+    gear: &Gear,
+    seed: u64,
+    managed: Managed,
+    directory: &Path,
+) -> Result<Tally, Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(directory)?;
+    Ok(run_on_ibsim(gear, seed, managed, directory)?)
+}
+
+fn print(name: &str, runs: u64, all: &mut Tally) {
+    all.settled_after.sort_unstable();
+    let times = &all.settled_after;
+    let at = |part: usize| times.get(times.len() * part / 100).map_or(0.0, Duration::as_secs_f64);
+    let longest = times.last().map_or(0.0, Duration::as_secs_f64);
+    eprintln!(
+        "{name} on ibsim: {runs} runs, {} events, {} pairs walked: dead pairs after {} events, a credit \
+         loop on one lane after {} events, {} of them without an alarm; settled after {:.1} s \
+         (median), {:.1} s (95 %), {longest:.1} s (longest)",
+        all.events,
+        all.pairs,
+        all.dead.len(),
+        all.loops,
+        all.silent_loops.len(),
+        at(50),
+        at(95),
+    );
+    for fault in all.dead.iter().chain(&all.silent_loops).take(10) {
+        eprintln!("  {fault}");
+    }
+}
