@@ -73,7 +73,12 @@ pub(crate) fn run(args: &Args) -> Chored {
 }
 
 /// Runs a test with many seeds that `cargo test` runs with a few.
-pub(crate) fn seeds(package: &str, file: &str, test: &str, (prefix, first, runs): (&str, u64, u64)) -> Chored {
+pub(crate) fn seeds(
+    package: &str,
+    file: &str,
+    test: &str,
+    (prefix, first, runs): (&str, u64, u64),
+) -> Chored {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["test", "--release", "--package", package, "--test", file])

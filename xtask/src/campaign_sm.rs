@@ -40,7 +40,11 @@ pub(crate) fn run(first: u64, runs: u64) -> Chored {
             failed = all.dead.len() + all.silent_loops.len();
         }
     }
-    if failed > 0 { Err("hosts stay unreachable, or a credit loop has no alarm".into()) } else { Ok(()) }
+    if failed > 0 {
+        Err("hosts stay unreachable, or a credit loop has no alarm".into())
+    } else {
+        Ok(())
+    }
 }
 
 fn run_one(

@@ -242,7 +242,8 @@ impl PlanJob {
         if !trial.is_settled() {
             in_use = self.assess_in_use(&subnet);
             let lash_is_quick = subnet.switches().len() <= MOST_FOR_ADVICE;
-            for engine in LOOP_FREE.into_iter().filter(|&it| it != EngineKind::Lash || lash_is_quick)
+            for engine in
+                LOOP_FREE.into_iter().filter(|&it| it != EngineKind::Lash || lash_is_quick)
             {
                 trial.run(engine, false);
             }
@@ -278,9 +279,10 @@ impl PlanJob {
         let is_complete = plan.as_ref().is_some_and(|plan| {
             subnet.switches().iter().all(|switch| tables.contains_key(&switch.guid))
                 && subnet.switches().iter().all(|switch| plan.switches.contains(&switch.guid))
-                && subnet.end_ports().iter().all(|port| {
-                    plan.end_ports.get(&port.guid) == Some(&(port.base_lid, port.lids))
-                })
+                && subnet
+                    .end_ports()
+                    .iter()
+                    .all(|port| plan.end_ports.get(&port.guid) == Some(&(port.base_lid, port.lids)))
         });
         let engine = plan.as_ref().map_or(EngineKind::File, |plan| plan.routing.engine);
         let routing = Routing {
@@ -314,7 +316,12 @@ impl PlanJob {
             Choice::Refuse => {
                 let (engine, loops, first) = first_loop.expect("tables with a loop were refused");
                 let first = first.join(", ");
-                return Err(PlanError::CreditLoops { engine, loops, first, in_use: decision.quality });
+                return Err(PlanError::CreditLoops {
+                    engine,
+                    loops,
+                    first,
+                    in_use: decision.quality,
+                });
             }
         };
         let Routed { routing, report } = routed;

@@ -142,7 +142,8 @@ fn lids_stay_within_the_limit() {
     let error = Subnet::discover(&fabric, &options).expect_err("no shortage is allowed");
     assert!(matches!(error, SubnetError::Lids(LidError::Exhausted { limit: 5, .. })), "{error}");
     let lids = LidOptions { allow_shortage: true, ..limited };
-    let subnet = Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
+    let subnet =
+        Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
     assert_eq!((subnet.end_ports().len(), subnet.max_lid()), (5, 5));
     let without: Vec<Guid> =
         subnet.without_lid().iter().map(|&port| fabric.port(port).guid).collect();
@@ -159,7 +160,8 @@ fn switches_get_lids_before_hosts_when_lids_run_out() {
         found_with(&mut fabric, host, 1, lid, 0);
     }
     let lids = LidOptions { max_lid: Some(3), allow_shortage: true, ..lmc(0) };
-    let subnet = Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
+    let subnet =
+        Subnet::discover(&fabric, &SubnetOptions { sm_port: None, lids }).expect("a subnet");
     assert!(subnet.find_end_port(Guid(0x200)).is_some(), "the switch has a LID");
     assert!(subnet.find_end_port(Guid(0x101)).is_some(), "the subnet manager has a LID");
     assert_eq!((subnet.end_ports().len(), subnet.without_lid().len()), (3, 2));

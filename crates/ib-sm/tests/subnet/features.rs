@@ -227,8 +227,7 @@ fn required_freedom_of_deadlock_refuses_credit_loops() {
     let station = &lab.stations[0];
     assert_eq!(station.reports.len(), 0);
     assert_eq!(station.refusals.len(), 1, "reported once: {:?}", station.refusals);
-    let alarms: Vec<Alarm> =
-        station.manager.alarms().map(|raised| raised.alarm.clone()).collect();
+    let alarms: Vec<Alarm> = station.manager.alarms().map(|raised| raised.alarm.clone()).collect();
     let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
         panic!("{alarms:?}")
     };

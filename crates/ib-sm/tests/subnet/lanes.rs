@@ -62,8 +62,7 @@ fn draw(rng: &mut Rng) -> SmConfig {
             _ => level.min(14),
         };
         let kind = rng.below(8);
-        let lanes: Vec<String> =
-            (0..16).map(|level| lane(rng, kind, level).to_string()).collect();
+        let lanes: Vec<String> = (0..16).map(|level| lane(rng, kind, level).to_string()).collect();
         let sl2vl = PortQos::lanes(&lanes.join(",")).expect("16 lanes");
         let max_vls = *pick(rng, &[1, 2, 3, 4, 8, 15]);
         PortQos { sl2vl, max_vls, ..PortQos::default() }
@@ -183,10 +182,7 @@ fn lash_that_does_not_fit_into_the_lanes_is_not_programmed() {
         SmConfig { max_op_vls: VlCap::VL0, ..SmConfig::default() },
         SmConfig { max_op_vls: VlCap::VL0_1, ..SmConfig::default() },
         SmConfig { max_op_vls: VlCap::VL0_1, qos: qos(PortQos::default()), ..SmConfig::default() },
-        SmConfig {
-            qos: qos(PortQos { max_vls: 3, ..PortQos::default() }),
-            ..SmConfig::default()
-        },
+        SmConfig { qos: qos(PortQos { max_vls: 3, ..PortQos::default() }), ..SmConfig::default() },
         SmConfig {
             qos: qos(PortQos { sl2vl: all_zero, ..PortQos::default() }),
             ..SmConfig::default()
@@ -199,7 +195,8 @@ fn lash_that_does_not_fit_into_the_lanes_is_not_programmed() {
     }
     let config = SmConfig { routing: lash, ..SmConfig::default() };
     let outcome = run("torus 5x5 hosts=2", config).expect("a plan");
-    let expected = Outcome { has_cycle: false, discarded: 0, reported_loops: 0, levels: outcome.levels };
+    let expected =
+        Outcome { has_cycle: false, discarded: 0, reported_loops: 0, levels: outcome.levels };
     assert_eq!(outcome, expected);
     assert!(outcome.levels > 1);
 }

@@ -275,9 +275,9 @@ fn run(seed: u64) -> Tally {
             let own = first.and_then(|id| {
                 fabric.ports_of(id).find_map(|(_, port)| Some(fabric.port(port.peer?).node))
             });
-            let switches = fabric.nodes().filter(|&(id, node)| {
-                node.kind == NodeKind::Switch && Some(id) != own
-            });
+            let switches = fabric
+                .nodes()
+                .filter(|&(id, node)| node.kind == NodeKind::Switch && Some(id) != own);
             let mut off: Vec<String> = switches.map(|(_, node)| node.name.clone()).collect();
             shuffle(&mut rng, &mut off);
             let mut run = Run::new(&fabric, seed, config, &off);
@@ -296,7 +296,7 @@ fn run(seed: u64) -> Tally {
             let mut run = Run::new(&fabric, seed, config, &[]);
             run.event(&[]);
             let time = Duration::from_secs(40);
-            let faults = random_faults(&fabric, seed, (time, 5 + rng.below(40)));
+            let faults = random_faults(&fabric, seed, (time, 5 + rng.below(146)));
             // Lies of switches are not faults of cables: tables that were ignored stay wrong.
             let honest = faults.into_iter().filter(|step| {
                 !matches!(
@@ -320,7 +320,8 @@ fn run(seed: u64) -> Tally {
         }
     };
     let mut tally = run.tally;
-    tally.dead = tally.dead.into_iter().map(|it| format!("seed {seed}, {describe}: {it}")).collect();
+    tally.dead =
+        tally.dead.into_iter().map(|it| format!("seed {seed}, {describe}: {it}")).collect();
     tally
 }
 

@@ -1,5 +1,6 @@
 //! The daemon around the subnet manager, run as its users run it.
 
+mod alarms;
 mod lab;
 mod start;
 

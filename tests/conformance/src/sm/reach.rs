@@ -231,8 +231,7 @@ pub fn run(
     let mended = cables[..cuts].chunks(batch * 2).map(|cables| (cables, false));
     for (cables, cut) in batches.chain(mended) {
         for (node, port) in cables {
-            let order =
-                if cut { Order::Unlink(node, *port) } else { Order::Relink(node, *port) };
+            let order = if cut { Order::Unlink(node, *port) } else { Order::Relink(node, *port) };
             scene.order(order)?;
         }
         let what = format!("{describe}: {} of {cables:?}", if cut { "cut" } else { "mending" });

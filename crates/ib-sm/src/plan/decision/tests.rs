@@ -55,7 +55,9 @@ fn one_candidate_and_tables_in_use() {
 fn every_combination_keeps_the_rules() {
     let candidates: Vec<Candidate> = QUALITIES
         .iter()
-        .flat_map(|&quality| [true, false].map(|is_configured| Candidate { quality, is_configured }))
+        .flat_map(|&quality| {
+            [true, false].map(|is_configured| Candidate { quality, is_configured })
+        })
         .collect();
     let mut lists: Vec<Vec<Candidate>> = vec![Vec::new()];
     for length in 0..3 {
@@ -82,8 +84,11 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
     let context = || format!("{in_use:?}, {list:?}, requires_deadlock_free: {requires}");
     let Decision { choice, quality, better } = decide(in_use, list, requires);
     let allowed = |it: &TableQuality| !requires || it.credit_loops == 0;
-    let eligible: Vec<TableQuality> =
-        list.iter().filter(|it| it.is_configured && allowed(&it.quality)).map(|it| it.quality).collect();
+    let eligible: Vec<TableQuality> = list
+        .iter()
+        .filter(|it| it.is_configured && allowed(&it.quality))
+        .map(|it| it.quality)
+        .collect();
     match choice {
         Choice::Candidate(number) => {
             assert!(list[number].is_configured, "{}", context());
@@ -126,9 +131,6 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
 fn a_refusal_reports_what_the_tables_in_the_switches_do() {
     let in_use = Some(InUse { quality: DEAD, is_complete: false });
     let decision = decide(in_use, &[configured(LOOP)], true);
-    assert_eq!(
-        decision,
-        Decision { choice: Choice::Refuse, quality: Some(DEAD), better: Some(0) }
-    );
+    assert_eq!(decision, Decision { choice: Choice::Refuse, quality: Some(DEAD), better: Some(0) });
     assert_eq!(decide(None, &[], false).choice, Choice::Refuse);
 }

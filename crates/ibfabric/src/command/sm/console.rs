@@ -247,11 +247,8 @@ fn routes(state: &State) -> Result<Answer, String> {
     let last = last(state)?;
     let plan = &last.report.plan;
     let engine = plan.routing.engine.name();
-    let mut text = format!(
-        "{engine} (configured: {}); {}\n",
-        state.requested,
-        quality_words(state.quality)
-    );
+    let mut text =
+        format!("{engine} (configured: {}); {}\n", state.requested, quality_words(state.quality));
     let refusals = refusals(&plan.refusals, &mut text);
     let rows: Vec<Value> = switches(state, last)
         .into_iter()

@@ -12,7 +12,8 @@ use ib_acm::Address;
 use ib_net::hosts::{BlockPair, Hosts, Reply};
 use ib_routing::engine::engine;
 use ib_routing::{
-    CheckReport, EngineList, Layers, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions, check,
+    CheckReport, EngineList, Layers, LidOptions, Routing, RoutingOptions, Subnet, SubnetOptions,
+    check,
 };
 use ib_sim::Sim;
 use ib_topology::{Fabric, NodeId, PortId};
@@ -390,8 +391,7 @@ fn routes(fabric: &Fabric, engines: &EngineList, sim: &Sim) -> Result<(bool, Str
     let lfts = tables.lfts(&subnet);
     let layers: &Layers = &routing.layers;
     let CheckReport { reach, credit, .. } = check(&subnet, &lfts, layers);
-    let differ =
-        subnet.switch_ids().filter(|&id| lfts.table(id) != routing.lfts.table(id)).count();
+    let differ = subnet.switch_ids().filter(|&id| lfts.table(id) != routing.lfts.table(id)).count();
     let cut_off = subnet.cut_off().len();
     let good = differ == 0 && reach.unreachable == 0 && credit.loops == 0 && cut_off == 0;
     let mut detail = match lfts.switches() {

@@ -1,0 +1,59 @@
+//! Alarms of the subnet manager as `sm ctl` and the metrics show them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::lab::{Lab, PROGRAM};
+
+/// Starts a ring of five switches with a subnet manager.
+fn ring(options: &[&str]) -> Lab {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let net = place.path().join("net");
+    let words = ["gen", "torus", "5", "hosts=1", "-o", net.to_str().expect("UTF-8")];
+    assert!(Command::new(PROGRAM).args(words).status().expect("it runs").success());
+    Lab::again(place, options)
+}
+
+/// Returns the value of a metric with a label.
+fn alarm_metric(lab: &Lab, name: &str, kind: &str) -> Option<f64> {
+    let metrics = lab.ask_manager(&["metrics"]);
+    let samples = metrics.as_array().expect("a list");
+    let found = samples.iter().find(|it| it["name"] == name && it["labels"]["kind"] == kind);
+    found.and_then(|it| it["value"].as_f64())
+}
+
+#[test]
+fn accepted_credit_loops_are_shown_until_they_are_gone() {
+    let lab = ring(&["--sm=minhop"]);
+    let status = lab.ask_manager(&["status"]);
+    let alarms = status["alarms"].as_array().expect("a list");
+    assert_eq!(alarms.len(), 1, "{status}");
+    let alarm = &alarms[0];
+    assert_eq!(alarm["kind"], "credit_loops");
+    assert_eq!((&alarm["engine"], &alarm["avoided_by"]), (&"minhop".into(), &"lash".into()));
+    assert_eq!(alarm["first"].as_array().map(Vec::len), Some(5));
+    assert!(alarm["since"].as_f64() > Some(0.0));
+    assert_eq!(
+        (&status["up"]["unreachable"], &status["up"]["credit_loops"]),
+        (&0.into(), &2.into())
+    );
+    assert_eq!(alarm_metric(&lab, "ibfabric_sm_alarm", "credit_loops"), Some(1.0));
+    assert_eq!(alarm_metric(&lab, "ibfabric_sm_alarm", "unreachable"), Some(0.0));
+    let since = alarm_metric(&lab, "ibfabric_sm_alarm_since_timestamp_seconds", "credit_loops");
+    assert_eq!(since, alarm["since"].as_f64());
+    // The ring is opened: routes without a loop follow.
+    let node = alarm["first"][0].as_str().and_then(|text| text.split('\'').nth(1));
+    lab.tell(&format!("unlink \"{}\"[1]", node.expect("the name of a switch")));
+    crate::lab::wait_for("routes without a loop", || {
+        lab.ask_manager(&["status"])["alarms"] == Value::Array(Vec::new())
+    });
+}
+
+#[test]
+fn default_engines_leave_a_ring_without_an_alarm() {
+    let lab = ring(&["--sm"]);
+    let routes = lab.ask_manager(&["routes"]);
+    assert_eq!((&routes["requested"], &routes["engine"]), (&"auto".into(), &"lash".into()));
+    assert_eq!(lab.ask_manager(&["status"])["alarms"], Value::Array(Vec::new()));
+}
