@@ -95,7 +95,7 @@ impl Cell {
             16..20 => (None, shape - 16),
             _ => (Some(Kind::ALL[shape - 16]), 0),
         };
-        let mtu = if size == 3 || rng.chance(0.5) { Mtu::B4096 } else { Mtu::B1024 };
+        let mtu = if size >= 2 || rng.chance(0.5) { Mtu::B4096 } else { Mtu::B1024 };
         let faults = [0, 1].map(|from| Faults {
             loss: if direction == 1 - from { 0.0 } else { loss },
             double,
@@ -124,8 +124,8 @@ impl Cell {
             (1, ..4097) => 50,
             (1, _) => 4,
             (_, ..4097) => 1500,
-            (depth, 65536) => depth + 32,
-            (depth, _) => depth + 4,
+            (depth, 65536) => depth + 8,
+            (depth, _) => depth + 1,
         }
     }
 }

@@ -90,6 +90,7 @@ pub(crate) struct Pair {
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>, Route)>,
     free: [Instant; 2],
     number: u64,
+    buffer: Vec<u8>,
     /// Is shown every packet with its sender, and may change it; false has it lost.
     pub(crate) tap: Tap,
     pub(crate) observer: Option<Observer>,
@@ -178,6 +179,7 @@ impl Pair {
             wire: BTreeMap::new(),
             free: [Instant::ZERO; 2],
             number: 0,
+            buffer: vec![0xee; MAX_PACKET],
             tap: Box::new(|_, _| true),
             observer: None,
             backlog: Duration::from_secs(3600),
@@ -293,7 +295,7 @@ impl Pair {
 
     /// Sends the packets that the links have room for; returns when a link has room again.
     fn transmit(&mut self) -> Option<Instant> {
-        let mut buffer = vec![0xee; MAX_PACKET];
+        let mut buffer = std::mem::take(&mut self.buffer);
         let mut resumes = None;
         for from in [0, 1] {
             let faults = self.faults[from];
@@ -338,6 +340,7 @@ impl Pair {
                 }
             }
         }
+        self.buffer = buffer;
         resumes
     }
 
