@@ -25,6 +25,8 @@
 //! | `paths.rs` | `check-paths`: every path that the documents name exists |
 //! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
+//! | `campaign_rdma.rs` | `campaign --rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
+//! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 //! | `deb.rs` | `deb`: the package for Debian |
 //! | `windows.rs` | `windows`: the client of ACM's service, checked for Windows |
@@ -38,6 +40,7 @@ mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
 mod campaign;
+mod campaign_rdma;
 mod cases;
 mod clients;
 mod conformance;
@@ -59,6 +62,7 @@ mod tracer;
 mod tshark;
 mod up;
 mod windows;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -219,7 +219,7 @@ fn run_cell(seed: u64, cell: &Cell, rng: &mut Rng) -> Result<Outcome, String> {
     let model = Rc::new(RefCell::new(model));
     let observed = Rc::clone(&model);
     pair.observer = Some(Box::new(move |from, fate, bytes| {
-        observed.borrow_mut().observe(from == 0, fate, bytes)
+        observed.borrow_mut().observe(from == 0, fate, bytes);
     }));
     let count = cell.requests();
     let (mut posted, mut done, mut atomics) = (0, Vec::new(), 0);
@@ -342,19 +342,19 @@ fn impaired_requests_end_unless_retries_are_exhausted() {
                 packets += outcome.packets;
                 retransmitted += outcome.retransmitted;
                 if runs == 1 {
-                    println!("{outcome:?}");
+                    eprintln!("{outcome:?}");
                 }
                 if seed % 50 == 0 && runs <= 1000 {
                     assert_eq!(run(seed), Ok(outcome), "seed {seed}: another run differs");
                 }
             }
             Err(why) => {
-                println!("{why}");
+                eprintln!("{why}");
                 failures.push(seed);
             }
         }
     }
-    println!(
+    eprintln!(
         "{runs} runs, {} failures, {exhausted} with exhausted retries; {packets} packets, \
          {retransmitted} requests retransmitted",
         failures.len()
