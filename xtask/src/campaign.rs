@@ -34,6 +34,20 @@ pub(crate) struct Args {
         conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs"]
     )]
     rnbd: Option<u64>,
+    /// Runs reliable connections over an impaired wire with so many seeds, and no fuzz target.
+    #[arg(
+        long,
+        value_name = "RUNS",
+        conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs", "rnbd"]
+    )]
+    hca: Option<u64>,
+    /// Runs `ibfabric rdma` between two network namespaces over an impaired wire with so many seeds, which needs root.
+    #[arg(
+        long,
+        value_name = "RUNS",
+        conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs", "rnbd", "hca"]
+    )]
+    rdma: Option<u64>,
     /// The first of the seeds.
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seconds", "only"], default_value_t = 0)]
     first: u64,
@@ -62,6 +76,12 @@ pub(crate) fn run(args: &Args) -> Chored {
     }
     if let Some(runs) = args.rnbd {
         return seeds("ib-block", "rnbd", "nothing_that_was_confirmed", ("RNBD", first, runs));
+    }
+    if let Some(runs) = args.rdma {
+        return crate::campaign_rdma::run(first, runs);
+    }
+    if let Some(runs) = args.hca {
+        return seeds("ib-hca", "verbs", "impaired_requests_end", ("HCA", first, runs));
     }
     if let Some(runs) = args.runs {
         return seeds("ib-sim", "campaign", "a_discovery_among_faults", ("SIM", first, runs));

@@ -26,6 +26,8 @@
 //! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, beside a walk through the tables |
+//! | `campaign_rdma.rs` | `campaign --rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
+//! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 //! | `deb.rs` | `deb`: the package for Debian |
 //! | `windows.rs` | `windows`: the client of ACM's service, checked for Windows |
@@ -39,6 +41,7 @@ mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
 mod campaign;
+mod campaign_rdma;
 mod campaign_sm;
 mod cases;
 mod clients;
@@ -61,6 +64,7 @@ mod tracer;
 mod tshark;
 mod up;
 mod windows;
+mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

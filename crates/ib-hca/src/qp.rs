@@ -6,6 +6,7 @@
 //! | `send.rs` | the send queue: packets out, and out again |
 //! | `request.rs` | the packets of requests |
 //! | `acked.rs` | what comes back to it |
+//! | `recovery.rs` | loss recovery: retransmissions and retries |
 //! | `receive.rs` | requests of the other side |
 //! | `respond.rs` | what is answered |
 //! | `datagram.rs` | datagrams |
@@ -20,6 +21,7 @@ pub(crate) mod core;
 mod datagram;
 mod post;
 mod receive;
+mod recovery;
 mod request;
 mod respond;
 mod send;
@@ -34,6 +36,7 @@ use crate::packet::{Packet, Writer};
 use crate::trace::{Noted, Packets, Shape, Trigger};
 pub(crate) use post::check_recv;
 use receive::Responder;
+use recovery::Recovery;
 use send::{Idle, SendQueue};
 
 /// A queue pair.
@@ -247,7 +250,9 @@ impl Qp {
         if !self.core.sends() {
             return None;
         }
-        [self.send.pause, self.send.deadline, self.send.probe].into_iter().flatten().min()
+        let send = &self.send;
+        let timers = [send.pause, send.deadline, send.probe, send.recovery.deadline()];
+        timers.into_iter().flatten().min()
     }
 
     /// Returns how many packets were sent again.
@@ -290,6 +295,7 @@ impl Qp {
             self.send.pop(&self.core, cx, WcStatus::WrFlushErr);
         }
         (self.send.pause, self.send.deadline, self.send.probe) = (None, None, None);
+        self.send.recovery = Recovery::default();
         self.send.reads = 0;
     }
 

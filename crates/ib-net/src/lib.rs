@@ -21,6 +21,7 @@
 //! | [`acm`] | ports and programs for the service of IB ACM |
 //! | [`rtrs`] | adapters for the engines of RTRS |
 //! | [`web`] | a page for browsers of this machine, and what it asks a loop |
+//! | [`tap`] | TAP devices, for tests with impaired links |
 //! | [`clock`] | the time that links tell |
 //! | `seqpacket` | JSON objects over a private Unix socket |
 //! | `unix` | sockets in the file system |
@@ -53,6 +54,7 @@ pub mod rtrs;
 mod seqpacket;
 pub mod signals;
 mod sockopt;
+pub mod tap;
 mod tick;
 pub mod umad;
 mod unix;

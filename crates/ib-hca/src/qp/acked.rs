@@ -58,14 +58,14 @@ impl SendQueue {
                     return Ok(());
                 }
                 // What was read before has got lost.
-                self.missing(core, cx.now)
+                self.missing(core, cx.now, psn)
             }
             Acknowledgement::RnrNak(timer) => {
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing(core, cx.now);
+                    return self.missing(core, cx.now, psn);
                 }
-                if self.pause.is_some() {
-                    // It has come twice.
+                if self.pause.is_some() || !psn.is_before(self.next) {
+                    // A duplicate: the request has not been retransmitted since the first one.
                     cx.counters.drop(Drop::Duplicate);
                     return Ok(());
                 }
@@ -84,10 +84,8 @@ impl SendQueue {
             Acknowledgement::Nak(NakCode::SEQUENCE) => {
                 cx.counters.sequence_naks_received += 1;
                 // It names what is missing, so everything before has arrived.
-                if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing(core, cx.now);
-                }
-                self.missing(core, cx.now)
+                self.acknowledge(core, cx, psn.wrapping_sub(1));
+                self.missing(core, cx.now, psn)
             }
             Acknowledgement::Nak(code) => {
                 let status = match code {
@@ -100,7 +98,7 @@ impl SendQueue {
                     }
                 };
                 if !self.acknowledge(core, cx, psn.wrapping_sub(1)) {
-                    return self.missing(core, cx.now);
+                    return self.missing(core, cx.now, psn);
                 }
                 Err(status)
             }
@@ -147,25 +145,6 @@ impl SendQueue {
         whole
     }
 
-    /// Sends everything again since something is missing, unless that is known.
-    fn missing(&mut self, core: &Core, now: ib_types::Instant) -> Result<(), Failed> {
-        // Who waits for the other side's receive sends it all again then.
-        if self.pause.is_none() && self.misses(core, now) { self.lost() } else { Ok(()) }
-    }
-
-    /// Sends everything again that is not acknowledged, when it may be.
-    pub(super) fn lost(&mut self) -> Result<(), Failed> {
-        if self.retries_left == 0 {
-            return Err(WcStatus::RetryExcErr);
-        }
-        self.retries_left -= 1;
-        self.shrink();
-        self.go_back(self.unacked);
-        // The time starts when something is sent.
-        self.deadline = None;
-        Ok(())
-    }
-
     /// Does what is due.
     pub(super) fn handle_timeout(&mut self, cx: &mut Cx<'_>) -> Result<(), Failed> {
         if self.pause.is_some_and(|until| until <= cx.now) {
@@ -174,11 +153,7 @@ impl SendQueue {
         if self.probe.is_some_and(|at| at <= cx.now) {
             self.handle_probe(cx.now);
         }
-        if self.deadline.is_some_and(|deadline| deadline <= cx.now) {
-            cx.counters.timeouts += 1;
-            return self.lost();
-        }
-        Ok(())
+        self.handle_loss(cx)
     }
 
     /// Takes data that was read.
@@ -204,7 +179,7 @@ impl SendQueue {
         if psn != expected {
             // One before it is missing.
             cx.counters.drop(Drop::Psn);
-            return self.missing(core, cx.now);
+            return self.missing(core, cx.now, psn);
         }
         let mtu = core.mtu();
         let done = wqe.received as usize * mtu;
@@ -248,7 +223,7 @@ impl SendQueue {
         if psn != wqe.first {
             cx.counters.drop(Drop::Psn);
             if wqe.first.is_before(psn) {
-                return self.missing(core, cx.now);
+                return self.missing(core, cx.now, psn);
             }
             return Ok(());
         }
@@ -270,6 +245,7 @@ impl SendQueue {
             self.complete_local(core, cx);
             return;
         }
+        self.time(psn, cx.now);
         self.unacked = psn.wrapping_add(1);
         if self.next.is_before(self.unacked) {
             self.go_back(self.unacked);

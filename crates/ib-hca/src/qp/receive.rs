@@ -8,7 +8,7 @@ use ib_wire::packet::{AtomicEth, Header, Ieth, ImmDt, NakCode, Operation, Positi
 
 use super::attr::QpType;
 use super::core::{Core, Cx};
-use super::respond::{Resource, Response};
+use super::respond::{Resource, Response, ResponseData};
 use crate::counters::Drop;
 use crate::hca::{AsyncEvent, HcaEvent};
 use crate::objects::{RecvWr, WcOpcode, WcStatus};
@@ -55,8 +55,9 @@ pub(super) struct Responder {
     began: (Instant, Psn),
     /// On an unreliable connection: whether the rest of a message is skipped.
     skips: bool,
+    /// The queued responses in the order of their PSNs.
     pub(super) responses: VecDeque<Response>,
-    /// What was read and changed lately, for when it is asked for again.
+    /// The last READs and atomics in the order of their PSNs: those that the peer may repeat.
     pub(super) resources: VecDeque<Resource>,
 }
 
@@ -399,9 +400,8 @@ impl Responder {
         self.expected = psn.wrapping_add(packets);
         self.msn = (self.msn + 1) & 0xff_ffff;
         let (addr, rkey, msn) = (reth.virtual_address, reth.r_key, self.msn);
-        let resource = Resource::Read { first: psn, packets, addr, rkey, length, msn };
-        self.remember(core, resource);
-        self.responses.push_back(Response::Read { psn, packets, addr, rkey, length, msn, sent: 0 });
+        let data = ResponseData::Read { addr, rkey, length };
+        self.push_data(core, Resource { first: psn, packets, msn, data, is_answered: false });
         Ok(length)
     }
 
@@ -429,17 +429,20 @@ impl Responder {
         self.expected = psn.wrapping_add(1);
         self.msn = (self.msn + 1) & 0xff_ffff;
         let msn = self.msn;
-        self.remember(core, Resource::Atomic { psn, original, msn });
-        self.responses.push_back(Response::Atomic { psn, original, msn });
+        let data = ResponseData::Atomic { original };
+        self.push_data(core, Resource { first: psn, packets: 1, msn, data, is_answered: false });
         Ok(())
     }
 
-    /// Checks that the other side may read or change memory at all.
+    /// Checks that the peer may read or change memory at all, and that a resource is free for a new request.
+    ///
+    /// A new request shows that the peer has one more resource free than requests before it, so that the oldest
+    /// response has arrived: its resource is free even if a repeated response is queued.
     fn check_resources(&self, core: &Core, access: AccessFlags) -> Result<(), Refused> {
-        let attributes = &core.attributes;
         let most = core.most_served();
-        let waiting = self.responses.iter().filter(|it| !matches!(it, Response::Ack { .. }));
-        let allowed = attributes.qp_access_flags.contains(access) && waiting.count() < most;
+        let is_full = self.resources.len() >= most;
+        let is_free = !is_full || self.resources.front().is_some_and(|oldest| oldest.is_answered);
+        let allowed = core.attributes.qp_access_flags.contains(access) && is_free;
         if allowed { Ok(()) } else { Err(INVALID) }
     }
 

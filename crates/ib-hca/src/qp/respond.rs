@@ -11,28 +11,49 @@ use super::receive::Responder;
 use crate::packet::{Packet, Writer};
 use crate::region::AccessFlags;
 
-/// Something to be sent to the other side.
+/// A queued response.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Response {
-    /// An acknowledgement or a refusal.
+    /// An ACK or a NAK.
     Ack { psn: Psn, syndrome: Syndrome, msn: u32 },
-    /// What was read, of which packets were sent already.
-    Read { psn: Psn, packets: u32, addr: u64, rkey: u32, length: u32, msn: u32, sent: u32 },
-    /// The result of an atomic operation.
-    Atomic { psn: Psn, original: u64, msn: u32 },
+    /// The data of the READ or atomic with this first PSN: it begins with packet `start` of the whole response, and
+    /// packet `next` is sent next.
+    Data { first: Psn, start: u32, next: u32 },
 }
 
-/// What may be asked for once more.
+/// A READ or atomic that the peer may repeat.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Resource {
-    Read { first: Psn, packets: u32, addr: u64, rkey: u32, length: u32, msn: u32 },
-    Atomic { psn: Psn, original: u64, msn: u32 },
+pub(super) struct Resource {
+    pub(super) first: Psn,
+    pub(super) packets: u32,
+    pub(super) msn: u32,
+    pub(super) data: ResponseData,
+    /// True if the last packet of the response has been sent.
+    pub(super) is_answered: bool,
+}
+
+/// The data of a response: a range of memory to be read, or the value before an atomic.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ResponseData {
+    Read { addr: u64, rkey: u32, length: u32 },
+    Atomic { original: u64 },
 }
 
 impl Response {
-    /// Returns whether it refuses something.
+    /// Returns true for a NAK.
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Ack { syndrome, .. } if *syndrome != Syndrome::ACK)
+    }
+
+    const fn psn(&self) -> Psn {
+        match *self {
+            Self::Ack { psn, .. } => psn,
+            Self::Data { first, .. } => first,
+        }
+    }
+
+    fn is_data_of(&self, request: Psn) -> bool {
+        matches!(self, Self::Data { first, .. } if *first == request)
     }
 }
 
@@ -66,25 +87,39 @@ impl Responder {
         }
     }
 
-    /// Answers with what was asked for again, before what acknowledges it.
-    fn push_again(&mut self, response: Response) {
-        let last = self.responses.pop_back_if(|last| matches!(last, Response::Ack { .. }));
-        self.responses.push_back(response);
-        self.responses.extend(last);
+    /// Queues the response to a new READ or atomic. The oldest resource makes room for it, with any repeated response.
+    pub(super) fn push_data(&mut self, core: &Core, resource: Resource) {
+        if self.resources.len() >= core.most_served()
+            && let Some(oldest) = self.resources.pop_front()
+        {
+            self.responses.retain(|it| !it.is_data_of(oldest.first));
+        }
+        // A NAK for the missing request is out of date.
+        self.responses.pop_back_if(|last| last.is_refusal());
+        self.responses.push_back(Response::Data { first: resource.first, start: 0, next: 0 });
+        self.resources.push_back(resource);
+    }
+
+    /// Queues the response to a repeated READ or atomic, from some packet on, before all responses behind it. It
+    /// replaces one that is queued. The response that it interrupts starts again: the peer drops packets that come
+    /// before their turn.
+    fn push_again(&mut self, first: Psn, start: u32) {
+        let again = Response::Data { first, start, next: start };
+        if let Some(queued) = self.responses.iter_mut().find(|it| it.is_data_of(first)) {
+            *queued = again;
+            return;
+        }
+        let behind = self.responses.iter().position(|it| first.is_before(it.psn()));
+        let at = behind.unwrap_or(self.responses.len());
+        if let Some(Response::Data { start, next, .. }) = self.responses.get_mut(at) {
+            *next = *start;
+        }
+        self.responses.insert(at, again);
     }
 
     /// Returns whether one acknowledgement is all that there is to answer.
     pub(super) fn only_acknowledges(&self) -> bool {
         self.responses.len() == 1 && matches!(self.responses[0], Response::Ack { .. })
-    }
-
-    /// Keeps what may be asked for again, as much as the other side may have under way.
-    pub(super) fn remember(&mut self, core: &Core, resource: Resource) {
-        let most = core.most_served().max(1);
-        while self.resources.len() >= most {
-            self.resources.pop_front();
-        }
-        self.resources.push_back(resource);
     }
 
     /// Answers a request that was carried out before.
@@ -96,16 +131,11 @@ impl Responder {
                 self.repeat_read(core, psn, &reth);
             }
             Operation::CompareSwap | Operation::FetchAdd => {
-                let found = self.resources.iter().find_map(|resource| match *resource {
-                    Resource::Atomic { psn: of, original, msn } if of == psn => {
-                        Some((original, msn))
-                    }
-                    _ => None,
-                });
-                if let Some((original, msn)) = found {
-                    let is_this = |it: &Response| matches!(it, Response::Atomic { psn: of, .. } if *of == psn);
-                    self.responses.retain(|it| !is_this(it));
-                    self.push_again(Response::Atomic { psn, original, msn });
+                let is_this = |it: &&Resource| {
+                    it.first == psn && matches!(it.data, ResponseData::Atomic { .. })
+                };
+                if self.resources.iter().any(|it| is_this(&it)) {
+                    self.push_again(psn, 0);
                 }
             }
             _ => {
@@ -116,34 +146,24 @@ impl Responder {
         }
     }
 
-    /// Sends once more what was read, from some packet on.
+    /// Answers a repeated READ, which may ask for the rest of the first one.
     fn repeat_read(&mut self, core: &Core, psn: Psn, reth: &Reth) {
-        let mtu = core.mtu() as u32;
-        let found = self.resources.iter().find_map(|resource| {
-            let Resource::Read { first, packets, addr, rkey, length, msn } = *resource else {
-                return None;
-            };
-            let skipped = psn.distance_from(first);
-            if skipped < 0 || skipped.unsigned_abs() >= packets {
+        let found = self.resources.iter().rev().find_map(|resource| {
+            let ResponseData::Read { addr, rkey, length } = resource.data else { return None };
+            let skipped = u32::try_from(psn.distance_from(resource.first)).ok()?;
+            if skipped >= resource.packets {
                 return None;
             }
             // It asks for the rest of what it had asked for, and no more.
-            let done = skipped.unsigned_abs() * mtu;
+            let done = skipped * core.mtu() as u32;
             let same = reth.virtual_address == addr.wrapping_add(u64::from(done))
                 && reth.r_key == rkey
                 && reth.dma_length == length - done;
-            same.then_some((packets - skipped.unsigned_abs(), msn))
+            same.then_some((resource.first, skipped))
         });
-        let Some((packets, msn)) = found else { return };
-        // What follows it will be asked for again, too.
-        let is_later = |of: Psn| !of.is_before(psn);
-        self.responses.retain(|it| match *it {
-            Response::Read { psn: of, packets, .. } => of.wrapping_add(packets - 1).is_before(psn),
-            Response::Atomic { psn: of, .. } => !is_later(of),
-            Response::Ack { .. } => true,
-        });
-        let (addr, rkey, length) = (reth.virtual_address, reth.r_key, reth.dma_length);
-        self.push_again(Response::Read { psn, packets, addr, rkey, length, msn, sent: 0 });
+        if let Some((first, skipped)) = found {
+            self.push_again(first, skipped);
+        }
     }
 
     /// Writes the next packet; false when there is none. An error is the end of the queue pair.
@@ -153,62 +173,102 @@ impl Responder {
         cx: &Cx<'_>,
         writer: &mut Writer<'_>,
     ) -> Result<bool, ()> {
-        let Some(response) = self.responses.front_mut() else { return Ok(false) };
-        match response {
-            Response::Ack { psn, syndrome, msn } => {
-                head(core, Operation::Acknowledge, *psn, 0, writer);
-                writer.put(&Aeth { syndrome: *syndrome, msn: *msn }.to_bytes());
-                self.responses.pop_front();
-            }
-            Response::Atomic { psn, original, msn } => {
-                head(core, Operation::AtomicAcknowledge, *psn, 0, writer);
-                writer.put(&Aeth { syndrome: Syndrome::ACK, msn: *msn }.to_bytes());
-                writer.put(&AtomicAckEth { original: *original }.to_bytes());
-                self.responses.pop_front();
-            }
-            Response::Read { psn, packets, addr, rkey, length, msn, sent } => {
-                let (is_first, is_last) = (*sent == 0, *sent + 1 == *packets);
-                let operation = match (is_first, is_last) {
-                    (true, true) => Operation::ReadResponseOnly,
-                    (true, false) => Operation::ReadResponseFirst,
-                    (false, false) => Operation::ReadResponseMiddle,
-                    (false, true) => Operation::ReadResponseLast,
-                };
-                let start = *sent * core.mtu() as u32;
-                let part = (*length - start).min(core.mtu() as u32) as usize;
-                // The key is looked at again: the region may have been closed meanwhile.
-                let range = (*rkey, addr.wrapping_add(u64::from(start)), part);
-                let opened = match part {
-                    0 => None,
-                    _ => match cx.regions.open(core.pd, range, AccessFlags::REMOTE_READ) {
-                        Ok(opened) => Some(opened),
-                        Err(_) => {
-                            let (psn, msn) = (psn.wrapping_add(*sent), *msn);
-                            let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
-                            head(core, Operation::Acknowledge, psn, 0, writer);
-                            let syndrome = Syndrome::new(code);
-                            writer.put(&Aeth { syndrome, msn }.to_bytes());
-                            self.responses.clear();
-                            return Err(());
-                        }
-                    },
-                };
-                head(core, operation, psn.wrapping_add(*sent), part, writer);
-                if is_first || is_last {
-                    writer.put(&Aeth { syndrome: Syndrome::ACK, msn: *msn }.to_bytes());
-                }
-                if let Some((memory, offset)) = opened {
-                    memory.read(offset, writer.take(part)).expect("the region lies within it");
-                }
-                writer.pad();
-                *sent += 1;
-                if is_last {
+        while let Some(response) = self.responses.front_mut() {
+            let (first, is_first, next) = match response {
+                Response::Ack { psn, syndrome, msn } => {
+                    acknowledge(core, *psn, (*syndrome, *msn), writer);
                     self.responses.pop_front();
+                    return Ok(true);
+                }
+                Response::Data { first, start, next } => {
+                    *next += 1;
+                    (*first, *start + 1 == *next, *next)
+                }
+            };
+            let resource = self.resources.iter_mut().rfind(|it| it.first == first);
+            let resource = resource.expect("a queued response has its resource");
+            let is_last = next == resource.packets;
+            let written = write(core, cx, resource, (next - 1, is_first), writer);
+            let is_answered = resource.is_answered;
+            resource.is_answered |= is_last;
+            if is_last || written.is_err() {
+                self.responses.pop_front();
+            }
+            match written {
+                Ok(()) => return Ok(true),
+                // The peer may have the data, and the region may be closed since: a repetition ends nothing.
+                Err(_) if is_answered => {}
+                Err(Closed { psn, msn }) => {
+                    let code = Acknowledgement::Nak(NakCode::REMOTE_ACCESS);
+                    acknowledge(core, psn, (Syndrome::new(code), msn), writer);
+                    self.responses.clear();
+                    return Err(());
                 }
             }
         }
-        Ok(true)
+        Ok(false)
     }
+}
+
+/// The region of a response was closed after the request; the PSN and the MSN of the NAK for it.
+struct Closed {
+    psn: Psn,
+    msn: u32,
+}
+
+/// Writes a packet of a response with data.
+fn write(
+    core: &Core,
+    cx: &Cx<'_>,
+    resource: &Resource,
+    (number, is_first): (u32, bool),
+    writer: &mut Writer<'_>,
+) -> Result<(), Closed> {
+    let Resource { first, packets, msn, data, .. } = *resource;
+    let psn = first.wrapping_add(number);
+    let aeth = Aeth { syndrome: Syndrome::ACK, msn }.to_bytes();
+    let (addr, rkey, length) = match data {
+        ResponseData::Atomic { original } => {
+            head(core, Operation::AtomicAcknowledge, psn, 0, writer);
+            writer.put(&aeth);
+            writer.put(&AtomicAckEth { original }.to_bytes());
+            return Ok(());
+        }
+        ResponseData::Read { addr, rkey, length } => (addr, rkey, length),
+    };
+    let is_last = number + 1 == packets;
+    let operation = match (is_first, is_last) {
+        (true, true) => Operation::ReadResponseOnly,
+        (true, false) => Operation::ReadResponseFirst,
+        (false, false) => Operation::ReadResponseMiddle,
+        (false, true) => Operation::ReadResponseLast,
+    };
+    let start = number * core.mtu() as u32;
+    let part = (length - start).min(core.mtu() as u32) as usize;
+    // The key is checked again: the region may have been closed meanwhile.
+    let range = (rkey, addr.wrapping_add(u64::from(start)), part);
+    let opened = match part {
+        0 => None,
+        _ => match cx.regions.open(core.pd, range, AccessFlags::REMOTE_READ) {
+            Ok(opened) => Some(opened),
+            Err(_) => return Err(Closed { psn, msn }),
+        },
+    };
+    head(core, operation, psn, part, writer);
+    if is_first || is_last {
+        writer.put(&aeth);
+    }
+    if let Some((memory, offset)) = opened {
+        memory.read(offset, writer.take(part)).expect("the region lies within it");
+    }
+    writer.pad();
+    Ok(())
+}
+
+/// Writes an ACK or a NAK.
+fn acknowledge(core: &Core, psn: Psn, (syndrome, msn): (Syndrome, u32), writer: &mut Writer<'_>) {
+    head(core, Operation::Acknowledge, psn, 0, writer);
+    writer.put(&Aeth { syndrome, msn }.to_bytes());
 }
 
 /// Writes the BTH of a response.

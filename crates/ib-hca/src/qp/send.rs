@@ -9,6 +9,7 @@ use ib_types::{Instant, Psn};
 
 use super::attr::{QpState, QpType};
 use super::core::{Core, Cx};
+use super::recovery::{Recovery, RoundTrip};
 use super::request::write;
 use crate::objects::{SendOp, SendWr, Wc, WcOpcode, WcStatus};
 use crate::packet::Writer;
@@ -16,9 +17,6 @@ use crate::trace::Message;
 
 /// After how many packets of a long message an acknowledgement is asked for, at most; four times in a window.
 const ACK_EVERY: u32 = 16;
-
-/// How long nothing has to come in at least until the last packet is sent once more.
-const LEAST_PROBE: Duration = Duration::from_micros(10);
 
 /// The fewest packets that may be under way.
 const LEAST_WINDOW: u32 = 16;
@@ -95,46 +93,16 @@ pub(super) struct SendQueue {
     pub(super) repeats: bool,
     /// When the message was posted whose first packet was written last.
     pub(super) posted: Option<Instant>,
-    /// What was found missing last, and until when it is no news: answers to what was sent before are still
-    /// on their way.
-    missed: Option<(Psn, Instant)>,
-    /// The packet whose acknowledgement is timed, since when, and how long these take.
-    timed: Option<(Psn, Instant)>,
-    round_trip: Option<RoundTrip>,
+    pub(super) recovery: Recovery,
+    /// The packet whose acknowledgement is timed, and the time when it was sent.
+    pub(super) timed: Option<(Psn, Instant)>,
+    pub(super) round_trip: Option<RoundTrip>,
     /// When the last packet was sent, and when it is sent once more to hear whether anything has arrived;
     /// whether that is due, and whether it was done since something has come in.
     last_sent: Instant,
     pub(super) probe: Option<Instant>,
     probes: bool,
     probed: bool,
-}
-
-/// How long acknowledgements take.
-#[derive(Clone, Copy, Debug)]
-struct RoundTrip {
-    shortest: Duration,
-    /// The smoothed time, and how much it varies, as RFC 6298 reckons them.
-    smoothed: Duration,
-    variation: Duration,
-}
-
-impl RoundTrip {
-    /// Takes another time.
-    fn with(earlier: Option<Self>, took: Duration) -> Self {
-        let Some(Self { shortest, smoothed, variation }) = earlier else {
-            return Self { shortest: took, smoothed: took, variation: took / 2 };
-        };
-        Self {
-            shortest: shortest.min(took),
-            smoothed: smoothed * 7 / 8 + took / 8,
-            variation: variation * 3 / 4 + smoothed.abs_diff(took) / 4,
-        }
-    }
-
-    /// Returns the time after which something is hardly still under way.
-    fn patience(self) -> Duration {
-        (self.smoothed + 4 * self.variation).max(LEAST_PROBE)
-    }
 }
 
 /// Why nothing is sent.
@@ -155,31 +123,10 @@ impl SendQueue {
         self.reset_retries(core);
     }
 
-    /// Returns whether it is news that something is missing: whoever says so says it with every packet that
-    /// comes after it.
-    pub(super) fn misses(&mut self, core: &Core, now: Instant) -> bool {
-        if self.missed.is_some_and(|(psn, until)| psn == self.unacked && now < until) {
-            return false;
-        }
-        let shortest = self.round_trip.map(|time| time.shortest);
-        let usual = shortest.or_else(|| Some(self.timeout(core)? / 4));
-        self.missed = Some((self.unacked, now + usual.unwrap_or_default()));
-        true
-    }
-
-    /// Takes the time that an acknowledgement has needed.
-    pub(super) fn time(&mut self, psn: Psn, now: Instant) {
-        if let Some((timed, since)) = self.timed
-            && !psn.is_before(timed)
-        {
-            self.round_trip = Some(RoundTrip::with(self.round_trip, now.since(since)));
-            self.timed = None;
-        }
-    }
-
     pub(super) const fn reset_retries(&mut self, core: &Core) {
         self.retries_left = core.attributes.retry_cnt;
         self.rnr_left = core.attributes.rnr_retry;
+        self.recovery.progress();
     }
 
     /// Returns true when everything that was begun has been acknowledged.
@@ -345,7 +292,7 @@ impl SendQueue {
     }
 
     /// Returns the time until packets are sent again.
-    fn timeout(&self, core: &Core) -> Option<Duration> {
+    pub(super) fn timeout(&self, core: &Core) -> Option<Duration> {
         let exponent = core.attributes.timeout;
         (exponent != 0).then(|| Duration::from_nanos(4096 << exponent))
     }

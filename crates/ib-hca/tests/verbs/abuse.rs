@@ -55,7 +55,7 @@ fn a_pad_longer_than_the_payload_underflows_nothing() {
 fn what_is_sent_again_is_what_was_sent_before() {
     // A request stays what it is while its packets are sent again, even if others are posted meanwhile.
     let mut pair = Pair::new(3);
-    pair.faults = Faults { loss: 0.2, ..Faults::default() };
+    pair.faults = [Faults { loss: 0.2, ..Faults::default() }; 2];
     let wiring = Wiring { mtu: Mtu::B256, timeout: 5, ..Wiring::default() };
     let qps = pair.connect(&wiring);
     let far = pair.region(1, 64 * 256, ALL);
@@ -317,7 +317,7 @@ fn a_doubled_rnr_nak_takes_one_retry() {
     let mut pair = Pair::new(41);
     let wiring = Wiring { rnr_retry: 1, min_rnr_timer: 12, ..Wiring::default() };
     let qps = pair.connect(&wiring);
-    pair.faults.double = 1.0;
+    pair.faults = [Faults { double: 1.0, ..Faults::default() }; 2];
     let near = pair.region(0, 100, ALL);
     pair.send(0, qps[0], 1, SendOp::Send { imm: None }, near.data(0, 100));
     let early = pair.now + Duration::from_micros(300);

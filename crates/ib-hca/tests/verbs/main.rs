@@ -1,11 +1,14 @@
 //! The semantics of verbs, over a wire in virtual time.
 
 mod abuse;
+mod campaign;
+mod exhaustion;
 mod fast;
 mod many;
 mod pair;
 mod programs;
 mod queues;
+mod retries;
 mod states;
 mod trace;
 mod wire;
@@ -83,7 +86,7 @@ fn memory_is_written_and_read_and_changed_from_afar() {
 fn loss_reordering_and_doubles_change_nothing() {
     for seed in 0..200 {
         let mut pair = Pair::new(seed);
-        pair.faults = Faults { loss: 0.05, double: 0.05, late: 0.1 };
+        pair.faults = [Faults { loss: 0.05, double: 0.05, late: 0.1, ..Faults::default() }; 2];
         let qps = pair.connect(&Wiring::default());
         let (near, far) = (pair.region(0, 200_000, ALL), pair.region(1, 200_000, ALL));
         near.memory.write(0, &pattern(60_000, 3)).expect("it fits");
@@ -246,7 +249,7 @@ fn random_programs_do_what_they_mean() {
 fn goodput(loss: f64, seed: u64) -> f64 {
     const LENGTH: usize = 1 << 20;
     let mut pair = Pair::new(seed);
-    pair.faults = Faults { loss, ..Faults::default() };
+    pair.faults = [Faults { loss, ..Faults::default() }; 2];
     let wiring = Wiring { mtu: Mtu::B4096, timeout: 8, ..Wiring::default() };
     let qps = pair.connect(&wiring);
     let (near, far) = (pair.region(0, LENGTH, ALL), pair.region(1, LENGTH, ALL));

@@ -35,13 +35,33 @@ impl Rng {
     }
 }
 
-/// What the wire does to packets: probabilities.
-#[derive(Clone, Copy, Debug, Default)]
+/// Impairment of the packets that one side sends: probabilities of loss, duplication and delay, and times.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     pub(crate) loss: f64,
     pub(crate) double: f64,
     pub(crate) late: f64,
+    /// The longest delay of a late packet, and of every packet.
+    pub(crate) late_by: Duration,
+    pub(crate) jitter: Duration,
 }
+
+impl Default for Faults {
+    fn default() -> Self {
+        let late_by = Duration::from_micros(20);
+        Self { loss: 0.0, double: 0.0, late: 0.0, late_by, jitter: Duration::ZERO }
+    }
+}
+
+/// The fate of a packet on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lost,
+    Delivered,
+}
+
+/// Observes the fate of every packet: its sender, its fate and its bytes.
+type Observer = Box<dyn FnMut(usize, Fate, &[u8])>;
 
 /// One of the two sides.
 pub(crate) struct Side {
@@ -59,16 +79,25 @@ type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
 pub(crate) struct Pair {
     pub(crate) now: Instant,
     pub(crate) sides: [Side; 2],
-    pub(crate) faults: Faults,
+    /// The impairment of what each side sends.
+    pub(crate) faults: [Faults; 2],
     pub(crate) rng: Rng,
     /// The time that a packet of 4096 bytes takes, and the delay of the wire.
     pub(crate) nanos_per_4k: u64,
+    /// The least time of a packet of each side on the wire, in nanoseconds: hosts are limited in packets, too.
+    pub(crate) nanos_per_packet: [u64; 2],
     pub(crate) delay: Duration,
     wire: BTreeMap<(Instant, u64), (usize, Vec<u8>, Route)>,
     free: [Instant; 2],
     number: u64,
+    buffer: Vec<u8>,
     /// Is shown every packet with its sender, and may change it; false has it lost.
     pub(crate) tap: Tap,
+    pub(crate) observer: Option<Observer>,
+    /// The longest queue of a side's link: beyond it no packet is taken from the HCA.
+    pub(crate) backlog: Duration,
+    /// The interval at which packets are taken from the wire, all that have arrived at once; at least 1 ns.
+    pub(crate) batches: Duration,
     pub(crate) packets: u64,
 }
 
@@ -142,14 +171,19 @@ impl Pair {
         Self {
             now: Instant::from_nanos(1000),
             sides: [side(0), side(1)],
-            faults: Faults::default(),
+            faults: [Faults::default(); 2],
             rng: Rng::new(seed),
             nanos_per_4k: 330,
+            nanos_per_packet: [0; 2],
             delay: Duration::from_micros(2),
             wire: BTreeMap::new(),
             free: [Instant::ZERO; 2],
             number: 0,
+            buffer: vec![0xee; MAX_PACKET],
             tap: Box::new(|_, _| true),
+            observer: None,
+            backlog: Duration::from_secs(3600),
+            batches: Duration::from_nanos(1),
             packets: 0,
         }
     }
@@ -259,19 +293,32 @@ impl Pair {
         self.sides[side].hca.post_recv(now, qp, RecvWr { wr_id, data }).expect("it is taken");
     }
 
-    /// Sends what is to be sent.
-    fn transmit(&mut self) {
-        let mut buffer = vec![0xee; MAX_PACKET];
+    /// Sends the packets that the links have room for; returns when a link has room again.
+    fn transmit(&mut self) -> Option<Instant> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut resumes = None;
         for from in [0, 1] {
-            while let Some(sent) = self.sides[from].hca.poll_transmit(self.now, &mut buffer) {
+            let faults = self.faults[from];
+            loop {
+                if self.free[from] > self.now + self.backlog {
+                    let full = self.free[from].as_nanos() - self.backlog.as_nanos() as u64;
+                    let at = Instant::from_nanos(full);
+                    resumes = Some(resumes.map_or(at, |other: Instant| other.min(at)));
+                    break;
+                }
+                let Some(sent) = self.sides[from].hca.poll_transmit(self.now, &mut buffer) else {
+                    break;
+                };
                 let mut bytes = buffer[..sent.length].to_vec();
                 assert_eq!(bytes.len() % 4, 0);
                 self.packets += 1;
-                let takes = Duration::from_nanos(self.nanos_per_4k * sent.length as u64 / 4096);
+                let takes = self.nanos_per_4k * sent.length as u64 / 4096;
+                let takes = Duration::from_nanos(takes.max(self.nanos_per_packet[from]));
                 let start = self.free[from].max(self.now);
                 self.free[from] = start + takes;
-                let lost = !(self.tap)(from, &mut bytes) || self.rng.chance(self.faults.loss);
+                let lost = !(self.tap)(from, &mut bytes) || self.rng.chance(faults.loss);
                 if lost {
+                    self.observe(from, Fate::Lost, &bytes);
                     continue;
                 }
                 let route = Route {
@@ -279,16 +326,35 @@ impl Pair {
                     destination: sent.route.source,
                     ..sent.route
                 };
-                let copies = 1 + usize::from(self.rng.chance(self.faults.double));
+                let copies = 1 + usize::from(self.rng.chance(faults.double));
                 for _ in 0..copies {
-                    let mut arrives = start + takes + self.delay;
-                    if self.rng.chance(self.faults.late) {
-                        arrives += Duration::from_nanos(self.rng.next() % 20_000);
+                    let mut arrives = start + takes + self.delay + self.up_to(faults.jitter);
+                    if self.rng.chance(faults.late) {
+                        arrives += self.up_to(faults.late_by);
                     }
+                    let batches = self.batches.as_nanos() as u64;
+                    let arrives = arrives.as_nanos().next_multiple_of(batches);
+                    let arrives = Instant::from_nanos(arrives);
                     self.number += 1;
                     self.wire.insert((arrives, self.number), (1 - from, bytes.clone(), route));
                 }
             }
+        }
+        self.buffer = buffer;
+        resumes
+    }
+
+    /// Returns a random time below a bound.
+    fn up_to(&mut self, bound: Duration) -> Duration {
+        if bound.is_zero() {
+            return bound;
+        }
+        Duration::from_nanos(self.rng.next() % bound.as_nanos() as u64)
+    }
+
+    fn observe(&mut self, from: usize, fate: Fate, bytes: &[u8]) {
+        if let Some(observer) = &mut self.observer {
+            observer(from, fate, bytes);
         }
     }
 
@@ -305,11 +371,11 @@ impl Pair {
 
     /// Goes on to the next thing that happens; false when nothing does any more.
     pub(crate) fn step(&mut self) -> bool {
-        self.transmit();
+        let resumes = self.transmit();
         self.collect();
         let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
         let due = self.sides.iter().filter_map(|side| side.hca.poll_timeout()).min();
-        let Some(next) = arrival.into_iter().chain(due).min() else { return false };
+        let Some(next) = arrival.into_iter().chain(due).chain(resumes).min() else { return false };
         self.now = self.now.max(next);
         for side in &mut self.sides {
             side.hca.handle_timeout(self.now);
@@ -318,6 +384,7 @@ impl Pair {
             && entry.key().0 <= self.now
         {
             let (to, bytes, route) = entry.remove();
+            self.observe(1 - to, Fate::Delivered, &bytes);
             self.sides[to].hca.handle(self.now, &route, &bytes);
         }
         self.collect();

@@ -203,7 +203,8 @@ pub(crate) fn run(seed: u64) -> Vec<u64> {
     let mut rng = Rng::new(seed ^ 0x70_7067);
     let mut pair = Pair::new(seed);
     let most = [0.0, 0.01, 0.03, 0.07][rng.below(4)];
-    pair.faults = Faults { loss: most, double: most, late: most * 2.0 };
+    let faults = Faults { loss: most, double: most, late: most * 2.0, ..Faults::default() };
+    pair.faults = [faults; 2];
     let wiring = Wiring {
         mtu: Mtu::ALL[rng.below(5)],
         reads: 1 + rng.below(4) as u8,

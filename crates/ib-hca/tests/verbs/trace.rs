@@ -146,7 +146,7 @@ fn packets_are_kept_as_they_were_on_the_wire() {
 #[test]
 fn what_is_lost_doubled_and_sent_again_is_told() {
     let mut pair = Pair::new(6);
-    pair.faults = Faults { loss: 0.03, double: 0.05, late: 0.05 };
+    pair.faults = [Faults { loss: 0.03, double: 0.05, late: 0.05, ..Faults::default() }; 2];
     let qps = pair.connect(&Wiring::default());
     let (near, far) = (pair.region(0, 300_000, ALL), pair.region(1, 300_000, ALL));
     let mut readers = [0, 1].map(|side: usize| {

@@ -1,0 +1,151 @@
+//! An independent model of retry exhaustion: counts, from the packets on the wire alone, how often in a row the
+//! packet that the requester waits for was lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ib_types::Psn;
+use ib_wire::packet::{Acknowledgement, Aeth, Bth, Header, Operation, Reth};
+
+use crate::pair::Fate;
+
+/// The requests of one direction, seen from the wire. Packets have indices: distances from the first PSN.
+#[derive(Debug)]
+pub(crate) struct Exhaustion {
+    first: Psn,
+    mtu: u32,
+    /// Responses with data that are awaited: the first index of each READ or atomic, and the one behind its last.
+    reads: BTreeMap<i32, i32>,
+    /// The index of the oldest packet without a response.
+    oldest: i32,
+    /// Losses of that packet, or of its response, since it was sent last before it became the oldest.
+    losses: u32,
+    /// The later packets that were lost when they were last sent, and the responses that came out of order, which
+    /// requesters drop.
+    early: BTreeSet<i32>,
+    /// The most losses in a row of any packet.
+    pub(crate) most_losses: u32,
+}
+
+impl Exhaustion {
+    pub(crate) fn new(first: Psn, mtu: usize) -> Self {
+        let (reads, early) = (BTreeMap::new(), BTreeSet::new());
+        Self { first, mtu: mtu as u32, reads, oldest: 0, losses: 0, early, most_losses: 0 }
+    }
+
+    /// Takes a packet, which the requester has sent or which is for it.
+    pub(crate) fn observe(&mut self, is_request: bool, fate: Fate, bytes: &[u8]) {
+        let Some((bth, rest)) = bytes.split_first_chunk() else { return };
+        let bth = Bth::parse(bth);
+        let Some(operation) = bth.opcode.operation() else { return };
+        let index = bth.psn.distance_from(self.first);
+        if is_request == operation.is_response() {
+            return;
+        }
+        let header = |header: Header| {
+            let at = bth.opcode.headers().and_then(|headers| headers.offset(header));
+            at.and_then(|at| rest.get(at..))
+        };
+        if is_request {
+            let reth = header(Header::Reth).and_then(|bytes| bytes.first_chunk()).map(Reth::parse);
+            self.request(operation, index, reth.map_or(0, |reth| reth.dma_length), fate);
+            return;
+        }
+        let aeth = header(Header::Aeth).and_then(|bytes| bytes.first_chunk()).map(Aeth::parse);
+        if operation != Operation::Acknowledge && index > self.oldest {
+            self.early.insert(index);
+        }
+        // The index behind the last packet that the response ends.
+        let reached = match operation {
+            Operation::Acknowledge => {
+                let is_ack = aeth
+                    .is_some_and(|aeth| matches!(aeth.syndrome.decode(), Acknowledgement::Ack(_)));
+                if !is_ack && fate == Fate::Lost {
+                    return;
+                }
+                self.before_read(if is_ack { index + 1 } else { index })
+            }
+            _ if self.before_read(index) == index => index + 1,
+            _ => self.before_read(index),
+        };
+        match fate {
+            Fate::Lost if reached > self.oldest => self.lose(),
+            Fate::Lost => {}
+            Fate::Delivered => self.reach(reached),
+        }
+    }
+
+    fn request(&mut self, operation: Operation, index: i32, length: u32, fate: Fate) {
+        let count = match operation {
+            Operation::ReadRequest => length.div_ceil(self.mtu).max(1) as i32,
+            Operation::CompareSwap | Operation::FetchAdd => 1,
+            _ => 0,
+        };
+        if count > 0 {
+            self.reads.entry(index).or_insert(index + count);
+        }
+        if fate == Fate::Lost && index == self.oldest {
+            self.lose();
+        } else if fate == Fate::Lost {
+            self.early.insert(index);
+        } else {
+            self.early.remove(&index);
+        }
+    }
+
+    /// Returns an index, or the index of the first response with data that is awaited before it.
+    fn before_read(&self, index: i32) -> i32 {
+        let mut awaited = self.reads.iter().filter(|(_, end)| **end > self.oldest);
+        awaited.next().map_or(index, |(first, _)| index.min((*first).max(self.oldest)))
+    }
+
+    fn lose(&mut self) {
+        self.losses += 1;
+        self.most_losses = self.most_losses.max(self.losses);
+    }
+
+    fn reach(&mut self, index: i32) {
+        if index > self.oldest {
+            self.early = self.early.split_off(&index);
+            (self.oldest, self.losses) = (index, self.early.contains(&index).into());
+            while self.reads.first_key_value().is_some_and(|(_, end)| *end <= index) {
+                self.reads.pop_first();
+            }
+        }
+    }
+
+    /// Returns how often in a row the packet was lost that the requester waits for.
+    pub(crate) const fn losses(&self) -> u32 {
+        self.losses
+    }
+}
+
+#[test]
+fn model_counts_losses_of_the_oldest_packet_only() {
+    use ib_wire::packet::{Opcode, Transport};
+    let packet = |operation, psn: u32, tail: &[u8]| {
+        let opcode = Opcode::new(Transport::Rc, operation).expect("RC has it");
+        let psn = Psn::truncated(psn);
+        [&Bth { opcode, psn, ..Bth::default() }.to_bytes()[..], tail].concat()
+    };
+    let reth = |length: u32| [&[0; 12][..], &length.to_be_bytes()].concat();
+    let read = |psn, length| packet(Operation::ReadRequest, psn, &reth(length));
+    let response = |psn| packet(Operation::ReadResponseMiddle, psn, &[]);
+    let mut model = Exhaustion::new(Psn::truncated(0), 256);
+    model.observe(true, Fate::Delivered, &read(0, 512));
+    model.observe(true, Fate::Lost, &read(2, 256));
+    assert_eq!(model.losses(), 0, "a later request was lost");
+    model.observe(false, Fate::Lost, &response(0));
+    model.observe(true, Fate::Lost, &read(0, 512));
+    model.observe(false, Fate::Delivered, &response(1));
+    assert_eq!(model.losses(), 2, "a response out of order is no progress");
+    model.observe(false, Fate::Delivered, &response(0));
+    assert_eq!((model.losses(), model.most_losses), (1, 2), "its data came out of order");
+    model.observe(false, Fate::Lost, &response(1));
+    assert_eq!(model.losses(), 2);
+    model.observe(false, Fate::Delivered, &response(1));
+    // An ACK does not stand for the data of the READ before it.
+    model.observe(false, Fate::Delivered, &packet(Operation::Acknowledge, 5, &[0x1f, 0, 0, 1]));
+    assert_eq!(model.losses(), 1, "it was lost before it was the oldest");
+    model.observe(true, Fate::Lost, &read(2, 256));
+    assert_eq!(model.losses(), 2);
+}

@@ -1,0 +1,226 @@
+//! Two network namespaces, joined by a wire that loses, delays, reorders and duplicates RoCEv2 packets.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::os::fd::AsFd as _;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ib_net::tap::Tap;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process};
+
+type Failed = Box<dyn std::error::Error>;
+
+/// The addresses of both ends.
+pub(crate) const ADDRESSES: [&str; 2] = ["192.168.78.1", "192.168.78.2"];
+
+/// The impairment of the packets of one end: probabilities and times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Impairment {
+    pub(crate) loss: f64,
+    pub(crate) double: f64,
+    pub(crate) late: f64,
+    /// The longest delay of a late packet; the delay of every packet, and its longest variation.
+    pub(crate) late_by: Duration,
+    pub(crate) delay: Duration,
+    pub(crate) jitter: Duration,
+}
+
+/// The number of frames that an end has sent, by fate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fates {
+    pub(crate) passed: u64,
+    pub(crate) lost: u64,
+    pub(crate) late: u64,
+    pub(crate) doubled: u64,
+}
+
+/// Random numbers that follow from a seed (`SplitMix64`).
+pub(crate) struct Rng(pub(crate) u64);
+
+impl Rng {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn chance(&mut self, of: f64) -> bool {
+        ((self.next() >> 11) as f64) < of * (1_u64 << 53) as f64
+    }
+
+    fn up_to(&mut self, bound: Duration) -> Duration {
+        Duration::from_nanos(self.next() % (bound.as_nanos() as u64).max(1))
+    }
+}
+
+/// The namespaces and the wire between them. All go when this is dropped, with the processes in the namespaces.
+pub(crate) struct Wire {
+    names: [String; 2],
+    stops: Arc<AtomicBool>,
+    relay: Option<JoinHandle<[Fates; 2]>>,
+}
+
+impl Wire {
+    /// Joins two new namespaces. The impairment is that of each end's packets.
+    pub(crate) fn new(mtu: u32, impairment: [Impairment; 2], seed: u64) -> Result<Self, Failed> {
+        let process = std::process::id();
+        let names = ["a", "b"].map(|end| format!("ibfabric-wire-{process}-{end}"));
+        let taps = ["a", "b"].map(|end| format!("ibw{}{end}", process % 1_000_000_000));
+        let mut wire = Self { names, stops: Arc::default(), relay: None };
+        let mut open = Vec::new();
+        for end in [0, 1] {
+            let (name, tap) = (&wire.names[end], &taps[end]);
+            ip(&["netns", "add", name])?;
+            open.push(Tap::create(tap).map_err(|why| format!("TAP device {tap}: {why}"))?);
+            ip(&["link", "set", tap, "netns", name])?;
+            let address = format!("{}/24", ADDRESSES[end]);
+            ip(&["-netns", name, "link", "set", "lo", "up"])?;
+            ip(&["-netns", name, "link", "set", tap, "mtu", &mtu.to_string(), "up"])?;
+            ip(&["-netns", name, "addr", "add", &address, "dev", tap])?;
+        }
+        let stops = Arc::clone(&wire.stops);
+        let taps = <[Tap; 2]>::try_from(open).expect("both were opened");
+        let relay = Relay {
+            taps,
+            impairment,
+            rng: Rng(seed),
+            queue: BinaryHeap::new(),
+            number: 0,
+            fates: <[Fates; 2]>::default(),
+        };
+        wire.relay = Some(thread::spawn(move || relay.run(&stops)));
+        Ok(wire)
+    }
+
+    /// Returns a command that runs a program at an end; it has no arguments yet.
+    pub(crate) fn command(&self, end: usize, program: &std::path::Path) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[end]]).arg(program);
+        command
+    }
+
+    /// Stops the wire; returns the fates of both ends' frames.
+    pub(crate) fn stop(&mut self) -> [Fates; 2] {
+        self.stops.store(true, Ordering::Relaxed);
+        self.relay.take().and_then(|relay| relay.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.stop();
+        for name in &self.names {
+            let pids = ip(&["netns", "pids", name]).unwrap_or_default();
+            for pid in pids.lines().filter_map(|pid| Pid::from_raw(pid.trim().parse().ok()?)) {
+                kill_process(pid, Signal::KILL).ok();
+            }
+            ip(&["netns", "del", name]).ok();
+        }
+    }
+}
+
+/// A frame in flight: the time of its arrival, its number, the end that it is for, and its bytes.
+type InFlight = (Instant, u64, usize, Vec<u8>);
+
+/// The thread that moves frames.
+struct Relay {
+    taps: [Tap; 2],
+    impairment: [Impairment; 2],
+    rng: Rng,
+    /// Frames on their way, by the time of their arrival.
+    queue: BinaryHeap<Reverse<InFlight>>,
+    number: u64,
+    fates: [Fates; 2],
+}
+
+/// The most frames that are read from one end in a turn.
+const BATCH: usize = 64;
+
+/// The longest time that the relay does not look whether it is to stop.
+const TURN: Duration = Duration::from_millis(50);
+
+impl Relay {
+    fn run(mut self, stops: &AtomicBool) -> [Fates; 2] {
+        let mut frame = vec![0; 1 << 16];
+        while !stops.load(Ordering::Relaxed) {
+            self.wait();
+            for from in [0, 1] {
+                for _ in 0..BATCH {
+                    let Ok(length) = self.taps[from].read(&mut frame) else { break };
+                    self.take(from, &frame[..length]);
+                }
+            }
+            let now = Instant::now();
+            while let Some(Reverse((at, ..))) = self.queue.peek()
+                && *at <= now
+            {
+                let Some(Reverse((_, _, to, frame))) = self.queue.pop() else { break };
+                // A full queue is a loss like others.
+                self.taps[to].write(&frame).ok();
+            }
+        }
+        self.fates
+    }
+
+    /// Waits for a frame, or until one is due.
+    fn wait(&self) {
+        let due = self.queue.peek().map(|Reverse((at, ..))| *at);
+        let time = due.map_or(TURN, |at| at.saturating_duration_since(Instant::now()).min(TURN));
+        let limit = Timespec { tv_sec: 0, tv_nsec: time.subsec_nanos().into() };
+        let mut files =
+            self.taps.each_ref().map(|tap| PollFd::from_borrowed_fd(tap.as_fd(), PollFlags::IN));
+        // An interrupted wait is a short one.
+        poll(&mut files, Some(&limit)).ok();
+    }
+
+    fn take(&mut self, from: usize, frame: &[u8]) {
+        let impairment = self.impairment[from];
+        if !is_roce(frame) {
+            return self.pass(from, frame, Duration::ZERO);
+        }
+        if self.rng.chance(impairment.loss) {
+            self.fates[from].lost += 1;
+            return;
+        }
+        self.fates[from].passed += 1;
+        let copies = 1 + u64::from(self.rng.chance(impairment.double));
+        self.fates[from].doubled += copies - 1;
+        for _ in 0..copies {
+            let mut delay = impairment.delay + self.rng.up_to(impairment.jitter);
+            if self.rng.chance(impairment.late) {
+                self.fates[from].late += 1;
+                delay += self.rng.up_to(impairment.late_by);
+            }
+            self.pass(from, frame, delay);
+        }
+    }
+
+    fn pass(&mut self, from: usize, frame: &[u8], delay: Duration) {
+        self.number += 1;
+        let arrival = Instant::now() + delay;
+        self.queue.push(Reverse((arrival, self.number, 1 - from, frame.to_vec())));
+    }
+}
+
+/// Returns true for an Ethernet frame with IPv4, without options, and UDP to the port of RoCEv2.
+fn is_roce(frame: &[u8]) -> bool {
+    frame.get(12..15) == Some(&[8, 0, 0x45])
+        && frame.get(23) == Some(&17)
+        && frame.get(36..38) == Some(&4791_u16.to_be_bytes())
+}
+
+/// Runs `ip`; returns its output.
+fn ip(arguments: &[&str]) -> Result<String, Failed> {
+    let output = Command::new("ip").args(arguments).output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(format!("`ip {}` failed: {}", arguments.join(" "), why.trim()).into())
+}
