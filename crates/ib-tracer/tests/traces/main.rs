@@ -1,6 +1,8 @@
 //! Traces through simulated fabrics: healthy ones, where nobody may be accused, and lying ones.
 
+mod campaign;
 mod lab;
+mod verdicts;
 
 use std::collections::BTreeSet;
 
@@ -289,6 +291,7 @@ fn answers_of_wrong_nodes_and_malformed_ones_are_told() {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.data_mut()[3] ^= 0x40;
         }
+        true
     });
     let trace = lab.trace_to(to).expect("a way");
     assert!(matches!(trace.first_bad(), Some((_, Verdict::Inconsistent { .. }))), "{trace:?}");
@@ -298,6 +301,7 @@ fn answers_of_wrong_nodes_and_malformed_ones_are_told() {
             datagram.mad.set_status(MadStatus(7));
             datagram.mad.data_mut()[0] = 33;
         }
+        true
     });
     let trace = lab.trace_to(to).expect("a way");
     let bad = trace.first_bad().map(|(_, verdict)| verdict);
@@ -309,6 +313,7 @@ fn answers_of_wrong_nodes_and_malformed_ones_are_told() {
         if datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
             datagram.mad.data_mut()[0] = ib_tracer::UNKNOWN_PORT;
         }
+        true
     });
     let trace = lab.trace_to(to).expect("a way");
     assert!(trace.is_good() && !trace.is_validated(), "{trace:?}");
@@ -430,6 +435,7 @@ fn members_that_a_spoilt_tree_misses_or_reaches_twice_are_seen() {
         if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
             datagram.mad.data_mut()[..64].fill(0xff);
         }
+        true
     });
     let (tree, _) = lab.trace_tree(mlid);
     assert!(tree.expect("a tree").doubles().count() > 0, "{guid}");
@@ -438,6 +444,7 @@ fn members_that_a_spoilt_tree_misses_or_reaches_twice_are_seen() {
         if datagram.mad.attribute_id() == AttributeId::MULTICAST_FORWARDING {
             datagram.mad.data_mut()[..64].fill(0);
         }
+        true
     });
     let (tree, tracer) = lab.trace_tree(mlid);
     let tree = tree.expect("a tree");
@@ -479,6 +486,7 @@ fn whatever_is_answered_traces_end() {
                 let at = 24 + rng.below(232);
                 datagram.mad.0[at] = rng.below(256) as u8;
             }
+            true
         });
         let lids = lab.host_lids();
         let traces = lab.trace(&targets(&pairs(&lids, 60)));
