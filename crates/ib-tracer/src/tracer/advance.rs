@@ -165,7 +165,19 @@ impl Tracer {
             None => own,
             Some(from) => match self.atlas.walk(own, from) {
                 Walked::Needs(fact) => return Step::Fact(fact),
-                Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
+                Walked::Ended(way) if way.stop == Stop::Arrived => {
+                    let start = start_of(own, &way);
+                    match self.doubt(start, from) {
+                        Err(fact) => return Step::Fact(fact),
+                        Ok(None) => start,
+                        Ok(Some(why)) => {
+                            let stop = Box::new(Stop::Uncompared { why: why.clone() });
+                            let error =
+                                TraceError::NoStart { lid: from, why, hops: way.hops, stop };
+                            return failed(error);
+                        }
+                    }
+                }
                 Walked::Ended(Way { hops, stop }) => {
                     let name = |number| self.atlas.name(number);
                     let why = stop.describe(&self.atlas, (from, &hops), &name);

@@ -43,8 +43,12 @@ impl Tracer {
             }
             let mut hops = self.judge(own, Some(lid), &prefix(way, place))?;
             let (hop, verdict) = match (hop, &way.stop) {
+                (Some(hop), _) if self.identity(&hop).is_some() => {
+                    (hop, self.verdict(own, &hop, (None, false))?)
+                }
                 (Some(hop), _) if hop.out == claim.out => {
-                    (hop, self.other_link(hop.from, hop.out)?)
+                    let verdict = self.other_guid(&hop, claim);
+                    (hop, verdict.map_or_else(|| self.other_link(hop.from, hop.out), Ok)?)
                 }
                 (Some(hop), _) => {
                     // The table of an adapter has one entry: its port.
@@ -62,6 +66,20 @@ impl Tracer {
                     Stop::Unlinked { is_down: true, port, .. } | Stop::NotActive { port, .. },
                 ) if *port == claim.out => {
                     (self.link_of(from, claim.out)?, self.other_link(from, claim.out)?)
+                }
+                (None, Stop::Arrived) => {
+                    let name = self.claims.name(claim.node);
+                    let (Some(last), Some(here)) = (hops.last_mut(), way.hops.last()) else {
+                        return Ok((hops, uncompared(&way.stop, format!("it leads to {name}"))));
+                    };
+                    let here = self.atlas.name(here.node);
+                    let what = format!(
+                        "LID {lid} is reported by {here}, behind which subnet administration has it"
+                    );
+                    if !last.1.is_bad() {
+                        last.1 = Verdict::Duplicate { what };
+                    }
+                    return Ok((hops, Stop::Arrived));
                 }
                 // The path of the nodes ends here for a reason of its own.
                 (None, stop) => return Ok((hops, stop.clone())),
@@ -113,6 +131,21 @@ impl Tracer {
             Some(&Link::To(node, enters, _)) => Ok(Hop { from, out, node, enters }),
             Some(Link::Nowhere { .. }) => Ok(Hop { from, out, node: from, enters: out }),
         }
+    }
+
+    /// Returns the verdict on a node that has the LID and the port of the one in the records, but another
+    /// GUID.
+    fn other_guid(&self, hop: &Hop, claim: &Hop) -> Option<Verdict> {
+        let found = self.atlas.end((hop.node, hop.enters))?;
+        let told = self.claims.end((claim.node, claim.enters))?;
+        let (guid, claimed) = (self.atlas.node(hop.node).guid, self.claims.node(claim.node).guid);
+        let is_same = hop.enters == claim.enters && found.lid == told.lid && guid != claimed;
+        is_same.then(|| Verdict::Inconsistent {
+            what: format!(
+                "it reports GUID {guid}, subnet administration has GUID {claimed} for its LID {}",
+                found.lid
+            ),
+        })
     }
 
     fn other_link(&self, from: NodeNumber, out: u8) -> Result<Verdict, Step> {

@@ -73,8 +73,13 @@ impl Tracer {
         hop: &Hop,
         (lid, is_last): (Option<u16>, bool),
     ) -> Result<Verdict, Step> {
-        if let Some(verdict) = self.identity(hop, lid.filter(|_| is_last)) {
+        if let Some(verdict) = self.identity(hop) {
             return Ok(verdict);
+        }
+        if let Some(lid) = lid.filter(|_| is_last)
+            && let Some(what) = self.doubt((hop.node, hop.enters), lid).map_err(Step::Fact)?
+        {
+            return Ok(Verdict::Duplicate { what });
         }
         if !self.agents {
             return Ok(Verdict::NotAsked);
@@ -148,8 +153,8 @@ impl Tracer {
         arrival == Some((self.atlas.node(hop.node).guid, hop.enters))
     }
 
-    /// Returns the verdict if a node of a hop or the LID that it is to have is not what it seems.
-    fn identity(&self, hop: &Hop, lid: Option<u16>) -> Option<Verdict> {
+    /// Returns the verdict if a node of a hop is not what it seems.
+    pub(super) fn identity(&self, hop: &Hop) -> Option<Verdict> {
         for node in [hop.from, hop.node] {
             if let Some(what) = self.atlas.inconsistent.get(&node).filter(|_| node == hop.node) {
                 return Some(Verdict::Inconsistent { what: what.clone() });
@@ -161,13 +166,35 @@ impl Tracer {
                 return Some(Verdict::Duplicate { what });
             }
         }
-        let lid = lid?;
+        None
+    }
+
+    /// Returns why a port that reports a LID may not be the one that the LID was assigned to.
+    pub(super) fn doubt(
+        &self,
+        (node, _): (NodeNumber, u8),
+        lid: u16,
+    ) -> Result<Option<String>, Fact> {
         let claimants = self.atlas.claimants(lid);
-        (claimants.len() > 1).then(|| {
+        if claimants.len() > 1 {
             let names: Vec<String> =
                 claimants.iter().map(|&(node, _)| self.atlas.name(node)).collect();
-            Verdict::Duplicate { what: format!("LID {lid} is reported by {}", names.join(" and ")) }
-        })
+            return Ok(Some(format!("LID {lid} is reported by {}", names.join(" and "))));
+        }
+        if !self.atlas.node(node).kind.is_switch() {
+            return Ok(None);
+        }
+        // A switch has port 0 in its table for its own LID.
+        match self.atlas.entry(node, lid) {
+            Entry::Needs(fact) => Err(fact),
+            Entry::Port(port) => {
+                let name = self.atlas.name(node);
+                Ok(Some(format!(
+                    "LID {lid} is reported by {name}, whose table sends it by port {port}"
+                )))
+            }
+            Entry::Stop(_) => Ok(None),
+        }
     }
 
     /// Has a LID be probed from the own port.
