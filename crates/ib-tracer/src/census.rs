@@ -87,6 +87,8 @@ struct Census {
     /// Another port than that of the table that stood out once. It has to stand out twice.
     suspect: Option<Left>,
     readings: [Reading; 3],
+    /// How many requests each reading took, repeated ones included.
+    attempts: [u64; 3],
     /// The port of the switch by which answers to bursts go back, and how many have.
     back: Option<u8>,
     answered: [u64; 2],
@@ -161,6 +163,7 @@ impl Censuses {
             is_lossy: false,
             suspect: None,
             readings: Default::default(),
+            attempts: [0; 3],
             back: atlas.entrance(launch.0),
             answered: [0; 2],
         };
@@ -196,6 +199,9 @@ impl Censuses {
         if census.stage == Stage::First && answer.is_none() {
             self.end(launch, Outcome::WantsNeighbours);
             return Progress::Done;
+        }
+        if inquiry != Inquiry::Burst {
+            census.attempts[census.reading()] += u64::from(attempts);
         }
         if let Some(message) = answer {
             census.read(inquiry, message.mad());
@@ -251,6 +257,7 @@ impl Censuses {
                 }
                 census.stage = Stage::Before;
                 census.readings = Default::default();
+                census.attempts = [0; 3];
                 census.answered = [0; 2];
                 census.all(launch.0, atlas, timing)
             }
@@ -300,14 +307,19 @@ impl Census {
         (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
     }
 
-    /// Takes what a port has counted.
-    fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
-        let reading = match self.stage {
+    /// Returns the number of the reading that is under way.
+    const fn reading(&self) -> usize {
+        match self.stage {
             Stage::First | Stage::Before => 0,
             Stage::SmallBurst | Stage::Between => 1,
             Stage::LargeBurst | Stage::Last => 2,
-        };
-        let (reading, behind) = (&mut self.readings[reading], self.behind.is_some());
+        }
+    }
+
+    /// Takes what a port has counted.
+    fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
+        let number = self.reading();
+        let (reading, behind) = (&mut self.readings[number], self.behind.is_some());
         match inquiry {
             Inquiry::Counters(port) => {
                 let Some(told) = mad.attribute::<PortCounters>() else { return };
@@ -334,8 +346,12 @@ impl Census {
 
     /// Returns what stands out at the ports.
     fn conclude(&self) -> Vec<Left> {
-        // Chance makes twice the square root of the sum hardly ever, and five times next to never.
-        let deviation: u128 = if self.is_lossy { 25 } else { 4 };
+        // Where requests are repeated, readings are not alike. Each request and its response pass a port
+        // once, so they explain no more than this.
+        let explained = match self.is_lossy {
+            true => 2 * (self.attempts[1] + self.attempts[2]),
+            false => 0,
+        };
         let mut found = Vec::new();
         for (&port, last) in &self.readings[2] {
             let [Some(first), Some(between)] =
@@ -356,7 +372,8 @@ impl Census {
                 // More by two bursts, of which some may be lost before.
                 let more = large.saturating_sub(small);
                 let sum = u128::from(small) + u128::from(large);
-                more >= self.burst.min(64) && u128::from(more).pow(2) >= deviation * sum
+                // Chance makes twice the square root of the sum hardly ever.
+                more >= self.burst.min(64) + explained && u128::from(more).pow(2) >= 4 * sum
             };
             if stands_out(|count| count.sent) {
                 found.push(Left::By(port));
@@ -377,7 +394,10 @@ fn behind(switch: NodeNumber, atlas: &Atlas) -> BTreeMap<u8, (u16, u8)> {
         .filter_map(|(&port, link)| match *link {
             Link::To(next, enters, _) => {
                 let end = atlas.end((next, enters)).filter(|end| end.lid != 0)?;
-                Some((port, (end.lid, enters)))
+                let is_routed = matches!(atlas.entry(next, end.lid), Entry::Port(_));
+                let is_doubtful = atlas.claimants(end.lid).len() > 1
+                    || atlas.node(next).kind.is_switch() && is_routed;
+                (!is_doubtful).then_some((port, (end.lid, enters)))
             }
             Link::Nowhere { .. } => None,
         })

@@ -355,6 +355,11 @@ impl Tracer {
             let node = self.atlas.node(launch.0);
             !node.links.contains_key(port) && node.route.len() < usize::from(smp::MAX_HOPS)
         };
+        // Counters are read by LID, so another node with the LID would answer for the switch.
+        let lid = self.atlas.end((launch.0, 0)).map_or(0, |end| end.lid);
+        if lid == 0 || self.doubt((launch.0, 0), lid).map_err(Step::Fact)?.is_some() {
+            return Ok(None);
+        }
         match self.censuses.get(launch) {
             Some(Outcome::Known(left)) => Ok(left),
             None => Err(Step::Census(launch)),
