@@ -31,6 +31,13 @@ pub(crate) struct Args {
         conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs"]
     )]
     rnbd: Option<u64>,
+    /// Runs the tracer on fabrics with up to four faults with N seeds, and no fuzz target.
+    #[arg(
+        long,
+        value_name = "RUNS",
+        conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs", "rnbd"]
+    )]
+    tracer: Option<u64>,
     /// The first of the seeds.
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seconds", "only"], default_value_t = 0)]
     first: u64,
@@ -47,6 +54,10 @@ pub(crate) fn run(args: &Args) -> Chored {
     }
     if let Some(runs) = args.rnbd {
         return seeds("ib-block", "rnbd", "nothing_that_was_confirmed", ("RNBD", first, runs));
+    }
+    if let Some(runs) = args.tracer {
+        let test = "no_path_over_a_fault_is_good";
+        return seeds("ib-tracer", "traces", test, ("TRACER", first, runs));
     }
     if let Some(runs) = args.runs {
         return seeds("ib-sim", "campaign", "a_discovery_among_faults", ("SIM", first, runs));

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod lab;
+mod rows;
 mod verdicts;
 
 use std::collections::BTreeSet;
