@@ -6,90 +6,67 @@ use crate::{Chored, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What to run; without it the campaign that an option names, or the fuzz targets.
-    #[arg(value_name = "CAMPAIGN", conflicts_with_all = ["seconds", "only", "managed", "acm", "rtrs", "rnbd"])]
-    subject: Option<Subject>,
-    /// How long each fuzz target runs.
+    /// The campaign.
+    #[arg(value_name = "CAMPAIGN", default_value = "fuzz")]
+    campaign: Campaign,
+    /// The number of runs, each with a seed of its own; not of `fuzz`.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    runs: u64,
+    /// The first seed.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    first: u64,
+    /// The time for which each fuzz target runs.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     seconds: u64,
-    /// Runs only the fuzz targets whose name holds this text.
+    /// Runs only the fuzz targets whose name contains this text.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Runs the discovery of fabrics with random faults with so many seeds, and no fuzz target.
-    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only"])]
-    runs: Option<u64>,
-    /// Runs fabrics that break while they are managed with so many seeds, and no fuzz target.
-    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs"])]
-    managed: Option<u64>,
-    /// Runs services of IB ACM on fabrics that break with so many seeds, and no fuzz target.
-    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs", "managed"])]
-    acm: Option<u64>,
-    /// Runs sessions of RTRS whose paths fail with so many seeds, and no fuzz target.
-    #[arg(long, value_name = "RUNS", conflicts_with_all = ["seconds", "only", "runs", "managed", "acm"])]
-    rtrs: Option<u64>,
-    /// Runs block devices over paths that fail with so many seeds, and no fuzz target.
-    #[arg(
-        long,
-        value_name = "RUNS",
-        conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs"]
-    )]
-    rnbd: Option<u64>,
-    /// Runs reliable connections over an impaired wire with so many seeds, and no fuzz target.
-    #[arg(
-        long,
-        value_name = "RUNS",
-        conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs", "rnbd"]
-    )]
-    hca: Option<u64>,
-    /// Runs `ibfabric rdma` between two network namespaces over an impaired wire with so many seeds, which needs root.
-    #[arg(
-        long,
-        value_name = "RUNS",
-        conflicts_with_all = ["seconds", "only", "runs", "managed", "acm", "rtrs", "rnbd", "hca"]
-    )]
-    rdma: Option<u64>,
-    /// The first of the seeds.
-    #[arg(long, value_name = "SEED", conflicts_with_all = ["seconds", "only"], default_value_t = 0)]
-    first: u64,
 }
 
-/// A campaign with a name.
+/// A campaign.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Subject {
+enum Campaign {
+    /// Every fuzz target; needs cargo-fuzz and a nightly toolchain.
+    Fuzz,
+    /// Discoveries of fabrics with random faults.
+    Discovery,
+    /// Managed fabrics with random faults, subnet managers that die and take over.
+    Managed,
     /// Subnets that lose and gain links and switches, beside a walk through their tables: in virtual
-    /// time, on a real ibsim, and with OpenSM on the same ibsim. --runs [default: 500] counts all but
-    /// OpenSM's.
+    /// time; one run in ten on a real ibsim, and with OpenSM on the same ibsim.
     Sm,
+    /// The tracer on fabrics with up to four faults.
+    Tracer,
+    /// ACM services on fabrics with random faults.
+    Acm,
+    /// RTRS sessions whose paths fail.
+    Rtrs,
+    /// RNBD devices over paths that fail.
+    Rnbd,
+    /// Reliable connections of two HCAs over an impaired wire, in virtual time.
+    Hca,
+    /// `ibfabric rdma` between two network namespaces over an impaired wire; needs root.
+    Rdma,
 }
 
 pub(crate) fn run(args: &Args) -> Chored {
-    let first = args.first;
-    if args.subject == Some(Subject::Sm) {
-        return crate::campaign_sm::run(first, args.runs.unwrap_or(500));
-    }
-    if let Some(runs) = args.acm {
-        let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
-        return seeds("ib-net", "acm", test, ("ACM", first, runs));
-    }
-    if let Some(runs) = args.rtrs {
-        return seeds("ib-rtrs", "sessions", "nothing_is_lost", ("RTRS", first, runs));
-    }
-    if let Some(runs) = args.rnbd {
-        return seeds("ib-block", "rnbd", "nothing_that_was_confirmed", ("RNBD", first, runs));
-    }
-    if let Some(runs) = args.rdma {
-        return crate::campaign_rdma::run(first, runs);
-    }
-    if let Some(runs) = args.hca {
-        return seeds("ib-hca", "verbs", "impaired_requests_end", ("HCA", first, runs));
-    }
-    if let Some(runs) = args.runs {
-        return seeds("ib-sim", "campaign", "a_discovery_among_faults", ("SIM", first, runs));
-    }
-    if let Some(runs) = args.managed {
-        return seeds("ib-sm", "subnet", "a_managed_fabric_among_faults", ("SM", first, runs));
-    }
-    fuzz(args)
+    let (first, runs) = (args.first, args.runs);
+    let (package, file, test, prefix) = match args.campaign {
+        Campaign::Fuzz => return fuzz(args),
+        Campaign::Sm => return crate::campaign_sm::run(first, runs),
+        Campaign::Rdma => return crate::campaign_rdma::run(first, runs),
+        Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
+        Campaign::Managed => ("ib-sm", "subnet", "a_managed_fabric_among_faults", "SM"),
+        Campaign::Tracer => ("ib-tracer", "traces", "no_path_over_a_fault_is_good", "TRACER"),
+        Campaign::Acm => {
+            let test = "paths_are_right_once_a_fabric_among_faults_has_come_to_rest";
+            ("ib-net", "acm", test, "ACM")
+        }
+        Campaign::Rtrs => ("ib-rtrs", "sessions", "nothing_is_lost", "RTRS"),
+        Campaign::Rnbd => ("ib-block", "rnbd", "nothing_that_was_confirmed", "RNBD"),
+        Campaign::Hca => ("ib-hca", "verbs", "impaired_requests_end", "HCA"),
+    };
+    seeds(package, file, test, (prefix, first, runs))
 }
 
 /// Runs a test with many seeds that `cargo test` runs with a few.

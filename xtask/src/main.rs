@@ -26,7 +26,7 @@
 //! | `pictures.rs` | `pictures`: what README shows |
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, beside a walk through the tables |
-//! | `campaign_rdma.rs` | `campaign --rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
+//! | `campaign_rdma.rs` | `campaign rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
 //! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 //! | `deb.rs` | `deb`: the package for Debian |

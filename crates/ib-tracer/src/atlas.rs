@@ -73,23 +73,31 @@ impl End {
 pub(crate) enum Link {
     /// A port of a node, and the state of the near end.
     To(NodeNumber, u8, PortState),
-    /// Nothing that answers, and why.
-    Nowhere(String),
+    /// Nothing that answers.
+    Nowhere {
+        /// What was seen.
+        why: String,
+        /// True if the near port itself reports that it is not Active.
+        is_down: bool,
+    },
 }
 
 /// What is known of a fabric.
 #[derive(Debug, Default)]
 pub struct Atlas {
     nodes: Vec<TracedNode>,
-    by_guid: BTreeMap<Guid, NodeNumber>,
+    /// The nodes that report a GUID: more than one when a GUID is duplicated.
+    by_guid: BTreeMap<Guid, Vec<NodeNumber>>,
     /// The own port, once it is known.
     own: Option<(NodeNumber, u8)>,
     /// Facts that cannot be had, and why.
     pub(crate) lacking: BTreeMap<Fact, String>,
     /// Blocks of multicast tables, by the position of their ports.
     pub(crate) masks: BTreeMap<(NodeNumber, u16, u8), [u16; 32]>,
-    /// Blocks of tables as switches have them, where others have told what these should be.
-    pub(crate) held: BTreeMap<(NodeNumber, u16), [u8; BLOCK as usize]>,
+    /// The ports that report each LID.
+    claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
+    /// Nodes whose responses contradict each other, and how.
+    pub(crate) inconsistent: BTreeMap<NodeNumber, String>,
 }
 
 /// How far a way is known.
@@ -154,17 +162,43 @@ impl Atlas {
         })
     }
 
+    /// Returns the ports that report a LID.
+    pub(crate) fn claimants(&self, lid: u16) -> &[(NodeNumber, u8)] {
+        self.claims.get(&lid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Sets the LIDs of a port; 0 is the number of a switch's own port.
+    pub(crate) fn set_end(&mut self, (node, port): (NodeNumber, u8), end: End) {
+        self.node_mut(node).ends.insert(port, end);
+        if end.lid == 0 {
+            return;
+        }
+        for lid in end.lid..=end.last_lid() {
+            let claims = self.claims.entry(lid).or_default();
+            if !claims.contains(&(node, port)) {
+                claims.push((node, port));
+            }
+        }
+    }
+
     pub(crate) fn node_mut(&mut self, number: NodeNumber) -> &mut TracedNode {
         &mut self.nodes[number.0 as usize]
     }
 
-    pub(crate) fn find(&self, guid: Guid) -> Option<NodeNumber> {
-        self.by_guid.get(&guid).copied()
+    /// Returns the nodes that report a GUID, in the order in which they were found.
+    pub(crate) fn find(&self, guid: Guid) -> &[NodeNumber] {
+        self.by_guid.get(&guid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns another node with the same GUID.
+    pub(crate) fn twin(&self, number: NodeNumber) -> Option<NodeNumber> {
+        let all = self.find(self.node(number).guid);
+        all.iter().copied().find(|&other| other != number).filter(|_| all.len() > 1)
     }
 
     pub(crate) fn add(&mut self, node: TracedNode) -> NodeNumber {
         let number = NodeNumber(self.nodes.len() as u32);
-        self.by_guid.insert(node.guid, number);
+        self.by_guid.entry(node.guid).or_default().push(number);
         self.nodes.push(node);
         number
     }
@@ -211,8 +245,9 @@ impl Atlas {
                     break Stop::TooFar { at };
                 }
                 None => return Walked::Needs(Fact::Link { node: at, port: out }),
-                Some(Link::Nowhere(why)) => {
-                    break Stop::Unlinked { at, port: out, why: why.clone() };
+                Some(Link::Nowhere { why, is_down }) => {
+                    let (why, is_down) = (why.clone(), *is_down);
+                    break Stop::Unlinked { at, port: out, why, is_down };
                 }
                 Some(&Link::To(_, _, state)) if state != PortState::ACTIVE => {
                     break Stop::NotActive { at, port: out, state };
@@ -229,36 +264,6 @@ impl Atlas {
             }
         };
         Walked::Ended(Way { hops, stop })
-    }
-
-    /// Returns the port that a switch itself has for a LID; `Err` when that has to be asked first.
-    pub(crate) fn held(&self, node: NodeNumber, lid: u16) -> Result<Option<u8>, Fact> {
-        let fact = Fact::Held { node, block: lid / BLOCK };
-        match self.held.get(&(node, lid / BLOCK)) {
-            Some(ports) => Ok(Some(ports[usize::from(lid % BLOCK)])),
-            None if self.lacking.contains_key(&fact) => Ok(None),
-            None => Err(fact),
-        }
-    }
-
-    /// Returns the LID of a neighbour that a switch sends to directly, by another port than it sends to
-    /// the LID of a launch.
-    pub(crate) fn neighbour(&self, (node, lid): (NodeNumber, u16)) -> Option<u16> {
-        let port_to = |lid| match self.entry(node, lid) {
-            Entry::Port(port) => Some(port),
-            Entry::Needs(_) | Entry::Stop(_) => None,
-        };
-        let taken = port_to(lid);
-        let links = self.node(node).links.iter().filter(|&(&port, _)| Some(port) != taken);
-        links
-            .filter_map(|(&port, link)| match *link {
-                Link::To(next, enters, PortState::ACTIVE) => {
-                    let end = self.end((next, enters)).filter(|end| end.lid != 0)?;
-                    (port_to(end.lid) == Some(port)).then_some(end.lid)
-                }
-                Link::To(..) | Link::Nowhere(_) => None,
-            })
-            .next()
     }
 
     /// Returns the port by which a switch sends to a LID.

@@ -15,7 +15,7 @@ use ib_mad::{Failure, Message, Request, Timing};
 use ib_wire::mad::pm::{PortCounters, PortCountersExtended};
 use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass, TransactionId};
 
-use crate::atlas::{Atlas, Link, NodeNumber};
+use crate::atlas::{Atlas, Entry, Link, NodeNumber};
 use crate::probes::{Launch, Probes};
 use crate::trace::Left;
 
@@ -23,7 +23,10 @@ use crate::trace::Left;
 const SHORTEST: Duration = Duration::from_millis(20);
 
 /// How often a census is taken in which no port stands out, or more than one.
-const MOST_TRIES: u32 = 3;
+const MOST_TRIES: u32 = 4;
+
+/// By how many times the burst grows with every try where requests get lost.
+const GROWTH: u64 = 4;
 
 /// Returns how many datagrams are sent first; three times as many are sent then. What is read goes out by
 /// one of the ports, from which they have to stand out.
@@ -77,7 +80,15 @@ struct Census {
     left: usize,
     /// How often it was taken.
     tries: u32,
+    /// The number of datagrams in the first burst.
+    burst: u64,
+    /// True if a request for counters had to be repeated, which makes readings differ.
+    is_lossy: bool,
+    /// Another port than that of the table that stood out once. It has to stand out twice.
+    suspect: Option<Left>,
     readings: [Reading; 3],
+    /// How many requests each reading took, repeated ones included.
+    attempts: [u64; 3],
     /// The port of the switch by which answers to bursts go back, and how many have.
     back: Option<u8>,
     answered: [u64; 2],
@@ -89,6 +100,7 @@ pub(crate) struct Censuses {
     queue: VecDeque<Launch>,
     under_way: Option<(Launch, Census)>,
     known: BTreeMap<Launch, Outcome>,
+    sent: BTreeMap<Launch, u32>,
 }
 
 /// What came of a census.
@@ -111,6 +123,11 @@ impl Censuses {
     /// Returns what came of a census; `None` before its end.
     pub(crate) fn get(&self, launch: Launch) -> Option<Outcome> {
         self.known.get(&launch).copied()
+    }
+
+    /// Returns how many launches were counted.
+    pub(crate) fn sent(&self, launch: Launch) -> u32 {
+        self.sent.get(&launch).copied().unwrap_or_default()
     }
 
     /// Has a census be taken, unless that is done.
@@ -142,7 +159,11 @@ impl Censuses {
             behind: None,
             left: 1,
             tries: 0,
+            burst: first_burst(atlas.node(launch.0).ports),
+            is_lossy: false,
+            suspect: None,
             readings: Default::default(),
+            attempts: [0; 3],
             back: atlas.entrance(launch.0),
             answered: [0; 2],
         };
@@ -166,17 +187,21 @@ impl Censuses {
     pub(crate) fn handle(
         &mut self,
         (launch, inquiry): (Launch, Inquiry),
-        result: Result<Message, Failure>,
+        (result, attempts): (Result<Message, Failure>, u32),
         (atlas, probes, timing): (&Atlas, &Probes, Timing),
     ) -> Progress {
         let Some((_, census)) = self.under_way.as_mut().filter(|(it, _)| *it == launch) else {
             return Progress::Waits(Vec::new());
         };
         census.left -= 1;
+        census.is_lossy |= result.is_ok() && attempts > 1 && inquiry != Inquiry::Burst;
         let answer = result.ok().filter(|message| message.status().is_ok());
         if census.stage == Stage::First && answer.is_none() {
             self.end(launch, Outcome::WantsNeighbours);
             return Progress::Done;
+        }
+        if inquiry != Inquiry::Burst {
+            census.attempts[census.reading()] += u64::from(attempts);
         }
         if let Some(message) = answer {
             census.read(inquiry, message.mad());
@@ -184,7 +209,7 @@ impl Censuses {
         if census.left > 0 {
             return Progress::Waits(Vec::new());
         }
-        let ports = atlas.node(launch.0).ports;
+        let size = census.burst;
         let burst = |count| {
             let timeout = (timing.timeout / 10).max(SHORTEST).min(timing.timeout);
             let once = Timing { retries: 0, timeout, ..timing };
@@ -198,7 +223,7 @@ impl Censuses {
             }
             Stage::Before => {
                 census.stage = Stage::SmallBurst;
-                burst(first_burst(ports))
+                burst(size)
             }
             Stage::SmallBurst => {
                 census.stage = Stage::Between;
@@ -206,22 +231,33 @@ impl Censuses {
             }
             Stage::Between => {
                 census.stage = Stage::LargeBurst;
-                burst(3 * first_burst(ports))
+                burst(3 * size)
             }
             Stage::LargeBurst => {
                 census.stage = Stage::Last;
                 census.all(launch.0, atlas, timing)
             }
             Stage::Last => {
-                let mut found = census.conclude(first_burst(ports));
+                let mut found = census.conclude();
                 census.tries += 1;
-                if found.len() == 1 || census.tries == MOST_TRIES {
-                    let left = found.pop().filter(|_| found.is_empty());
-                    self.end(launch, Outcome::Known(left));
+                *self.sent.entry(launch).or_default() += 4 * census.burst as u32;
+                let left = found.pop().filter(|_| found.is_empty());
+                let expected = match atlas.entry(launch.0, launch.1) {
+                    Entry::Port(port) => Some(Left::By(port)),
+                    Entry::Needs(_) | Entry::Stop(_) => None,
+                };
+                let is_settled = left.is_some() && (left == expected || left == census.suspect);
+                if is_settled || census.tries == MOST_TRIES {
+                    self.end(launch, Outcome::Known(left.filter(|_| is_settled)));
                     return Progress::Done;
+                }
+                census.suspect = left;
+                if census.is_lossy {
+                    census.burst *= GROWTH;
                 }
                 census.stage = Stage::Before;
                 census.readings = Default::default();
+                census.attempts = [0; 3];
                 census.answered = [0; 2];
                 census.all(launch.0, atlas, timing)
             }
@@ -271,14 +307,19 @@ impl Census {
         (inquiry, Request::new(Remote::gsi(lid), mad).with_timing(timing))
     }
 
-    /// Takes what a port has counted.
-    fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
-        let reading = match self.stage {
+    /// Returns the number of the reading that is under way.
+    const fn reading(&self) -> usize {
+        match self.stage {
             Stage::First | Stage::Before => 0,
             Stage::SmallBurst | Stage::Between => 1,
             Stage::LargeBurst | Stage::Last => 2,
-        };
-        let (reading, behind) = (&mut self.readings[reading], self.behind.is_some());
+        }
+    }
+
+    /// Takes what a port has counted.
+    fn read(&mut self, inquiry: Inquiry, mad: &Mad) {
+        let number = self.reading();
+        let (reading, behind) = (&mut self.readings[number], self.behind.is_some());
         match inquiry {
             Inquiry::Counters(port) => {
                 let Some(told) = mad.attribute::<PortCounters>() else { return };
@@ -304,7 +345,13 @@ impl Census {
     }
 
     /// Returns what stands out at the ports.
-    fn conclude(&self, burst: u64) -> Vec<Left> {
+    fn conclude(&self) -> Vec<Left> {
+        // Where requests are repeated, readings are not alike. Each request and its response pass a port
+        // once, so they explain no more than this.
+        let explained = match self.is_lossy {
+            true => 2 * (self.attempts[1] + self.attempts[2]),
+            false => 0,
+        };
         let mut found = Vec::new();
         for (&port, last) in &self.readings[2] {
             let [Some(first), Some(between)] =
@@ -312,17 +359,21 @@ impl Census {
             else {
                 continue;
             };
+            if self.is_lossy && self.back == Some(port) {
+                // Answers of launches that are lost behind this port are counted here.
+                continue;
+            }
             let answers = if self.back == Some(port) { self.answered } else { [0; 2] };
             let stands_out = |what: fn(&Count) -> u64| {
                 let [small, large] = [(first, between), (between, last)]
                     .map(|(old, new)| what(new).saturating_sub(what(old)));
                 let small = small.saturating_sub(answers[0]);
                 let large = large.saturating_sub(answers[1]);
-                // More by two bursts, of which some may be lost before; chance makes twice the square
-                // root of the sum hardly ever.
+                // More by two bursts, of which some may be lost before.
                 let more = large.saturating_sub(small);
                 let sum = u128::from(small) + u128::from(large);
-                more >= burst && u128::from(more).pow(2) >= 4 * sum
+                // Chance makes twice the square root of the sum hardly ever.
+                more >= self.burst.min(64) + explained && u128::from(more).pow(2) >= 4 * sum
             };
             if stands_out(|count| count.sent) {
                 found.push(Left::By(port));
@@ -343,9 +394,12 @@ fn behind(switch: NodeNumber, atlas: &Atlas) -> BTreeMap<u8, (u16, u8)> {
         .filter_map(|(&port, link)| match *link {
             Link::To(next, enters, _) => {
                 let end = atlas.end((next, enters)).filter(|end| end.lid != 0)?;
-                Some((port, (end.lid, enters)))
+                let is_routed = matches!(atlas.entry(next, end.lid), Entry::Port(_));
+                let is_doubtful = atlas.claimants(end.lid).len() > 1
+                    || atlas.node(next).kind.is_switch() && is_routed;
+                (!is_doubtful).then_some((port, (end.lid, enters)))
             }
-            Link::Nowhere(_) => None,
+            Link::Nowhere { .. } => None,
         })
         .collect()
 }

@@ -33,8 +33,6 @@ pub(crate) enum Fact {
     Block { node: NodeNumber, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Multicast { node: NodeNumber, block: u16, position: u8 },
-    /// The same as the switch itself has it, where subnet administration has told another one.
-    Held { node: NodeNumber, block: u16 },
 }
 
 /// A request for a part of a fact.
@@ -54,6 +52,9 @@ pub(crate) enum Part {
     Near,
     /// The block.
     Block,
+    /// All links that subnet administration has records of. `OpenSM` has records of the ports of a switch
+    /// whose LID is no multiple of 2^LMC, but does not find them by that LID.
+    Links,
 }
 
 impl Part {
@@ -66,6 +67,7 @@ impl Part {
             Self::Switch => "the switch's settings",
             Self::Near => "the state of the port",
             Self::Block => "the table",
+            Self::Links => "the table of links",
         }
     }
 }
@@ -81,6 +83,8 @@ struct Asking {
     description: Option<NodeDescription>,
     switch: Option<SwitchInfo>,
     near: Option<PortInfo>,
+    /// How the responses of the far node contradict each other.
+    inconsistent: Option<String>,
     /// The port of the far end, and where records tell its LID.
     far: u8,
     lid: u16,
@@ -100,6 +104,8 @@ pub(crate) struct Facts {
     timing: Timing,
     m_key: u64,
     asking: BTreeMap<Fact, Asking>,
+    /// The far end of every near one (LID and port), once all records were requested.
+    links: Option<BTreeMap<(u16, u8), (u16, u8)>>,
 }
 
 /// What comes of a part of a fact.
@@ -113,7 +119,7 @@ pub(crate) enum Progress {
 
 impl Facts {
     pub(crate) const fn new(via: Via, own: LinkPort, timing: Timing, m_key: u64) -> Self {
-        Self { via, own, timing, m_key, asking: BTreeMap::new() }
+        Self { via, own, timing, m_key, asking: BTreeMap::new(), links: None }
     }
 
     /// Starts to ask for a fact; nothing when that is done already.
@@ -125,7 +131,7 @@ impl Facts {
             Fact::Own if self.via == Via::Administration => &[Part::Record],
             Fact::Own => &[Part::Node],
             Fact::Link { .. } => &[Part::Near, Part::Node],
-            Fact::Block { .. } | Fact::Held { .. } | Fact::Multicast { .. } => &[Part::Block],
+            Fact::Block { .. } | Fact::Multicast { .. } => &[Part::Block],
         };
         let asking = Asking { far: self.own.number, lid: self.own.lid, ..Asking::default() };
         self.asking.insert(fact, asking);
@@ -141,6 +147,35 @@ impl Facts {
     ) -> Progress {
         let Some(asking) = self.asking.get_mut(&fact) else { return Progress::Done };
         asking.left -= 1;
+        if part == Part::Links
+            && let Ok(message) = &result
+        {
+            let records = message.records::<LinkRecord>();
+            let ends = records.map(|it| ((it.from_lid, it.from_port), (it.to_lid, it.to_port)));
+            self.links = Some(ends.collect());
+        }
+        let is_unknown = matches!(part, Part::Node | Part::Links)
+            && self.via == Via::Administration
+            && result.as_ref().is_ok_and(|message| {
+                part == Part::Links || message.status() == MadStatus::SA_NO_RECORDS
+            });
+        if is_unknown && let Fact::Link { node, port } = fact {
+            let Some(links) = &self.links else {
+                return Progress::Waits(self.request_all(fact, &[Part::Links], atlas));
+            };
+            let lid = atlas.end((node, port)).map_or(0, |end| end.lid);
+            match links.get(&(lid, port)) {
+                Some(&(lid, port)) => {
+                    (asking.far, asking.lid) = (port, lid);
+                    return Progress::Waits(self.request_all(fact, &[Part::Record], atlas));
+                }
+                None => {
+                    let why = "subnet administration has no record of the link".to_owned();
+                    asking.failed.get_or_insert(why);
+                    return self.end(fact, atlas);
+                }
+            }
+        }
         let answer = match result {
             Ok(message) if message.status().is_ok() => Ok(*message.mad()),
             Ok(message) => {
@@ -170,12 +205,21 @@ impl Facts {
         if !more.is_empty() {
             return Progress::Waits(self.request_all(fact, &more, atlas));
         }
-        if asking.left > 0 {
-            return Progress::Waits(Vec::new());
+        self.end(fact, atlas)
+    }
+
+    /// Stores a fact in the atlas once no request for it is outstanding.
+    fn end(&mut self, fact: Fact, atlas: &mut Atlas) -> Progress {
+        let is_complete = |asking: &mut Asking| asking.left == 0;
+        match self.asking.get_mut(&fact).map(is_complete) {
+            Some(true) => {
+                let asking = self.asking.remove(&fact).expect("just seen");
+                asking.finish(fact, self.via, atlas);
+                Progress::Done
+            }
+            Some(false) => Progress::Waits(Vec::new()),
+            None => Progress::Done,
         }
-        let asking = self.asking.remove(&fact).expect("just seen");
-        asking.finish(fact, self.via, atlas);
-        Progress::Done
     }
 
     fn request_all(&mut self, fact: Fact, parts: &[Part], atlas: &Atlas) -> Vec<(Part, Request)> {
@@ -184,7 +228,6 @@ impl Facts {
         let asking = &*asking;
         let requests = parts.iter().map(|&part| {
             let request = match self.via {
-                _ if matches!(fact, Fact::Held { .. }) => held(fact, atlas),
                 Via::DirectedRoutes => directed(fact, part, atlas),
                 Via::Administration => asking.record(fact, part, (&self.own, atlas)),
             };
@@ -213,7 +256,16 @@ impl Asking {
                 let info: NodeInfo = attribute(mad);
                 self.info = Some(info);
                 self.far = info.local_port;
-                return self.parts_of(&info, atlas);
+                // The return path is what brought the response back: it holds the true arrival port.
+                let arrival = mad.return_path()[usize::from(mad.hop_count() & 63)];
+                if mad.hop_count() > 0 && arrival != 0 && arrival != info.local_port {
+                    self.far = arrival;
+                    self.inconsistent = Some(format!(
+                        "its NodeInfo has LocalPortNum {}, the return path has port {arrival}",
+                        info.local_port
+                    ));
+                }
+                return self.parts_of(&info, (fact, via), atlas);
             }
             (Part::Node, Via::Administration) => {
                 let record: LinkRecord = attribute(mad);
@@ -224,7 +276,7 @@ impl Asking {
                 let info = attribute::<NodeRecord>(mad);
                 self.description = Some(info.node_description);
                 self.info = Some(info.node_info);
-                let mut parts = self.parts_of(&info.node_info, atlas);
+                let mut parts = self.parts_of(&info.node_info, (fact, via), atlas);
                 parts.retain(|part| *part != Part::Description);
                 return parts;
             }
@@ -241,11 +293,8 @@ impl Asking {
             (Part::Switch, Via::Administration) => {
                 self.switch = Some(attribute::<SwitchInfoRecord>(mad).switch_info);
             }
+            (Part::Links, _) => unreachable!("it was read before"),
             (Part::Block, _) => match (fact, via) {
-                (Fact::Held { node, block }, _) => {
-                    let read: LinearForwardingBlock = attribute(mad);
-                    atlas.held.insert((node, block), read.ports);
-                }
                 (Fact::Block { node, block }, Via::DirectedRoutes) => {
                     let read: LinearForwardingBlock = attribute(mad);
                     atlas.set_block(node, block, read.ports);
@@ -268,26 +317,19 @@ impl Asking {
         Vec::new()
     }
 
-    /// Returns what is to be asked of a node that was come to.
-    fn parts_of(&mut self, info: &NodeInfo, atlas: &Atlas) -> Vec<Part> {
+    /// Returns what is requested from a node that a link leads to.
+    fn parts_of(&mut self, info: &NodeInfo, (fact, via): (Fact, Via), atlas: &Atlas) -> Vec<Part> {
         let Some(kind) = info.node_type.kind() else {
-            let what =
-                format!("it says that it is of type {}, which means nothing", info.node_type.0);
+            let what = format!("its NodeInfo has node type {}: expected 1 to 3", info.node_type.0);
             self.failed.get_or_insert(what);
             return Vec::new();
         };
-        let known = atlas.find(info.node_guid).map(|number| atlas.node(number));
-        if let Some(known) = known
-            && (known.kind, known.ports) != (kind, info.num_ports)
-        {
-            let guid = info.node_guid;
-            let what = format!("a second node has GUID {guid}: {} and {kind}", known.kind);
-            self.failed.get_or_insert(what);
-            return Vec::new();
-        }
-        let mut parts = Vec::new();
+        let known = self.known(info, (fact, via, None), atlas).map(|number| atlas.node(number));
         let end = if kind.is_switch() { 0 } else { self.far };
-        if known.is_none_or(|known| !known.ends.contains_key(&end)) {
+        let mut parts = Vec::new();
+        // Two switches with one GUID are told apart by their LIDs.
+        let verifies = via == Via::DirectedRoutes && kind.is_switch();
+        if verifies || known.is_none_or(|known| !known.ends.contains_key(&end)) {
             parts.push(Part::Port);
         }
         if known.is_none() {
@@ -297,6 +339,36 @@ impl Asking {
             }
         }
         parts
+    }
+
+    /// Returns the known node that a link leads to: the one with the GUID, unless its kind, its number
+    /// of ports, its LID or the cable at the arrival port is another one.
+    fn known(
+        &self,
+        info: &NodeInfo,
+        (fact, via, lid): (Fact, Via, Option<u16>),
+        atlas: &Atlas,
+    ) -> Option<NodeNumber> {
+        let kind = info.node_type.kind()?;
+        let is_same = |&number: &NodeNumber| {
+            let node = atlas.node(number);
+            if (node.kind, node.ports) != (kind, info.num_ports) {
+                return false;
+            }
+            if via == Via::Administration {
+                return true;
+            }
+            let has_lid = node.ends.get(&0).zip(lid).is_none_or(|(end, lid)| end.lid == lid);
+            let cable = node.links.get(&self.far);
+            let is_cable = match (cable, fact) {
+                (Some(&Link::To(next, port, _)), Fact::Link { node, port: out }) => {
+                    (next, port) == (node, out)
+                }
+                _ => true,
+            };
+            has_lid && is_cable
+        };
+        atlas.find(info.node_guid).iter().copied().find(is_same)
     }
 
     /// Returns a request to subnet administration.
@@ -333,6 +405,11 @@ impl Asking {
                 let wanted = PortInfoRecord { lid, port, ..PortInfoRecord::zeroed() };
                 ask(own, &wanted, &[0, 1])
             }
+            (Part::Links, _) => {
+                let mut request = ask(own, &LinkRecord::zeroed(), &[]);
+                request.mad.set_method(Method::GET_TABLE);
+                request
+            }
             (Part::Switch, _) => {
                 ask(own, &SwitchInfoRecord { lid, ..SwitchInfoRecord::zeroed() }, &[0])
             }
@@ -346,19 +423,18 @@ impl Asking {
     fn finish(mut self, fact: Fact, via: Via, atlas: &mut Atlas) {
         let failed = self.failed.take();
         match (fact, failed) {
-            (Fact::Block { .. } | Fact::Held { .. } | Fact::Multicast { .. }, None) => {}
-            (
-                Fact::Block { .. } | Fact::Held { .. } | Fact::Multicast { .. } | Fact::Own,
-                Some(why),
-            ) => {
+            (Fact::Block { .. } | Fact::Multicast { .. }, None) => {}
+            (Fact::Block { .. } | Fact::Multicast { .. } | Fact::Own, Some(why)) => {
                 atlas.lacking.insert(fact, why);
             }
             (Fact::Link { node, port }, Some(why)) => {
-                let why = match self.near.map(|near| near.port_state) {
-                    Some(PortState::ACTIVE) | None => why,
+                let state = self.near.map(|near| near.port_state);
+                let is_down = state.is_some_and(|state| state != PortState::ACTIVE);
+                let why = match state.filter(|_| is_down) {
+                    None => why,
                     Some(state) => format!("the port is in state {state}"),
                 };
-                atlas.node_mut(node).links.insert(port, Link::Nowhere(why));
+                atlas.node_mut(node).links.insert(port, Link::Nowhere { why, is_down });
             }
             (Fact::Own, None) => {
                 if let Some((node, port)) = self.reach(fact, via, atlas) {
@@ -385,7 +461,8 @@ impl Asking {
     fn reach(&self, fact: Fact, via: Via, atlas: &mut Atlas) -> Option<(NodeNumber, u8)> {
         let info = self.info.as_ref()?;
         let kind = info.node_type.kind()?;
-        let number = match atlas.find(info.node_guid) {
+        let lid = self.port.filter(|_| kind.is_switch()).map(|port| port.lid);
+        let number = match self.known(info, (fact, via, lid), atlas) {
             Some(number) => number,
             None => {
                 let route = match (via, fact) {
@@ -412,7 +489,10 @@ impl Asking {
             let end =
                 End { guid: info.port_guid, prefix: port.gid_prefix, lid: port.lid, lmc: port.lmc };
             let at = if kind.is_switch() { 0 } else { self.far };
-            atlas.node_mut(number).ends.insert(at, end);
+            atlas.set_end((number, at), end);
+        }
+        if let Some(what) = &self.inconsistent {
+            atlas.inconsistent.insert(number, what.clone());
         }
         Some((number, self.far))
     }
@@ -425,10 +505,9 @@ fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
         Fact::Link { node, port } if part != Part::Near => {
             atlas.node(node).route.iter().copied().chain([port]).collect()
         }
-        Fact::Link { node, .. }
-        | Fact::Block { node, .. }
-        | Fact::Multicast { node, .. }
-        | Fact::Held { node, .. } => atlas.node(node).route.to_vec(),
+        Fact::Link { node, .. } | Fact::Block { node, .. } | Fact::Multicast { node, .. } => {
+            atlas.node(node).route.to_vec()
+        }
     };
     let what = match (part, fact) {
         (Part::Near, Fact::Link { port, .. }) => (AttributeId::PORT_INFO, port.into()),
@@ -440,18 +519,10 @@ fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
         (Part::Block, Fact::Multicast { block, position, .. }) => {
             (AttributeId::MULTICAST_FORWARDING, MulticastForwardingBlock::modifier(block, position))
         }
-        (Part::Block, _) => unreachable!("blocks are of tables"),
+        (Part::Block | Part::Links, _) => unreachable!("blocks are of tables"),
     };
     let mad = smp::directed_request(Method::GET, TransactionId(0), what, &route);
     Request::new(Remote::directed(), mad)
-}
-
-/// Returns a request to a switch by its LID.
-fn held(fact: Fact, atlas: &Atlas) -> Request {
-    let Fact::Held { node, block } = fact else { unreachable!("another fact") };
-    let what = (AttributeId::LINEAR_FORWARDING, block.into());
-    let mad = smp::lid_request(Method::GET, TransactionId(0), what);
-    Request::new(Remote::smi(atlas.end((node, 0)).map_or(0, |end| end.lid)), mad)
 }
 
 /// Returns a request for a record.

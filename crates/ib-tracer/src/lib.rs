@@ -22,15 +22,23 @@
 pub mod agent;
 pub mod atlas;
 mod census;
+mod diagnosis;
 mod facts;
+mod fault_model;
+pub mod observation;
 mod probes;
 pub mod trace;
 pub mod tracer;
 pub mod tree;
+mod trial;
 
 pub use agent::{AgentCounters, TracerAgent};
 pub use atlas::{Atlas, End, NodeNumber, TracedNode};
-pub use trace::{Hop, Left, Stop, Target, Trace, TraceError, Verdict};
+pub use observation::{Observation, Probe, Witness};
+pub use trace::{
+    AgentState, Component, Hop, Judgement, Left, Reason, Stop, Suspicion, Target, Trace,
+    TraceError, Verdict,
+};
 pub use tracer::{TraceId, Tracer, TracerConfig, TracerCounters, Via};
 pub use tree::{Branch, BranchEnd, Tree};
 

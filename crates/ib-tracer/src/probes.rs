@@ -1,9 +1,9 @@
-//! What the agents along a way say.
+//! The probes that show where packets arrive: requests to agents, subnet management by LID, and launches.
 //!
-//! A node is asked once for each of its LIDs that matters: the request takes the way to that LID,
-//! whichever way is traced. Where that way enters the node by another link, a datagram of subnet
-//! management is sent over a directed route to the switch before and from there on by LID: the switch
-//! sends it over the link that counts, if it does what its table says.
+//! A LID is probed once from the own port, whichever path is traced: by its agent and, unless the agent
+//! reports the expected port, by subnet management, whose NodeInfo holds the arrival port as well. A launch
+//! goes over a directed route to a switch and from there on by LID, so it tests a link that the path from
+//! the own port does not take.
 
 use std::collections::BTreeMap;
 
@@ -18,77 +18,64 @@ use ib_wire::packet::Grh;
 
 use crate::atlas::{Atlas, End, NodeNumber, Way};
 use crate::facts::MOST_AGAIN;
-use crate::trace::{Hop, Stop, Verdict};
+use crate::observation::{Observations, Probe};
+use crate::trace::{AgentState, Stop};
 use crate::{MAX_HOPS, UNKNOWN_PORT};
 
-/// A question to a LID.
+/// A request to a LID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Is there an agent?
+    /// ClassPortInfo of the agent.
     Class,
-    /// Is there one that service level 0 gets to?
+    /// The same on service level 0.
     Level,
-    /// By which port did this come in?
+    /// SourceRoute of the agent.
     Route,
-    /// Is there anybody? Subnet management answers everywhere. And whether an agent has answered.
-    Anybody { agent: bool },
-}
-
-/// What is known of a LID.
-#[derive(Clone, Debug)]
-pub(crate) enum Probe {
-    /// It is being asked.
-    Asking,
-    /// What came of it, as far as it does not depend on the traced way.
-    Known(Seen),
+    /// NodeInfo of subnet management.
+    Node,
 }
 
 /// What was seen at a LID.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// The agent has told the port.
-    Port(u8),
-    /// Nothing that depends on ports.
-    Other(Verdict),
+pub(crate) struct Seen {
+    pub(crate) agent: AgentState,
+    /// The node that answered subnet management, and the port by which the request arrived.
+    pub(crate) node: Option<(Guid, u8)>,
 }
 
 /// A switch from which on a datagram goes by LID, and the LID.
 pub(crate) type Launch = (NodeNumber, u16);
 
-/// What is known of a launch.
+/// What came of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Launched {
-    /// It is under way.
+    /// It is outstanding.
     Asking,
-    /// It got to the node with this GUID, by this port.
+    /// The node with this GUID answered; the launch arrived by this port.
     At(Guid, u8),
-    /// It got lost, while another one from the same switch to a neighbour did not.
-    Lost,
-    /// The switch does not pass on what comes over directed routes by LID.
-    Unable,
+    /// It was not answered.
+    Unanswered,
 }
 
-/// The LIDs that were asked, and what they say.
+/// The LIDs and launches that were probed.
 #[derive(Debug)]
 pub(crate) struct Probes {
     timing: Timing,
     sl: ServiceLevel,
     grh: bool,
+    m_key: u64,
     own_gid: Gid,
-    known: BTreeMap<u16, Probe>,
-    /// How often LIDs and launches were asked again where packets get lost.
+    /// What was seen at each LID; `None` while a request is outstanding.
+    known: BTreeMap<u16, Option<Seen>>,
+    /// What is known of agents before subnet management has answered.
+    agents: BTreeMap<u16, AgentState>,
+    /// How often LIDs and launches were probed again where packets get lost.
     again: BTreeMap<u16, u32>,
-    launched_again: BTreeMap<(Launch, bool), u32>,
-    /// The way to each LID, from the own port.
+    launched_again: BTreeMap<Launch, u32>,
+    /// The path to each LID, from the own port.
     ways: BTreeMap<u16, Way>,
     launches: BTreeMap<Launch, Launched>,
-    /// How many launches have arrived, and how many switches were not able to.
-    arrived: usize,
-    unable: usize,
 }
-
-/// How many switches have to be found unable, and none able, until no other one is asked to launch.
-const MOST_UNABLE: usize = 2;
 
 /// What comes of an answer.
 #[derive(Debug)]
@@ -98,49 +85,61 @@ pub(crate) enum Progress {
 }
 
 impl Probes {
-    pub(crate) const fn new(timing: Timing, (sl, grh): (ServiceLevel, bool), own_gid: Gid) -> Self {
+    pub(crate) const fn new(
+        timing: Timing,
+        (sl, grh): (ServiceLevel, bool),
+        m_key: u64,
+        own_gid: Gid,
+    ) -> Self {
         Self {
             timing,
             sl,
             grh,
+            m_key,
             own_gid,
             known: BTreeMap::new(),
+            agents: BTreeMap::new(),
             again: BTreeMap::new(),
             launched_again: BTreeMap::new(),
             ways: BTreeMap::new(),
             launches: BTreeMap::new(),
-            arrived: 0,
-            unable: 0,
         }
     }
 
-    /// Returns what is known of a LID.
-    pub(crate) fn get(&self, lid: u16) -> Option<&Probe> {
-        self.known.get(&lid)
+    /// Returns the M_Key of subnet management.
+    pub(crate) const fn m_key(&self) -> u64 {
+        self.m_key
     }
 
-    /// Returns the number of LIDs that were asked.
+    /// Returns what was seen at a LID: `None` before it is probed, `Some(None)` while it is.
+    pub(crate) fn get(&self, lid: u16) -> Option<Option<&Seen>> {
+        self.known.get(&lid).map(Option::as_ref)
+    }
+
+    /// Returns the path to a LID that was probed, from the own port.
+    pub(crate) fn way(&self, lid: u16) -> Option<&Way> {
+        self.ways.get(&lid)
+    }
+
+    /// Returns the number of LIDs that were probed.
     pub(crate) fn asked(&self) -> usize {
         self.known.len()
     }
 
-    /// Asks a LID, given the way to it from the own port. Returns the request, when there is one to be
-    /// sent.
+    /// Probes a LID, given the path to it from the own port. Returns the request, if there is one.
     pub(crate) fn ask(
         &mut self,
         lid: u16,
         way: Way,
         atlas: &Atlas,
     ) -> Option<(Question, Box<Request>)> {
-        let arrives = way.stop == Stop::Arrived;
-        let has_hops = !way.hops.is_empty();
+        let is_sent = way.stop == Stop::Arrived && !way.hops.is_empty();
         self.ways.insert(lid, way);
-        if !arrives || !has_hops {
-            let verdict = if arrives { Verdict::Own } else { Verdict::NoRoute };
-            self.known.insert(lid, Probe::Known(Seen::Other(verdict)));
+        if !is_sent {
+            self.known.insert(lid, Some(Seen { agent: AgentState::NotAsked, node: None }));
             return None;
         }
-        self.known.insert(lid, Probe::Asking);
+        self.known.insert(lid, None);
         Some((Question::Class, self.question(lid, Question::Class, atlas)))
     }
 
@@ -150,7 +149,15 @@ impl Probes {
         (lid, question): (u16, Question),
         (result, lossy): (Result<Message, Failure>, bool),
         atlas: &Atlas,
+        observations: &mut Observations,
     ) -> Progress {
+        let probe = match question {
+            Question::Node => Probe::Management { lid },
+            _ => Probe::Agent { lid },
+        };
+        let observation = observations.entry(probe);
+        observation.sent += 1;
+        observation.answered += u32::from(result.is_ok());
         if result.is_err() && lossy {
             let again = self.again.entry(lid).or_default();
             *again += 1;
@@ -158,60 +165,73 @@ impl Probes {
                 return Progress::Asks(question, self.question(lid, question, atlas));
             }
         }
-        let seen = match (question, result) {
+        let mut node = None;
+        match (question, result) {
             (Question::Class, Ok(message)) => {
                 if message.status().is_ok() && message.mad().oui() == Oui::OPENIB {
-                    return Progress::Asks(
-                        Question::Route,
-                        self.question(lid, Question::Route, atlas),
-                    );
+                    let request = self.question(lid, Question::Route, atlas);
+                    return Progress::Asks(Question::Route, request);
                 }
-                // Whoever answers that it does not know the class is there.
-                Seen::Other(Verdict::NoAgent)
+                self.agents.insert(lid, AgentState::None);
             }
             (Question::Class, Err(_)) if self.sl.get() != 0 => {
                 return Progress::Asks(Question::Level, self.question(lid, Question::Level, atlas));
             }
-            (Question::Level, Ok(_)) => Seen::Other(Verdict::OtherLevel),
-            (Question::Class | Question::Level | Question::Route, Err(_)) => {
-                let agent = question == Question::Route;
-                let question = Question::Anybody { agent };
-                return Progress::Asks(question, self.question(lid, question, atlas));
+            (Question::Level, Ok(_)) => drop(self.agents.insert(lid, AgentState::OtherLevel)),
+            (Question::Class | Question::Level, Err(_)) => {
+                self.agents.insert(lid, AgentState::None);
             }
-            (Question::Route, Ok(message)) => self.read_route(lid, message.mad()),
-            (Question::Anybody { agent }, Ok(message)) => {
-                self.read_node(lid, &message, agent, atlas)
+            (Question::Route, Err(_)) => drop(self.agents.insert(lid, AgentState::Silent)),
+            (Question::Route, Ok(message)) => {
+                let state = self.read_route(lid, message.mad());
+                let is_expected =
+                    matches!(state, AgentState::Port(port) if Some(port) == self.expected(lid));
+                self.agents.insert(lid, state);
+                if is_expected {
+                    return self.end(lid, None);
+                }
             }
-            (Question::Anybody { .. }, Err(_)) => Seen::Other(Verdict::Lost),
-        };
-        self.known.insert(lid, Probe::Known(seen));
+            (Question::Node, Ok(message)) if message.status().is_ok() => {
+                let info = message.mad().attribute::<NodeInfo>();
+                node = info.map(|info| (info.node_guid, info.local_port));
+                observations.entry(probe).arrival = node;
+            }
+            (Question::Node, _) => {}
+        }
+        if question != Question::Node {
+            return Progress::Asks(Question::Node, self.question(lid, Question::Node, atlas));
+        }
+        self.end(lid, node)
+    }
+
+    fn end(&mut self, lid: u16, node: Option<(Guid, u8)>) -> Progress {
+        let agent = self.agents.remove(&lid).unwrap_or(AgentState::NotAsked);
+        self.known.insert(lid, Some(Seen { agent, node }));
         Progress::Done
     }
 
-    /// Returns the verdict over a hop of a traced way, which is addressed by a LID that was asked.
-    pub(crate) fn verdict(&self, lid: u16, hop: &Hop) -> Verdict {
-        let last = self.ways.get(&lid).and_then(|way| way.hops.last());
-        match (self.known.get(&lid), last) {
-            (Some(Probe::Known(Seen::Other(verdict))), _) => verdict.clone(),
-            (Some(Probe::Known(Seen::Port(actual))), Some(last)) => {
-                let same_link = last == hop;
-                if *actual != last.enters {
-                    let (expected, actual) = (last.enters, *actual);
-                    Verdict::Mismatch { expected, actual, same_link }
-                } else if same_link {
-                    Verdict::Validated
-                } else {
-                    Verdict::OwnRouteOnly { enters: last.enters, seen: false }
-                }
-            }
-            _ => Verdict::NotAsked,
-        }
+    /// Returns the port by which a request to a LID is expected to arrive.
+    fn expected(&self, lid: u16) -> Option<u8> {
+        self.ways.get(&lid)?.hops.last().map(|hop| hop.enters)
     }
 
-    /// Returns what is known of a launch.
+    /// Returns what came of a launch.
     pub(crate) fn launched(&self, launch: Launch) -> Option<Launched> {
-        let is_useless = self.arrived == 0 && self.unable >= MOST_UNABLE;
-        self.launches.get(&launch).copied().or(is_useless.then_some(Launched::Unable))
+        self.launches.get(&launch).copied()
+    }
+
+    /// Returns true if launches were answered.
+    pub(crate) fn has_answered_launch(&self) -> bool {
+        self.launches.values().any(|launched| matches!(launched, Launched::At(..)))
+    }
+
+    /// Returns how many switches have answered none of their launches.
+    pub(crate) fn unanswered_switches(&self) -> usize {
+        let silent =
+            self.launches.iter().filter(|&(_, launched)| *launched == Launched::Unanswered);
+        let mut switches: Vec<NodeNumber> = silent.map(|((from, _), _)| *from).collect();
+        switches.dedup();
+        switches.len()
     }
 
     /// Launches a datagram from a switch to a LID.
@@ -220,40 +240,43 @@ impl Probes {
         self.combined(launch, atlas)
     }
 
-    /// Takes the end of a launch. Returns the next one, and whether it goes to a neighbour: when it got lost, one to a neighbour shows whether the switch is able
-    /// to pass on by LID what comes over directed routes.
+    /// Takes the end of a launch. Returns the next request where packets get lost.
     pub(crate) fn handle_launch(
         &mut self,
-        (launch, to_neighbour): (Launch, bool),
-        (result, lossy): (Result<Message, Failure>, bool),
+        launch: Launch,
+        (result, attempts, lossy): (Result<Message, Failure>, u32, bool),
         atlas: &Atlas,
-    ) -> Option<(Request, bool)> {
-        let lid = match to_neighbour {
-            true => atlas.neighbour(launch),
-            false => Some(launch.1),
-        };
-        if let Some(lid) = lid.filter(|_| result.is_err() && lossy) {
-            let again = self.launched_again.entry((launch, to_neighbour)).or_default();
-            *again += 1;
-            if *again <= MOST_AGAIN {
-                return Some((self.combined((launch.0, lid), atlas), to_neighbour));
-            }
-        }
+        observations: &mut Observations,
+    ) -> Option<Request> {
+        let observation = observations.entry(Probe::Launch { from: launch.0, lid: launch.1 });
+        observation.sent += attempts;
         let info = result.ok().filter(|message| message.status().is_ok());
         let info = info.and_then(|message| message.mad().attribute::<NodeInfo>());
-        let launched = match (info, to_neighbour) {
-            (Some(info), false) => Launched::At(info.node_guid, info.local_port),
-            (None, false) => match atlas.neighbour(launch) {
-                Some(lid) => return Some((self.combined((launch.0, lid), atlas), true)),
-                None => Launched::Unable,
-            },
-            (Some(_), true) => Launched::Lost,
-            (None, true) => Launched::Unable,
+        let Some(info) = info else {
+            let again = self.launched_again.entry(launch).or_default();
+            *again += 1;
+            if lossy && *again <= MOST_AGAIN {
+                return Some(self.combined(launch, atlas));
+            }
+            self.launches.insert(launch, Launched::Unanswered);
+            return None;
         };
-        self.arrived += usize::from(matches!(launched, Launched::At(..)));
-        self.unable += usize::from(launched == Launched::Unable);
-        self.launches.insert(launch, launched);
+        self.take_launch(launch, &info, observations);
         None
+    }
+
+    /// Takes the answer of a launch.
+    pub(crate) fn take_launch(
+        &mut self,
+        launch: Launch,
+        info: &NodeInfo,
+        observations: &mut Observations,
+    ) {
+        let observation = observations.entry(Probe::Launch { from: launch.0, lid: launch.1 });
+        observation.answered += 1;
+        observation.arrival = Some((info.node_guid, info.local_port));
+        self.launches.insert(launch, Launched::At(info.node_guid, info.local_port));
+        observations.note_relay(launch.0);
     }
 
     /// Returns the request that is launched.
@@ -262,10 +285,11 @@ impl Probes {
         let route = &atlas.node(from).route;
         let mut mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
         mad.set_dr_lids(PERMISSIVE_LID, lid);
+        mad.set_m_key(self.m_key);
         Request::new(Remote::directed(), mad).with_timing(self.timing)
     }
 
-    /// Returns the ports by which the way to a LID enters its hops.
+    /// Returns the ports by which the path to a LID enters its hops.
     fn wanted(&self, lid: u16) -> SourceRoute {
         let mut route = SourceRoute::zeroed();
         let hops = self.ways.get(&lid).map_or(&[][..], |way| &way.hops);
@@ -282,42 +306,34 @@ impl Probes {
         mad
     }
 
-    fn read_route(&self, lid: u16, mad: &Mad) -> Seen {
-        /// The code of a bad field by itself, which agents may put where the whole status is.
+    /// Reads the response of an agent. Status 7 is its error sign: the request arrived by another port.
+    fn read_route(&self, lid: u16, mad: &Mad) -> AgentState {
+        /// The code of a bad field by itself, which agents may put in place of the whole status.
         const BARE_CODE: MadStatus = MadStatus(7);
         let wanted = self.wanted(lid);
-        let told: SourceRoute = mad.attribute().expect("it was asked for");
+        let Some(found) = mad.attribute::<SourceRoute>() else { return AgentState::Silent };
         let expected = wanted.expected_port().unwrap_or(UNKNOWN_PORT);
         let differs = match mad.status() {
             MadStatus::OK => false,
             MadStatus::BAD_FIELD | BARE_CODE => true,
-            status => return Seen::Other(Verdict::Refused { status }),
+            status => return AgentState::Refused(status),
         };
-        let absurd = |what: String| Seen::Other(Verdict::Absurd { what });
-        if (told.hop_count, told.ports) != (wanted.hop_count, wanted.ports) {
-            return absurd("its answer has another source route than the request".to_owned());
+        if (found.hop_count, found.ports) != (wanted.hop_count, wanted.ports) {
+            let what = "its agent answers with another source route than the request has";
+            return AgentState::Inconsistent(what.to_owned());
         }
-        match told.incoming_port {
-            UNKNOWN_PORT if !differs => Seen::Other(Verdict::CannotTell),
-            port if differs && (port == UNKNOWN_PORT || port == expected) => absurd(format!(
-                "it says that the request came in by another port than {expected}, and names port {port}"
-            )),
-            port => Seen::Port(port),
+        match found.incoming_port {
+            UNKNOWN_PORT if !differs => AgentState::CannotTell,
+            port if differs && (port == UNKNOWN_PORT || port == expected) => {
+                AgentState::Inconsistent(format!(
+                    "its agent reports status 7, another port than {expected}, and names port {port}"
+                ))
+            }
+            port => AgentState::Port(port),
         }
     }
 
-    fn read_node(&self, lid: u16, message: &Message, agent: bool, atlas: &Atlas) -> Seen {
-        let wanted = self.ways.get(&lid).and_then(|way| way.hops.last());
-        let there = if agent { Verdict::Silent } else { Verdict::NoAgent };
-        let guid: Guid = match message.mad().attribute::<NodeInfo>() {
-            Some(info) if message.status().is_ok() => info.node_guid,
-            _ => return Seen::Other(there),
-        };
-        let is_wanted = wanted.is_some_and(|hop| atlas.node(hop.node).guid == guid);
-        Seen::Other(if is_wanted { there } else { Verdict::Elsewhere { guid } })
-    }
-
-    /// Returns the request that asks a question.
+    /// Returns a request to a LID.
     fn question(&self, lid: u16, question: Question, atlas: &Atlas) -> Box<Request> {
         match question {
             Question::Class => {
@@ -329,9 +345,10 @@ impl Probes {
                 request
             }
             Question::Route => self.request(lid, self.source_route(lid), atlas),
-            Question::Anybody { .. } => {
+            Question::Node => {
                 let what = (AttributeId::NODE_INFO, 0);
-                let mad = smp::lid_request(Method::GET, TransactionId(0), what);
+                let mut mad = smp::lid_request(Method::GET, TransactionId(0), what);
+                mad.set_m_key(self.m_key);
                 Box::new(Request::new(Remote::smi(lid), mad).with_timing(self.timing))
             }
         }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use ib_types::{Gid, Guid};
+use ib_types::Gid;
 use ib_wire::mad::MadStatus;
 use ib_wire::mad::sm::PortState;
 
 use crate::atlas::{Atlas, NodeNumber};
+use crate::observation::Witness;
 
 /// One end of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +61,8 @@ pub enum Stop {
         port: u8,
         /// What was seen.
         why: String,
+        /// True if the port reports that its link is down. Else the node behind it may only be silent.
+        is_down: bool,
     },
     /// At a port whose link carries subnet management only.
     NotActive {
@@ -89,6 +92,11 @@ pub enum Stop {
         /// The hop, counted from 0, that leaves the switch which the last hop enters again.
         first: usize,
     },
+    /// Subnet administration and the nodes could not be compared further on.
+    Uncompared {
+        /// Why.
+        why: String,
+    },
     /// After more hops than a source route has room for.
     TooFar {
         /// The last node.
@@ -96,92 +104,129 @@ pub enum Stop {
     },
 }
 
-/// What is known of a hop of a way.
+/// What an agent has answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentState {
+    /// The port by which the request arrived.
+    Port(u8),
+    /// It does not know the port.
+    CannotTell,
+    /// It answered ClassPortInfo and not SourceRoute.
+    Silent,
+    /// It answers on service level 0, and not on the wanted one.
+    OtherLevel,
+    /// It answers with this status.
+    Refused(MadStatus),
+    /// Its response contradicts the request or itself.
+    Inconsistent(String),
+    /// No agent answers.
+    None,
+    /// No request was sent.
+    NotAsked,
+}
+
+/// What is known of a hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its agent has seen a packet come in by the port that the way enters by, over the same link.
+    /// Proven good: the agent behind the link has seen a packet arrive over it.
     Validated,
-    /// Its agent has seen a packet come in as the tables say, but the way to the hop's own LID enters
-    /// by another link than the traced way.
-    OwnRouteOnly {
-        /// The port by which the way to the own LID enters.
-        enters: u8,
-        /// Whether subnet management that the switch before has sent to the hop's own LID by the link
-        /// of the traced way came in by it.
-        seen: bool,
+    /// Proven good without an agent.
+    Seen {
+        /// What proves it.
+        by: Witness,
     },
-    /// What is sent from the own port to the hop's own LID does not come in as the tables say, or its
-    /// answer gets lost; that is not the fault of this link, by which the switch before sends right.
-    OwnRouteAstray,
-    /// Nothing answers at its LID, and packets get lost here and there: that proves nothing.
-    Unanswered,
-    /// The switch before sends otherwise than its table says: subnet management that it was to send by
-    /// the link of the traced way came in by another port, or got lost.
+    /// The own port, which receives the responses of all probes.
+    Own,
+    /// Proven bad: the switch before forwards differently from its table.
     Misdirected {
-        /// The port of the hop that it came in by; `None` when it got lost, or to another node.
+        /// The port of the hop by which a probe arrived; `None` if it did not arrive.
         actual: Option<u8>,
-        /// The other node that it came to.
-        elsewhere: Option<Guid>,
-        /// Where the switch before counts it; `None` when its counters do not tell. Then, where it got
-        /// lost, it may also be the node behind that sends the answer otherwise than its table says.
+        /// Where the counters show that the switch before sends; `None` if they do not tell.
         left: Option<Left>,
     },
-    /// The switch before sends otherwise than its table says, and it arrives at the end of the way
-    /// nevertheless.
+    /// Proven bad: the switch before sends by another port, and packets arrive nevertheless.
     Detour {
-        /// The port that the switch before sends by, as its counters tell.
+        /// The port that the switch before sends by.
         by: u8,
     },
-    /// The link is not the one that subnet administration believes.
+    /// Proven bad: the link is not the one in the records of subnet administration.
     OtherLink {
-        /// What is there, in words about the port before.
+        /// What is behind the port.
         what: String,
     },
-    /// The table of the switch before is not what subnet administration believes.
+    /// Proven bad: the table of the switch before is not the one in the records of subnet administration.
     OtherTable {
-        /// The port that the switch has for the LID.
+        /// The entry of the switch, 255 for none.
         holds: u8,
     },
-    /// Its agent has seen a packet come in by another port than the tables say.
-    Mismatch {
-        /// The port that the tables of the way to the hop's own LID say.
-        expected: u8,
-        /// The port that it was.
-        actual: u8,
-        /// Whether the traced way enters by the same link as the way to the hop's own LID.
-        same_link: bool,
-    },
-    /// Nothing that is sent to its LID gets there.
-    Lost,
-    /// What is sent to its LID gets to another node.
-    Elsewhere {
-        /// The GUID of the node that answered.
-        guid: Guid,
-    },
-    /// The tables do not lead to its own LID.
-    NoRoute,
-    /// It has no agent; it answers subnet management that is sent to its LID.
-    NoAgent,
-    /// Somebody answers on service level 0, and not on the one that was asked on.
-    OtherLevel,
-    /// Its agent has answered that it is there, and not by which port a request came in.
-    Silent,
-    /// Its agent does not know by which port packets come in.
-    CannotTell,
-    /// Its agent answers what no agent may.
-    Absurd {
-        /// What it says.
+    /// Proven bad: the responses of the node contradict each other.
+    Inconsistent {
+        /// How.
         what: String,
     },
-    /// Its agent answers with this status.
-    Refused {
-        /// The status.
-        status: MadStatus,
+    /// Proven bad: two nodes report one GUID or one LID.
+    Duplicate {
+        /// Which.
+        what: String,
     },
-    /// It is the own port: nothing has to be sent to it.
-    Own,
-    /// It was not asked: agents are not wanted, or the way ended before.
+    /// Not proven.
+    Suspected(Box<Suspicion>),
+    /// Not proven: no probe was sent, because agents are not wanted or the path ended before.
     NotAsked,
+}
+
+/// Why nothing is proven of a hop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspicion {
+    /// The reason.
+    pub reason: Reason,
+    /// The components of which at least one is faulty, if the reason is a fault.
+    pub suspects: Vec<Component>,
+    /// The smallest sets of faults that explain all probes without an answer.
+    pub candidates: Vec<Vec<Component>>,
+    /// The probe that would tell the suspects apart and that cannot be sent from here.
+    pub apart: Option<String>,
+}
+
+/// Why nothing is proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Probes are not answered, and more than one component can be the cause.
+    Unanswered,
+    /// Probes are not answered; the cables lose so many packets that this may be chance.
+    Lossy,
+    /// No switch passes on launches, and the path of other probes is another one.
+    NoLaunch,
+    /// A launch cannot test this link alone, and counters do not tell.
+    NoCounters,
+    /// The answers of probes are lost elsewhere, at a fault that is reported.
+    AnswersLost,
+    /// The node answers, but not on the wanted service level.
+    OtherLevel,
+    /// The node has no LID to be probed by.
+    NoLid,
+}
+
+/// What can be faulty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// What a switch does with packets that its table sends to a port.
+    Forwarding(NodeNumber, u8),
+    /// The LIDs that a node reports.
+    Identity(NodeNumber),
+    /// Whether a switch passes on by LID what came over a directed route.
+    Relay(NodeNumber),
+}
+
+/// A verdict on a whole path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Judgement {
+    /// Packets were seen at every hop and at the destination.
+    ProvenGood,
+    /// Something could not be proven.
+    NotProven,
+    /// A fault is proven.
+    ProvenBad,
 }
 
 /// What has become of packets in a switch, by the counters of its ports.
@@ -196,20 +241,25 @@ pub enum Left {
 }
 
 impl Verdict {
-    /// Returns true when the fabric does not do what its tables say.
+    /// Returns what the verdict means for a path over the hop.
+    #[must_use]
+    pub const fn judgement(&self) -> Judgement {
+        match self {
+            Self::Validated | Self::Seen { .. } | Self::Own => Judgement::ProvenGood,
+            Self::Suspected(_) | Self::NotAsked => Judgement::NotProven,
+            Self::Misdirected { .. }
+            | Self::Detour { .. }
+            | Self::OtherLink { .. }
+            | Self::OtherTable { .. }
+            | Self::Inconsistent { .. }
+            | Self::Duplicate { .. } => Judgement::ProvenBad,
+        }
+    }
+
+    /// Returns true if a fault is proven.
     #[must_use]
     pub const fn is_bad(&self) -> bool {
-        matches!(
-            self,
-            Self::Mismatch { .. }
-                | Self::Misdirected { .. }
-                | Self::Detour { .. }
-                | Self::OtherTable { .. }
-                | Self::OtherLink { .. }
-                | Self::Lost
-                | Self::Elsewhere { .. }
-                | Self::Absurd { .. }
-        )
+        matches!(self.judgement(), Judgement::ProvenBad)
     }
 }
 
@@ -233,19 +283,32 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Returns true when the way leads to its destination and nothing contradicts it.
+    /// Returns the verdict on the whole path.
     #[must_use]
-    pub fn is_good(&self) -> bool {
-        self.stop == Stop::Arrived && self.hops.iter().all(|(_, verdict)| !verdict.is_bad())
+    pub fn judgement(&self) -> Judgement {
+        let hops = self.hops.iter().map(|(_, verdict)| verdict.judgement());
+        hops.chain([self.stop.judgement()]).max().unwrap_or(Judgement::ProvenGood)
     }
 
-    /// Returns the first hop that is not what the tables say.
+    /// Returns true if every hop and the destination are proven good.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.judgement() == Judgement::ProvenGood
+    }
+
+    /// Returns the first hop with a proven fault.
     #[must_use]
     pub fn first_bad(&self) -> Option<&(Hop, Verdict)> {
         self.hops.iter().find(|(_, verdict)| verdict.is_bad())
     }
 
-    /// Returns true when it is good and its last hop has an agent that was asked by the same link.
+    /// Returns the first hop of which nothing is proven.
+    #[must_use]
+    pub fn first_unproven(&self) -> Option<&(Hop, Verdict)> {
+        self.hops.iter().find(|(_, verdict)| verdict.judgement() == Judgement::NotProven)
+    }
+
+    /// Returns true if the path is proven good and the agent at its end has seen a packet arrive.
     #[must_use]
     pub fn is_validated(&self) -> bool {
         let last = self.hops.last().map(|(_, verdict)| verdict);
@@ -295,6 +358,25 @@ pub enum TraceError {
 }
 
 impl Stop {
+    /// Returns what the end means for the path.
+    #[must_use]
+    pub const fn judgement(&self) -> Judgement {
+        match self {
+            Self::Arrived => Judgement::ProvenGood,
+            Self::NoTable { .. }
+            | Self::Uncompared { .. }
+            | Self::TooFar { .. }
+            | Self::Unlinked { is_down: false, .. } => Judgement::NotProven,
+            Self::NoEntry { .. }
+            | Self::NotHere { .. }
+            | Self::NoSuchPort { .. }
+            | Self::Unlinked { .. }
+            | Self::NotActive { .. }
+            | Self::WrongPort { .. }
+            | Self::Loop { .. } => Judgement::ProvenBad,
+        }
+    }
+
     /// Says in a sentence where the way to a LID ends and why; `name` returns what nodes are called.
     #[must_use]
     pub fn describe(
@@ -313,9 +395,10 @@ impl Stop {
                 let ports = atlas.node(*at).ports;
                 format!("{} sends LID {lid} to port {port}: it has {ports} ports", name(*at))
             }
-            Self::Unlinked { at, port, why } => {
-                format!("nobody answers behind port {port} of {}: {why}", name(*at))
+            Self::Unlinked { at, port, why, .. } => {
+                format!("no node answers behind port {port} of {}: {why}", name(*at))
             }
+            Self::Uncompared { why } => why.clone(),
             Self::NotActive { at, port, state } => {
                 format!("port {port} of {} is in state {state}: expected Active", name(*at))
             }

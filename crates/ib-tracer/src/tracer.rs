@@ -1,24 +1,27 @@
 //! The client: traces ways, one or many at a time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ib_link::{Datagram, Incoming, LinkPort};
 use ib_mad::{
     Failure, Message, OnLoss, Request, Requester, RequesterConfig, RequesterCounters, Timing,
 };
-use ib_types::{Gid, Instant, Lid, ServiceLevel};
+use ib_types::{Gid, Guid, Instant, Lid, ServiceLevel};
 use ib_wire::mad::TransactionId;
 use ib_wire::mad::sa::PathRecord;
 use ib_wire::mad::sm::MulticastForwardingBlock;
 
-use crate::atlas::{Atlas, NodeNumber, Way};
+use crate::atlas::{Atlas, Entry, Link, NodeNumber, Way};
 use crate::census::{self, Censuses, Inquiry};
 use crate::facts::{self, Fact, Facts, Part};
-use crate::probes::{self, Launch, Probes, Question};
-use crate::trace::{Target, Trace, TraceError};
+use crate::observation::{Observation, Observations, Probe, Witness};
+use crate::probes::{self, Launch, Launched, Probes, Question};
+use crate::trace::{Hop, Left, Target, Trace, TraceError, Verdict};
 use crate::tree::Tree;
+use crate::trial::{self, Sample, Trials};
 
 mod advance;
+mod claims;
 mod judge;
 
 /// Where a client learns of the fabric.
@@ -45,6 +48,8 @@ pub struct TracerConfig {
     pub exact: bool,
     /// How long and how often answers are awaited.
     pub timing: Timing,
+    /// The probability with which silence may be chance where it is taken for a fault.
+    pub error_probability: f64,
     /// The service level of requests to agents.
     pub sl: ServiceLevel,
     /// Whether requests to agents have a global route header.
@@ -62,6 +67,7 @@ impl Default for TracerConfig {
             agents: true,
             exact: false,
             timing: Timing::default(),
+            error_probability: 1e-6,
             sl: ServiceLevel::default(),
             grh: false,
             m_key: 0,
@@ -104,11 +110,18 @@ pub struct Tracer {
     lossy: bool,
     requester: Requester,
     asked: BTreeMap<TransactionId, Asked>,
+    /// What the nodes report, over directed routes.
     atlas: Atlas,
     facts: Facts,
-    /// What nodes themselves say, where the ways are those of subnet administration.
-    real: Atlas,
-    real_facts: Facts,
+    /// The records of subnet administration, which are claims.
+    claims: Atlas,
+    claim_facts: Facts,
+    observations: Observations,
+    trials: Trials,
+    /// Verdicts that are proven: by link, the LID if it matters, and whether the hop is the last one.
+    verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
+    /// True if a response to a probe by LID has arrived at the own port.
+    is_heard: bool,
     probes: Probes,
     censuses: Censuses,
     /// What is to be sent after the census that is under way.
@@ -134,8 +147,8 @@ pub struct Tracer {
 enum Asked {
     Fact(Source, Fact, Part),
     Probe(u16, Question),
-    /// A launch; whether it goes to a neighbour instead, to show that it can.
-    Launch(Launch, bool),
+    Launch(Launch),
+    Trial(Launch, Sample),
     Census(Launch, Inquiry),
     /// The LID behind a GID; whether the way starts there.
     Path(TraceId, bool),
@@ -150,6 +163,8 @@ struct Job {
     from_lid: Option<u16>,
     to_lid: Option<u16>,
     started: Option<Instant>,
+    /// True if nothing is judged: only tables and links along the path are read.
+    is_survey: bool,
 }
 
 /// A tree under way.
@@ -160,31 +175,30 @@ struct TreeJob {
     awaits: usize,
 }
 
-/// Whom a fact is learned from.
+/// The source of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
-    /// Whoever the ways are learned from.
-    Told,
-    /// The nodes themselves.
-    Real,
+    Nodes,
+    Administration,
 }
 
 /// What a trace needs to go on.
 enum Step {
+    /// A fact from the nodes.
     Fact(Fact),
-    /// The same of the nodes themselves.
-    Real(Fact),
-    /// A LID has to be asked first; the way to it from the own port.
+    /// A record of subnet administration.
+    Claim(Fact),
+    /// Probes of a LID; the path to it from the own port.
     Probe(u16, Box<Way>),
-    /// LIDs are being asked.
+    /// The end of the probes of a LID.
     Waits(u16),
-    /// Something has to be launched first.
     Launch(Launch),
-    /// Where a launch leaves has to be found out first.
+    Trial(Launch),
     Census(Launch),
     /// A launch is to be counted for a link, by the port before it, unless another one is.
     Count((NodeNumber, u8), Launch),
     Done(Box<Result<Trace, TraceError>>),
+    Surveyed,
 }
 
 impl Tracer {
@@ -201,10 +215,14 @@ impl Tracer {
             requester: Requester::new(config.requester),
             asked: BTreeMap::new(),
             atlas: Atlas::default(),
-            real: Atlas::default(),
-            real_facts: Facts::new(Via::DirectedRoutes, own, timing, config.m_key),
-            facts: Facts::new(config.via, own, timing, config.m_key),
-            probes: Probes::new(timing, (config.sl, config.grh), own.gid()),
+            facts: Facts::new(Via::DirectedRoutes, own, timing, config.m_key),
+            claims: Atlas::default(),
+            claim_facts: Facts::new(Via::Administration, own, timing, config.m_key),
+            observations: Observations::default(),
+            trials: Trials::new(config.error_probability),
+            verdicts: HashMap::new(),
+            is_heard: false,
+            probes: Probes::new(timing, (config.sl, config.grh), config.m_key, own.gid()),
             censuses: Censuses::default(),
             held: Vec::new(),
             counted: BTreeMap::new(),
@@ -227,6 +245,24 @@ impl Tracer {
     /// # Errors
     /// Fails on a LID that is not unicast.
     pub fn start(&mut self, from: Option<Target>, to: Target) -> Result<TraceId, TraceError> {
+        self.begin(from, to, false)
+    }
+
+    /// Reads the tables and links along a path and judges nothing. A survey of all paths before they are
+    /// traced finds LIDs and GUIDs that two nodes report. It ends without an event.
+    ///
+    /// # Errors
+    /// Fails on a LID that is not unicast.
+    pub fn survey(&mut self, from: Option<Target>, to: Target) -> Result<TraceId, TraceError> {
+        self.begin(from, to, true)
+    }
+
+    fn begin(
+        &mut self,
+        from: Option<Target>,
+        to: Target,
+        is_survey: bool,
+    ) -> Result<TraceId, TraceError> {
         for target in from.iter().chain([&to]) {
             if let &Target::Lid(lid) = target
                 && Lid::unicast(lid.into()).is_err()
@@ -240,7 +276,14 @@ impl Tracer {
             Target::Lid(lid) => Some(lid),
             Target::Gid(_) => None,
         };
-        let job = Job { from, to, from_lid: from.and_then(lid), to_lid: lid(to), started: None };
+        let job = Job {
+            from,
+            to,
+            from_lid: from.and_then(lid),
+            to_lid: lid(to),
+            started: None,
+            is_survey,
+        };
         for (target, starts) in [(from, true), (Some(to), false)] {
             if let Some(Target::Gid(gid)) = target {
                 self.ask_path(id, gid, starts);
@@ -308,7 +351,7 @@ impl Tracer {
         self.jobs.len() + self.trees.len()
     }
 
-    /// Returns what is known of the fabric.
+    /// Returns what the nodes have reported of the fabric.
     #[must_use]
     pub const fn atlas(&self) -> &Atlas {
         &self.atlas
@@ -322,6 +365,39 @@ impl Tracer {
             asked: self.probes.asked() as u64,
             traffic: self.requester.counters(),
         }
+    }
+
+    /// Returns the probes that a verdict on a hop of a path to a LID rests on.
+    #[must_use]
+    pub fn evidence(&self, hop: &Hop, lid: u16) -> Vec<(Probe, Observation)> {
+        let base = self.atlas.end((hop.node, hop.enters)).map_or(lid, |end| end.lid);
+        let counted = self.counted.get(&(hop.from, hop.out)).map(|&(_, lid)| lid);
+        let mut lids = vec![base];
+        lids.extend([Some(lid), counted].into_iter().flatten().filter(|&it| it != base));
+        lids.dedup();
+        let from = hop.from;
+        let mut found = Vec::new();
+        for lid in lids {
+            let probes = [
+                Probe::Agent { lid },
+                Probe::Management { lid },
+                Probe::Launch { from, lid },
+                Probe::Counters { from, lid },
+            ];
+            for probe in probes {
+                let Some(known) = self.observations.get(probe) else { continue };
+                let mut known = known.clone();
+                if let Probe::Launch { .. } = probe
+                    && let Some((sent, control_sent, control_answered)) =
+                        self.trials.counts((from, lid))
+                {
+                    known.sent += sent;
+                    (known.control_sent, known.control_answered) = (control_sent, control_answered);
+                }
+                found.push((probe, known));
+            }
+        }
+        found
     }
 
     fn ask_path(&mut self, id: TraceId, gid: Gid, starts: bool) {
@@ -347,19 +423,18 @@ impl Tracer {
         while let Some(completion) = self.requester.poll_event() {
             let Some(asked) = self.asked.remove(&completion.transaction_id) else { continue };
             // What is sent in bursts is expected to get lost.
-            let is_burst = matches!(asked, Asked::Census(_, Inquiry::Burst));
+            let is_burst = matches!(asked, Asked::Census(_, Inquiry::Burst) | Asked::Trial(..));
             self.timeouts += u64::from(completion.result.is_err() && !is_burst);
             // Subnet administration may only be slow.
-            let is_told = self.via == Via::Administration
-                && matches!(asked, Asked::Fact(Source::Told, ..))
-                || matches!(asked, Asked::Path(..));
+            let is_told =
+                matches!(asked, Asked::Fact(Source::Administration, ..) | Asked::Path(..));
             self.lossy |= completion.result.is_ok() && completion.attempts > 1 && !is_told;
             match asked {
                 Asked::Fact(source, fact, part) => {
                     let ended = (completion.result, self.lossy);
                     let (facts, atlas) = match source {
-                        Source::Told => (&mut self.facts, &mut self.atlas),
-                        Source::Real => (&mut self.real_facts, &mut self.real),
+                        Source::Nodes => (&mut self.facts, &mut self.atlas),
+                        Source::Administration => (&mut self.claim_facts, &mut self.claims),
                     };
                     match facts.handle((fact, part), ended, atlas) {
                         facts::Progress::Waits(more) => self.send_parts((source, fact), more),
@@ -370,41 +445,54 @@ impl Tracer {
                     }
                 }
                 Asked::Probe(lid, question) => {
+                    self.is_heard |= completion.result.is_ok();
                     match self.probes.handle(
                         (lid, question),
                         (completion.result, self.lossy),
                         &self.atlas,
+                        &mut self.observations,
                     ) {
                         probes::Progress::Asks(question, request) => {
                             self.send(Asked::Probe(lid, question), *request);
                         }
                         probes::Progress::Done => {
+                            self.note_probe(lid);
                             self.ready.extend(self.probes_wanted.remove(&lid).unwrap_or_default());
                         }
                     }
                 }
-                Asked::Launch(launch, to_neighbour) => {
-                    let what = (launch, to_neighbour);
-                    let view = view(self.via, &self.atlas, &self.real);
-                    match self.probes.handle_launch(what, (completion.result, self.lossy), view) {
-                        Some((request, to_neighbour)) => {
-                            self.send(Asked::Launch(launch, to_neighbour), request);
-                        }
-                        None => {
-                            let waiting = self.launches_wanted.remove(&launch);
-                            self.ready.extend(waiting.unwrap_or_default());
-                        }
+                Asked::Launch(launch) => {
+                    let ended = (completion.result, completion.attempts, self.lossy);
+                    let (atlas, observations) = (&self.atlas, &mut self.observations);
+                    match self.probes.handle_launch(launch, ended, atlas, observations) {
+                        Some(request) => self.send(Asked::Launch(launch), request),
+                        None => self.end_launch(launch),
+                    }
+                }
+                Asked::Trial(launch, sample) => {
+                    let answer = completion.result.as_ref().ok().filter(|it| it.status().is_ok());
+                    let answer = answer.map(Message::mad);
+                    if let (Sample::Launch, Some(info)) =
+                        (sample, answer.and_then(ib_wire::mad::Mad::attribute))
+                    {
+                        self.probes.take_launch(launch, &info, &mut self.observations);
+                    }
+                    let known = (&self.probes, self.timing);
+                    let more = self.trials.handle((launch, sample), answer, &self.atlas, known);
+                    self.send_trial(launch, more);
+                    if self.trials.get(launch) != Some(trial::Outcome::Running) {
+                        self.end_launch(launch);
                     }
                 }
                 Asked::Census(launch, inquiry) => {
-                    let view = view(self.via, &self.atlas, &self.real);
-                    let known = (view, &self.probes, self.timing);
-                    let what = (launch, inquiry);
-                    match self.censuses.handle(what, completion.result, known) {
+                    let known = (&self.atlas, &self.probes, self.timing);
+                    let (what, ended) =
+                        ((launch, inquiry), (completion.result, completion.attempts));
+                    match self.censuses.handle(what, ended, known) {
                         census::Progress::Waits(requests) => self.send_census(launch, requests),
                         census::Progress::Done => {
-                            let waiting = self.launches_wanted.remove(&launch);
-                            self.ready.extend(waiting.unwrap_or_default());
+                            self.note_census(launch);
+                            self.end_launch(launch);
                             for (asked, request) in std::mem::take(&mut self.held) {
                                 self.send(asked, request);
                             }
@@ -417,17 +505,77 @@ impl Tracer {
         self.advance(now);
     }
 
+    /// Goes on with the traces that wait for a launch, a trial or a census.
+    fn end_launch(&mut self, launch: Launch) {
+        if let Some(Launched::At(guid, port)) = self.probes.launched(launch) {
+            self.note_arrival(launch.1, Some(guid), port, Witness::Launch);
+        }
+        self.ready.extend(self.launches_wanted.remove(&launch).unwrap_or_default());
+    }
+
+    /// Notes what the probes of a LID prove.
+    fn note_probe(&mut self, lid: u16) {
+        let Some(Some(seen)) = self.probes.get(lid) else { return };
+        let (agent, node) = (seen.agent.clone(), seen.node);
+        let expected = self.probes.way(lid).and_then(|way| way.hops.last()).map(|hop| hop.enters);
+        if let Some((guid, port)) = node {
+            self.note_arrival(lid, Some(guid), port, Witness::Management);
+        } else if let crate::trace::AgentState::Port(port) = agent
+            && Some(port) == expected
+        {
+            self.note_arrival(lid, None, port, Witness::Agent);
+        }
+    }
+
+    /// Notes that a probe to a LID arrived at a node by a port: the switch at the other end of the cable
+    /// has sent it, by the port of its table.
+    fn note_arrival(&mut self, lid: u16, guid: Option<Guid>, port: u8, witness: Witness) {
+        let is_it = |&&(node, number): &&(NodeNumber, u8)| {
+            guid.is_none_or(|guid| self.atlas.node(node).guid == guid)
+                && (self.atlas.node(node).kind.is_switch() || number == port)
+        };
+        let mut nodes = self.atlas.claimants(lid).iter().filter(is_it);
+        let (Some(&(node, _)), None) = (nodes.next(), nodes.next()) else { return };
+        self.observations.identify(node, lid);
+        let Some(&Link::To(before, out, _)) = self.atlas.node(node).links.get(&port) else {
+            return;
+        };
+        let is_switch = self.atlas.node(before).kind.is_switch();
+        if is_switch && matches!(self.atlas.entry(before, lid), Entry::Port(port) if port == out) {
+            self.observations.prove((before, out), lid, witness);
+        }
+    }
+
+    /// Notes what counters prove.
+    fn note_census(&mut self, (from, lid): Launch) {
+        let Some(census::Outcome::Known(left)) = self.censuses.get((from, lid)) else { return };
+        let observation = self.observations.entry(Probe::Counters { from, lid });
+        (observation.sent, observation.left) = (self.censuses.sent((from, lid)), left);
+        if let Some(Left::By(port)) = left
+            && matches!(self.atlas.entry(from, lid), Entry::Port(expected) if expected == port)
+        {
+            self.observations.prove((from, port), lid, Witness::Counters);
+        }
+    }
+
     fn send_parts(&mut self, (source, fact): (Source, Fact), parts: Vec<(Part, Request)>) {
         for (part, request) in parts {
             self.send(Asked::Fact(source, fact, part), request);
         }
     }
 
-    /// Starts the next census, when nothing else is under way: it would be counted, too.
+    fn send_trial(&mut self, launch: Launch, requests: Vec<(Sample, Request)>) {
+        for (sample, request) in requests {
+            self.send(Asked::Trial(launch, sample), request);
+        }
+    }
+
+    /// Starts the next census when no request is outstanding: it would be counted, too.
     fn take_censuses(&mut self) {
         while self.asked.is_empty() {
-            let view = view(self.via, &self.atlas, &self.real);
-            let Some((launch, requests)) = self.censuses.poll(view, self.timing) else { break };
+            let Some((launch, requests)) = self.censuses.poll(&self.atlas, self.timing) else {
+                break;
+            };
             if requests.is_empty() {
                 self.ready.extend(self.launches_wanted.remove(&launch).unwrap_or_default());
             }
@@ -445,15 +593,10 @@ impl Tracer {
     fn want(&mut self, id: TraceId, source: Source, fact: Fact) {
         self.facts_wanted.entry((source, fact)).or_default().push(id);
         let parts = match source {
-            Source::Told => self.facts.ask(fact, &self.atlas),
-            Source::Real => self.real_facts.ask(fact, &self.real),
+            Source::Nodes => self.facts.ask(fact, &self.atlas),
+            Source::Administration => self.claim_facts.ask(fact, &self.claims),
         };
         self.send_parts((source, fact), parts);
-    }
-
-    /// Returns what is known from the nodes themselves.
-    const fn view(&self) -> &Atlas {
-        view(self.via, &self.atlas, &self.real)
     }
 
     /// Takes the LID behind a GID.
@@ -484,14 +627,6 @@ impl Tracer {
             }
             Err(why) => self.end(now, id, Err(TraceError::NoPath { gid, why })),
         }
-    }
-}
-
-/// Returns what is known from the nodes themselves.
-const fn view<'a>(via: Via, told: &'a Atlas, real: &'a Atlas) -> &'a Atlas {
-    match via {
-        Via::DirectedRoutes => told,
-        Via::Administration => real,
     }
 }
 

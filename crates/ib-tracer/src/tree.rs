@@ -94,7 +94,7 @@ impl Tree {
                     missing.push(Fact::Link { node: from, port: out });
                     continue;
                 }
-                Some(Link::Nowhere(why)) => {
+                Some(Link::Nowhere { why, .. }) => {
                     branches.push(broken(why.clone()));
                     continue;
                 }

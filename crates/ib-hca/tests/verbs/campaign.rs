@@ -4,7 +4,7 @@
 //! only when the model of `exhaustion.rs` counts more losses in a row of one packet than there are retries.
 //!
 //! `HCA_RUNS` is the number of runs, `HCA_FIRST` the first seed. A run follows from its seed alone: `HCA_FIRST=SEED
-//! HCA_RUNS=1` repeats it, and so does `cargo xtask campaign --hca 1 --first SEED`.
+//! HCA_RUNS=1` repeats it, and so does `cargo xtask campaign hca --runs 1 --first SEED`.
 
 use std::cell::RefCell;
 use std::rc::Rc;

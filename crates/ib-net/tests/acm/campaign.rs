@@ -4,7 +4,7 @@
 //! resolved, and every path leads to its owner.
 //!
 //! `ACM_RUNS` is the number of runs and `ACM_FIRST` the seed of the first one: a run that failed is run again with
-//! `ACM_FIRST=SEED ACM_RUNS=1`. `cargo xtask campaign --acm 5000` runs many.
+//! `ACM_FIRST=SEED ACM_RUNS=1`. `cargo xtask campaign acm --runs 5000` runs many.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -12,7 +12,7 @@
 //! | `discovery` | the client |
 //!
 //! `SIM_RUNS` is the number of runs and `SIM_FIRST` the seed of the first one: a run that failed is
-//! run again with `SIM_FIRST=SEED SIM_RUNS=1`. `cargo xtask campaign --runs 10000` runs many.
+//! run again with `SIM_FIRST=SEED SIM_RUNS=1`. `cargo xtask campaign discovery --runs 10000` runs many.
 
 mod bring_up;
 mod discovery;

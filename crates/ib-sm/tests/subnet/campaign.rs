@@ -5,7 +5,7 @@
 //! in circles; and when all is mended, the fabric comes up whole.
 //!
 //! `SM_RUNS` is the number of runs and `SM_FIRST` the seed of the first one: a run that failed is run
-//! again with `SM_FIRST=SEED SM_RUNS=1`. `cargo xtask campaign --managed 5000` runs many.
+//! again with `SM_FIRST=SEED SM_RUNS=1`. `cargo xtask campaign managed --runs 5000` runs many.
 
 use std::time::{Duration, Instant};
 

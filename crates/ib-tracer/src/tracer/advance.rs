@@ -2,12 +2,12 @@
 
 use ib_types::Instant;
 
-use super::{Asked, Source, Step, TraceId, Tracer, start_of, view};
+use super::{Asked, Source, Step, TraceId, Tracer, Via, start_of};
 use crate::atlas::{Walked, Way};
 use crate::facts::Fact;
-use crate::probes::Probe;
 use crate::trace::{Stop, Trace, TraceError, Verdict};
 use crate::tree::{Branch, BranchEnd, Tree};
+use crate::trial;
 
 impl Tracer {
     /// Goes on with the traces that something was found out for.
@@ -56,8 +56,8 @@ impl Tracer {
     /// Does what a trace needs to go on; then it is ready once more.
     fn take(&mut self, id: TraceId, step: Step, now: Instant) {
         match step {
-            Step::Fact(fact) => self.want(id, Source::Told, fact),
-            Step::Real(fact) => self.want(id, Source::Real, fact),
+            Step::Fact(fact) => self.want(id, Source::Nodes, fact),
+            Step::Claim(fact) => self.want(id, Source::Administration, fact),
             Step::Probe(lid, way) => {
                 if self.probes.get(lid).is_none()
                     && let Some((question, request)) = self.probes.ask(lid, *way, &self.atlas)
@@ -65,16 +65,28 @@ impl Tracer {
                     self.send(Asked::Probe(lid, question), *request);
                 }
                 match self.probes.get(lid) {
-                    Some(Probe::Asking) => self.probes_wanted.entry(lid).or_default().push(id),
+                    Some(None) => self.probes_wanted.entry(lid).or_default().push(id),
                     _ => self.ready.push_front(id),
                 }
             }
             Step::Launch(launch) => {
                 self.launches_wanted.entry(launch).or_default().push(id);
                 if self.probes.launched(launch).is_none() {
-                    let view = view(self.via, &self.atlas, &self.real);
-                    let request = self.probes.launch(launch, view);
-                    self.send(Asked::Launch(launch, false), request);
+                    let request = self.probes.launch(launch, &self.atlas);
+                    self.send(Asked::Launch(launch), request);
+                }
+            }
+            Step::Trial(launch) => {
+                if self.trials.get(launch).is_none() {
+                    let known = (&self.probes, self.timing);
+                    let requests = self.trials.start(launch, &self.atlas, known);
+                    self.send_trial(launch, requests);
+                }
+                match self.trials.get(launch) {
+                    Some(trial::Outcome::Running) => {
+                        self.launches_wanted.entry(launch).or_default().push(id);
+                    }
+                    _ => self.ready.push_front(id),
                 }
             }
             Step::Census(launch) => {
@@ -87,6 +99,7 @@ impl Tracer {
             }
             Step::Waits(lid) => self.probes_wanted.entry(lid).or_default().push(id),
             Step::Done(result) => self.end(now, id, *result),
+            Step::Surveyed => drop(self.jobs.remove(&id)),
         }
     }
 
@@ -96,8 +109,8 @@ impl Tracer {
         }
     }
 
-    /// Finds out all that the trace of a tree needs next, or what came of it.
-    fn step_tree(&self, mlid: u16) -> Result<Result<Tree, TraceError>, Vec<Step>> {
+    /// Returns all that the trace of a tree needs next, or what came of it.
+    fn step_tree(&mut self, mlid: u16) -> Result<Result<Tree, TraceError>, Vec<Step>> {
         let Some(own) = self.atlas.own() else {
             return match self.atlas.lacking.get(&Fact::Own) {
                 Some(why) => Ok(Err(TraceError::NoOwnPort(why.clone()))),
@@ -106,42 +119,65 @@ impl Tracer {
         };
         let grown = Tree::grow(&self.atlas, own, mlid)
             .map_err(|facts| facts.into_iter().map(Step::Fact).collect::<Vec<_>>())?;
+        let claimed = self.claimed_tree(mlid)?;
         let (mut branches, mut steps) = (Vec::with_capacity(grown.len()), Vec::new());
         for branch in grown {
+            if let Some(claimed) = &claimed
+                && !claimed.contains(&self.port_of(&branch.hop))
+            {
+                let what = "its multicast table does not send by this port".to_owned();
+                branches.push(Branch { verdict: Verdict::OtherLink { what }, ..branch });
+                continue;
+            }
             if matches!(branch.end, BranchEnd::Broken(_)) {
                 branches.push(branch);
                 continue;
             }
-            // Each branch is looked at as a hop of a way that goes on.
-            let way = Way { hops: vec![branch.hop], stop: Stop::NoEntry { at: branch.hop.node } };
-            match self.judge(own, (None, None), way) {
-                Ok((hops, _)) => {
-                    let verdict = hops.into_iter().next();
-                    let verdict = verdict.map_or(Verdict::NotAsked, |(_, verdict)| verdict);
-                    branches.push(Branch { verdict, ..branch });
-                }
+            match self.verdict(own, &branch.hop, (None, false)) {
+                Ok(verdict) => branches.push(Branch { verdict, ..branch }),
                 Err(step) => steps.push(step),
             }
         }
-        if steps.is_empty() { Ok(Ok(Tree { mlid, start: own, branches })) } else { Err(steps) }
+        if !steps.is_empty() {
+            return Err(steps);
+        }
+        let found = branches.iter().map(|branch| self.port_of(&branch.hop)).collect();
+        branches.extend(self.missing_branches(claimed.as_ref(), &found));
+        Ok(Ok(Tree { mlid, start: own, branches }))
     }
 
-    /// Finds out what a trace needs next.
-    fn step(&self, id: TraceId, started: Instant, now: Instant) -> Step {
+    /// Returns what a trace needs next.
+    fn step(&mut self, id: TraceId, started: Instant, now: Instant) -> Step {
         let job = &self.jobs[&id];
-        let failed = |error| Step::Done(Box::new(Err(error)));
+        let (from, to, is_survey) = (job.from, job.to, job.is_survey);
+        let (from_lid, lid) = (job.from_lid, job.to_lid.expect("LIDs of ready jobs are known"));
+        let failed = |error| match is_survey {
+            true => Step::Surveyed,
+            false => Step::Done(Box::new(Err(error))),
+        };
         let Some(own) = self.atlas.own() else {
             return match self.atlas.lacking.get(&Fact::Own) {
                 Some(why) => failed(TraceError::NoOwnPort(why.clone())),
                 None => Step::Fact(Fact::Own),
             };
         };
-        let lid = job.to_lid.expect("it is known");
-        let start = match job.from_lid {
+        let start = match from_lid {
             None => own,
             Some(from) => match self.atlas.walk(own, from) {
                 Walked::Needs(fact) => return Step::Fact(fact),
-                Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
+                Walked::Ended(way) if way.stop == Stop::Arrived => {
+                    let start = start_of(own, &way);
+                    match self.doubt(start, from) {
+                        Err(fact) => return Step::Fact(fact),
+                        Ok(None) => start,
+                        Ok(Some(why)) => {
+                            let stop = Box::new(Stop::Uncompared { why: why.clone() });
+                            let error =
+                                TraceError::NoStart { lid: from, why, hops: way.hops, stop };
+                            return failed(error);
+                        }
+                    }
+                }
                 Walked::Ended(Way { hops, stop }) => {
                     let name = |number| self.atlas.name(number);
                     let why = stop.describe(&self.atlas, (from, &hops), &name);
@@ -154,12 +190,19 @@ impl Tracer {
             Walked::Needs(fact) => return Step::Fact(fact),
             Walked::Ended(way) => way,
         };
-        let whole = (start == own).then_some(lid);
-        let (hops, stop) = match self.judge(own, (Some(lid), whole), way) {
+        if is_survey {
+            return Step::Surveyed;
+        }
+        let judged = match self.via {
+            Via::DirectedRoutes => {
+                self.judge(own, Some(lid), &way).map(|hops| (hops, way.stop.clone()))
+            }
+            Via::Administration => self.compare(own, (from_lid, lid), &way),
+        };
+        let (hops, stop) = match judged {
             Ok(judged) => judged,
             Err(step) => return step,
         };
-        let (from, to) = (job.from, job.to);
         let elapsed = now.since(started);
         Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
     }

@@ -1,323 +1,465 @@
-//! What is to be said of the hops of a way, by what agents, launches and links tell.
+//! The verdict on each hop of a path, by what was observed and what the fault model allows.
+//!
+//! A hop is proven good by a packet that was seen to arrive over its link, or by counters. It is proven bad
+//! if counters show another port, or if a launch over it stays unanswered beyond chance and every other
+//! component that the launch depends on is proven good. The proofs hold for any number of faults. In all
+//! other cases nothing is proven, and the components that remain are suspects.
 
+use std::collections::BTreeSet;
+
+use ib_types::Guid;
 use ib_wire::mad::sm::PortState;
 use ib_wire::mad::smp;
 
-use super::{Step, Tracer, Via, start_of};
+use super::{Step, Tracer};
 use crate::atlas::{Entry, Link, NodeNumber, Walked, Way};
 use crate::census::Outcome;
+use crate::diagnosis;
 use crate::facts::Fact;
-use crate::probes::{Launch, Launched, Probe};
-use crate::trace::{Hop, Left, Stop, Verdict};
+use crate::fault_model::conflict;
+use crate::observation::Witness;
+use crate::probes::{Launch, Launched};
+use crate::trace::{AgentState, Component, Hop, Left, Reason, Stop, Suspicion, Verdict};
+use crate::trial;
+
+/// How many faults a candidate has at most.
+const MOST_FAULTS: usize = 4;
+
+/// How many switches without an answered launch show that switches do not pass on combined routes, as long
+/// as no launch was answered.
+const MOST_UNANSWERED: usize = 2;
+
+/// How many launches from other switches are tried for a link.
+const MOST_ALTERNATIVES: usize = 3;
 
 impl Tracer {
-    /// Finds out what is to be said of the hops of a way, or what has to be asked first.
+    /// Returns the verdicts on the hops of a path, or what is needed first.
     pub(super) fn judge(
-        &self,
+        &mut self,
         own: (NodeNumber, u8),
-        (lid, whole): (Option<u16>, Option<u16>),
-        way: Way,
-    ) -> Result<(Vec<(Hop, Verdict)>, Stop), Step> {
+        lid: Option<u16>,
+        way: &Way,
+    ) -> Result<Vec<(Hop, Verdict)>, Step> {
         let mut hops = Vec::with_capacity(way.hops.len());
-        let mut waits = None;
         for (place, hop) in way.hops.iter().enumerate() {
             let is_last = place + 1 == way.hops.len() && way.stop == Stop::Arrived;
-            let base = self.atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
-            let asked = lid.filter(|_| is_last).unwrap_or(base);
-            if !self.agents || asked == 0 {
-                hops.push((*hop, Verdict::NotAsked));
-                continue;
+            hops.push((*hop, self.verdict(own, hop, (lid, is_last))?));
+        }
+        Ok(hops)
+    }
+
+    /// Returns the verdict on a hop of a path to a LID; proofs are remembered.
+    pub(super) fn verdict(
+        &mut self,
+        own: (NodeNumber, u8),
+        hop: &Hop,
+        (lid, is_last): (Option<u16>, bool),
+    ) -> Result<Verdict, Step> {
+        let own_lid = if is_last || self.exact { lid } else { None };
+        let key = (hop.from, hop.out, own_lid, is_last);
+        if let Some(verdict) = self.verdicts.get(&key) {
+            return Ok(verdict.clone());
+        }
+        let verdict = self.finding(own, hop, (lid, is_last))?;
+        if !matches!(verdict, Verdict::Suspected(_)) {
+            self.verdicts.insert(key, verdict.clone());
+        }
+        Ok(verdict)
+    }
+
+    fn finding(
+        &self,
+        own: (NodeNumber, u8),
+        hop: &Hop,
+        (lid, is_last): (Option<u16>, bool),
+    ) -> Result<Verdict, Step> {
+        if let Some(verdict) = self.identity(hop) {
+            return Ok(verdict);
+        }
+        if let Some(lid) = lid.filter(|_| is_last)
+            && let Some(what) = self.doubt((hop.node, hop.enters), lid).map_err(Step::Fact)?
+        {
+            return Ok(Verdict::Duplicate { what });
+        }
+        if !self.agents {
+            return Ok(Verdict::NotAsked);
+        }
+        let base = self.atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
+        let target = lid.filter(|_| is_last).unwrap_or(base);
+        if target == 0 {
+            return Ok(suspected(Reason::NoLid, Vec::new()));
+        }
+        self.probe(own, target)?;
+        let seen = self.probes.get(target).flatten();
+        let way = self.probes.way(target);
+        let is_same = way.and_then(|way| way.hops.last()) == Some(hop);
+        match seen.map(|seen| &seen.agent) {
+            Some(AgentState::Inconsistent(what)) => {
+                return Ok(Verdict::Inconsistent { what: what.clone() });
             }
-            match self.probes.get(asked) {
-                Some(Probe::Known(_)) => hops.push((*hop, self.probes.verdict(asked, hop))),
-                Some(Probe::Asking) => waits = Some(asked),
-                None => {
-                    return Err(match self.atlas.walk(own, asked) {
-                        Walked::Needs(fact) => Step::Fact(fact),
-                        Walked::Ended(way) => Step::Probe(asked, Box::new(way)),
+            Some(&AgentState::Port(port)) if is_same || way.is_some_and(has_hops) => {
+                if let Some((_, arrival)) = seen.and_then(|seen| seen.node)
+                    && arrival != port
+                    && arrival != 0
+                {
+                    return Ok(Verdict::Inconsistent {
+                        what: format!(
+                            "its agent reports arrival port {port}, its subnet management port {arrival}"
+                        ),
                     });
                 }
             }
+            Some(AgentState::OtherLevel) if is_last => {
+                return Ok(suspected(Reason::OtherLevel, Vec::new()));
+            }
+            _ => {}
         }
-        if let Some(lid) = waits {
-            return Err(Step::Waits(lid));
-        }
-        let last = hops.len().wrapping_sub(1);
-        let mut before = None;
-        for (place, (hop, verdict)) in hops.iter_mut().enumerate() {
-            // What is sent from here to the end of a way that starts here has taken the way itself.
-            let is_whole = place == last && whole.is_some() && way.stop == Stop::Arrived;
-            self.look_closer(hop, verdict, (lid, is_whole), before)?;
-            before = self.atlas.node(hop.from).kind.is_switch().then_some(hop.from);
-            if self.lossy && *verdict == Verdict::Lost {
-                *verdict = Verdict::Unanswered;
+        let exact = self.exact && self.atlas.node(hop.from).kind.is_switch();
+        if exact && let Some(lid) = lid {
+            if let Some(verdict) = self.exactly(hop, lid)? {
+                return Ok(verdict);
             }
         }
-        Ok((hops, way.stop))
+        let proof = match is_last {
+            true => self.observations.arrived((hop.from, hop.out), target),
+            false => self.observations.proven((hop.from, hop.out)),
+        };
+        if is_same && seen.is_some_and(|it| it.agent == AgentState::Port(hop.enters)) {
+            return Ok(Verdict::Validated);
+        }
+        if let Some(by) = proof {
+            return Ok(Verdict::Seen { by });
+        }
+        if is_same && seen.is_some_and(|it| self.is_at(hop, it.node)) {
+            return Ok(Verdict::Seen { by: Witness::Management });
+        }
+        if (hop.node, hop.enters) == own && way.is_some_and(|way| way.hops.is_empty()) {
+            let is_heard = self.is_heard && self.own.lid == target;
+            if is_heard {
+                return Ok(Verdict::Own);
+            }
+        }
+        if !self.atlas.node(hop.from).kind.is_switch() {
+            return Ok(match is_last {
+                false => Verdict::Seen { by: Witness::Cable },
+                true => suspected(Reason::Unanswered, vec![Component::Identity(hop.node)]),
+            });
+        }
+        self.by_launch(own, hop, (target, lid, is_last))
     }
 
-    /// Looks at a hop from the switch before: whatever became of what was sent from here to the hop's
-    /// own LID, it tells of this link only what the switch before does.
-    fn look_closer(
+    /// Returns true if a probe was answered by the node of a hop and arrived by its port.
+    fn is_at(&self, hop: &Hop, arrival: Option<(Guid, u8)>) -> bool {
+        arrival == Some((self.atlas.node(hop.node).guid, hop.enters))
+    }
+
+    /// Returns the verdict if a node of a hop is not what it seems.
+    pub(super) fn identity(&self, hop: &Hop) -> Option<Verdict> {
+        for node in [hop.from, hop.node] {
+            if let Some(what) = self.atlas.inconsistent.get(&node).filter(|_| node == hop.node) {
+                return Some(Verdict::Inconsistent { what: what.clone() });
+            }
+            if self.atlas.twin(node).is_some() {
+                let guid = self.atlas.node(node).guid;
+                let count = self.atlas.find(guid).len();
+                let what = format!("GUID {guid} is reported by {count} nodes");
+                return Some(Verdict::Duplicate { what });
+            }
+        }
+        None
+    }
+
+    /// Returns why a port that reports a LID may not be the one that the LID was assigned to.
+    pub(super) fn doubt(
         &self,
-        hop: &Hop,
-        verdict: &mut Verdict,
-        (lid, is_whole): (Option<u16>, bool),
-        before: Option<NodeNumber>,
-    ) -> Result<(), Step> {
-        if !self.agents {
-            return Ok(());
+        (node, _): (NodeNumber, u8),
+        lid: u16,
+    ) -> Result<Option<String>, Fact> {
+        let claimants = self.atlas.claimants(lid);
+        if claimants.len() > 1 {
+            let names: Vec<String> =
+                claimants.iter().map(|&(node, _)| self.atlas.name(node)).collect();
+            return Ok(Some(format!("LID {lid} is reported by {}", names.join(" and "))));
         }
-        let is_switch = self.atlas.node(hop.from).kind.is_switch();
-        let mut real = *hop;
-        if self.via == Via::Administration {
-            if let Some(lid) = lid.filter(|_| is_switch) {
-                let holds = self.atlas.held(hop.from, lid).map_err(Step::Fact)?;
-                if let Some(holds) = holds.filter(|&holds| holds != hop.out) {
-                    *verdict = Verdict::OtherTable { holds };
-                    return Ok(());
-                }
-            }
-            match self.compare_link(hop)? {
-                Compared::Same(same) => real = same,
-                Compared::Other(what) => {
-                    *verdict = Verdict::OtherLink { what };
-                    return Ok(());
-                }
-                Compared::Unknown => return Ok(()),
-            }
+        if !self.atlas.node(node).kind.is_switch() {
+            return Ok(None);
         }
-        let (hop, atlas) = (&real, self.view());
-        let is_bad = verdict.is_bad();
-        if self.exact
-            && !is_bad
-            && is_switch
-            && *verdict != Verdict::NotAsked
-            && let Some(lid) = lid
-            && let Some(by) = self.detour(hop, (hop.from, lid))?
-        {
-            *verdict = Verdict::Detour { by };
-            return Ok(());
-        }
-        if matches!(verdict, Verdict::Validated | Verdict::NotAsked) {
-            return Ok(());
-        }
-        let launch = match self.launch_of(hop, lid).filter(|_| is_switch) {
-            None => None,
-            Some(Err(fact)) if self.via == Via::Administration => return Err(Step::Real(fact)),
-            Some(Err(fact)) => return Err(Step::Fact(fact)),
-            Some(Ok((launch, node, port))) => match self.probes.launched(launch) {
-                None | Some(Launched::Asking) => return Err(Step::Launch(launch)),
-                Some(Launched::Unable) => None,
-                Some(launched) => Some((launch, launched, (atlas.node(node).guid, port))),
-            },
-        };
-        let Some((launch, launched, wanted)) = launch else {
-            // An adapter has no choice, and its cable was followed.
-            if !is_whole
-                && matches!(
-                    verdict,
-                    Verdict::Lost
-                        | Verdict::Elsewhere { .. }
-                        | Verdict::Mismatch { same_link: false, .. }
-                )
-            {
-                *verdict = Verdict::OwnRouteAstray;
+        // A switch has port 0 in its table for its own LID.
+        match self.atlas.entry(node, lid) {
+            Entry::Needs(fact) => Err(fact),
+            Entry::Port(port) => {
+                let name = self.atlas.name(node);
+                Ok(Some(format!(
+                    "LID {lid} is reported by {name}, whose table sends it by port {port}"
+                )))
             }
-            return Ok(());
-        };
-        if let Launched::At(guid, port) = launched
-            && (guid, port) == wanted
-        {
-            if wanted.0 != atlas.node(hop.node).guid
-                && let Some(by) = self.detour_over(hop, launch)?
-            {
-                *verdict = Verdict::Detour { by };
-                return Ok(());
-            }
-            match verdict {
-                Verdict::OwnRouteOnly { seen, .. } => *seen = true,
-                _ if is_bad => *verdict = Verdict::OwnRouteAstray,
-                _ => {}
-            }
-            return Ok(());
-        }
-        let is_next = wanted.0 == atlas.node(hop.node).guid;
-        let left = self.census(launch)?;
-        *verdict = match launched {
-            // The switch sends it as it should; a later one does not, or the answer gets lost.
-            _ if left == Some(Left::By(hop.out)) && (launched == Launched::Lost || !is_next) => {
-                Verdict::OwnRouteAstray
-            }
-            Launched::At(guid, _) if guid != wanted.0 => {
-                Verdict::Misdirected { actual: None, elsewhere: Some(guid), left }
-            }
-            Launched::At(_, port) => {
-                Verdict::Misdirected { actual: Some(port), elsewhere: None, left }
-            }
-            _ if left.is_some() => Verdict::Misdirected { actual: None, elsewhere: None, left },
-            _ if self.lossy => Verdict::Unanswered,
-            _ if self.is_cleared(hop, before)? => Verdict::OwnRouteAstray,
-            _ if !is_next && !self.is_lost_here(hop, lid)? => Verdict::OwnRouteAstray,
-            _ => Verdict::Misdirected { actual: None, elsewhere: None, left },
-        };
-        Ok(())
-    }
-
-    /// Returns the other port by which the switch before sends what arrives at the end of a way. One
-    /// launch is counted for each link, and every one where that has left by another port.
-    fn detour_over(&self, hop: &Hop, launch: Launch) -> Result<Option<u8>, Step> {
-        match self.counted.get(&(hop.from, hop.out)) {
-            None => Err(Step::Count((hop.from, hop.out), launch)),
-            Some(&first) if first == launch => self.detour(hop, launch),
-            Some(&first) => match self.detour(hop, first)? {
-                Some(_) => self.detour(hop, launch),
-                None => Ok(None),
-            },
+            Entry::Stop(_) => Ok(None),
         }
     }
 
-    /// Returns the other port that a launch leaves by.
-    fn detour(&self, hop: &Hop, launch: Launch) -> Result<Option<u8>, Step> {
-        match self.probes.launched(launch) {
-            None | Some(Launched::Asking) => Err(Step::Launch(launch)),
-            // Where it does not arrive there is more to be said than this.
-            Some(Launched::Lost | Launched::Unable) => Ok(None),
-            Some(Launched::At(..)) => Ok(match self.census(launch)? {
-                Some(Left::By(port)) if port != hop.out => Some(port),
-                _ => None,
+    /// Has a LID be probed from the own port.
+    fn probe(&self, own: (NodeNumber, u8), lid: u16) -> Result<(), Step> {
+        match self.probes.get(lid) {
+            Some(Some(_)) => Ok(()),
+            Some(None) => Err(Step::Waits(lid)),
+            None => Err(match self.atlas.walk(own, lid) {
+                Walked::Needs(fact) => Step::Fact(fact),
+                Walked::Ended(way) => Step::Probe(lid, Box::new(way)),
             }),
         }
     }
 
-    /// Returns where a launch leaves, by what ports count.
+    /// Counts by which port a switch sends what goes to one LID; `None` if it is the one of its table, or
+    /// if that cannot be counted.
+    fn exactly(&self, hop: &Hop, lid: u16) -> Result<Option<Verdict>, Step> {
+        let launch = (hop.from, lid);
+        if self.launched(launch)?.is_none() {
+            return Ok(None);
+        }
+        Ok(match self.census(launch)? {
+            Some(Left::By(port)) if port != hop.out => Some(Verdict::Detour { by: port }),
+            _ => None,
+        })
+    }
+
+    /// Judges a link that no path from the own port has proven, by launches from the switch before it.
+    fn by_launch(
+        &self,
+        own: (NodeNumber, u8),
+        hop: &Hop,
+        (target, lid, is_last): (u16, Option<u16>, bool),
+    ) -> Result<Verdict, Step> {
+        let place = Component::Forwarding(hop.from, hop.out);
+        let Some(launch) = self.launch_of(hop, target, lid)? else {
+            return Ok(suspected(Reason::NoCounters, vec![place]));
+        };
+        let is_direct = launch.1 == target;
+        let Some(launched) = self.launched(launch)? else {
+            return Ok(suspected(Reason::NoLaunch, vec![place]));
+        };
+        let guid = self.atlas.node(hop.node).guid;
+        let mut actual = None;
+        if let Launched::At(found, port) = launched
+            && is_direct
+        {
+            if found != guid {
+                let what = format!("LID {target} is reported by nodes {guid} and {found}");
+                return Ok(Verdict::Duplicate { what });
+            }
+            if port == hop.enters {
+                return Ok(Verdict::Seen { by: Witness::Launch });
+            }
+            actual = (port != 0).then_some(port);
+        }
+        let left = self.census(launch)?;
+        match left {
+            Some(Left::By(port)) if port == hop.out => {
+                if let Some(port) = actual {
+                    let what = format!(
+                        "it reports arrival port {port}; the switch before sends by port {}, behind \
+                         which is its port {}",
+                        hop.out, hop.enters
+                    );
+                    return Ok(Verdict::Inconsistent { what });
+                }
+                if !is_last {
+                    return Ok(Verdict::Seen { by: Witness::Counters });
+                }
+            }
+            Some(Left::By(port) | Left::Discarded(port)) if port != hop.out => {
+                let end = self.way_end((hop.from, 0), launch.1)?;
+                let arrives = matches!(launched, Launched::At(guid, port)
+                    if end.is_some_and(|(node, enters)| (self.atlas.node(node).guid, enters) == (guid, port)));
+                return Ok(match arrives {
+                    true => Verdict::Detour { by: port },
+                    false => Verdict::Misdirected { actual, left },
+                });
+            }
+            _ => {}
+        }
+        if let Some(port) = actual {
+            let mut suspicion = suspicion(Reason::NoCounters, vec![place]);
+            suspicion.suspects.push(Component::Identity(hop.node));
+            suspicion.apart = Some(format!(
+                "the counters of port {} of the switch before, while packets to LID {target} arrive by \
+                 port {port}",
+                hop.out
+            ));
+            return Ok(Verdict::Suspected(Box::new(suspicion)));
+        }
+        if !is_direct || matches!(launched, Launched::At(..)) {
+            return Ok(suspected(Reason::NoCounters, vec![place]));
+        }
+        self.alternatives(hop, target)?;
+        match self.trials.get(launch) {
+            None | Some(trial::Outcome::Running) => return Err(Step::Trial(launch)),
+            Some(trial::Outcome::Answered | trial::Outcome::Unclear) => {
+                return Ok(suspected(Reason::Lossy, vec![place]));
+            }
+            Some(trial::Outcome::Silent) => {}
+        }
+        self.diagnose(own, hop, launch)
+    }
+
+    /// Returns what came of a launch; `None` if no switch passes on launches.
+    fn launched(&self, launch: Launch) -> Result<Option<Launched>, Step> {
+        match self.probes.launched(launch) {
+            Some(launched @ Launched::At(..)) => return Ok(Some(launched)),
+            Some(Launched::Asking) => return Err(Step::Launch(launch)),
+            Some(Launched::Unanswered) | None => {}
+        }
+        let is_useless = !self.probes.has_answered_launch()
+            && self.probes.unanswered_switches() >= MOST_UNANSWERED;
+        match self.probes.launched(launch) {
+            _ if is_useless => Ok(None),
+            None => Err(Step::Launch(launch)),
+            launched => Ok(launched),
+        }
+    }
+
+    /// Returns a launch over the link of a hop: to the target where the switch sends that by the link,
+    /// else to the end of the path. One such launch is used for all paths over a link.
+    fn launch_of(&self, hop: &Hop, target: u16, lid: Option<u16>) -> Result<Option<Launch>, Step> {
+        let is_over = |lid| match self.atlas.entry(hop.from, lid) {
+            Entry::Needs(fact) => Err(Step::Fact(fact)),
+            Entry::Port(port) => Ok(port == hop.out),
+            Entry::Stop(_) => Ok(false),
+        };
+        if is_over(target)? {
+            return Ok(Some((hop.from, target)));
+        }
+        if let Some(&launch) = self.counted.get(&(hop.from, hop.out)) {
+            return Ok(Some(launch));
+        }
+        let Some(lid) = lid else { return Ok(None) };
+        if !is_over(lid)? {
+            return Ok(None);
+        }
+        Err(Step::Count((hop.from, hop.out), (hop.from, lid)))
+    }
+
+    /// Returns where the path to a LID ends, if it arrives.
+    fn way_end(&self, start: (NodeNumber, u8), lid: u16) -> Result<Option<(NodeNumber, u8)>, Step> {
+        match self.atlas.walk(start, lid) {
+            Walked::Needs(fact) => Err(Step::Fact(fact)),
+            Walked::Ended(way) if way.stop == Stop::Arrived => {
+                Ok(way.hops.last().map(|hop| (hop.node, hop.enters)))
+            }
+            Walked::Ended(_) => Ok(None),
+        }
+    }
+
+    /// Returns where a launch leaves the switch, by what ports count.
     fn census(&self, launch: Launch) -> Result<Option<Left>, Step> {
         let unknown = |port: &u8| {
-            let node = self.view().node(launch.0);
+            let node = self.atlas.node(launch.0);
             !node.links.contains_key(port) && node.route.len() < usize::from(smp::MAX_HOPS)
         };
+        // Counters are read by LID, so another node with the LID would answer for the switch.
+        let lid = self.atlas.end((launch.0, 0)).map_or(0, |end| end.lid);
+        if lid == 0 || self.doubt((launch.0, 0), lid).map_err(Step::Fact)?.is_some() {
+            return Ok(None);
+        }
         match self.censuses.get(launch) {
             Some(Outcome::Known(left)) => Ok(left),
             None => Err(Step::Census(launch)),
             Some(Outcome::WantsNeighbours) => {
-                let ports = self.view().node(launch.0).ports;
+                let ports = self.atlas.node(launch.0).ports;
                 Err((1..=ports).find(unknown).map_or(Step::Census(launch), |port| {
-                    let fact = Fact::Link { node: launch.0, port };
-                    match self.via {
-                        Via::DirectedRoutes => Step::Fact(fact),
-                        Via::Administration => Step::Real(fact),
-                    }
+                    Step::Fact(Fact::Link { node: launch.0, port })
                 }))
             }
         }
     }
 
-    /// Returns whether a launch from the switch before the switch before shows that a link carries what it
-    /// should: the answer comes back another way than that of a launch from nearer by.
-    fn is_cleared(&self, hop: &Hop, before: Option<NodeNumber>) -> Result<bool, Step> {
-        let Some(before) = before.filter(|_| self.via == Via::DirectedRoutes) else {
-            return Ok(false);
-        };
-        let Some(end) = self.atlas.end((hop.node, hop.enters)) else { return Ok(false) };
-        let way = match self.atlas.walk((before, 0), end.lid) {
-            Walked::Needs(fact) => return Err(Step::Fact(fact)),
-            Walked::Ended(way) => way,
-        };
-        if way.stop != Stop::Arrived || way.hops.last() != Some(hop) {
-            return Ok(false);
-        }
-        let launch = (before, end.lid);
-        match self.probes.launched(launch) {
-            None | Some(Launched::Asking) => Err(Step::Launch(launch)),
-            Some(Launched::At(guid, port)) => {
-                Ok((guid, port) == (self.atlas.node(hop.node).guid, hop.enters))
+    /// Has launches to a LID be sent from switches further away, whose answers take other paths. One that
+    /// arrives over the link of a hop proves it.
+    fn alternatives(&self, hop: &Hop, target: u16) -> Result<(), Step> {
+        let links = self.atlas.node(hop.from).links.values();
+        let neighbours: BTreeSet<NodeNumber> = links
+            .filter_map(|link| match *link {
+                Link::To(node, _, PortState::ACTIVE) => Some(node),
+                Link::To(..) | Link::Nowhere { .. } => None,
+            })
+            .filter(|&node| node != hop.node && self.atlas.node(node).kind.is_switch())
+            .collect();
+        let mut tried = 0;
+        for node in neighbours {
+            if tried == MOST_ALTERNATIVES {
+                break;
             }
-            Some(Launched::Lost | Launched::Unable) => Ok(false),
-        }
-    }
-
-    /// Returns whether what is launched behind a link arrives at the end of a way: then what was launched
-    /// before it, and did not arrive, is lost on the link.
-    fn is_lost_here(&self, hop: &Hop, lid: Option<u16>) -> Result<bool, Step> {
-        let Some(lid) = lid.filter(|_| self.view().node(hop.node).kind.is_switch()) else {
-            return Ok(false);
-        };
-        match self.probes.launched((hop.node, lid)) {
-            None | Some(Launched::Asking) => Err(Step::Launch((hop.node, lid))),
-            Some(launched) => Ok(matches!(launched, Launched::At(..))),
-        }
-    }
-
-    /// Compares a link that subnet administration has told with the one that is there.
-    fn compare_link(&self, hop: &Hop) -> Result<Compared, Step> {
-        let (told, real) = (&self.atlas, &self.real);
-        let Some(own) = real.own() else {
-            return match real.lacking.contains_key(&Fact::Own) {
-                true => Ok(Compared::Unknown),
-                false => Err(Step::Real(Fact::Own)),
+            let way = match self.atlas.walk((node, 0), target) {
+                Walked::Needs(fact) => return Err(Step::Fact(fact)),
+                Walked::Ended(way) => way,
             };
-        };
-        let place = (hop.from, if told.node(hop.from).kind.is_switch() { 0 } else { hop.out });
-        let Some(end) = told.end(place) else { return Ok(Compared::Unknown) };
-        // The way to the near end, by what is there.
-        let way = match real.walk(own, end.lid) {
-            Walked::Needs(fact) => return Err(Step::Real(fact)),
-            Walked::Ended(way) => way,
-        };
-        let (node, _) = start_of(own, &way);
-        if way.stop != Stop::Arrived || real.node(node).guid != told.node(hop.from).guid {
-            return Ok(Compared::Unknown);
-        }
-        Ok(match real.node(node).links.get(&hop.out) {
-            None => return Err(Step::Real(Fact::Link { node, port: hop.out })),
-            Some(Link::Nowhere(why)) => Compared::Other(format!("nobody answers behind it: {why}")),
-            Some(&Link::To(next, enters, state)) => {
-                let there = (real.node(next).guid, enters);
-                if there != (told.node(hop.node).guid, hop.enters) {
-                    Compared::Other(format!("it leads to port {enters} of {}", real.name(next)))
-                } else if state != PortState::ACTIVE {
-                    Compared::Other(format!("it is in state {state}"))
-                } else {
-                    Compared::Same(Hop { from: node, out: hop.out, node: next, enters })
-                }
+            if way.stop == Stop::Arrived && way.hops.last() == Some(hop) {
+                tried += 1;
+                self.launched((node, target))?;
             }
-        })
+        }
+        Ok(())
     }
 
-    /// Returns a launch that goes over the link of a hop, and where it has to arrive: at the hop itself
-    /// where the switch before sends to its own LID over that link, else at the end of the way.
-    fn launch_of(
-        &self,
-        hop: &Hop,
-        lid: Option<u16>,
-    ) -> Option<Result<(Launch, NodeNumber, u8), Fact>> {
-        let atlas = self.view();
-        let end = atlas.end((hop.node, hop.enters))?;
-        match atlas.entry(hop.from, end.lid) {
-            Entry::Needs(fact) => return Some(Err(fact)),
-            Entry::Port(port) if port == hop.out => {
-                return Some(Ok(((hop.from, end.lid), hop.node, hop.enters)));
-            }
-            Entry::Port(_) | Entry::Stop(_) => {}
+    /// Returns the verdict on a hop over which a launch stays unanswered beyond chance.
+    fn diagnose(&self, own: (NodeNumber, u8), hop: &Hop, launch: Launch) -> Result<Verdict, Step> {
+        let switch = self.atlas.end((hop.from, 0)).map_or(0, |end| end.lid);
+        if switch != 0 {
+            self.probe(own, switch)?;
         }
-        let lid = lid?;
-        match atlas.walk((hop.from, 0), lid) {
-            Walked::Needs(fact) => Some(Err(fact)),
-            Walked::Ended(way) if way.stop == Stop::Arrived => {
-                let last = way.hops.last()?;
-                Some(Ok(((hop.from, lid), last.node, last.enters)))
+        let place = Component::Forwarding(hop.from, hop.out);
+        let conflict = conflict(&self.atlas, &self.observations, launch).map_err(Step::Fact)?;
+        for (component, link) in &conflict.answer {
+            if conflict.members.contains(component) && self.is_accused(link)? {
+                return Ok(suspected(Reason::AnswersLost, vec![*component]));
             }
-            Walked::Ended(_) => None,
         }
+        // What was learned about the answer may have proven more.
+        let mut conflicts = Vec::new();
+        for other in self.trials.silent() {
+            let other = crate::fault_model::conflict(&self.atlas, &self.observations, other);
+            conflicts.push(other.map_err(Step::Fact)?.members);
+        }
+        if diagnosis::is_certain(&place, &conflicts) {
+            return Ok(Verdict::Misdirected { actual: None, left: None });
+        }
+        conflicts.retain(|other| !other.is_disjoint(&conflict.members));
+        let candidates = diagnosis::candidates(&conflicts, MOST_FAULTS);
+        let mut suspicion =
+            suspicion(Reason::Unanswered, conflict.members.iter().copied().collect());
+        suspicion.candidates =
+            candidates.into_iter().map(|set| set.into_iter().collect()).collect();
+        suspicion.apart = Some(format!(
+            "a trace that starts at {}, or the counters of {}",
+            self.atlas.name(hop.node),
+            self.atlas.name(hop.from)
+        ));
+        Ok(Verdict::Suspected(Box::new(suspicion)))
+    }
+
+    /// Returns true if counters show that a switch does not send by the port of its table.
+    fn is_accused(&self, hop: &Hop) -> Result<bool, Step> {
+        if self.observations.proven((hop.from, hop.out)).is_some() {
+            return Ok(false);
+        }
+        let base = self.atlas.end((hop.node, hop.enters)).map_or(0, |end| end.lid);
+        let Some(launch) = self.launch_of(hop, base, None)? else { return Ok(false) };
+        let Some(launched) = self.launched(launch)? else { return Ok(false) };
+        if launched == Launched::At(self.atlas.node(hop.node).guid, hop.enters) {
+            return Ok(false);
+        }
+        Ok(matches!(self.census(launch)?,
+            Some(Left::By(port) | Left::Discarded(port)) if port != hop.out))
     }
 }
 
-/// What is there, beside what was told.
-enum Compared {
-    /// The same link.
-    Same(Hop),
-    /// Something else, in words.
-    Other(String),
-    /// Its near end is not reached.
-    Unknown,
+fn has_hops(way: &Way) -> bool {
+    !way.hops.is_empty()
+}
+
+fn suspicion(reason: Reason, suspects: Vec<Component>) -> Suspicion {
+    Suspicion { reason, suspects, candidates: Vec::new(), apart: None }
+}
+
+pub(super) fn suspected(reason: Reason, suspects: Vec<Component>) -> Verdict {
+    Verdict::Suspected(Box::new(suspicion(reason, suspects)))
 }

@@ -27,7 +27,7 @@ pub(crate) struct Lab {
     client: ClientId,
     config: TracerConfig,
     /// Changes what the tracer receives.
-    spoil: Box<dyn FnMut(&mut Datagram)>,
+    spoil: Box<dyn FnMut(&mut Datagram) -> bool>,
     /// Whether the manager hears no traps.
     deaf: bool,
     pub(crate) counters: TracerCounters,
@@ -79,7 +79,7 @@ impl Lab {
             manager_client,
             client,
             config: TracerConfig::default(),
-            spoil: Box::new(|_| {}),
+            spoil: Box::new(|_| true),
             deaf: false,
             counters: TracerCounters::default(),
         };
@@ -94,7 +94,8 @@ impl Lab {
         change(&mut self.config);
     }
 
-    pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) + 'static) {
+    /// Changes what the tracer receives; a datagram for which `spoil` returns false is dropped.
+    pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) -> bool + 'static) {
         self.spoil = Box::new(spoil);
     }
 
@@ -231,6 +232,12 @@ impl Lab {
     ) -> (Vec<Traced>, Tracer) {
         let own = self.sim.link_port(self.sim.client_port(self.client).expect("it is there"));
         let mut tracer = Tracer::new(&self.config, own);
+        if pairs.len() > 1 {
+            for &(from, to) in pairs {
+                tracer.survey(from, to).expect("unicast LIDs");
+            }
+            self.drive(&mut tracer);
+        }
         let ids: Vec<TraceId> =
             pairs.iter().map(|&(from, to)| tracer.start(from, to).expect("unicast LIDs")).collect();
         self.drive(&mut tracer);
@@ -264,7 +271,9 @@ impl Lab {
             while let Some(incoming) = self.sim.receive(self.client) {
                 let incoming = match incoming {
                     Incoming::Received(mut datagram) => {
-                        (self.spoil)(&mut datagram);
+                        if !(self.spoil)(&mut datagram) {
+                            continue;
+                        }
                         Incoming::Received(datagram)
                     }
                     // As on a wire: nobody tells that a request is lost.
@@ -353,6 +362,12 @@ impl Lab {
         let port = self.sim.find_port(node, by)?;
         let is_linked = self.sim.peer(port).is_some();
         Some(if is_linked { Left::By(by) } else { Left::Discarded(by) })
+    }
+
+    /// Returns the host that has a LID.
+    pub(crate) fn owner(&self, lid: u16) -> Option<NodeId> {
+        let mut hosts = self.sim.node_ids().filter(|&node| !self.sim.is_switch(node));
+        hosts.find(|&node| self.sim.end_port(node).is_some_and(|port| self.sim.has_lid(port, lid)))
     }
 
     pub(crate) fn guid(&self, node: NodeId) -> Guid {

@@ -130,6 +130,9 @@ pub struct TracerArgs {
     /// Counts at each switch by which port it sends what goes to the destination's own LID.
     #[arg(long, conflicts_with_all = ["no_agents", "mgid", "mlid"])]
     pub exact: bool,
+    /// The probability that silence is chance, below which it counts as a fault.
+    #[arg(long, value_name = "P", default_value_t = 1e-6, value_parser = probability)]
+    pub error_probability: f64,
     /// The service level of requests to agents.
     #[arg(long, value_name = "SL", default_value = "0", value_parser = service_level)]
     pub sl: ServiceLevel,
@@ -196,6 +199,12 @@ pub struct AgentArgs {
     /// What ibping is told; the name of the machine without it.
     #[arg(long, value_name = "NAME")]
     pub host_name: Option<String>,
+}
+
+/// Reads a probability that is neither 0 nor 1.
+fn probability(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|&it: &f64| it > 0.0 && it < 1.0);
+    found.ok_or_else(|| "expected a probability above 0 and below 1, such as 1e-6".to_owned())
 }
 
 /// Reads a service level.

@@ -6,7 +6,7 @@ use std::time::Instant as WallClock;
 use ib_link::MadLink;
 use ib_mad::RequesterConfig;
 use ib_net::umad::UmadOptions;
-use ib_tracer::{Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
+use ib_tracer::{Judgement, Trace, TraceError, TraceId, Tracer, TracerConfig, Via};
 use ib_types::{Guid, Instant};
 use ib_wire::mad::MgmtClass;
 
@@ -22,7 +22,7 @@ mod pairs;
 mod report;
 
 use managed::Managed;
-use pairs::{Pair, pairs, timing};
+use pairs::{Pair, Pairs, pairs, timing};
 use report::{Names, Report};
 
 /// How many ways are traced at a time.
@@ -89,6 +89,7 @@ fn trace(
         agents: !args.no_agents,
         exact: args.exact,
         timing: timing(args),
+        error_probability: args.error_probability,
         sl: args.sl,
         grh: args.grh,
         m_key: args.mkey,
@@ -106,31 +107,70 @@ fn trace(
     let is_single = args.lid.is_some() || args.dgid.is_some();
     let mut report = Report::new(args, Names(names), is_single);
     let started = WallClock::now();
-    let mut run = Run { link, asked, order: BTreeMap::new() };
-    run.all(&mut tracer, |pair, result, tracer| report.take(pair, &result, tracer, out))?;
+    let mut run = Run { link, order: BTreeMap::new() };
+    if !is_single {
+        run.survey(&mut tracer, &asked)?;
+    }
+    run.all(&mut tracer, &asked, |pair, result, tracer| report.take(pair, &result, tracer, out))?;
     let elapsed = started.elapsed();
     report.finish(&tracer, elapsed, out)?;
-    Ok(Verdict::good_if(report.is_good()))
+    Ok(status(report.judgement()))
+}
+
+/// Returns the exit status of a judgement: 0 proven good, 1 proven bad, 3 not proven.
+fn status(judgement: Judgement) -> Verdict {
+    match judgement {
+        Judgement::ProvenGood => Verdict::Good,
+        Judgement::ProvenBad => Verdict::Bad,
+        Judgement::NotProven => Verdict::Other(3),
+    }
 }
 
 /// Ways to be traced, and the link that it is done over.
 struct Run<'l> {
     link: &'l mut dyn MadLink,
-    asked: Box<dyn Iterator<Item = Pair>>,
     /// The pairs under way, and their results until it is their turn to be told.
     order: BTreeMap<TraceId, (Pair, Option<Result<Trace, TraceError>>)>,
 }
 
 impl Run<'_> {
-    /// Traces all ways and tells the results in the order in which they were asked for.
+    /// Reads tables and links along all paths, so that duplicates are known before a path is judged.
+    fn survey(&mut self, tracer: &mut Tracer, asked: &Pairs) -> Result<(), Failure> {
+        let mut asked = asked.iter().fuse();
+        loop {
+            let mut more = true;
+            while more && tracer.outstanding() < MOST_ACTIVE {
+                let next = asked.next();
+                more = next.is_some();
+                if let Some((from, to)) = next {
+                    tracer.survey(from, to).map_err(Failure::unusable)?;
+                }
+            }
+            let now = self.link.now();
+            while let Some(datagram) = tracer.poll_transmit(now) {
+                self.link.send(&datagram).map_err(Failure::unusable)?;
+            }
+            // A GID without a path ends a survey; the trace reports it.
+            while tracer.poll_event().is_some() {}
+            match tracer.outstanding() {
+                0 if !more => return Ok(()),
+                count if !more || count == MOST_ACTIVE => listen(self.link, tracer)?,
+                _ => {}
+            }
+        }
+    }
+
+    /// Traces all paths and reports the results in the order in which they were requested.
     fn all(
         &mut self,
         tracer: &mut Tracer,
+        asked: &Pairs,
         mut tell: impl FnMut(Pair, Result<Trace, TraceError>, &Tracer) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let mut asked = asked.iter();
         loop {
             while self.order.len() < MOST_ACTIVE
-                && let Some(pair) = self.asked.next()
+                && let Some(pair) = asked.next()
             {
                 let id = tracer.start(pair.0, pair.1).map_err(Failure::unusable)?;
                 self.order.insert(id, (pair, None));

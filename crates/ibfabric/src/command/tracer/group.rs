@@ -5,14 +5,14 @@ use std::io::Write as _;
 
 use ib_link::{LinkPort, MadLink, Remote};
 use ib_mad::{Client, Request, RequesterConfig};
-use ib_tracer::{Atlas, Branch, BranchEnd, Tracer, Tree};
+use ib_tracer::{Atlas, Branch, BranchEnd, Judgement, Tracer, Tree};
 use ib_types::{Gid, Guid};
 use ib_wire::mad::sa::{ComponentMask, MCMemberRecord, SaHeader};
 use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 use serde::Serialize;
 
 use super::pairs::timing;
-use super::report::{Names, detail, kind, word};
+use super::report::{Names, detail, judgement, kind, word};
 use crate::cli::tracer::{TraceFormat, TracerArgs};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
@@ -29,6 +29,7 @@ struct GroupReport {
     mgid: Option<String>,
     mlid: u16,
     good: bool,
+    judgement: &'static str,
     /// Without the own port, which gets none of what it sends.
     members: Option<usize>,
     reached: usize,
@@ -83,12 +84,12 @@ pub(super) fn trace(
         super::listen(link, tracer)?;
     };
     let report = report(args, names, (&group, &tree), (tracer, own));
-    let good = report.good;
+    let status = super::status(group_judgement(&report, &tree));
     match args.format {
         TraceFormat::Json => out.json(&report)?,
         _ => print(args, &report, out)?,
     }
-    Ok(Verdict::good_if(good))
+    Ok(status)
 }
 
 /// Asks subnet administration for a group.
@@ -144,7 +145,8 @@ fn report(
         .map(name)
         .collect();
     let counters = tracer.counters();
-    GroupReport {
+    let mut report = GroupReport {
+        judgement: "",
         mgid: args.mgid.map(|mgid| mgid.to_string()),
         mlid: tree.mlid,
         // Nobody tells the members of a bare LID, but a group has some.
@@ -162,6 +164,19 @@ fn report(
         mads: counters.traffic.sent,
         retries: counters.traffic.retries,
         timeouts: counters.timeouts,
+    };
+    report.judgement = judgement(group_judgement(&report, tree));
+    report
+}
+
+/// Returns the judgement on a tree: proven good only if that is proven of every branch.
+fn group_judgement(report: &GroupReport, tree: &Tree) -> Judgement {
+    let is_unproven =
+        |branch: &Branch| branch.verdict.judgement() == Judgement::NotProven && !is_bad(branch);
+    match report.good {
+        false => Judgement::ProvenBad,
+        true if tree.branches.iter().any(is_unproven) => Judgement::NotProven,
+        true => Judgement::ProvenGood,
     }
 }
 
@@ -192,7 +207,7 @@ fn branch_report(names: &Names, atlas: &Atlas, branch: &Branch) -> BranchReport 
         BranchEnd::Again => ("again", Some("got it already by another link".to_owned())),
         BranchEnd::Broken(why) => ("broken", Some(format!("nobody answers: {why}"))),
     };
-    let seen = detail(hop, &branch.verdict);
+    let seen = detail(hop, &branch.verdict, (names, atlas));
     BranchReport {
         depth: branch.depth,
         from: names.full(atlas, hop.from),

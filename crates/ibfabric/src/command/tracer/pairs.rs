@@ -17,23 +17,59 @@ use crate::input;
 /// The start of a way, the own port without one, and its end.
 pub(super) type Pair = (Option<Target>, Target);
 
-/// Returns the ways that are asked for.
+/// The paths to be traced.
+pub(super) enum Pairs {
+    Listed(Vec<Pair>),
+    /// From every LID to every other one.
+    All(Vec<u16>),
+}
+
+impl Pairs {
+    /// Returns the paths in order. All of them at once would take too much memory on large fabrics.
+    pub(super) fn iter(&self) -> PairsIter<'_> {
+        PairsIter { pairs: self, next: 0 }
+    }
+}
+
+/// The paths that are left.
+pub(super) struct PairsIter<'a> {
+    pairs: &'a Pairs,
+    next: usize,
+}
+
+impl Iterator for PairsIter<'_> {
+    type Item = Pair;
+
+    fn next(&mut self) -> Option<Pair> {
+        match self.pairs {
+            Pairs::Listed(pairs) => {
+                let pair = pairs.get(self.next).copied()?;
+                self.next += 1;
+                Some(pair)
+            }
+            Pairs::All(lids) => loop {
+                let (from, to) = (self.next / lids.len(), self.next % lids.len());
+                let from = *lids.get(from)?;
+                self.next += 1;
+                if from != lids[to] {
+                    return Some((Some(Target::Lid(from)), Target::Lid(lids[to])));
+                }
+            },
+        }
+    }
+}
+
+/// Returns the paths that are asked for.
 pub(super) fn pairs(
     args: &TracerArgs,
     link: &mut dyn MadLink,
     own: &LinkPort,
-) -> Result<Box<dyn Iterator<Item = Pair>>, Failure> {
+) -> Result<Pairs, Failure> {
     if let Some(path) = &args.pairs {
-        return Ok(Box::new(read(path, own)?.into_iter()));
+        return Ok(Pairs::Listed(read(path, own)?));
     }
     if args.all_pairs {
-        let lids = hosts(args, link, own)?;
-        // All of them at once would take too much memory on large fabrics.
-        let count = lids.len();
-        let pairs =
-            (0..count * count).map(move |number| (lids[number / count], lids[number % count]));
-        let pairs = pairs.filter(|(from, to)| from != to);
-        return Ok(Box::new(pairs.map(|(from, to)| (Some(Target::Lid(from)), Target::Lid(to)))));
+        return Ok(Pairs::All(hosts(args, link, own)?));
     }
     let from = args.from.map(|end| target(end, own));
     let to = match (args.lid, args.dgid) {
@@ -47,7 +83,7 @@ pub(super) fn pairs(
     if args.reverse {
         pairs.push((Some(to), from.unwrap_or(Target::Lid(own.lid))));
     }
-    Ok(Box::new(pairs.into_iter()))
+    Ok(Pairs::Listed(pairs))
 }
 
 fn target(end: EndArg, own: &LinkPort) -> Target {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use ib_tracer::{
-    Atlas, End, Hop, Left, NodeNumber, Stop, Target, Trace, TraceError, Tracer, Verdict,
+    Atlas, End, Hop, Judgement, Left, NodeNumber, Stop, Target, Trace, TraceError, Tracer, Verdict,
 };
 use ib_types::{Guid, NodeKind};
 use serde::Serialize;
@@ -14,6 +14,11 @@ use super::pairs::Pair;
 use crate::cli::tracer::{PortsArg, TraceFormat, TracerArgs};
 use crate::failure::Failure;
 use crate::output::Output;
+
+mod words;
+
+use words::{EvidenceReport, component, evidence, reason};
+pub(super) use words::{detail, judgement, word};
 
 /// Names that stand for node GUIDs.
 pub(super) struct Names(pub(super) BTreeMap<Guid, String>);
@@ -48,6 +53,7 @@ struct Tally {
     good: usize,
     validated: usize,
     bad: usize,
+    not_proven: usize,
     hops: HopTally,
 }
 
@@ -55,10 +61,9 @@ struct Tally {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct HopTally {
     validated: usize,
-    own_route_only: usize,
-    no_agent: usize,
+    seen: usize,
     bad: usize,
-    other: usize,
+    not_proven: usize,
 }
 
 /// The whole, as one object; the names are JSON keys.
@@ -81,6 +86,7 @@ struct TraceReport {
     lid: Option<u16>,
     good: bool,
     validated: bool,
+    judgement: &'static str,
     /// In a sentence.
     result: String,
     ms: f64,
@@ -106,10 +112,16 @@ struct HopReport {
     /// The port that the node before sends by, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_by: Option<u8>,
-    /// Whether what the node before was made to send came in right, where the way to the own LID enters
-    /// by another link.
+    /// Why nothing is proven.
     #[serde(skip_serializing_if = "Option::is_none")]
-    seen: Option<bool>,
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suspects: Vec<String>,
+    /// The smallest sets of faults that explain all probes without an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<Vec<String>>,
+    /// The probes that the verdict rests on.
+    evidence: Vec<EvidenceReport>,
     detail: String,
 }
 
@@ -119,8 +131,13 @@ impl<'a> Report<'a> {
         Self { args, names, is_single, tally, traces: Vec::new() }
     }
 
-    pub(super) const fn is_good(&self) -> bool {
-        self.tally.bad == 0
+    /// Returns the judgement on all paths together: the worst one.
+    pub(super) const fn judgement(&self) -> Judgement {
+        match (self.tally.bad, self.tally.not_proven) {
+            (0, 0) => Judgement::ProvenGood,
+            (0, _) => Judgement::NotProven,
+            _ => Judgement::ProvenBad,
+        }
     }
 
     /// Takes what came of a way.
@@ -137,7 +154,7 @@ impl<'a> Report<'a> {
         match self.args.format {
             TraceFormat::Json => {
                 if self.is_single || self.args.verbose || !is_good {
-                    let report = self.trace_report((from, to), result, atlas);
+                    let report = self.trace_report((from, to), result, tracer);
                     self.traces.push(report);
                 }
             }
@@ -153,6 +170,9 @@ impl<'a> Report<'a> {
                 }
                 if self.is_single || self.args.verbose || !is_good {
                     writeln!(out, "{}", self.sentence((from, to), result, atlas))?;
+                    if let Ok(trace) = result {
+                        self.print_evidence(trace, tracer, out)?;
+                    }
                 }
             }
         }
@@ -179,17 +199,16 @@ impl<'a> Report<'a> {
             TraceFormat::Ibtracert => Ok(()),
             TraceFormat::Text => {
                 if !self.is_single {
-                    let Tally { pairs, good, validated, bad, hops } = tally;
+                    let Tally { pairs, good, validated, bad, not_proven, hops } = tally;
                     writeln!(
                         out,
-                        "{pairs} ways: {good} good, of which {validated} are validated at their \
-                         ends; {bad} bad"
+                        "{pairs} paths: {good} proven good, of which {validated} are validated at \
+                         their ends; {bad} proven bad; {not_proven} not proven"
                     )?;
-                    let HopTally { validated, own_route_only, no_agent, bad, other } = hops;
+                    let HopTally { validated, seen, bad, not_proven } = hops;
                     writeln!(
                         out,
-                        "hops: {validated} validated, {own_route_only} own route only, {no_agent} \
-                         without agent, {bad} bad, {other} not asked"
+                        "hops: {validated} validated, {seen} seen, {bad} bad, {not_proven} not proven"
                     )?;
                 }
                 if !self.is_single || self.args.verbose {
@@ -207,24 +226,23 @@ impl<'a> Report<'a> {
     fn count(&mut self, result: &Result<Trace, TraceError>) {
         self.tally.pairs += 1;
         let Ok(trace) = result else {
-            self.tally.bad += 1;
+            self.tally.not_proven += 1;
             return;
         };
-        let is_good = trace.is_good();
-        *(if is_good { &mut self.tally.good } else { &mut self.tally.bad }) += 1;
+        *match trace.judgement() {
+            Judgement::ProvenGood => &mut self.tally.good,
+            Judgement::ProvenBad => &mut self.tally.bad,
+            Judgement::NotProven => &mut self.tally.not_proven,
+        } += 1;
         self.tally.validated += usize::from(trace.is_validated());
         let hops = &mut self.tally.hops;
         for (_, verdict) in &trace.hops {
-            let count = match verdict {
-                Verdict::Validated => &mut hops.validated,
-                Verdict::OwnRouteOnly { .. } | Verdict::OwnRouteAstray => &mut hops.own_route_only,
-                Verdict::NoAgent | Verdict::CannotTell | Verdict::Silent | Verdict::OtherLevel => {
-                    &mut hops.no_agent
-                }
-                verdict if verdict.is_bad() => &mut hops.bad,
-                _ => &mut hops.other,
-            };
-            *count += 1;
+            *match verdict.judgement() {
+                Judgement::ProvenGood if *verdict == Verdict::Validated => &mut hops.validated,
+                Judgement::ProvenGood => &mut hops.seen,
+                Judgement::ProvenBad => &mut hops.bad,
+                Judgement::NotProven => &mut hops.not_proven,
+            } += 1;
         }
     }
 
@@ -242,20 +260,21 @@ impl<'a> Report<'a> {
             Err(error) => return format!("{way}: {}", self.error(error, atlas)),
         };
         let hops: Vec<Hop> = trace.hops.iter().map(|&(hop, _)| hop).collect();
-        if let Some((number, (hop, verdict))) =
-            (1..).zip(&trace.hops).find(|(_, (_, verdict))| verdict.is_bad())
-        {
-            let node = self.names.full(atlas, hop.node);
-            let before = self.names.full(atlas, hop.from);
+        let name = |number| self.names.full(atlas, number);
+        let stop = || trace.stop.describe(atlas, (trace.lid, &hops), &name);
+        if trace.stop.judgement() == Judgement::ProvenBad && trace.first_bad().is_none() {
+            return format!("{way}: {}", stop());
+        }
+        if let Some((number, (hop, verdict))) = named_hop(trace) {
+            let (node, before) = (name(hop.node), name(hop.from));
+            let detail = detail(hop, verdict, (&self.names, atlas));
             return format!(
-                "{way}: hop {number}, {node} behind port {} of {before}: {}",
-                hop.out,
-                detail(hop, verdict)
+                "{way}: hop {number}, {node} behind port {} of {before}: {detail}",
+                hop.out
             );
         }
         if trace.stop != Stop::Arrived {
-            let name = |number| self.names.full(atlas, number);
-            return format!("{way}: {}", trace.stop.describe(atlas, (trace.lid, &hops), &name));
+            return format!("{way}: not proven: {}", stop());
         }
         let lid = match to {
             Target::Lid(_) => String::new(),
@@ -285,33 +304,44 @@ impl<'a> Report<'a> {
             trace.hops.iter().filter(|(_, verdict)| wanted(verdict)).count()
         };
         let validated = count(|it| matches!(it, Verdict::Validated));
-        let own = count(|it| matches!(it, Verdict::OwnRouteOnly { .. } | Verdict::OwnRouteAstray));
-        let here = count(|it| matches!(it, Verdict::Own));
-        let without = count(|it| matches!(it, Verdict::NoAgent));
-        let unknown = trace.hops.len() - validated - own - without - here;
         if validated == trace.hops.len() {
             return "path validated".to_owned();
         }
-        let mut parts = Vec::new();
-        for (count, what) in [
-            (validated, "validated"),
-            (own, "own route only"),
-            (without, "without agent"),
-            (here, "the own port"),
-            (unknown, "not told"),
-        ] {
-            if count > 0 {
-                parts.push(format!("{count} {what}"));
-            }
-        }
-        let head = if trace.is_validated() {
-            "path validated at its end"
-        } else if validated + own > 0 {
-            "path validated in part"
-        } else {
-            "path not validated"
+        let here = count(|it| matches!(it, Verdict::Own));
+        let seen = trace.hops.len() - validated - here;
+        let parts = [(validated, "validated"), (seen, "seen"), (here, "the own port")];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter(|&(count, _)| count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let head = match trace.is_validated() {
+            true => "path validated at its end",
+            false => "path proven good",
         };
         format!("{head} ({})", parts.join(", "))
+    }
+
+    /// Prints the evidence of the hop that a sentence names, in one line.
+    fn print_evidence(
+        &self,
+        trace: &Trace,
+        tracer: &Tracer,
+        out: &mut Output,
+    ) -> Result<(), Failure> {
+        let Some((_, (hop, verdict))) = named_hop(trace) else { return Ok(()) };
+        let known = (&self.names, tracer.atlas());
+        let all = tracer.evidence(hop, trace.lid);
+        writeln!(out, "  evidence: {}", evidence(&all, hop, known))?;
+        if self.args.verbose
+            && let Verdict::Suspected(why) = verdict
+        {
+            for candidate in &why.candidates {
+                let all: Vec<String> = candidate.iter().map(|&it| component(it, known)).collect();
+                writeln!(out, "  candidate: {}", all.join(" and "))?;
+            }
+        }
+        Ok(())
     }
 
     /// Prints the hops of a way, a line each.
@@ -327,7 +357,7 @@ impl<'a> Report<'a> {
                 PortsArg::In => String::new(),
                 PortsArg::Both => format!("[{}] -> ", hop.out),
             };
-            let detail = detail(hop, verdict);
+            let detail = detail(hop, verdict, (&self.names, atlas));
             writeln!(out, "{number:>3}  {out_port}[{}] {name} LID {lid}: {detail}", hop.enters)?;
         }
         Ok(())
@@ -372,7 +402,8 @@ impl<'a> Report<'a> {
         }
         if let Some((hop, verdict)) = trace.first_bad() {
             let node = self.names.full(atlas, hop.node);
-            crate::failure::say!("{node}: {}", detail(hop, verdict));
+            let detail = detail(hop, verdict, (&self.names, atlas));
+            crate::failure::say!("{node}: {detail}");
         }
         if trace.stop == Stop::Arrived {
             let node = atlas.node(last_place.0);
@@ -398,8 +429,9 @@ impl<'a> Report<'a> {
         &self,
         pair: Pair,
         result: &Result<Trace, TraceError>,
-        atlas: &Atlas,
+        tracer: &Tracer,
     ) -> TraceReport {
+        let atlas = tracer.atlas();
         let trace = result.as_ref().ok();
         let hops = trace.map_or(&[][..], |trace| &trace.hops);
         TraceReport {
@@ -408,28 +440,39 @@ impl<'a> Report<'a> {
             lid: trace.map(|trace| trace.lid),
             good: trace.is_some_and(Trace::is_good),
             validated: trace.is_some_and(Trace::is_validated),
+            judgement: judgement(trace.map_or(Judgement::NotProven, Trace::judgement)),
             result: self.sentence(pair, result, atlas),
             ms: trace.map_or(0.0, |trace| trace.elapsed.as_secs_f64() * 1e3),
-            hops: hops.iter().map(|(hop, verdict)| self.hop_report(hop, verdict, atlas)).collect(),
+            hops: hops
+                .iter()
+                .map(|hop| self.hop_report(hop, trace.map_or(0, |trace| trace.lid), tracer))
+                .collect(),
         }
     }
 
-    fn hop_report(&self, hop: &Hop, verdict: &Verdict, atlas: &Atlas) -> HopReport {
+    fn hop_report(&self, (hop, verdict): &(Hop, Verdict), lid: u16, tracer: &Tracer) -> HopReport {
+        let atlas = tracer.atlas();
         let node = atlas.node(hop.node);
         let (expected, actual) = match *verdict {
-            Verdict::Mismatch { expected, actual, .. } => (Some(expected), Some(actual)),
             Verdict::Misdirected { actual, .. } => (Some(hop.enters), actual),
             Verdict::OtherTable { holds } => (Some(hop.out), Some(holds)),
             Verdict::Detour { by } => (Some(hop.out), Some(by)),
             _ => (None, None),
         };
-        let (left_by, seen) = match *verdict {
+        let left_by = match *verdict {
             Verdict::Misdirected { left: Some(Left::By(port) | Left::Discarded(port)), .. } => {
-                (Some(port), None)
+                Some(port)
             }
-            Verdict::Detour { by } => (Some(by), None),
-            Verdict::OwnRouteOnly { seen, .. } => (None, Some(seen)),
-            _ => (None, None),
+            Verdict::Detour { by } => Some(by),
+            _ => None,
+        };
+        let known = (&self.names, atlas);
+        let why = match verdict {
+            Verdict::Suspected(why) => Some(&**why),
+            _ => None,
+        };
+        let words = |set: &[ib_tracer::Component]| -> Vec<String> {
+            set.iter().map(|&it| component(it, known)).collect()
         };
         HopReport {
             out: hop.out,
@@ -442,10 +485,30 @@ impl<'a> Report<'a> {
             expected,
             actual,
             left_by,
-            seen,
-            detail: detail(hop, verdict),
+            reason: why.map(|why| reason(&why.reason)),
+            suspects: why.map_or_else(Vec::new, |why| words(&why.suspects)),
+            candidates: why
+                .map_or_else(Vec::new, |why| why.candidates.iter().map(|set| words(set)).collect()),
+            evidence: tracer
+                .evidence(hop, lid)
+                .iter()
+                .map(|it| EvidenceReport::new(it, known))
+                .collect(),
+            detail: detail(hop, verdict, known),
         }
     }
+}
+
+/// Returns the hop that a sentence on a path names, with its number: the first bad one, else the first
+/// that is not proven.
+fn named_hop(trace: &Trace) -> Option<(usize, &(Hop, Verdict))> {
+    let is = |judgement| {
+        let mut hops = (1..).zip(&trace.hops);
+        hops.find(move |(_, (_, verdict))| verdict.judgement() == judgement)
+    };
+    let is_ended = trace.stop.judgement() == Judgement::ProvenBad;
+    let unproven = || if is_ended { None } else { is(Judgement::NotProven) };
+    is(Judgement::ProvenBad).or_else(unproven)
 }
 
 /// Returns the lowest and the highest LID of a port.
@@ -466,108 +529,5 @@ fn end_text(target: Target) -> String {
     match target {
         Target::Lid(lid) => format!("LID {lid}"),
         Target::Gid(gid) => format!("GID {gid}"),
-    }
-}
-
-/// Returns a verdict as a word of JSON.
-pub(super) const fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Validated => "validated",
-        Verdict::OwnRouteOnly { .. } => "own_route_only",
-        Verdict::Mismatch { .. } => "mismatch",
-        Verdict::Misdirected { .. } => "misdirected",
-        Verdict::Detour { .. } => "detour",
-        Verdict::OtherTable { .. } => "other_table",
-        Verdict::Lost => "lost",
-        Verdict::Elsewhere { .. } => "elsewhere",
-        Verdict::NoRoute => "no_route",
-        Verdict::NoAgent => "no_agent",
-        Verdict::OtherLevel => "other_level",
-        Verdict::Silent => "silent",
-        Verdict::CannotTell => "cannot_tell",
-        Verdict::Absurd { .. } => "absurd",
-        Verdict::Refused { .. } => "refused",
-        Verdict::Own => "own",
-        Verdict::NotAsked => "not_asked",
-        Verdict::OwnRouteAstray => "own_route_astray",
-        Verdict::OtherLink { .. } => "other_link",
-        Verdict::Unanswered => "unanswered",
-    }
-}
-
-/// Says in words what is known of a hop.
-pub(super) fn detail(hop: &Hop, verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Validated => "validated".to_owned(),
-        Verdict::OwnRouteOnly { enters, seen } => {
-            let seen = if *seen { "; what the switch before sends comes in right" } else { "" };
-            format!("own route only: what is sent to its own LID comes in by port {enters}{seen}")
-        }
-        Verdict::Mismatch { expected, actual, same_link } => {
-            let own = if *same_link { "" } else { " on the way to its own LID" };
-            format!("came in by port {actual}, expected port {expected}{own}")
-        }
-        Verdict::Misdirected { actual: None, elsewhere: None, left: None } => format!(
-            "what goes to and fro over this cable is lost: the switch before does not send by port {}, or \
-             this node does not send back by port {}",
-            hop.out, hop.enters
-        ),
-        Verdict::Misdirected { actual, elsewhere, left } => {
-            let does = match left {
-                Some(Left::By(port)) => format!("sends it by port {port}"),
-                Some(Left::Discarded(port)) => format!("discards it at port {port}"),
-                Some(Left::Dropped(port)) => format!("does not relay what came in by port {port}"),
-                None => "sends it otherwise".to_owned(),
-            };
-            let outcome = match (actual, elsewhere) {
-                (Some(actual), _) => {
-                    format!("it came in by port {actual}, expected port {}", hop.enters)
-                }
-                (None, Some(guid)) => format!("it gets to node {guid}"),
-                (None, None) => "it gets lost".to_owned(),
-            };
-            format!("the switch before {does}, expected by port {}: {outcome}", hop.out)
-        }
-        Verdict::Detour { by } => format!(
-            "the switch before sends it by port {by}, expected by port {}: it arrives nevertheless",
-            hop.out
-        ),
-        Verdict::OtherTable { holds } => format!(
-            "the table of the switch before holds port {holds}, expected port {} as subnet \
-             administration has it",
-            hop.out
-        ),
-        Verdict::OtherLink { what } => format!(
-            "subnet administration has it behind port {} of the node before, and {what}",
-            hop.out
-        ),
-        Verdict::Lost => format!(
-            "nothing that is sent to its LID gets there, expected to come in by port {}",
-            hop.enters
-        ),
-        Verdict::Elsewhere { guid } => {
-            format!("what is sent to its LID gets to node {guid}, expected this one")
-        }
-        Verdict::NoRoute => "the tables do not lead from here to its own LID".to_owned(),
-        Verdict::NoAgent => "no agent: not validated".to_owned(),
-        Verdict::OtherLevel => {
-            "it answers on service level 0, and not on the one of --sl: not validated".to_owned()
-        }
-        Verdict::Silent => "its agent does not answer any more: not validated".to_owned(),
-        Verdict::CannotTell => "its agent cannot tell the port: not validated".to_owned(),
-        Verdict::Absurd { what } => format!("its agent is absurd: {what}"),
-        Verdict::Refused { status } => {
-            format!("its agent answers with status {status}: not validated")
-        }
-        Verdict::Own => "the own port".to_owned(),
-        Verdict::NotAsked => "not asked".to_owned(),
-        Verdict::OwnRouteAstray => {
-            "own route only: what is sent from here to its own LID, or the answer, \
-             goes astray elsewhere; what is sent by this link comes in right"
-                .to_owned()
-        }
-        Verdict::Unanswered => {
-            "no answer, where packets get lost here and there: not validated".to_owned()
-        }
     }
 }

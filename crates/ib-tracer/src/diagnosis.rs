@@ -1,0 +1,63 @@
+//! Model-based diagnosis: which sets of faults explain all observations.
+//!
+//! A *conflict* is a set of components of which at least one must be faulty, because a probe that depends
+//! on all of them was not answered. A *candidate* is a set of faults that contains a component of every
+//! conflict (de Kleer and Williams 1987; Reiter 1987: a hitting set). A component that is in every candidate
+//! of any size is proven faulty; that is the case only if a conflict has no other member.
+
+use std::collections::BTreeSet;
+
+/// How many candidates are returned at most.
+const MOST_CANDIDATES: usize = 16;
+
+/// How many conflicts are taken into account at most.
+const MOST_CONFLICTS: usize = 64;
+
+/// Returns true if a component is in every candidate, whatever the number of faults.
+pub(crate) fn is_certain<C: Ord>(component: &C, conflicts: &[BTreeSet<C>]) -> bool {
+    conflicts.iter().any(|conflict| conflict.len() == 1 && conflict.contains(component))
+}
+
+/// Returns the smallest sets of at most `most` components that hit every conflict, in ascending order; none
+/// if `most` components do not suffice.
+pub(crate) fn candidates<C: Ord + Copy>(
+    conflicts: &[BTreeSet<C>],
+    most: usize,
+) -> Vec<BTreeSet<C>> {
+    let conflicts = &conflicts[..conflicts.len().min(MOST_CONFLICTS)];
+    for size in 0..=most {
+        let mut found = BTreeSet::new();
+        extend(conflicts, &mut BTreeSet::new(), size, &mut found);
+        if !found.is_empty() {
+            return found.into_iter().collect();
+        }
+    }
+    Vec::new()
+}
+
+/// Adds all hitting sets that have `left` components more than `chosen`.
+fn extend<C: Ord + Copy>(
+    conflicts: &[BTreeSet<C>],
+    chosen: &mut BTreeSet<C>,
+    left: usize,
+    found: &mut BTreeSet<BTreeSet<C>>,
+) {
+    if found.len() >= MOST_CANDIDATES {
+        return;
+    }
+    let Some(open) = conflicts.iter().find(|conflict| conflict.is_disjoint(chosen)) else {
+        found.insert(chosen.clone());
+        return;
+    };
+    if left == 0 {
+        return;
+    }
+    for &component in open {
+        chosen.insert(component);
+        extend(conflicts, chosen, left - 1, found);
+        chosen.remove(&component);
+    }
+}
+
+#[cfg(test)]
+mod tests;

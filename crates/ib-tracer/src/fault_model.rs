@@ -1,0 +1,67 @@
+//! The fault model: what the answer of a launch depends on.
+//!
+//! A launch over a cable that carries subnet management in both directions is answered if every switch on
+//! the path of the question and of the answer forwards by its table, if the node at the end and the switch
+//! have the LIDs that they report, and if the switch passes on combined routes. Loss is left to
+//! [`trial`](crate::trial).
+
+use std::collections::BTreeSet;
+
+use crate::atlas::{Atlas, Walked};
+use crate::facts::Fact;
+use crate::observation::Observations;
+use crate::probes::Launch;
+use crate::trace::{Component, Hop, Stop};
+
+/// The components of which at least one is faulty if a launch is not answered.
+#[derive(Debug, Default)]
+pub(crate) struct Conflict {
+    /// Those that are not proven good.
+    pub(crate) members: BTreeSet<Component>,
+    /// The links of the answer.
+    pub(crate) answer: Vec<(Component, Hop)>,
+}
+
+/// Returns the conflict of a launch that is not answered, or what has to be learned first.
+pub(crate) fn conflict(
+    atlas: &Atlas,
+    observations: &Observations,
+    (from, lid): Launch,
+) -> Result<Conflict, Fact> {
+    let mut conflict = Conflict::default();
+    let walk = |start, lid| match atlas.walk(start, lid) {
+        Walked::Needs(fact) => Err(fact),
+        Walked::Ended(way) => Ok(way),
+    };
+    let question = walk((from, 0), lid)?;
+    let links = question.hops.iter().filter(|hop| atlas.node(hop.from).kind.is_switch());
+    conflict.members.extend(links.map(|hop| Component::Forwarding(hop.from, hop.out)));
+    if !observations.relays(from) {
+        conflict.members.insert(Component::Relay(from));
+    }
+    let own = atlas.end((from, 0)).map_or(0, |end| end.lid);
+    if !observations.is_identified(from, own) {
+        conflict.members.insert(Component::Identity(from));
+    }
+    if let Some(last) = question.hops.last() {
+        if !observations.is_identified(last.node, lid) {
+            conflict.members.insert(Component::Identity(last.node));
+        }
+        let answer = walk((last.node, last.enters), own)?;
+        if answer.stop != Stop::Arrived {
+            // By the tables there is no answer, so the silence tells nothing of other components.
+            conflict.members.insert(Component::Identity(from));
+        }
+        for hop in answer.hops {
+            if atlas.node(hop.from).kind.is_switch() {
+                conflict.answer.push((Component::Forwarding(hop.from, hop.out), hop));
+            }
+        }
+    }
+    conflict.members.extend(conflict.answer.iter().map(|(component, _)| *component));
+    conflict.members.retain(|component| match *component {
+        Component::Forwarding(node, port) => observations.proven((node, port)).is_none(),
+        Component::Identity(_) | Component::Relay(_) => true,
+    });
+    Ok(conflict)
+}

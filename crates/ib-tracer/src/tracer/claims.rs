@@ -1,0 +1,225 @@
+//! Comparison of the nodes with the records of subnet administration.
+//!
+//! Records are claims. A difference is proven where a node itself reports something else; where subnet
+//! administration has no record nothing is proven.
+
+use std::collections::BTreeSet;
+
+use ib_types::Guid;
+
+use super::{Step, Tracer, Via, start_of};
+use crate::atlas::{Link, NodeNumber, Walked, Way};
+use crate::facts::Fact;
+use crate::trace::{Hop, Stop, Verdict};
+use crate::tree::{Branch, BranchEnd, Tree};
+
+impl Tracer {
+    /// Returns the verdicts on the hops of a path that the nodes report, up to the first difference to what
+    /// subnet administration reports.
+    pub(super) fn compare(
+        &mut self,
+        own: (NodeNumber, u8),
+        (from, lid): (Option<u16>, u16),
+        way: &Way,
+    ) -> Result<(Vec<(Hop, Verdict)>, Stop), Step> {
+        let claimed = match self.claimed_way(from, lid)? {
+            Ok(claimed) => claimed,
+            Err(why) => {
+                let hops = self.judge(own, Some(lid), way)?;
+                return Ok((hops, uncompared(&way.stop, why)));
+            }
+        };
+        for (place, claim) in claimed.hops.iter().enumerate() {
+            let hop = way.hops.get(place).copied();
+            let named = self.atlas.find(self.claims.node(claim.from).guid).first();
+            let last = way.hops.last().map(|hop| hop.node).or(named.copied());
+            let from = hop.map(|hop| hop.from).or(last).unwrap_or(own.0);
+            let is_same = hop.is_some_and(|hop| {
+                (self.port_of(&hop), self.atlas.node(hop.node).guid, hop.enters)
+                    == (self.claimed_port(claim), self.claims.node(claim.node).guid, claim.enters)
+            });
+            if is_same {
+                continue;
+            }
+            let mut hops = self.judge(own, Some(lid), &prefix(way, place))?;
+            let (hop, verdict) = match (hop, &way.stop) {
+                (Some(hop), _) if self.identity(&hop).is_some() => {
+                    (hop, self.verdict(own, &hop, (None, false))?)
+                }
+                (Some(hop), _) if hop.out == claim.out => {
+                    let verdict = self.other_guid(&hop, claim);
+                    (hop, verdict.map_or_else(|| self.other_link(hop.from, hop.out), Ok)?)
+                }
+                (Some(hop), _) => {
+                    // The table of an adapter has one entry: its port.
+                    let shown = self.link_of(hop.from, claim.out)?;
+                    (shown, Verdict::OtherTable { holds: hop.out })
+                }
+                (None, Stop::NoEntry { .. }) => {
+                    (self.link_of(from, claim.out)?, Verdict::OtherTable { holds: 255 })
+                }
+                (None, Stop::NotHere { .. }) => {
+                    (self.link_of(from, claim.out)?, Verdict::OtherTable { holds: 0 })
+                }
+                (
+                    None,
+                    Stop::Unlinked { is_down: true, port, .. } | Stop::NotActive { port, .. },
+                ) if *port == claim.out => {
+                    (self.link_of(from, claim.out)?, self.other_link(from, claim.out)?)
+                }
+                (None, Stop::Arrived) => {
+                    let name = self.claims.name(claim.node);
+                    let (Some(last), Some(here)) = (hops.last_mut(), way.hops.last()) else {
+                        return Ok((hops, uncompared(&way.stop, format!("it leads to {name}"))));
+                    };
+                    let here = self.atlas.name(here.node);
+                    let what = format!(
+                        "LID {lid} is reported by {here}, behind which subnet administration has it"
+                    );
+                    if !last.1.is_bad() {
+                        last.1 = Verdict::Duplicate { what };
+                    }
+                    return Ok((hops, Stop::Arrived));
+                }
+                // The path of the nodes ends here for a reason of its own.
+                (None, stop) => return Ok((hops, stop.clone())),
+            };
+            hops.push((hop, verdict));
+            let why = "the path goes on differently from the records of subnet administration";
+            return Ok((hops, Stop::Uncompared { why: why.to_owned() }));
+        }
+        let hops = self.judge(own, Some(lid), way)?;
+        if claimed.stop != Stop::Arrived && way.stop == Stop::Arrived {
+            let claims = &self.claims;
+            let name = |number| claims.name(number);
+            let why = claimed.stop.describe(claims, (lid, &claimed.hops), &name);
+            return Ok((hops, uncompared(&way.stop, why)));
+        }
+        Ok((hops, way.stop.clone()))
+    }
+
+    /// Returns the path by the records, or why they do not tell it.
+    fn claimed_way(&self, from: Option<u16>, lid: u16) -> Result<Result<Way, String>, Step> {
+        let claims = &self.claims;
+        let Some(own) = claims.own() else {
+            return match claims.lacking.get(&Fact::Own) {
+                Some(why) => Ok(Err(why.clone())),
+                None => Err(Step::Claim(Fact::Own)),
+            };
+        };
+        let start = match from {
+            None => own,
+            Some(from) => match claims.walk(own, from) {
+                Walked::Needs(fact) => return Err(Step::Claim(fact)),
+                Walked::Ended(way) if way.stop == Stop::Arrived => start_of(own, &way),
+                Walked::Ended(way) => {
+                    let name = |number| claims.name(number);
+                    return Ok(Err(way.stop.describe(claims, (from, &way.hops), &name)));
+                }
+            },
+        };
+        match claims.walk(start, lid) {
+            Walked::Needs(fact) => Err(Step::Claim(fact)),
+            Walked::Ended(way) => Ok(Ok(way)),
+        }
+    }
+
+    /// Returns the link behind a port; both ends are the near one if no node answers behind it.
+    fn link_of(&self, from: NodeNumber, out: u8) -> Result<Hop, Step> {
+        match self.atlas.node(from).links.get(&out) {
+            None => Err(Step::Fact(Fact::Link { node: from, port: out })),
+            Some(&Link::To(node, enters, _)) => Ok(Hop { from, out, node, enters }),
+            Some(Link::Nowhere { .. }) => Ok(Hop { from, out, node: from, enters: out }),
+        }
+    }
+
+    /// Returns the verdict on a node that has the LID and the port of the one in the records, but another
+    /// GUID.
+    fn other_guid(&self, hop: &Hop, claim: &Hop) -> Option<Verdict> {
+        let found = self.atlas.end((hop.node, hop.enters))?;
+        let told = self.claims.end((claim.node, claim.enters))?;
+        let (guid, claimed) = (self.atlas.node(hop.node).guid, self.claims.node(claim.node).guid);
+        let is_same = hop.enters == claim.enters && found.lid == told.lid && guid != claimed;
+        is_same.then(|| Verdict::Inconsistent {
+            what: format!(
+                "it reports GUID {guid}, subnet administration has GUID {claimed} for its LID {}",
+                found.lid
+            ),
+        })
+    }
+
+    fn other_link(&self, from: NodeNumber, out: u8) -> Result<Verdict, Step> {
+        let what = match self.atlas.node(from).links.get(&out) {
+            None => return Err(Step::Fact(Fact::Link { node: from, port: out })),
+            Some(&Link::To(node, enters, _)) => {
+                format!("it leads to port {enters} of {}", self.atlas.name(node))
+            }
+            Some(Link::Nowhere { why, .. }) => format!("no node answers behind it: {why}"),
+        };
+        Ok(Verdict::OtherLink { what })
+    }
+
+    /// Returns the port that a hop leaves by, by the GUID of its node.
+    pub(super) fn port_of(&self, hop: &Hop) -> (Guid, u8) {
+        (self.atlas.node(hop.from).guid, hop.out)
+    }
+
+    fn claimed_port(&self, hop: &Hop) -> (Guid, u8) {
+        (self.claims.node(hop.from).guid, hop.out)
+    }
+
+    /// Returns the ports by which the records send to a group; `None` if they are not compared.
+    pub(super) fn claimed_tree(
+        &self,
+        mlid: u16,
+    ) -> Result<Option<BTreeSet<(Guid, u8)>>, Vec<Step>> {
+        if self.via == Via::DirectedRoutes {
+            return Ok(None);
+        }
+        let Some(own) = self.claims.own() else {
+            return match self.claims.lacking.contains_key(&Fact::Own) {
+                true => Ok(None),
+                false => Err(vec![Step::Claim(Fact::Own)]),
+            };
+        };
+        let grown = Tree::grow(&self.claims, own, mlid)
+            .map_err(|facts| facts.into_iter().map(Step::Claim).collect::<Vec<_>>())?;
+        Ok(Some(grown.iter().map(|branch| self.claimed_port(&branch.hop)).collect()))
+    }
+
+    /// Returns branches for the ports by which only the records send to a group.
+    pub(super) fn missing_branches(
+        &self,
+        claimed: Option<&BTreeSet<(Guid, u8)>>,
+        found: &BTreeSet<(Guid, u8)>,
+    ) -> Vec<Branch> {
+        let missing = claimed.into_iter().flatten().filter(|port| !found.contains(port));
+        let branches = missing.filter_map(|&(guid, out)| {
+            let &from = self.atlas.find(guid).first()?;
+            let why = "subnet administration reports that the multicast table sends by this port";
+            Some(Branch {
+                hop: Hop { from, out, node: from, enters: out },
+                depth: 0,
+                end: BranchEnd::Broken(why.to_owned()),
+                verdict: Verdict::NotAsked,
+            })
+        });
+        branches.collect()
+    }
+}
+
+/// Returns the first hops of a path.
+fn prefix(way: &Way, count: usize) -> Way {
+    let why = String::new();
+    Way { hops: way.hops[..count].to_vec(), stop: Stop::Uncompared { why } }
+}
+
+/// Returns the end of a path that could not be compared: its own end if it is bad.
+fn uncompared(stop: &Stop, why: String) -> Stop {
+    match stop {
+        Stop::Arrived => {
+            Stop::Uncompared { why: format!("subnet administration has no such path: {why}") }
+        }
+        stop => stop.clone(),
+    }
+}

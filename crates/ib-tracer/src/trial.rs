@@ -1,0 +1,217 @@
+//! Trials: whether silence is a fault or chance.
+//!
+//! A trial sends launches and, in turn with them, directed-route controls over the same cables. If loss were
+//! the only cause of the silence, launches would be answered as often as controls. Fisher's exact test gives
+//! the probability that none of the launches is answered by chance.
+
+use std::collections::BTreeMap;
+
+use ib_link::Remote;
+use ib_mad::{Request, Timing};
+use ib_types::Guid;
+use ib_wire::mad::sm::NodeInfo;
+use ib_wire::mad::{AttributeId, Mad, Method, TransactionId, smp};
+
+use crate::atlas::{Atlas, Walked};
+use crate::probes::{Launch, Probes};
+use crate::trace::Stop;
+
+/// How many launches a trial sends at first; later rounds send as many as there were before.
+const FIRST: u32 = 12;
+
+/// How many launches a trial sends at most.
+const MOST: u32 = 768;
+
+/// A request of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sample {
+    /// A launch.
+    Launch,
+    /// A control with a number, along the path of the question or of the answer.
+    Control { number: u32, is_answer: bool },
+}
+
+/// What came of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is under way.
+    Running,
+    /// A launch was answered.
+    Answered,
+    /// No launch was answered; chance has at most the wanted probability.
+    Silent,
+    /// No launch was answered, which may be chance.
+    Unclear,
+}
+
+#[derive(Debug)]
+struct Trial {
+    /// Directed routes along the question and, if it is another path, along the answer.
+    routes: [Option<Vec<u8>>; 2],
+    expected: Guid,
+    sent: u32,
+    left: u32,
+    answered: bool,
+    /// How many controls of a number were answered.
+    controls: BTreeMap<u32, u8>,
+    outcome: Outcome,
+}
+
+/// All trials.
+#[derive(Debug)]
+pub(crate) struct Trials {
+    error_probability: f64,
+    all: BTreeMap<Launch, Trial>,
+}
+
+impl Trials {
+    pub(crate) const fn new(error_probability: f64) -> Self {
+        Self { error_probability, all: BTreeMap::new() }
+    }
+
+    /// Returns what came of the trial of a launch; `None` before it starts.
+    pub(crate) fn get(&self, launch: Launch) -> Option<Outcome> {
+        self.all.get(&launch).map(|trial| trial.outcome)
+    }
+
+    /// Returns the launches that stay unanswered beyond chance.
+    pub(crate) fn silent(&self) -> impl Iterator<Item = Launch> {
+        let silent = self.all.iter().filter(|(_, trial)| trial.outcome == Outcome::Silent);
+        silent.map(|(&launch, _)| launch)
+    }
+
+    /// Returns how many launches and controls were sent, and how many controls were answered.
+    pub(crate) fn counts(&self, launch: Launch) -> Option<(u32, u32, u32)> {
+        let trial = self.all.get(&launch)?;
+        let controls = if trial.routes[0].is_some() { trial.sent } else { 0 };
+        Some((trial.sent, controls, trial.successes()))
+    }
+
+    /// Starts a trial; returns its first requests, none if there is no control.
+    pub(crate) fn start(
+        &mut self,
+        launch: Launch,
+        atlas: &Atlas,
+        (probes, timing): (&Probes, Timing),
+    ) -> Vec<(Sample, Request)> {
+        let routes = controls(launch, atlas);
+        let outcome = if routes.is_some() { Outcome::Running } else { Outcome::Unclear };
+        let (routes, expected) = routes.unwrap_or_default();
+        let trial = Trial {
+            routes,
+            expected,
+            sent: 0,
+            left: 0,
+            answered: false,
+            controls: BTreeMap::new(),
+            outcome,
+        };
+        self.all.insert(launch, trial);
+        if outcome == Outcome::Unclear {
+            return Vec::new();
+        }
+        self.round(launch, FIRST, atlas, (probes, timing))
+    }
+
+    /// Takes the end of a request; returns the requests of the next round.
+    pub(crate) fn handle(
+        &mut self,
+        (launch, sample): (Launch, Sample),
+        answer: Option<&Mad>,
+        atlas: &Atlas,
+        (probes, timing): (&Probes, Timing),
+    ) -> Vec<(Sample, Request)> {
+        let Some(trial) = self.all.get_mut(&launch) else { return Vec::new() };
+        trial.left = trial.left.saturating_sub(1);
+        match (sample, answer) {
+            (Sample::Launch, Some(_)) => trial.answered = true,
+            (Sample::Control { number, .. }, Some(mad)) => {
+                let info: Option<NodeInfo> = mad.attribute();
+                if info.is_some_and(|info| info.node_guid == trial.expected) {
+                    *trial.controls.entry(number).or_default() += 1;
+                }
+            }
+            (_, None) => {}
+        }
+        if trial.left > 0 {
+            return Vec::new();
+        }
+        trial.outcome = if trial.answered {
+            Outcome::Answered
+        } else if chance(trial.sent, trial.successes()) <= self.error_probability {
+            Outcome::Silent
+        } else if trial.sent >= MOST {
+            Outcome::Unclear
+        } else {
+            let more = trial.sent;
+            return self.round(launch, more, atlas, (probes, timing));
+        };
+        Vec::new()
+    }
+
+    fn round(
+        &mut self,
+        launch: Launch,
+        count: u32,
+        atlas: &Atlas,
+        (probes, timing): (&Probes, Timing),
+    ) -> Vec<(Sample, Request)> {
+        let Some(trial) = self.all.get_mut(&launch) else { return Vec::new() };
+        let timing = Timing { retries: 0, ..timing };
+        let mut requests = Vec::new();
+        for number in trial.sent..trial.sent + count {
+            requests.push((Sample::Launch, probes.combined(launch, atlas).with_timing(timing)));
+            for (route, is_answer) in trial.routes.iter().zip([false, true]) {
+                let Some(route) = route else { continue };
+                let what = (AttributeId::NODE_INFO, 0);
+                let mad = smp::directed_request(Method::GET, TransactionId(0), what, route);
+                let mut request = Request::new(Remote::directed(), mad).with_timing(timing);
+                request.mad.set_m_key(probes.m_key());
+                requests.push((Sample::Control { number, is_answer }, request));
+            }
+        }
+        trial.sent += count;
+        trial.left = requests.len() as u32;
+        requests
+    }
+}
+
+impl Trial {
+    /// Returns the number of controls that were answered on all of their routes.
+    fn successes(&self) -> u32 {
+        let wanted = self.routes.iter().flatten().count() as u8;
+        self.controls.values().filter(|&&count| count == wanted).count() as u32
+    }
+}
+
+/// Returns the probability that none of `count` launches is answered when `successes` of as many controls
+/// are and both have the same chance: all successes are among the controls (Fisher's exact test).
+fn chance(count: u32, successes: u32) -> f64 {
+    let count = f64::from(count);
+    (0..successes).map(f64::from).map(|taken| (count - taken) / (2.0 * count - taken)).product()
+}
+
+/// Returns the directed routes of controls, along the cables of the question and of the answer, and the
+/// node that they lead to. `None` if a table does not lead there, or if a route is too long.
+fn controls((from, lid): Launch, atlas: &Atlas) -> Option<([Option<Vec<u8>>; 2], Guid)> {
+    let ended = |start, lid| match atlas.walk(start, lid) {
+        Walked::Ended(way) if way.stop == Stop::Arrived => Some(way.hops),
+        _ => None,
+    };
+    let question = ended((from, 0), lid)?;
+    let last = question.last()?;
+    let answer = ended((last.node, last.enters), atlas.end((from, 0))?.lid)?;
+    let base = &atlas.node(from).route;
+    let out: Vec<u8> = base.iter().copied().chain(question.iter().map(|hop| hop.out)).collect();
+    let back: Vec<u8> =
+        base.iter().copied().chain(answer.iter().rev().map(|hop| hop.enters)).collect();
+    let is_short = |route: &Vec<u8>| route.len() <= usize::from(smp::MAX_HOPS);
+    if !is_short(&out) || !is_short(&back) {
+        return None;
+    }
+    let back = (back != out).then_some(back);
+    Some(([Some(out), back], atlas.node(last.node).guid))
+}
+
+#[cfg(test)]
+mod tests;

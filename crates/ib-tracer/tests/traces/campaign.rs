@@ -1,0 +1,574 @@
+//! Seeded trials: zero to four faults of any kind on one of twelve topologies. The truth comes from the
+//! simulator's tables, links and faults, walked hop by hop, and never from the tracer.
+//!
+//! `TRACER_RUNS` and `TRACER_FIRST` set the number of trials and the first seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use ib_topology::NodeId;
+use ib_topology::rng::Rng;
+use ib_tracer::{Target, Via};
+use ib_types::{Guid, Lmc};
+use ib_wire::mad::sm::{NodeInfo, PortInfo, PortState};
+use ib_wire::mad::{AttributeId, MadStatus, MgmtClass};
+
+use crate::lab::Lab;
+use crate::verdicts::{Judged, judged};
+
+const KINDS: [&str; 12] = [
+    "fat-tree 4",
+    "xgft 3,3 1,3",
+    "torus 3x3 hosts=1",
+    "mesh 3x2 hosts=2",
+    "xgft 2,3,2 1,2,2",
+    "fat-tree 8 parallel=2 leaves=4",
+    "xgft 3,4 1,2 1,2",
+    "hypercube 3 hosts=1",
+    "dragonfly a=3 p=1 h=1",
+    "xgft 3,3,4 1,2,2",
+    "mesh 5x1 hosts=2",
+    "random switches=6 ports=8 hosts=2 links=9",
+];
+
+/// How many paths a trial has at most.
+const PATHS: usize = 60;
+
+/// How many trials run without `TRACER_RUNS`.
+const USUAL_RUNS: u64 = 240;
+
+/// A fault, and what may be reported for it.
+#[derive(Clone, Debug)]
+struct Fault {
+    name: &'static str,
+    /// The ports that may be reported: of a cable both.
+    ports: BTreeSet<(Guid, u8)>,
+    /// The nodes whose identity may be reported.
+    nodes: BTreeSet<Guid>,
+    /// True if no path over it may be called good.
+    breaks: bool,
+    /// The two nodes with one GUID.
+    twins: Option<[NodeId; 2]>,
+    /// The node whose agent is faulty.
+    agent: Option<NodeId>,
+}
+
+/// What was counted.
+#[derive(Debug, Default)]
+struct Tally {
+    trials: u64,
+    paths: u64,
+    good: u64,
+    not_proven: u64,
+    bad: u64,
+    over_faults: u64,
+    good_over_faults: u64,
+    innocents: u64,
+    healthy_unproven: u64,
+    mads: u64,
+    /// Per kind of fault: how often a path crosses it, and how often it is accused, suspected, not seen.
+    faults: BTreeMap<&'static str, [u64; 4]>,
+    errors: Vec<String>,
+}
+
+#[test]
+fn no_path_over_a_fault_is_good_and_no_innocent_is_accused() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let runs: u64 = number("TRACER_RUNS").unwrap_or(USUAL_RUNS);
+    let first: u64 = number("TRACER_FIRST").unwrap_or(0);
+    let mut tally = Tally::default();
+    let begun = Instant::now();
+    for seed in first..first + runs {
+        trial(seed, &mut tally);
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    print(&tally, seconds);
+    assert!(
+        tally.good_over_faults == 0 && tally.innocents == 0,
+        "{:#?}",
+        &tally.errors[..tally.errors.len().min(12)]
+    );
+}
+
+#[expect(clippy::print_stderr, reason = "`cargo xtask campaign` shows the counts")]
+fn print(tally: &Tally, seconds: f64) {
+    let Tally { trials, paths, good, not_proven, bad, over_faults, .. } = tally;
+    let Tally { good_over_faults, innocents, healthy_unproven, mads, .. } = tally;
+    let each = |count: f64| count / (*trials).max(1) as f64;
+    eprintln!(
+        "{trials} trials, {paths} paths: {good} proven good, {not_proven} not proven ({healthy_unproven} \
+         of them without a fault), {bad} proven bad"
+    );
+    eprintln!(
+        "{over_faults} paths over faults, {good_over_faults} of them good; {innocents} innocents accused"
+    );
+    eprintln!("{:.0} MADs and {:.1} ms for each trial", each(*mads as f64), each(seconds * 1e3));
+    for (name, [crossed, accused, suspected, unseen]) in &tally.faults {
+        eprintln!(
+            "{name:<22} {crossed:>6} crossed {accused:>6} accused {suspected:>6} suspected {unseen:>6} not seen"
+        );
+    }
+}
+
+fn trial(seed: u64, tally: &mut Tally) {
+    let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed);
+    let kind = KINDS[(seed % KINDS.len() as u64) as usize];
+    let agents = [1, 1, 2, 3][rng.below(4)];
+    let lmc = if rng.below(8) == 0 { 1 } else { 0 };
+    let mut lab = Lab::with(
+        kind,
+        "minhop",
+        |number| number % agents == 0,
+        |it| {
+            it.routing.lids.lmc = Lmc::new(lmc).expect("an LMC");
+        },
+    );
+    lab.deafen();
+    let via = if rng.below(2) == 0 { Via::DirectedRoutes } else { Via::Administration };
+    lab.configure(|config| config.via = via);
+    let lids: Vec<u16> =
+        lab.host_lids().into_iter().flat_map(|lid| lid..lid + (1 << lmc)).collect();
+    let all = lids.iter().flat_map(|&from| lids.iter().map(move |&to| (from, to)));
+    let all: Vec<(u16, u16)> = all.filter(|(from, to)| from >> lmc != to >> lmc).collect();
+    let step = all.len().div_ceil(PATHS).max(1);
+    let pairs: Vec<(u16, u16)> = all.into_iter().skip(rng.below(step)).step_by(step).collect();
+    let owners: BTreeMap<u16, NodeId> =
+        lids.iter().map(|&lid| (lid, lab.owner(lid).expect("a host"))).collect();
+    let count = rng.below(5);
+    let mut spoils = Spoils::default();
+    let mut misroutes = BTreeMap::new();
+    let mut faults = Vec::new();
+    for _ in 0..count {
+        // A second loss of a port would replace the first one.
+        let is_lossy = faults.iter().any(|fault: &Fault| fault.name.contains("loss"));
+        let places = (agents, is_lossy);
+        faults.extend(inject(&mut lab, &mut rng, &mut spoils, &mut misroutes, places));
+    }
+    lab.spoil(move |datagram| spoils.apply(datagram));
+    let what = format!(
+        "seed {seed} {kind} {via:?} agents 1/{agents} {:?}",
+        faults
+            .iter()
+            .map(|it| (it.name, it.ports.iter().take(6).collect::<Vec<_>>(), &it.nodes))
+            .collect::<Vec<_>>()
+    );
+    let targets: Vec<_> =
+        pairs.iter().map(|&(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect();
+    let (traces, tracer) = lab.trace_with(&targets);
+    tally.trials += 1;
+    tally.mads += tracer.counters().traffic.sent;
+    let known_errors = tally.errors.len();
+    let (mut crossed, mut accused, mut suspected) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let truths: Vec<Truth> = pairs
+        .iter()
+        .map(|&(from, to)| {
+            let mut truth = follow(&lab, &misroutes, owners[&from], to);
+            // A source or destination that has lost its LID is no end of the path.
+            let has =
+                |lid| lab.sim.end_port(owners[&lid]).is_some_and(|port| lab.sim.has_lid(port, lid));
+            truth.arrives = truth.end == Some(owners[&to]) && has(from);
+            truth
+        })
+        .collect();
+    let visited: BTreeSet<NodeId> =
+        truths.iter().flat_map(|truth| truth.visited.iter().copied()).collect();
+    let hides = |fault: &Fault| {
+        ["loss", "one-way", "unlink", "changed", "wrong"].iter().any(|it| fault.name.contains(it))
+    };
+    let is_hidden = faults.iter().any(hides);
+    for fault in &mut faults {
+        if let Some([one, other]) = fault.twins {
+            // A twin that cannot be read is not known to be one.
+            let is_seen = visited.contains(&one) && visited.contains(&other) && !is_hidden;
+            fault.breaks &= is_seen && lab.guid(one) == lab.guid(other);
+        }
+        if let Some(node) = fault.agent {
+            // An agent whose responses do not come back tells nothing.
+            let own = lab.node_of_first_host();
+            let reaches = |from, to: NodeId| {
+                let lid = lab.sim.end_port(to).map_or(0, |port| lab.sim.link_port(port).lid);
+                follow(&lab, &misroutes, from, lid).end == Some(to)
+            };
+            fault.breaks &= !is_hidden && reaches(own, node) && reaches(node, own);
+        }
+    }
+    for ((&(from, to), trace), truth) in pairs.iter().zip(&traces).zip(&truths) {
+        let on_path = |fault: &Fault| {
+            if let Some(twins) = fault.twins {
+                return twins.iter().any(|node| truth.visited.contains(node));
+            }
+            let mut ports = fault.ports.iter();
+            ports.any(|port| truth.ports.contains(port))
+                || fault.nodes.iter().any(|node| truth.nodes.contains(node))
+        };
+        let is_over = !truth.arrives || faults.iter().any(|fault| fault.breaks && on_path(fault));
+        crossed.extend((0..faults.len()).filter(|&number| on_path(&faults[number])));
+        let judged = judged(trace, &tracer);
+        tally.paths += 1;
+        tally.over_faults += u64::from(is_over);
+        match judged.good {
+            Some(true) => {
+                tally.good += 1;
+                if is_over {
+                    tally.good_over_faults += 1;
+                    let over: Vec<_> = faults
+                        .iter()
+                        .filter(|it| it.breaks && on_path(it))
+                        .map(|fault| fault.name)
+                        .collect();
+                    let arrives = truth.arrives;
+                    tally.errors.push(format!(
+                        "{what}: {from} to {to} is good, arrives: {arrives}, over {over:?}: {trace:?}"
+                    ));
+                }
+            }
+            Some(false) => tally.bad += 1,
+            None => {
+                tally.not_proven += 1;
+                tally.healthy_unproven += u64::from(!is_over);
+            }
+        }
+        let Judged { ports, nodes, suspects, .. } = judged;
+        for fault in 0..faults.len() {
+            let Fault { ports: mine, nodes: own, .. } = &faults[fault];
+            if ports.iter().any(|it| mine.contains(it)) || nodes.iter().any(|it| own.contains(it)) {
+                accused.insert(fault);
+            }
+            let is_suspect = |(guid, port): &(Guid, Option<u8>)| match port {
+                Some(port) => mine.contains(&(*guid, *port)),
+                None => own.contains(guid) || mine.iter().any(|(node, _)| node == guid),
+            };
+            if suspects.iter().any(is_suspect) {
+                suspected.insert(fault);
+            }
+        }
+        let is_guilty_port =
+            |port: &(Guid, u8)| faults.iter().any(|fault| fault.ports.contains(port));
+        let is_guilty_node = |node: &Guid| faults.iter().any(|fault| fault.nodes.contains(node));
+        // Of an accused path end at least one side of the link has to be faulty.
+        let innocent = ports.iter().any(|port| !is_guilty_port(port) && !is_guilty_node(&port.0))
+            || !nodes.is_empty() && !nodes.iter().any(is_guilty_node);
+        if innocent {
+            tally.innocents += 1;
+            tally
+                .errors
+                .push(format!("{what}: {from} to {to} accuses {ports:?} {nodes:?}: {trace:?}"));
+        }
+    }
+    tally.errors.truncate(known_errors + 1);
+    for number in crossed {
+        let counts = tally.faults.entry(faults[number].name).or_default();
+        counts[0] += 1;
+        let place = match (accused.contains(&number), suspected.contains(&number)) {
+            (true, _) => 1,
+            (false, true) => 2,
+            (false, false) => 3,
+        };
+        counts[place] += 1;
+    }
+}
+
+/// The path that the tables tell, and whether packets take it to its end.
+#[derive(Default)]
+struct Truth {
+    /// The ports that it leaves by.
+    ports: BTreeSet<(Guid, u8)>,
+    nodes: BTreeSet<Guid>,
+    visited: BTreeSet<NodeId>,
+    /// The node at which it ends.
+    end: Option<NodeId>,
+    arrives: bool,
+}
+
+/// Walks the simulator's tables and links from a node to a LID.
+fn follow(lab: &Lab, misroutes: &BTreeMap<(NodeId, u8), u8>, from: NodeId, lid: u16) -> Truth {
+    let mut truth = Truth::default();
+    let Some(mut at) = lab.sim.end_port(from) else { return truth };
+    for _ in 0..64 {
+        let (node, number) = lab.sim.place(at);
+        // No packet arrives at the source, so its agent is not probed.
+        if node != from {
+            truth.nodes.insert(lab.guid(node));
+        }
+        truth.visited.insert(node);
+        let out = if lab.sim.is_switch(node) {
+            if lab.sim.end_port(node).is_some_and(|it| lab.sim.has_lid(it, lid)) {
+                truth.end = Some(node);
+                return truth;
+            }
+            let table = lab.sim.forwarding_table(node);
+            let entry = table.get(usize::from(lid)).copied().unwrap_or(255);
+            if entry == 0 || misroutes.contains_key(&(node, entry)) {
+                truth.ports.insert((lab.guid(node), entry));
+                return truth;
+            }
+            entry
+        } else if lab.sim.has_lid(at, lid) {
+            truth.end = Some(node);
+            return truth;
+        } else if node == from {
+            number
+        } else {
+            return truth;
+        };
+        truth.ports.insert((lab.guid(node), out));
+        let Some(port) = lab.sim.find_port(node, out) else { return truth };
+        let Some(peer) = lab.sim.peer(port) else { return truth };
+        if lab.sim.port_info(port).port_state != PortState::ACTIVE {
+            return truth;
+        }
+        at = peer;
+    }
+    truth
+}
+
+/// Changes to what nodes answer, between the fabric and the tracer.
+#[derive(Debug, Default)]
+struct Spoils {
+    /// By the LID of an agent.
+    status: BTreeMap<u16, u8>,
+    routes: BTreeSet<u16>,
+    silent: BTreeSet<u16>,
+    /// By the GUID of a node: what is added to LocalPortNum.
+    ports: BTreeMap<Guid, u8>,
+    /// Which LID a PortInfo has in place of the true one.
+    lids: BTreeMap<u16, u16>,
+}
+
+impl Spoils {
+    /// Changes a response; returns false if it is dropped.
+    fn apply(&self, datagram: &mut ib_link::Datagram) -> bool {
+        let lid = datagram.remote.lid;
+        let mad = &mut datagram.mad;
+        match (mad.class(), mad.attribute_id()) {
+            (MgmtClass::TRACER, AttributeId::SOURCE_ROUTE) => {
+                if self.silent.contains(&lid) {
+                    return false;
+                }
+                if let Some(&port) = self.status.get(&lid) {
+                    mad.set_status(MadStatus::BAD_FIELD);
+                    mad.data_mut()[0] = port;
+                }
+                if self.routes.contains(&lid) {
+                    mad.data_mut()[3] ^= 0x40;
+                }
+            }
+            (class, AttributeId::NODE_INFO) if class.is_smp() => {
+                let Some(mut info) = mad.attribute::<NodeInfo>() else { return true };
+                if let Some(add) = self.ports.get(&info.node_guid) {
+                    info.local_port = (info.local_port + add - 1) % info.num_ports.max(1) + 1;
+                    mad.set_attribute(&info);
+                }
+            }
+            (class, AttributeId::PORT_INFO) if class.is_smp() => {
+                let Some(mut info) = mad.attribute::<PortInfo>() else { return true };
+                if let Some(&lid) = self.lids.get(&info.lid) {
+                    info.lid = lid;
+                    mad.set_attribute(&info);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+/// Injects a random fault; returns none if there is no place for it.
+fn inject(
+    lab: &mut Lab,
+    rng: &mut Rng,
+    spoils: &mut Spoils,
+    misroutes: &mut BTreeMap<(NodeId, u8), u8>,
+    (agents, is_lossy): (usize, bool),
+) -> Option<Fault> {
+    let nodes: Vec<NodeId> = lab.sim.node_ids().collect();
+    let switches: Vec<NodeId> =
+        nodes.iter().copied().filter(|&node| lab.sim.is_switch(node)).collect();
+    let own = lab.node_of_first_host();
+    let switch = switches[rng.below(switches.len())];
+    let node = nodes[rng.below(nodes.len())];
+    let guid = |lab: &Lab, node: NodeId| lab.guid(node);
+    let lid_of = |lab: &Lab, node: NodeId| {
+        lab.sim.end_port(node).map_or(0, |port| lab.sim.link_port(port).lid)
+    };
+    let lids_of = |lab: &Lab, node: NodeId| {
+        let port = lab.sim.end_port(node);
+        let lmc = port.map_or(0, |port| lab.sim.port_info(port).lmc);
+        lid_of(lab, node)..=lid_of(lab, node) | ((1 << lmc) - 1)
+    };
+    let linked = |lab: &Lab, node: NodeId| -> Vec<u8> {
+        let is_linked =
+            |&port: &u8| lab.sim.find_port(node, port).is_some_and(|it| lab.sim.peer(it).is_some());
+        (1..=lab.ports(node)).filter(is_linked).collect()
+    };
+    let name = |lab: &Lab, node: NodeId| lab.sim.node_name(node).to_owned();
+    let mut fault = Fault {
+        name: "",
+        ports: BTreeSet::new(),
+        nodes: BTreeSet::new(),
+        breaks: true,
+        twins: None,
+        agent: None,
+    };
+    match rng.below(15) {
+        // One, two or all ports of a switch.
+        number @ 0..=3 => {
+            let mut ports = linked(lab, switch);
+            let (word, count) = match number {
+                0 | 1 => ("misroute one", 1),
+                2 => ("misroute two", 2),
+                _ => ("misroute all", ports.len()),
+            };
+            fault.name = word;
+            let highest = lab.ports(switch);
+            if highest < 2 || ports.is_empty() {
+                return None;
+            }
+            for _ in 0..count.min(ports.len()) {
+                let port = ports.swap_remove(rng.below(ports.len()));
+                let mut other = rng.below(usize::from(highest)) as u8 + 1;
+                if other == port {
+                    other = other % highest + 1;
+                }
+                lab.command(&format!("Misroute \"{}\" {port} {other}", name(lab, switch)));
+                misroutes.insert((switch, port), other);
+                fault.ports.insert((guid(lab, switch), port));
+            }
+        }
+        // What one port sends, at any rate; one way or both.
+        4..=7 if is_lossy => return None,
+        number @ 4..=6 => {
+            let ports = linked(lab, node);
+            let port = *ports.get(rng.below(ports.len().max(1)))?;
+            let is_total = number == 6 && node != own;
+            let loss = if is_total { 1.0 } else { [0.001, 0.01, 0.1, 0.5][rng.below(4)] };
+            fault.name = if is_total { "one-way loss of all" } else { "loss of one" };
+            fault.breaks = is_total;
+            let peer = lab.sim.peer(lab.sim.find_port(node, port)?)?;
+            let (next, enters) = lab.sim.place(peer);
+            if is_total && next == own {
+                return None;
+            }
+            lab.command(&format!("Fault \"{}\"[{port}] loss={loss}", name(lab, node)));
+            if number == 5 {
+                lab.command(&format!("Fault \"{}\"[{enters}] loss={loss}", name(lab, next)));
+            }
+            fault.ports.extend([(guid(lab, node), port), (guid(lab, next), enters)]);
+        }
+        7 => {
+            fault.name = "loss of all";
+            fault.breaks = false;
+            let loss = [0.001, 0.01, 0.1, 0.3][rng.below(4)];
+            for &switch in &switches {
+                for port in linked(lab, switch) {
+                    lab.command(&format!("Fault \"{}\"[{port}] loss={loss}", name(lab, switch)));
+                    fault.ports.insert((guid(lab, switch), port));
+                }
+            }
+        }
+        8 => {
+            fault.name = "unlink";
+            let ports = linked(lab, switch);
+            let port = *ports.get(rng.below(ports.len().max(1)))?;
+            let (next, enters) = lab.sim.place(lab.sim.peer(lab.sim.find_port(switch, port)?)?);
+            if next == own {
+                return None;
+            }
+            lab.command(&format!("Unlink \"{}\"[{port}]", name(lab, switch)));
+            fault.ports.extend([(guid(lab, switch), port), (guid(lab, next), enters)]);
+        }
+        9 => {
+            fault.name = "duplicate GUID";
+            let other = switches[rng.below(switches.len())];
+            if other == switch {
+                return None;
+            }
+            let found = guid(lab, other);
+            fault.nodes.extend([found, guid(lab, switch)]);
+            lab.command(&format!("Guid \"{}\" {found}", name(lab, switch)));
+            fault.twins = Some([switch, other]);
+        }
+        10 => {
+            fault.name = "changed LID";
+            if node == own {
+                return None;
+            }
+            let lid = if rng.below(2) == 0 {
+                4000 + rng.below(90) as u16
+            } else {
+                let other = nodes[rng.below(nodes.len())];
+                if other == node || other == own { return None } else { lid_of(lab, other) }
+            };
+            // Whichever node has the LID may be reported.
+            let sharing: Vec<NodeId> =
+                nodes.iter().copied().filter(|&it| lid_of(lab, it) == lid).collect();
+            fault.nodes.insert(guid(lab, node));
+            fault.nodes.extend(sharing.into_iter().map(|it| guid(lab, it)));
+            let port = linked(lab, node).first().copied()?;
+            let port = if lab.sim.is_switch(node) { 0 } else { port };
+            lab.command(&format!("Baselid \"{}\"[{port}] {lid}", name(lab, node)));
+            // Links to the node, which paths to its LID end at.
+            for port in linked(lab, node) {
+                let (next, enters) = lab.sim.place(lab.sim.peer(lab.sim.find_port(node, port)?)?);
+                fault.ports.extend([(guid(lab, next), enters), (guid(lab, node), port)]);
+            }
+            fault.breaks = false;
+        }
+        11 => {
+            fault.name = "status 7";
+            let number = nodes.iter().position(|&it| it == node).unwrap_or_default();
+            fault.breaks = number % agents == 0;
+            fault.agent = Some(node);
+            if node == own {
+                return None;
+            }
+            for lid in lids_of(lab, node) {
+                spoils.status.insert(lid, 77);
+            }
+            fault.nodes.insert(guid(lab, node));
+        }
+        12 => {
+            fault.name = "other route";
+            let number = nodes.iter().position(|&it| it == node).unwrap_or_default();
+            fault.breaks = number % agents == 0;
+            fault.agent = Some(node);
+            if node == own {
+                return None;
+            }
+            spoils.routes.extend(lids_of(lab, node));
+            fault.nodes.insert(guid(lab, node));
+        }
+        13 => {
+            fault.name = "silent agent";
+            spoils.silent.extend(lids_of(lab, node));
+            fault.nodes.insert(guid(lab, node));
+            fault.breaks = false;
+        }
+        _ => {
+            fault.name = "wrong NodeInfo or LID";
+            fault.nodes.insert(guid(lab, node));
+            fault.breaks = false;
+            if node == own {
+                return None;
+            }
+            if rng.below(2) == 0 {
+                spoils.ports.insert(guid(lab, node), 1);
+                fault.breaks = lab.ports(node) > 1;
+            } else {
+                let other = nodes[rng.below(nodes.len())];
+                if other == node || other == own {
+                    return None;
+                }
+                let foreign = lid_of(lab, other);
+                fault.nodes.insert(guid(lab, other));
+                spoils.lids.insert(lid_of(lab, node), foreign);
+            }
+            for port in linked(lab, node) {
+                let (next, enters) = lab.sim.place(lab.sim.peer(lab.sim.find_port(node, port)?)?);
+                fault.ports.extend([(guid(lab, next), enters), (guid(lab, node), port)]);
+            }
+        }
+    }
+    Some(fault)
+}

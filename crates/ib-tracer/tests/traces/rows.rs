@@ -1,0 +1,313 @@
+//! Cases in which several faults, loss or inconsistent nodes once led to a wrong verdict.
+
+use ib_tracer::{Judgement, Target, Trace, Tracer, Verdict, Via};
+use ib_types::Lmc;
+use ib_wire::mad::sm::{NodeInfo, PortInfo};
+use ib_wire::mad::{AttributeId, MadStatus};
+
+use crate::lab::Lab;
+use crate::{far_host, pairs, targets};
+
+/// Traces many paths; returns those that can be traced.
+fn trace_all(lab: &mut Lab, most: usize) -> (Vec<(u16, u16, Trace)>, Tracer) {
+    let all = pairs(&lab.host_lids(), most);
+    let (traces, tracer) = lab.trace_with(&targets(&all));
+    let traces = all.into_iter().zip(traces);
+    (traces.filter_map(|((from, to), trace)| Some((from, to, trace.ok()?))).collect(), tracer)
+}
+
+/// Returns true if a path leaves a switch by a port, by the tables.
+fn crosses(lab: &Lab, (from, to): (u16, u16), places: &[(String, u8)]) -> bool {
+    let hops = lab.truth(from, to);
+    hops.into_iter().step_by(2).any(|(node, port)| {
+        places.iter().any(|(name, number)| lab.node(name) == node && *number == port)
+    })
+}
+
+/// Checks that no path over the ports is good and that no other port is accused; returns how many
+/// paths are proven bad.
+fn check(lab: &mut Lab, places: &[(String, u8)], most: usize) -> usize {
+    let (traces, tracer) = trace_all(lab, most);
+    let mut bad = 0;
+    for (from, to, trace) in traces {
+        if crosses(lab, (from, to), places) {
+            assert_ne!(trace.judgement(), Judgement::ProvenGood, "{from} to {to}: {trace:?}");
+        }
+        bad += usize::from(trace.judgement() == Judgement::ProvenBad);
+        for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
+            let guid = tracer.atlas().node(hop.from).guid;
+            let is_guilty = places
+                .iter()
+                .any(|(name, port)| lab.guid(lab.node(name)) == guid && *port == hop.out);
+            assert!(is_guilty, "{from} to {to} accuses {hop:?}: {verdict:?}");
+        }
+    }
+    bad
+}
+
+#[test]
+fn several_misrouted_ports_of_a_switch_are_never_good() {
+    for seed in 0..12_u8 {
+        let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+        lab.deafen();
+        let name = lab.switch_names()[usize::from(seed) % 6].clone();
+        let ports = lab.ports(lab.node(&name));
+        let mut places = Vec::new();
+        for port in (1..=ports).filter(|port| (port + seed) % 3 != 0) {
+            lab.command(&format!("Misroute \"{name}\" {port} {}", port % ports + 1));
+            places.push((name.clone(), port));
+        }
+        check(&mut lab, &places, 80);
+    }
+}
+
+#[test]
+fn spine_that_misroutes_all_ports_is_never_good() {
+    let mut lab = Lab::new("xgft 3,3,4 1,2,2", "minhop", |_| true);
+    lab.deafen();
+    let name = "core-0".to_owned();
+    let names = lab.switch_names();
+    let name = names.iter().find(|it| **it == name).or(names.last()).expect("switches").clone();
+    let ports = lab.ports(lab.node(&name));
+    let mut places = Vec::new();
+    for port in 1..=ports {
+        lab.command(&format!("Misroute \"{name}\" {port} {}", port % ports + 1));
+        places.push((name.clone(), port));
+    }
+    let all = pairs(&lab.host_lids(), 2000);
+    assert!(all.iter().any(|&pair| crosses(&lab, pair, &places)), "{name}");
+    assert!(check(&mut lab, &places, 2000) > 0);
+}
+
+#[test]
+fn unrelated_loss_does_not_hide_a_misrouted_port() {
+    for loss in ["0.1", "0.5"] {
+        for seed in 0..10 {
+            let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+            lab.deafen();
+            let hosts: Vec<String> = lab
+                .sim
+                .node_ids()
+                .filter(|&node| !lab.sim.is_switch(node))
+                .map(|node| lab.sim.node_name(node).to_owned())
+                .collect();
+            lab.command(&format!("Fault \"{}\"[1] loss={loss}", hosts[2 + seed % 6]));
+            // The leaf switch of the own port sends up by another port.
+            let name = lab.switch_names()[0].clone();
+            lab.command(&format!("Misroute \"{name}\" {} {}", 4 + seed % 3, 1 + seed % 3));
+            let places = [(name, 4 + (seed % 3) as u8)];
+            assert!(check(&mut lab, &places, 80) > 0, "loss {loss}, {places:?}");
+        }
+    }
+}
+
+#[test]
+fn slight_loss_everywhere_does_not_hide_a_misrouted_port() {
+    let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+    lab.deafen();
+    for name in lab.switch_names() {
+        for port in 1..=lab.ports(lab.node(&name)) {
+            lab.command(&format!("Fault \"{name}\"[{port}] loss=0.001"));
+        }
+    }
+    let name = lab.switch_names()[1].clone();
+    lab.command(&format!("Misroute \"{name}\" 1 2"));
+    assert!(check(&mut lab, &[(name, 1)], 200) > 0);
+}
+
+#[test]
+fn pulled_cable_accuses_no_innocent_by_records() {
+    for port in 4..=6 {
+        let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+        lab.deafen();
+        let name = lab.switch_names()[1].clone();
+        let node = lab.node(&name);
+        let other = lab.sim.peer(lab.sim.find_port(node, port).expect("a port")).expect("a cable");
+        let (next, enters) = lab.sim.place(other);
+        let ends = [(lab.guid(node), port), (lab.guid(next), enters)];
+        lab.configure(|config| config.via = Via::Administration);
+        lab.command(&format!("Unlink \"{name}\"[{port}]"));
+        let (traces, tracer) = trace_all(&mut lab, 200);
+        let mut bad = 0;
+        for (from, to, trace) in traces {
+            for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
+                let place = (tracer.atlas().node(hop.from).guid, hop.out);
+                assert!(ends.contains(&place), "{from} to {to}: {hop:?} {verdict:?}");
+                bad += 1;
+            }
+        }
+        assert!(bad > 0);
+    }
+}
+
+#[test]
+fn missing_records_are_not_proof() {
+    let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+    lab.configure(|config| config.via = Via::Administration);
+    lab.spoil(|datagram| {
+        if datagram.mad.attribute_id() == AttributeId::LINK_RECORD {
+            datagram.mad.set_status(MadStatus::SA_NO_RECORDS);
+        }
+        true
+    });
+    let (traces, _) = trace_all(&mut lab, 60);
+    assert!(!traces.is_empty());
+    for (from, to, trace) in traces {
+        assert_eq!(trace.judgement(), Judgement::NotProven, "{from} to {to}: {trace:?}");
+        assert!(trace.first_bad().is_none(), "{trace:?}");
+    }
+}
+
+#[test]
+fn duplicate_switch_guid_is_named() {
+    for via in [Via::DirectedRoutes, Via::Administration] {
+        let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+        lab.deafen();
+        lab.configure(|config| config.via = via);
+        let names = lab.switch_names();
+        let guid = lab.guid(lab.node(&names[4]));
+        lab.command(&format!("Guid \"{}\" {guid}", names[3]));
+        let (traces, tracer) = trace_all(&mut lab, 200);
+        let mut named = 0;
+        for (from, to, trace) in traces {
+            for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
+                let ends = [hop.from, hop.node].map(|node| tracer.atlas().node(node).guid);
+                assert!(ends.contains(&guid), "{from} to {to}: {hop:?} {verdict:?}");
+                named += usize::from(
+                    matches!(verdict, Verdict::Duplicate { what } if what.contains(&guid.to_string())),
+                );
+            }
+        }
+        assert!(named > 0, "{via:?}");
+    }
+}
+
+#[test]
+fn two_misrouted_ports_in_two_switches_accuse_no_third() {
+    for (one, other) in [(0, 4), (1, 5), (2, 4), (3, 5)] {
+        for port in 1..=3 {
+            let mut lab = Lab::new("xgft 3,4 1,2 1,2", "minhop", |_| true);
+            lab.deafen();
+            let names = lab.switch_names();
+            let places = [(names[one].clone(), port + 3), (names[other].clone(), port)];
+            for (name, port) in &places {
+                lab.command(&format!("Misroute \"{name}\" {port} {}", port + 1));
+            }
+            check(&mut lab, &places, 150);
+        }
+    }
+}
+
+#[test]
+fn status_7_and_another_route_are_never_good() {
+    for kind in 0..2 {
+        let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| true);
+        let (switch, guid) = {
+            let node = lab.node(&lab.switch_names()[4]);
+            (lab.sim.link_port(lab.sim.end_port(node).expect("a port")).lid, lab.guid(node))
+        };
+        lab.spoil(move |datagram| {
+            let is_it = datagram.remote.lid == switch;
+            if is_it && datagram.mad.attribute_id() == AttributeId::SOURCE_ROUTE {
+                if kind == 0 {
+                    datagram.mad.set_status(MadStatus(7));
+                    datagram.mad.data_mut()[0] = 99;
+                } else {
+                    datagram.mad.data_mut()[5] ^= 1;
+                }
+            }
+            true
+        });
+        let (traces, tracer) = trace_all(&mut lab, 200);
+        let mut found = 0;
+        for (from, to, trace) in traces {
+            let over = trace.hops.iter().any(|(hop, _)| tracer.atlas().node(hop.node).guid == guid);
+            assert_eq!(over, trace.judgement() == Judgement::ProvenBad, "{from} to {to} {trace:?}");
+            for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
+                assert_eq!(tracer.atlas().node(hop.node).guid, guid);
+                assert!(matches!(verdict, Verdict::Inconsistent { .. }), "{verdict:?}");
+                found += 1;
+            }
+        }
+        assert!(found > 0);
+    }
+}
+
+#[test]
+fn inconsistent_node_is_accused_and_not_the_switch_before() {
+    for kind in 0..3 {
+        let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| kind != 2);
+        let node = lab.node(&lab.switch_names()[4]);
+        let guid = lab.guid(node);
+        let lid = lab.sim.link_port(lab.sim.end_port(node).expect("a port")).lid;
+        let foreign = far_host(&lab);
+        lab.spoil(move |datagram| {
+            let is_routed = datagram.remote.lid == lid;
+            let mad = &mut datagram.mad;
+            if !mad.class().is_smp() {
+                return true;
+            }
+            match mad.attribute_id() {
+                AttributeId::NODE_INFO if kind == 0 || kind == 2 && is_routed => {
+                    let Some(mut info) = mad.attribute::<NodeInfo>() else { return true };
+                    if info.node_guid == guid {
+                        info.local_port = info.local_port % info.num_ports + 1;
+                        mad.set_attribute(&info);
+                    }
+                }
+                AttributeId::PORT_INFO if kind == 1 => {
+                    let Some(mut info) = mad.attribute::<PortInfo>() else { return true };
+                    if info.lid == lid {
+                        info.lid = foreign;
+                        mad.set_attribute(&info);
+                    }
+                }
+                _ => {}
+            }
+            true
+        });
+        let (traces, tracer) = trace_all(&mut lab, 200);
+        for (from, to, trace) in traces {
+            for (hop, verdict) in trace.hops.iter().filter(|(_, verdict)| verdict.is_bad()) {
+                let is_identity =
+                    matches!(verdict, Verdict::Inconsistent { .. } | Verdict::Duplicate { .. });
+                assert!(is_identity, "{kind} {from} to {to}: {hop:?} {verdict:?}");
+                let node = tracer.atlas().node(hop.node);
+                let is_claimed = kind == 1 && to == foreign;
+                assert!(node.guid == guid || is_claimed, "{kind} {from} to {to}: {verdict:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lost_launches_prove_nothing_without_counters() {
+    // As on ibsim, which discards combined routes.
+    let mut lab = Lab::new("xgft 3,3 1,3", "minhop", |_| false);
+    lab.spoil(|datagram| {
+        let mad = &datagram.mad;
+        let is_combined = mad.class().is_smp() && mad.dr_dlid() != 0xffff && mad.dr_dlid() != 0;
+        !(is_combined && mad.dr_slid() == 0xffff)
+    });
+    let name = lab.switch_names()[4].clone();
+    lab.command(&format!("Error \"{name}\"[0] 100"));
+    let (traces, tracer) = trace_all(&mut lab, 100);
+    let guid = lab.guid(lab.node(&name));
+    for (from, to, trace) in traces {
+        let over = trace.hops.iter().any(|(hop, _)| tracer.atlas().node(hop.node).guid == guid);
+        assert!(!over || !trace.is_good(), "{from} to {to}: {trace:?}");
+        assert!(trace.first_bad().is_none(), "{from} to {to}: {trace:?}");
+    }
+}
+
+#[test]
+fn all_lids_of_a_healthy_fabric_are_good_by_records() {
+    let lmc = Lmc::new(2).expect("an LMC");
+    let mut lab = Lab::with("fat-tree 4", "minhop", |_| true, |it| it.routing.lids.lmc = lmc);
+    lab.configure(|config| config.via = Via::Administration);
+    let base = far_host(&lab);
+    for lid in base..base + 4 {
+        let trace = lab.trace(&[(None, Target::Lid(lid))]).remove(0).expect("a path");
+        assert!(trace.is_good(), "{trace:?}");
+    }
+}

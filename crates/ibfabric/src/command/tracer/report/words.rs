@@ -1,0 +1,240 @@
+//! The words for verdicts and for the evidence behind them.
+
+use ib_tracer::{
+    Atlas, Component, Hop, Judgement, Left, NodeNumber, Observation, Probe, Reason, Suspicion,
+    Verdict, Witness,
+};
+use serde::Serialize;
+
+use super::Names;
+
+/// Returns a judgement as a word of JSON.
+pub(in super::super) const fn judgement(judgement: Judgement) -> &'static str {
+    match judgement {
+        Judgement::ProvenGood => "good",
+        Judgement::ProvenBad => "bad",
+        Judgement::NotProven => "not_proven",
+    }
+}
+
+/// Returns a verdict as a word of JSON.
+pub(in super::super) const fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Validated => "validated",
+        Verdict::Seen { by: Witness::Agent | Witness::Management } => "seen",
+        Verdict::Seen { by: Witness::Launch } => "seen_by_launch",
+        Verdict::Seen { by: Witness::Counters } => "counted",
+        Verdict::Seen { by: Witness::Cable } => "cable",
+        Verdict::Own => "own",
+        Verdict::Misdirected { .. } => "misdirected",
+        Verdict::Detour { .. } => "detour",
+        Verdict::OtherTable { .. } => "other_table",
+        Verdict::OtherLink { .. } => "other_link",
+        Verdict::Inconsistent { .. } => "inconsistent",
+        Verdict::Duplicate { .. } => "duplicate",
+        Verdict::Suspected(_) => "suspected",
+        Verdict::NotAsked => "not_asked",
+    }
+}
+
+/// Returns a sentence on a hop.
+pub(in super::super) fn detail(
+    hop: &Hop,
+    verdict: &Verdict,
+    (names, atlas): (&Names, &Atlas),
+) -> String {
+    match verdict {
+        Verdict::Validated => "validated".to_owned(),
+        Verdict::Seen { by: Witness::Agent | Witness::Management } => {
+            "seen: management from the own port arrives over this link".to_owned()
+        }
+        Verdict::Seen { by: Witness::Launch } => {
+            "seen: a launch from the switch before arrives over this link".to_owned()
+        }
+        Verdict::Seen { by: Witness::Counters } => {
+            format!("counted: the switch before sends by port {}", hop.out)
+        }
+        Verdict::Seen { by: Witness::Cable } => {
+            "a cable that carries management in both directions".to_owned()
+        }
+        Verdict::Own => "the own port".to_owned(),
+        Verdict::Misdirected { actual: None, left: None } => format!(
+            "the switch before does not send by port {}: it answers over the same cable",
+            hop.out
+        ),
+        Verdict::Misdirected { actual, left } => {
+            let does = match left {
+                Some(Left::By(port)) => format!("sends it by port {port}"),
+                Some(Left::Discarded(port)) => format!("discards it at port {port}"),
+                Some(Left::Dropped(port)) => format!("does not relay what came in by port {port}"),
+                None => "sends it by another port".to_owned(),
+            };
+            let outcome = match actual {
+                Some(actual) => {
+                    format!("it arrives by port {actual}, expected port {}", hop.enters)
+                }
+                None => "it is not answered".to_owned(),
+            };
+            format!("the switch before {does}, expected by port {}: {outcome}", hop.out)
+        }
+        Verdict::Detour { by } => format!(
+            "the switch before sends it by port {by}, expected by port {}: it arrives nevertheless",
+            hop.out
+        ),
+        Verdict::OtherTable { holds: 255 } => format!(
+            "the table of the switch before has no entry, expected port {} as in the records of \
+             subnet administration",
+            hop.out
+        ),
+        Verdict::OtherTable { holds } => format!(
+            "the table of the switch before holds port {holds}, expected port {} as in the records \
+             of subnet administration",
+            hop.out
+        ),
+        Verdict::OtherLink { what } => {
+            format!("not the link in the records of subnet administration: {what}")
+        }
+        Verdict::Inconsistent { what } => format!("its responses are inconsistent: {what}"),
+        Verdict::Duplicate { what } => format!("a duplicate: {what}"),
+        Verdict::Suspected(why) => suspicion(why, (names, atlas)),
+        Verdict::NotAsked => "not probed".to_owned(),
+    }
+}
+
+/// Returns a sentence on what could not be proven, and why.
+fn suspicion(why: &Suspicion, (names, atlas): (&Names, &Atlas)) -> String {
+    let reason = reason(&why.reason);
+    let mut text = format!("not proven: {reason}");
+    if !why.suspects.is_empty() {
+        let all: Vec<String> =
+            why.suspects.iter().map(|&it| component(it, (names, atlas))).collect();
+        text += &format!("; suspects: {}", all.join(", "));
+    }
+    if let Some(probe) = &why.apart {
+        text += &format!("; told apart by {probe}");
+    }
+    text
+}
+
+/// Returns a reason in words.
+pub(super) const fn reason(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Unanswered => "probes over it are not answered",
+        Reason::Lossy => "probes over it are not answered, which loss can explain",
+        Reason::NoLaunch => {
+            "switches do not pass on launches, and the path to its own LID is another one"
+        }
+        Reason::NoCounters => "no probe tests this link alone, and counters do not tell",
+        Reason::AnswersLost => "the answers of probes are lost at a faulty port",
+        Reason::OtherLevel => "it answers on service level 0, and not on the one of --sl",
+        Reason::NoLid => "it has no LID",
+    }
+}
+
+/// Returns a component in words.
+pub(super) fn component(it: Component, (names, atlas): (&Names, &Atlas)) -> String {
+    match it {
+        Component::Forwarding(node, port) => format!("port {port} of {}", names.of(atlas, node)),
+        Component::Identity(node) => format!("the LID of {}", names.of(atlas, node)),
+        Component::Relay(node) => {
+            format!("whether {} passes on launches", names.of(atlas, node))
+        }
+    }
+}
+
+/// What was observed of a hop; the names are JSON keys.
+#[derive(Serialize)]
+pub(super) struct EvidenceReport {
+    probe: &'static str,
+    lid: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
+    sent: u32,
+    answered: u32,
+    controls: u32,
+    controls_answered: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrived_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrived_by: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_by: Option<u8>,
+}
+
+impl EvidenceReport {
+    pub(super) fn new(
+        (probe, seen): &(Probe, Observation),
+        (names, atlas): (&Names, &Atlas),
+    ) -> Self {
+        let name = |node: NodeNumber| Some(names.of(atlas, node).to_owned());
+        let (word, lid, from) = match *probe {
+            Probe::Agent { lid } => ("agent", lid, None),
+            Probe::Management { lid } => ("management", lid, None),
+            Probe::Launch { from, lid } => ("launch", lid, name(from)),
+            Probe::Counters { from, lid } => ("counters", lid, name(from)),
+        };
+        Self {
+            probe: word,
+            lid,
+            from,
+            sent: seen.sent,
+            answered: seen.answered,
+            controls: seen.control_sent,
+            controls_answered: seen.control_answered,
+            arrived_at: seen.arrival.map(|(guid, _)| guid.to_string()),
+            arrived_by: seen.arrival.map(|(_, port)| port),
+            left_by: match seen.left {
+                Some(Left::By(port)) => Some(port),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Returns the evidence on a hop in one line.
+pub(super) fn evidence(
+    all: &[(Probe, Observation)],
+    hop: &Hop,
+    (names, atlas): (&Names, &Atlas),
+) -> String {
+    let parts = all.iter().map(|(probe, seen)| {
+        let Observation { sent, answered, .. } = seen;
+        let arrived = seen
+            .arrival
+            .map_or_else(String::new, |(guid, port)| format!(", arrived at {guid} by port {port}"));
+        match *probe {
+            Probe::Agent { lid } => {
+                format!("{sent} requests to the agent at LID {lid}: {answered} answered")
+            }
+            Probe::Management { lid } => {
+                format!("{sent} SMPs to LID {lid}: {answered} answered{arrived}")
+            }
+            Probe::Launch { from, lid } => {
+                let name = names.of(atlas, from);
+                let controls = match (seen.control_sent, seen.control_answered) {
+                    (0, _) => String::new(),
+                    (sent, answered) => {
+                        format!("; {sent} controls over the same cables: {answered} answered")
+                    }
+                };
+                format!(
+                    "{sent} launches through {name} port {} to LID {lid}: {answered} \
+                     answered{arrived}{controls}",
+                    hop.out
+                )
+            }
+            Probe::Counters { from, lid } => {
+                let name = names.of(atlas, from);
+                let left = match seen.left {
+                    Some(Left::By(port)) => format!("left by port {port}"),
+                    Some(Left::Discarded(port)) => format!("were discarded at port {port}"),
+                    Some(Left::Dropped(port)) => format!("were dropped at port {port}"),
+                    None => "are not found in the counters".to_owned(),
+                };
+                format!("{sent} launches through {name} to LID {lid} {left}")
+            }
+        }
+    });
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "none".to_owned() } else { parts.join("; ") }
+}
