@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+pub(crate) mod result_file;
+
 /// How a report is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
