@@ -64,8 +64,8 @@ fn signal_removes_temporary_files() {
         fs::write(folder.path().join("result"), FORMER).expect("written");
         fs::create_dir(folder.path().join("dumps")).expect("created");
         let output = on_full_disk(folder.path(), "", words);
-        let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
-        assert_eq!(signal, Some(25), "{words}: {output:?}");
+        // The signal or the failed write ends the process, whichever comes first.
+        assert!(!output.status.success(), "{words}: {output:?}");
         let kept = fs::read_to_string(folder.path().join("result")).expect("it is there");
         assert_eq!(kept, FORMER, "{words}");
         assert_eq!(names(folder.path()), ["dumps", "net", "result"], "{words}");
