@@ -1,11 +1,11 @@
 //! Lines of text over a private Unix socket: one line asks, one line answers.
 //!
-//! The socket has the abstract name `NAME:console`, or a path in the file system. Only processes of the same user, or
-//! of root, are listened to.
+//! The socket has the abstract name `NAME:console`, or a path in the file system. Both ends serve and
+//! call only processes of the same user or of root.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
@@ -77,7 +77,7 @@ impl ConsoleServer {
     pub fn accept(&mut self) -> Vec<usize> {
         let mut new = Vec::new();
         while let Ok((mut stream, _)) = self.listener.accept() {
-            if !is_own_user(&stream) || stream.set_nonblocking(true).is_err() {
+            if !unix::is_own_user(&stream) || stream.set_nonblocking(true).is_err() {
                 self.refused += 1;
                 continue;
             }
@@ -235,24 +235,6 @@ impl AsFd for ConsoleServer {
     }
 }
 
-/// Tells whether the process at the other end belongs to this process's user, or to root.
-fn is_own_user(stream: &UnixStream) -> bool {
-    let mut credentials = libc::ucred { pid: 0, uid: u32::MAX, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the option's value is a live `ucred` of the length given.
-    let result = unsafe {
-        libc::getsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut credentials).cast(),
-            &raw mut length,
-        )
-    };
-    // SAFETY: the call only returns a number.
-    result == 0 && (credentials.uid == unsafe { libc::geteuid() } || credentials.uid == 0)
-}
-
 /// The side that asks.
 pub struct ConsoleClient {
     stream: BufReader<UnixStream>,
@@ -262,18 +244,21 @@ impl ConsoleClient {
     /// Connects to the socket of a name.
     ///
     /// # Errors
-    /// Fails when nobody listens there.
+    /// Fails if no process listens there, or one of another user than the own and root.
     pub fn connect(base: &str) -> io::Result<Self> {
         let stream = UnixStream::connect_addr(&name(base)?)?;
+        unix::check_server(&stream)?;
         Ok(Self { stream: BufReader::new(stream) })
     }
 
     /// Connects to a socket in the file system.
     ///
     /// # Errors
-    /// Fails when nobody listens there.
+    /// Fails if no process listens there, or one of another user than the own and root.
     pub fn connect_at(path: &Path) -> io::Result<Self> {
-        Ok(Self { stream: BufReader::new(UnixStream::connect(path)?) })
+        let stream = UnixStream::connect(path)?;
+        unix::check_server(&stream)?;
+        Ok(Self { stream: BufReader::new(stream) })
     }
 
     /// Has [`ConsoleClient::ask`] wait for an answer so long at most; for ever without this.

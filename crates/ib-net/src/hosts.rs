@@ -7,7 +7,7 @@
 //! Their owner lets the fabric's time run, tells which ports something has come for ([`Hosts::look_at`]), and calls
 //! [`Hosts::work`] after that and when [`Hosts::poll_timeout`] says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ib_acm::port::PortId as AcmPort;
 use ib_acm::{Address, ClientId, Service, ServiceConfig};
@@ -72,7 +72,7 @@ pub struct Hosts {
     config: ServiceConfig,
     seed: [u8; 32],
     boots: u64,
-    replies: Vec<Reply>,
+    replies: VecDeque<Reply>,
 }
 
 impl Hosts {
@@ -166,14 +166,14 @@ impl Hosts {
         is_answered.then_some(answer)
     }
 
-    /// Returns the next answer to a program that has waited.
+    /// Returns the oldest answer that a waiting program has not taken.
     pub fn poll_reply(&mut self) -> Option<Reply> {
-        self.replies.pop()
+        self.replies.pop_front()
     }
 
     /// Takes the answer that has come at once to where the others are.
     pub fn answered(&mut self, reply: Reply) {
-        self.replies.push(reply);
+        self.replies.push_back(reply);
     }
 
     /// Returns the next queue pair that a selection of a host's adapter has chosen, as its port and what reads its packets.
@@ -219,7 +219,7 @@ impl Hosts {
             && host.service.drive(now, OWN, &mut place, &mut host.seen)
         {}
         while let Some((ClientId(number), message)) = host.service.poll_reply() {
-            replies.push(Reply { port, number, message });
+            replies.push_back(Reply { port, number, message });
         }
         while host.service.poll_event().is_some() {}
         let next = host.service.poll_timeout();

@@ -1,6 +1,7 @@
 //! A device for programs, over NBD: a socket of the system, its connections, and a device of a server behind them, in one
 //! thread.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -108,8 +109,8 @@ pub struct NbdServer {
     last: u64,
     /// What the device does.
     under_way: Slab<Asked>,
-    /// What was wrong with connections.
-    failed: Vec<NbdError>,
+    /// Errors of closed connections, oldest first.
+    failed: VecDeque<NbdError>,
     /// Whether a program that has gone may have changes under way.
     has_heirs: bool,
     /// When it is looked next whether programs want to connect.
@@ -212,7 +213,7 @@ impl NbdServer {
             connections,
             last: 0,
             under_way,
-            failed: Vec::new(),
+            failed: VecDeque::new(),
             has_heirs: false,
             accept_at: Instant::ZERO,
             lacks_files: false,
@@ -249,9 +250,9 @@ impl NbdServer {
         self.move_on(&mut Nothing)
     }
 
-    /// Returns why a connection has ended before its time.
+    /// Returns the oldest error that ended a connection and was not returned yet.
     pub fn poll_failed(&mut self) -> Option<NbdError> {
-        self.failed.pop()
+        self.failed.pop_front()
     }
 
     /// Moves what can be moved between programs and a device; returns whether there was anything.

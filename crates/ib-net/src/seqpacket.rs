@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
@@ -25,18 +24,12 @@ pub(crate) fn listen_at(name: &str, flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Calls whoever has an abstract name.
+/// Connects to the socket of an abstract name. The caller checks the server's user.
 pub(crate) fn call(name: &str) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
     Ok(socket)
-}
-
-/// Tells whether the process at the other end belongs to this process's user, or to root.
-pub(crate) fn is_own_user(socket: impl AsFd) -> bool {
-    let own = rustix::process::geteuid();
-    socket_peercred(socket).is_ok_and(|other| other.uid == own || other.uid.is_root())
 }
 
 /// Sends a message, with files.

@@ -10,6 +10,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use crate::alarm::Bell;
 
+mod temporary;
+
+pub use temporary::TemporaryPath;
+
 /// Returns the signals that end what is no daemon. SIGHUP, of a terminal that is closed, is one of them unless whoever has
 /// started the process wants it to go on (`nohup`).
 fn ends() -> impl Iterator<Item = (i32, Order)> {
@@ -34,6 +38,7 @@ impl Termination {
     /// # Errors
     /// Fails when the system does.
     pub fn catch() -> io::Result<Self> {
+        temporary::ENDS_IN_ORDER.store(true, Ordering::SeqCst);
         let (reader, writer) = UnixStream::pair()?;
         for (signal, _) in ends() {
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
@@ -88,6 +93,7 @@ impl Orders {
         bell: &Bell,
         wanted: impl IntoIterator<Item = (i32, Order)>,
     ) -> io::Result<Self> {
+        temporary::ENDS_IN_ORDER.store(true, Ordering::SeqCst);
         let mut orders = Vec::new();
         for (signal, order) in wanted {
             let given = Arc::new(AtomicBool::new(false));

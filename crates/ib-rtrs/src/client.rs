@@ -134,8 +134,8 @@ pub struct Client {
     events: VecDeque<ClientEvent>,
     completions: VecDeque<Completion>,
     /// Paths that have failed while something else was done, and those that are connected since.
-    failed: Vec<(PathId, Failure)>,
-    came_up: Vec<PathId>,
+    failed: VecDeque<(PathId, Failure)>,
+    came_up: VecDeque<PathId>,
 }
 
 impl Client {
@@ -166,8 +166,8 @@ impl Client {
             timers: Deadlines::default(),
             events: VecDeque::new(),
             completions: VecDeque::new(),
-            failed: Vec::new(),
-            came_up: Vec::new(),
+            failed: VecDeque::new(),
+            came_up: VecDeque::new(),
             config,
         }
     }
@@ -358,7 +358,7 @@ impl Client {
     /// Does what follows from what was done: for paths that have failed meanwhile, and for those that are connected.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
         loop {
-            while let Some((id, why)) = self.failed.pop() {
+            while let Some((id, why)) = self.failed.pop_front() {
                 self.fail_path(now, cx, id, why);
             }
             if self.came_up.is_empty() {

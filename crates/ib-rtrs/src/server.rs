@@ -102,7 +102,7 @@ pub struct Server {
     events: VecDeque<ServerEvent>,
     requests: VecDeque<ServerRequest>,
     /// Paths that have failed while something else was done.
-    failed: Vec<(ServerPathId, End)>,
+    failed: VecDeque<(ServerPathId, End)>,
     /// Memory of the user, from which answers come.
     stores: Vec<Arc<Memory>>,
 }
@@ -130,7 +130,7 @@ impl Server {
             waiting: Vec::new(),
             events: VecDeque::new(),
             requests: VecDeque::new(),
-            failed: Vec::new(),
+            failed: VecDeque::new(),
             stores: Vec::new(),
         }
     }
@@ -375,7 +375,7 @@ impl Server {
 
     /// Ends the paths that have failed meanwhile.
     fn settle(&mut self, now: Instant, cx: &mut impl Adapters) {
-        while let Some((id, why)) = self.failed.pop() {
+        while let Some((id, why)) = self.failed.pop_front() {
             self.end_path(now, cx, id, why);
         }
     }

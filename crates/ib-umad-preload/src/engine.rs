@@ -59,7 +59,7 @@ pub(crate) struct Engine {
     transfers: BTreeMap<TransferKey, Transfer>,
     timers: BTreeSet<(Instant, Timer)>,
     outgoing: VecDeque<Request>,
-    woken: Vec<FileId>,
+    woken: VecDeque<FileId>,
     closed: bool,
 }
 
@@ -210,7 +210,7 @@ impl Engine {
             ..UmadHeader::default()
         };
         file.messages.push_back(Message::received(header, body));
-        self.woken.push(agent.file);
+        self.woken.push_back(agent.file);
     }
 
     /// Gives a program the next message, as the kernel's `read` does: returns its length, or fails
@@ -266,7 +266,7 @@ impl Engine {
     /// Returns a file that has something new to read; not one whose reader was there before.
     pub(crate) fn poll_woken(&mut self) -> Option<FileId> {
         loop {
-            let file = self.woken.pop()?;
+            let file = self.woken.pop_front()?;
             if self.is_readable(file) {
                 return Some(file);
             }

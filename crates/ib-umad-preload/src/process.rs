@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use ib_net::ibsim::client::{Attach, Client};
 
+use ib_types::text::escaped;
+
 use crate::descriptors;
 use crate::errno::Errno;
 use crate::sysfs::{self, Tree};
@@ -102,7 +104,7 @@ impl Process {
             Err(message) => {
                 *failed = Some(Instant::now());
                 // Standard error may be closed.
-                let _ = writeln!(std::io::stderr(), "ib-umad-preload: {message}");
+                let _ = writeln!(std::io::stderr(), "ib-umad-preload: {}", escaped(&message));
                 Err(Errno::NO_DEVICE)
             }
         }

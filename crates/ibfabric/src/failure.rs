@@ -4,12 +4,14 @@ use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
-/// Prints a message on standard error, as long as somebody listens there.
+/// Prints a message on standard error. Control characters are escaped, since a message may hold text of a peer.
 macro_rules! say {
     ($($argument:tt)*) => {{
         use std::io::Write as _;
         // With standard error gone there is nobody left to tell.
-        let _ = writeln!(std::io::stderr(), "ibfabric: {}", format_args!($($argument)*));
+        let text = format!($($argument)*);
+        let text = ib_types::text::escaped_message(&text);
+        let _ = writeln!(std::io::stderr(), "ibfabric: {text}");
     }};
 }
 pub(crate) use say;

@@ -2,9 +2,12 @@
 
 use std::io::{self, BufWriter, Write};
 
+use ib_types::text::{escaped_lines, is_unsafe};
 use serde::Serialize;
 
 use crate::failure::Failure;
+
+pub(crate) mod result_file;
 
 /// How a report is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -28,7 +31,16 @@ impl Output {
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value)
             .map_err(|error| Failure::Unusable(format!("cannot make JSON of it: {error}")))?;
-        Ok(writeln!(self.0, "{text}")?)
+        // JSON escapes ASCII control characters only, and has its own escapes for the others.
+        let mut rest = &text[..];
+        while let Some(at) = rest.find(is_unsafe) {
+            let (before, after) = rest.split_at(at);
+            let mut characters = after.chars();
+            let code = characters.next().map_or(0, u32::from);
+            write!(self.0, "{before}\\u{code:04x}")?;
+            rest = characters.as_str();
+        }
+        Ok(writeln!(self.0, "{rest}")?)
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
@@ -37,11 +49,23 @@ impl Output {
 }
 
 impl Write for Output {
+    /// Writes text whose control characters other than newline and tab are escaped: a part of it may come from a peer.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        if !bytes.iter().any(|&byte| byte >= 0x7f || byte < b' ' && !matches!(byte, b'\n' | b'\t'))
+        {
+            return self.0.write(bytes);
+        }
+        for chunk in bytes.utf8_chunks() {
+            write!(self.0, "{}", escaped_lines(chunk.valid()))?;
+            self.0.write_all(chunk.invalid())?;
+        }
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -185,7 +185,11 @@ async fn connect_local(path: &std::path::Path) -> io::Result<tokio::net::UnixStr
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 time::sleep(Duration::from_millis(10)).await;
             }
-            result => return result,
+            Ok(stream) => {
+                super::stream::check_service(&stream)?;
+                return Ok(stream);
+            }
+            Err(error) => return Err(error),
         }
     }
 }

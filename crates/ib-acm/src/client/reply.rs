@@ -7,6 +7,7 @@
 //! | an endpoint | 96 + 64 for every address | the network |
 //! | none: the status says why | at least 16 | as above |
 
+use ib_types::text::escaped;
 use ib_types::{Guid, PKey};
 use ib_wire::acm::{
     ADDRESS, ByteOrder, ClientHeader, ClientOpcode, ClientStatus, EndpointInfo, Entry, EntryFlags,
@@ -268,8 +269,8 @@ impl EndpointDescription {
     }
 }
 
-/// Returns what is before the first zero of a field.
+/// Returns the text before the first zero of a field, with escapes for control characters.
 fn text(field: &[u8; ADDRESS]) -> String {
     let text = field.split(|&byte| byte == 0).next().expect("a split has a first part");
-    String::from_utf8_lossy(text).into_owned()
+    escaped(&String::from_utf8_lossy(text)).to_string()
 }

@@ -30,7 +30,11 @@ impl Stream {
     pub(super) fn connect(service: &ServiceAddress, patience: Duration) -> io::Result<Self> {
         match service {
             #[cfg(unix)]
-            ServiceAddress::Unix(path) => connect_local(path, patience).map(Self::Unix),
+            ServiceAddress::Unix(path) => {
+                let stream = connect_local(path, patience)?;
+                check_service(&stream)?;
+                Ok(Self::Unix(stream))
+            }
             ServiceAddress::Tcp { host, port } => {
                 let mut last = None;
                 for address in (host.as_str(), *port).to_socket_addrs()? {
@@ -86,6 +90,22 @@ fn again(error: io::Error) -> io::Result<()> {
         io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Ok(()),
         _ => Err(error),
     }
+}
+
+/// Checks that a service belongs to this process's user or to root.
+///
+/// # Errors
+/// Fails with [`io::ErrorKind::PermissionDenied`] if another user serves the socket.
+#[cfg(unix)]
+pub(super) fn check_service(socket: impl std::os::fd::AsFd) -> io::Result<()> {
+    let found = rustix::net::sockopt::socket_peercred(socket)?.uid;
+    let own = rustix::process::geteuid();
+    if found.is_root() || found == own {
+        return Ok(());
+    }
+    let (found, own) = (found.as_raw(), own.as_raw());
+    let what = format!("user {found} serves the socket: expected user {own} or root");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
 }
 
 /// Connects to a socket of the file system. While its listener has no room, the system waits for as long as a call

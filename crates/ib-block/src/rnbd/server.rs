@@ -1,6 +1,6 @@
 //! The server: which devices there are, who has opened them, and what is asked of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use ib_rtrs::Direction;
 use ib_wire::rnbd::{
@@ -86,7 +86,7 @@ pub struct Server<S> {
     /// By the numbers of devices.
     writers: Vec<Writers>,
     /// Devices about whose writers there is something new to be kept.
-    news: Vec<ExportId>,
+    news: VecDeque<ExportId>,
     sessions: BTreeMap<S, Session>,
     /// By the numbers of what was opened.
     work: BTreeMap<u64, Work>,
@@ -115,7 +115,7 @@ impl<S: Copy + Ord> Server<S> {
             number,
             exports: Vec::new(),
             writers: Vec::new(),
-            news: Vec::new(),
+            news: VecDeque::new(),
             sessions: BTreeMap::new(),
             work: BTreeMap::new(),
             last: 0,
@@ -150,7 +150,7 @@ impl<S: Copy + Ord> Server<S> {
     /// Returns what is to be kept about who has written to a device, before anything else is done that was asked for by the
     /// message that was handled last.
     pub fn poll_writers(&mut self) -> Option<(ExportId, Vec<u8>)> {
-        let id = self.news.pop()?;
+        let id = self.news.pop_front()?;
         Some((id, self.writers[id.0 as usize].to_bytes()))
     }
 
@@ -306,7 +306,7 @@ impl<S: Copy + Ord> Server<S> {
 
     fn note_writers(&mut self, id: ExportId) {
         if self.exports[id.0 as usize].writers.is_some() && !self.news.contains(&id) {
-            self.news.push(id);
+            self.news.push_back(id);
         }
     }
 

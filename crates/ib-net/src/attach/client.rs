@@ -14,7 +14,7 @@ use super::ring::{Files, Rings, Side};
 use super::{VERSION, name};
 use crate::alarm::Alarm;
 use crate::seqpacket::{self, Came};
-use crate::{clock, poll};
+use crate::{clock, poll, unix};
 
 /// How long a simulator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -91,7 +91,9 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> AttachError {
 fn call(base: &str) -> Result<OwnedFd, AttachError> {
     let no_simulator =
         |source| AttachError::NoSimulator { socket: name(base), name: base.to_owned(), source };
-    seqpacket::call(&name(base)).map_err(no_simulator)
+    let socket = seqpacket::call(&name(base)).map_err(no_simulator)?;
+    unix::check_server(&socket).map_err(no_simulator)?;
+    Ok(socket)
 }
 
 /// Waits for an answer of a simulator.

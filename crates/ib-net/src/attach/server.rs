@@ -84,7 +84,7 @@ impl AttachServer {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while let Ok(socket) = accept_with(&self.listener, flags) {
             let is_full = self.clients.len() >= MOST_CLIENTS;
-            let why = if seqpacket::is_own_user(&socket) {
+            let why = if crate::unix::is_own_user(&socket) {
                 is_full.then(|| format!("{MOST_CLIENTS} adapters are attached, expected fewer"))
             } else {
                 Some("the simulator serves its own user only".to_owned())

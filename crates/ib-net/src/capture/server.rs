@@ -75,7 +75,7 @@ impl CaptureServer {
                         continue;
                     }
                 };
-                if !seqpacket::is_own_user(&socket) {
+                if !crate::unix::is_own_user(&socket) {
                     let why = "only the program's own user may ask".to_owned();
                     let answer = Answer::Refused { why, is_foreign: true };
                     seqpacket::send(&socket, &answer, &[]).ok();

@@ -334,3 +334,23 @@ fn those_that_wait_with_half_a_request_end_it_one_after_the_other() {
     let kept = lab.server.crowd().kept;
     assert!(kept <= lab.server.most_kept + (4 << 20), "{kept}");
 }
+
+#[test]
+fn connection_errors_are_returned_oldest_first() {
+    let mut lab = Lab::new();
+    let mut errors = Vec::new();
+    for magic in [1_u32, 2, 3] {
+        let mut program = lab.program();
+        let mut bytes = magic.to_be_bytes().to_vec();
+        bytes.extend([0; 24]);
+        program.write_all(&bytes).expect("it takes that");
+        lab.run();
+        errors.push(magic);
+    }
+    let failed = std::iter::from_fn(|| lab.server.poll_failed());
+    let texts: Vec<String> = failed.map(|error| error.to_string()).collect();
+    assert_eq!(texts.len(), errors.len(), "{texts:?}");
+    for (text, magic) in texts.iter().zip(errors) {
+        assert!(text.contains(&format!("{magic:#x}:")), "{texts:?}");
+    }
+}

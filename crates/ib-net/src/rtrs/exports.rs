@@ -7,6 +7,7 @@ use ib_block::rnbd::{Answer, Export, ExportError, ExportId, Server as Rnbd, Serv
 use ib_block::{Command, Errno, Operation};
 use ib_rtrs::{Adapters, Server as Rtrs, ServerRequest, ServerRequestId, SessionId, StoreId};
 use ib_types::Instant;
+use ib_types::text::escaped;
 use ib_wire::rnbd::Message;
 use slab::Slab;
 
@@ -127,7 +128,7 @@ impl Exports {
             Answer::Now(errno, bytes) => {
                 if !errno.is_ok() {
                     let name = rtrs.name(request.session).unwrap_or_default();
-                    let session = String::from_utf8_lossy(name).into_owned();
+                    let session = escaped(&String::from_utf8_lossy(name)).to_string();
                     let what = named(&self.header[..length]);
                     self.events.push_back(BlockEvent::Refused { session, what, errno });
                 }

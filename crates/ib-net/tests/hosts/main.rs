@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ib_acm::{Address, ServiceConfig};
 use ib_block::{Command, Errno, Operation};
-use ib_net::hosts::{BlockPair, Hosts, PairEvent, PairOptions};
+use ib_net::hosts::{BlockPair, Hosts, PairEvent, PairOptions, Reply};
 use ib_net::nbd::Backing as _;
 use ib_rtrs::ClientEvent;
 use ib_sim::Options;
@@ -207,4 +207,14 @@ fn data_outlive_a_path_that_is_cut() {
     });
     assert!(lab.has(|it| matches!(it, ClientEvent::PathDown { .. })), "{:?}", lab.events);
     assert!(!lab.has(|it| *it == ClientEvent::Lost));
+}
+
+#[test]
+fn replies_are_returned_oldest_first() {
+    let mut hosts = Hosts::new(ServiceConfig::default(), [7; 32]);
+    for number in 1..=3 {
+        hosts.answered(Reply { port: PortId(0), number, message: Vec::new() });
+    }
+    let numbers: Vec<u64> = std::iter::from_fn(|| hosts.poll_reply()).map(|it| it.number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
 }

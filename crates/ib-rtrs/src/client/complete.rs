@@ -36,7 +36,7 @@ impl Client {
         while let Some(wc) = hca.poll_cq(cq) {
             found += 1;
             if let Err(why) = self.take_completion(now, hca, cpu, id, &wc) {
-                self.failed.push((id, why));
+                self.failed.push_back((id, why));
                 break;
             }
         }
@@ -81,7 +81,7 @@ impl Client {
             if length >= Fenced::LENGTH && work.connection == 0 {
                 let fenced = Fenced::parse(&message);
                 if fenced.message_type == MessageType::FENCED {
-                    self.fencing.confirmed.push(fenced.id);
+                    self.fencing.confirmed.push_back(fenced.id);
                 }
             }
             return Ok(());

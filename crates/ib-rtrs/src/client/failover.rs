@@ -5,6 +5,8 @@
 //! what was written after it. A kernel knows no such question: requests are sent again at once, and what the dead
 //! path still does at the server is open.
 
+use std::collections::VecDeque;
+
 use ib_hca::{Data, SendOp};
 use ib_types::Instant;
 use ib_wire::rtrs::{Fence, MessageType};
@@ -44,7 +46,7 @@ pub(super) struct Fencing {
     dead: Vec<Dead>,
     next: u32,
     /// What the server has confirmed.
-    pub(super) confirmed: Vec<u32>,
+    pub(super) confirmed: VecDeque<u32>,
     /// Requests and paths that have failed and that nobody fences: the server may still be at work on what came over them.
     unfenced: Vec<(PathId, u16)>,
     /// Those of these paths that were removed: to be removed proves nothing, to be let in again with the same ends does.
@@ -183,7 +185,7 @@ impl Client {
             dead.until = dead.until.or(patience.map(|patience| now + patience));
             let sent = connection::send(adapter.hca, now, qp, SendOp::Send { imm: None }, data);
             if let Err(error) = sent {
-                self.failed.push((id, SetupError::from(error).into()));
+                self.failed.push_back((id, SetupError::from(error).into()));
                 break;
             }
         }
@@ -263,7 +265,7 @@ impl Client {
 
     /// Sends again what has waited for a fence.
     pub(super) fn take_fenced(&mut self, now: Instant, cx: &mut impl Adapters) {
-        while let Some(id) = self.fencing.confirmed.pop() {
+        while let Some(id) = self.fencing.confirmed.pop_front() {
             let Some(at) = self.fencing.dead.iter().position(|dead| dead.id == id) else {
                 continue;
             };

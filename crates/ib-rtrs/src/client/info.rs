@@ -167,13 +167,13 @@ impl Client {
             self.events.push_back(ClientEvent::Restored);
         }
         self.events.push_back(ClientEvent::PathUp(id));
-        self.came_up.push(id);
+        self.came_up.push_back(id);
         Ok(())
     }
 
     /// Does what waits for a path to be connected.
     pub(super) fn after_path_up(&mut self, now: Instant, cx: &mut impl Adapters) {
-        while let Some(id) = self.came_up.pop() {
+        while let Some(id) = self.came_up.pop_front() {
             self.end_unfenced(id);
             if self.stage == Stage::Opening {
                 // The first has made the session; the others may join it now.

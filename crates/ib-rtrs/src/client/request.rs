@@ -177,7 +177,7 @@ impl Client {
             None => Err(PostError::NoSuchQueue),
         };
         if let Err(error) = posted {
-            self.failed.push((path, super::Failure::Setup(error.into())));
+            self.failed.push_back((path, super::Failure::Setup(error.into())));
         }
     }
 

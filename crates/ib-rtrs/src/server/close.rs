@@ -182,7 +182,7 @@ impl Server {
                 .get(path.adapter)
                 .is_some_and(|it| connection::send(it.hca, now, qp, op, data).is_ok());
             if !sent {
-                self.failed.push((via, End::Setup));
+                self.failed.push_back((via, End::Setup));
             }
         }
     }

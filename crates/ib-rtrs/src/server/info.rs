@@ -115,7 +115,7 @@ impl Server {
         let free = asked.iter().filter(|path| is_free(path.uuid)).map(|path| path.id);
         for id in free.collect::<Vec<ServerPathId>>() {
             if let Err(why) = self.answer_question(now, cx, id) {
-                self.failed.push((id, why));
+                self.failed.push_back((id, why));
             }
         }
     }

@@ -59,7 +59,7 @@ impl Server {
                 Err(why) => Err(why),
             };
             if let Err(why) = done {
-                self.failed.push((id, why));
+                self.failed.push_back((id, why));
                 goes_on = false;
             }
         }

@@ -209,7 +209,7 @@ impl Engine {
         let header = UmadHeader { status: libc::ETIMEDOUT as u32, ..held.header };
         let start = held.mad.0.first_chunk().expect("a datagram has its header");
         file.messages.push_back(Message::unanswered(header, start));
-        self.woken.push(agent.file);
+        self.woken.push_back(agent.file);
     }
 
     /// Removes a transaction.

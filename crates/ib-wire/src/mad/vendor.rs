@@ -8,6 +8,8 @@
 
 use std::borrow::Cow;
 
+use ib_types::text::is_unsafe;
+
 use crate::mad::{Mad, Method, MgmtClass, TransactionId, attribute};
 
 /// The number of an organisation, 24 bits.
@@ -51,12 +53,13 @@ pub fn set_ping_host(mad: &mut Mad, host: &str) {
     data[..length].copy_from_slice(&host.as_bytes()[..length]);
 }
 
-/// Returns the name of the host from the response of ibping.
+/// Returns the name of the host from the response of ibping; control characters are replaced by spaces.
 #[must_use]
 pub fn ping_host(mad: &Mad) -> Cow<'_, str> {
     let data = &mad.0[40..];
     let end = data.iter().position(|&byte| byte == 0).unwrap_or(data.len());
-    String::from_utf8_lossy(&data[..end])
+    let text = String::from_utf8_lossy(&data[..end]);
+    if text.contains(is_unsafe) { text.replace(is_unsafe, " ").into() } else { text }
 }
 
 crate::layout! {

@@ -1,7 +1,5 @@
 //! `ibfabric gen`: writes a fabric file.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use ib_topology::generate::{Kind, Options, generate};
@@ -10,6 +8,7 @@ use ib_topology::{Format, LinkRate, WriteError, write};
 use crate::cli::{FileFormat, GenArgs};
 use crate::failure::{Failure, Verdict};
 use crate::output::Output;
+use crate::output::result_file::write_result;
 
 pub(crate) fn run(args: &GenArgs, output: &mut Output) -> Result<Verdict, Failure> {
     let words: Vec<&str> = args.parameters.iter().map(String::as_str).collect();
@@ -32,12 +31,6 @@ pub(crate) fn run(args: &GenArgs, output: &mut Output) -> Result<Verdict, Failur
             Err(error) => Err(Failure::unusable(error)),
         };
     };
-    let file = File::create(path).map_err(WriteError::Io);
-    file.and_then(|file| {
-        let mut file = BufWriter::new(file);
-        write(&fabric, format, &mut file)?;
-        Ok(file.flush()?)
-    })
-    .map_err(|error| Failure::Unusable(format!("cannot write {}: {error}", path.display())))?;
+    write_result(path, |out| write(&fabric, format, out))?;
     Ok(Verdict::Good)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ib_net::clock::LocalTime;
+use ib_types::text::escaped_message;
 
 use crate::failure::say;
 
@@ -153,6 +154,7 @@ impl Log {
 
 impl Inner {
     fn line(&mut self, level: u8, text: &str) {
+        let text = &*escaped_message(text);
         if level == SYSTEM && self.echoes && !matches!(self.target, Target::Stdout) {
             // Whoever does not listen misses nothing that is not in the log.
             let _ = write!(io::stdout(), "{text}\n\n");

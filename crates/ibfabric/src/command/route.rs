@@ -1,9 +1,10 @@
 //! `ibfabric route`: computes, checks and dumps the forwarding tables of a fabric.
 
+use std::cell::RefCell;
 use std::io::Write;
-use std::path::Path;
 use std::time::Instant;
 
+use ib_net::signals::TemporaryPath;
 use ib_routing::engine::{NoEngine, Outcome, Refusal, reason};
 use ib_routing::{Routing, dump};
 use serde::Serialize;
@@ -12,6 +13,7 @@ use super::summary::{Summary, measure, milliseconds, peak_rss_mb, print_worst_li
 use crate::cli::RouteArgs;
 use crate::failure::{Failure, Verdict, say};
 use crate::input;
+use crate::output::result_file::{temporary_path, write_result};
 use crate::output::{Format, Output};
 use crate::progress::Progress;
 use crate::report;
@@ -114,7 +116,10 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
 
     let start = Instant::now();
     if let Some(directory) = &args.dump_dir {
+        // The writer's temporary files are registered so that a signal removes them.
+        let temporary = RefCell::new(None);
         dump::write_all(directory, &subnet, &routing, &|name| {
+            temporary.replace(Some(TemporaryPath::new(temporary_path(&directory.join(name)))));
             progress.next(format!("writing {name}"));
         })
         .map_err(Failure::unusable)?;
@@ -126,7 +131,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         let name = args.subnet.fabric.display().to_string();
         let choice = report::Choice { fabric: &name, requested: &requested, refusals: &refusals };
         let page = report::page(&subnet, &routing, &report, &summary, choice);
-        write_report(path, &page)?;
+        write_result(path, |out| out.write_all(page.as_bytes()))?;
     }
     ms.dump = milliseconds(start);
     drop(progress);
@@ -168,11 +173,6 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
         }
     }
     Ok(verdict)
-}
-
-fn write_report(path: &Path, page: &str) -> Result<(), Failure> {
-    std::fs::write(path, page)
-        .map_err(|error| Failure::Unusable(format!("cannot write {}: {error}", path.display())))
 }
 
 fn print_engine(

@@ -181,3 +181,34 @@ fn a_port_of_this_machine_that_is_not_there_is_named() {
     let output = ibfabric(&words).output().expect("it runs");
     assert!(text(&output.stderr).contains("--umad mlx5_0:x: expected DEV or DEV:PORT"));
 }
+
+/// The console is that of the folder's socket, however its path is written.
+#[test]
+fn relative_socket_paths_name_the_service_of_their_folder() {
+    let lab = Lab::new("relative", &[]);
+    let folder = |name: &str| {
+        let folder = lab.directory.path().join(name);
+        fs::create_dir(&folder).expect("a folder");
+        folder
+    };
+    let (one, other) = (folder("one"), folder("other"));
+    let lock = format!("lock_file {}\n", lab.directory.path().join("relative.pid").display());
+    let config = options(&lab, "config", &lock);
+    let mut service = ibfabric(&["acm", "--attach", &lab.simulator, "--node", "host-2"]);
+    service.args(["--config", path(&config), "--socket", "acm.sock"]).current_dir(&one);
+    let _running = Running::ready(service);
+    let status = |folder: &Path, socket: &str| {
+        let mut command = ibfabric(&["acm", "ctl", "--socket", socket, "status"]);
+        command.current_dir(folder).output().expect("it runs")
+    };
+    let socket = one.join("acm.sock");
+    for (folder, socket) in
+        [(&one, "acm.sock"), (&other, "../one/acm.sock"), (&other, path(&socket))]
+    {
+        let output = status(folder, socket);
+        assert_eq!(output.status.code(), Some(0), "{socket}: {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("host-2"), "{socket}");
+    }
+    let output = status(&other, "acm.sock");
+    assert_eq!(output.status.code(), Some(2), "another folder has no service");
+}

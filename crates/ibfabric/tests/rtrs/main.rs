@@ -344,3 +344,24 @@ fn a_terminal_that_is_closed_ends_programs_cleanly() {
     assert_eq!(running.0.wait().expect("it ends").code(), Some(0));
     assert!(!socket.exists());
 }
+
+/// A client chooses the name of its session, and a server prints it.
+#[test]
+fn session_name_cannot_forge_log_lines() {
+    let udp = free_port();
+    let words = ["rtrs", "serve", "--listen", "127.0.0.1", "--udp-port", &udp];
+    let mut command = ibfabric(&[&words[..], &["--export", "disk0=mem:1M"]].concat());
+    command.stderr(Stdio::piped());
+    let mut server = Server { _running: Running::ready(command), udp };
+    let name = "a\x1b[2J\nibfabric: session forged: connected";
+    let output = server.bench(&["--session", name, "--rw", "read", "--runtime", "1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let process = &mut server._running.0;
+    process.kill().expect("it runs");
+    let mut said = String::new();
+    let stderr = process.stderr.as_mut().expect("it is piped");
+    stderr.read_to_string(&mut said).expect("text");
+    let expected = "ibfabric: session a\\u{1b}[2J\\nibfabric: session forged: connected: connected";
+    assert!(said.lines().any(|line| line == expected), "{said}");
+    assert!(!said.contains('\x1b'), "{said}");
+}

@@ -1,14 +1,19 @@
 //! A client's two sockets: abstract Unix names or UDP.
 
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_passcred;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
 use super::address::ServerAddress;
 use crate::ibsim::message::Control;
 use crate::ibsim::socket_name;
+use crate::unix::check_user;
 
 /// Process numbers on Linux are below this one; higher ones name further clients of a process.
 const PROCESSES: u32 = 1 << 22;
@@ -28,6 +33,7 @@ impl Sockets {
             ServerAddress::Name(base) => {
                 let server = socket_name(base, "ctl")?;
                 let (id, control) = bind_control(base)?;
+                set_socket_passcred(&control, true)?;
                 control.connect_addr(&server)?;
                 let data = UnixDatagram::bind_addr(&socket_name(base, &format!("in{id}"))?)?;
                 Ok(Self::Name { base: base.clone(), id, control, data, attached: false })
@@ -93,7 +99,7 @@ impl Sockets {
         let heard = match self {
             Self::Name { control, .. } => {
                 control.set_read_timeout(limit)?;
-                control.recv(bytes)
+                receive_from_own_user(control, bytes)
             }
             Self::Udp { control, .. } => {
                 control.set_read_timeout(limit)?;
@@ -141,6 +147,21 @@ impl Sockets {
             Self::Udp { data, .. } => data.as_fd(),
         }
     }
+}
+
+/// Receives a datagram whose sender is this process's user or root, by what the kernel adds to it. The server answers after it
+/// has taken the name of the data socket, so that the control socket's user is that of both.
+fn receive_from_own_user(socket: &UnixDatagram, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let bytes = &mut [IoSliceMut::new(bytes)];
+    let received = recvmsg(socket, bytes, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let user = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.uid),
+        _ => None,
+    });
+    check_user(user.ok_or(io::ErrorKind::PermissionDenied)?)?;
+    Ok(received.bytes)
 }
 
 /// Binds the control socket under the first number that is free: the process's own, as the clients

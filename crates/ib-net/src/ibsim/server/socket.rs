@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 
+use rustix::process::Uid;
+
 use crate::ibsim::socket_name;
 
 /// Where a simulator listens.
@@ -62,8 +64,7 @@ impl Sender {
     /// Tells whether the sender runs as the user of this process; UDP does not tell.
     pub(super) fn is_own_user(&self) -> bool {
         match self {
-            // SAFETY: the call only returns a number.
-            Self::Name { user, .. } => *user == unsafe { libc::geteuid() } || *user == 0,
+            Self::Name { user, .. } => crate::unix::is_trusted(Uid::from_raw(*user)),
             Self::Port(_) => true,
         }
     }

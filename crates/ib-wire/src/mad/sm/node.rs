@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use ib_types::text::is_unsafe;
 use ib_types::{Guid, NodeKind};
 
 use crate::mad::attribute;
@@ -33,11 +34,13 @@ impl NodeDescription {
         Self { text: bytes }
     }
 
-    /// Returns the text up to the first zero; bytes that are not UTF-8 are replaced.
+    /// Returns the text up to the first zero. Bytes that are not UTF-8 are replaced, and control characters by spaces as
+    /// infiniband-diags does.
     #[must_use]
     pub fn as_text(&self) -> Cow<'_, str> {
         let end = self.text.iter().position(|&byte| byte == 0).unwrap_or(64);
-        String::from_utf8_lossy(&self.text[..end])
+        let text = String::from_utf8_lossy(&self.text[..end]);
+        if text.contains(is_unsafe) { text.replace(is_unsafe, " ").into() } else { text }
     }
 }
 

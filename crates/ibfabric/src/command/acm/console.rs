@@ -21,9 +21,16 @@ struct Reply {
     data: Value,
 }
 
-/// Returns the name of the console of a service with a socket.
+/// Returns the name of the console of a service with a socket. It holds the canonical path of the socket's folder: relative
+/// paths and symbolic links to one socket name one console, and equal relative paths in different folders do not.
 pub(super) fn name(socket: &Path) -> String {
-    format!("ibfabric-acm:{}", socket.display())
+    let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
+    let parent = socket.parent().and_then(|parent| parent.canonicalize().ok());
+    let canonical = match (parent, socket.file_name()) {
+        (Some(parent), Some(name)) => parent.join(name),
+        _ => socket,
+    };
+    format!("ibfabric-acm:{}", canonical.display())
 }
 
 /// What is answered when the service does not.

@@ -1,8 +1,6 @@
 //! `ibacm_addr.cfg` and `ibacm_opts.cfg`.
 
-use std::fs::{self, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ib_acm::Address;
@@ -21,7 +19,7 @@ use ib_wire::mad::{Mad, Method, MgmtClass, TransactionId};
 use crate::cli::acme::AcmeArgs;
 use crate::command::station::{Station, host_name};
 use crate::failure::{Failure, say};
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, result_file};
 
 /// Writes the files that are wanted.
 pub(super) fn write(args: &AcmeArgs, out: &mut Output) -> Result<(), Failure> {
@@ -64,13 +62,7 @@ fn place(args: &AcmeArgs, name: Option<&Path>, usual: &str) -> PathBuf {
 /// Writes a file that only its owner can write, whatever the mask is.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Unusable(format!("{}: {error}", path.display()));
-    let next = path.with_extension("new");
-    // What is left of another one that was interrupted goes.
-    let _ = fs::remove_file(&next);
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(0o644).open(&next).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-    fs::rename(&next, path).map_err(failed)
+    result_file::replace(path, 0o644, |out| out.write_all(text.as_bytes())).map_err(failed)
 }
 
 /// Returns the names and addresses of the ports: of this machine, or a simulated one.

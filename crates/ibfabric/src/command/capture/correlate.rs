@@ -6,8 +6,8 @@
 //! | `text.rs` | as text |
 //! | `json.rs` | as JSON |
 
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::fs::File;
+use std::io::{BufReader, Write as _};
 use std::path::Path;
 
 use ib_capture::{CaptureFile, Correlator};
@@ -16,6 +16,7 @@ use ib_pcap::ReadError;
 use crate::cli::capture::CorrelateArgs;
 use crate::failure::{Failure, Verdict};
 use crate::input;
+use crate::output::result_file::write_result;
 use crate::output::{Format, Output};
 use crate::report;
 
@@ -54,9 +55,8 @@ pub(super) fn run(args: &CorrelateArgs, out: &mut Output) -> Result<Verdict, Fai
     let names = paths.iter().map(|path| path.display().to_string()).collect();
     let findings = Findings::new(&correlation, names, args)?;
     if let Some(path) = &args.html {
-        fs::write(path, report::correlation::page(&findings)).map_err(|error| {
-            Failure::Unusable(format!("cannot write {}: {error}", path.display()))
-        })?;
+        let page = report::correlation::page(&findings);
+        write_result(path, |out| out.write_all(page.as_bytes()))?;
     }
     match args.format {
         Format::Text => text::print(&findings, args.messages, out)?,

@@ -82,3 +82,13 @@ fn a_log_that_everybody_could_write_is_not_for_everybody_any_more() {
         assert_eq!(mode & 0o777, after, "{before:o}");
     }
 }
+
+#[test]
+fn logged_text_cannot_forge_lines() {
+    let forged = "session a\x1b[2J\nNov 05 09:04:00 000042 [0001F2A3] 0x01 -> forged";
+    let text = logged(0x03, 0, &[(INFO, forged)]);
+    assert!(!text.contains('\x1b'), "{text:?}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].ends_with(" -> session a\\u{1b}[2J"), "{text:?}");
+    assert!(lines[1..].iter().all(|line| line.starts_with("  ")), "{text:?}");
+}

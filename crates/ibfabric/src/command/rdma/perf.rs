@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant as WallClock};
 
+use hdrhistogram::Histogram;
 use ib_hca::{AccessFlags, Data, RemoteAddress, SendOp, WcOpcode};
 use ib_net::clock;
 use ib_net::device::{Endpoint, EndpointOptions};
@@ -19,9 +20,6 @@ use crate::output::{Format, Output};
 pub(super) use offer::{Answer, Kind, Offer};
 
 mod offer;
-
-/// How many latencies are remembered at most.
-const MOST_SAMPLES: u64 = 100_000_000;
 
 /// How long the other end may write nothing.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -51,6 +49,31 @@ struct Latency {
     p50: f64,
     p99: f64,
     max: f64,
+}
+
+/// Round-trip times in a histogram of three significant digits. Its memory does not depend on their number.
+struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    fn new() -> Self {
+        // 120 s exceeds the longest round trip, and about 200 KiB hold all buckets.
+        Self(Histogram::new_with_max(120_000_000_000, 3).expect("the bounds are valid"))
+    }
+
+    fn record(&mut self, time: Duration) {
+        self.0.saturating_record(time.as_nanos() as u64);
+    }
+
+    /// Returns the percentiles in microseconds, of times that are divided by a number.
+    fn summary(&self, divisor: f64) -> Latency {
+        let in_us = |nanoseconds: u64| nanoseconds as f64 / 1e3 / divisor;
+        Latency {
+            min: in_us(self.0.min()),
+            p50: in_us(self.0.value_at_quantile(0.5)),
+            p99: in_us(self.0.value_at_quantile(0.99)),
+            max: in_us(self.0.max()),
+        }
+    }
 }
 
 /// The client's side.
@@ -197,14 +220,16 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
     let mut done = vec![0; client.connected.len()];
     let data = client.buffer.data(0, size);
     loop {
-        for (number, (endpoint, to)) in client.connected.clone().into_iter().enumerate() {
+        for number in 0..client.connected.len() {
+            let (ref endpoint, to) = client.connected[number];
+            let qp = endpoint.qp;
             while posted[number] < args.iters && posted[number] - done[number] < depth {
                 posted[number] += 1;
                 let at = posted[number];
                 let signaled = at.is_multiple_of(every) || at == args.iters;
                 let wr_id = (number as u64) << 40 | at;
                 let op = client.op(args, to);
-                client.stage.post(endpoint.qp, (wr_id, signaled), op, data.clone())?;
+                client.stage.post(qp, (wr_id, signaled), op, data.clone())?;
             }
         }
         let mut moved = false;
@@ -236,13 +261,6 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
             args.qps
         )));
     }
-    if args.iters > MOST_SAMPLES {
-        let message = format!(
-            "--iters {}: expected at most {MOST_SAMPLES}, for each is remembered",
-            args.iters
-        );
-        return Err(Failure::Unusable(message));
-    }
     let size = args.size.unwrap_or(64) as usize;
     let kind = match args.op {
         OpArg::Send => Kind::SendLatency,
@@ -259,18 +277,15 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
         // A server of perftest writes first.
         client.await_count(1)?;
     }
-    let mut samples = Vec::with_capacity(args.iters.min(MOST_SAMPLES) as usize);
+    let mut latencies = Latencies::new();
     let start = WallClock::now();
     for number in 1..=args.iters {
         let begun = WallClock::now();
         client.round(args, &endpoint, to, number)?;
-        samples.push(begun.elapsed().as_secs_f64() * 1e6);
+        latencies.record(begun.elapsed());
     }
     let seconds = start.elapsed().as_secs_f64();
-    samples.sort_unstable_by(f64::total_cmp);
-    let ways = if args.op == OpArg::Read { 1.0 } else { 2.0 };
-    let at = |part: f64| samples[((samples.len() - 1) as f64 * part) as usize] / ways;
-    let latency = Latency { min: at(0.0), p50: at(0.5), p99: at(0.99), max: at(1.0) };
+    let latency = latencies.summary(if args.op == OpArg::Read { 1.0 } else { 2.0 });
     let report = Report { latency_us: Some(latency), ..client.report(args, seconds) };
     client.part(&report)?;
     client.disconnect()?;
@@ -376,3 +391,6 @@ fn print(args: &PerfArgs, report: &Report, out: &mut Output) -> Result<(), Failu
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

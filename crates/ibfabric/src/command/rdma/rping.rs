@@ -10,6 +10,7 @@ use std::time::{Duration, Instant as WallClock};
 
 use ib_hca::{AccessFlags, RemoteAddress, SendOp, Wc, WcOpcode};
 use ib_net::device::{Endpoint, EndpointOptions, Request};
+use ib_types::text::escaped;
 use serde::Serialize;
 
 use super::stage::{Buffer, Stage};
@@ -151,7 +152,7 @@ impl Pinged {
                 let text = self.buffer.memory.to_vec(DATA, self.text_length());
                 let text = text.expect("it has a place");
                 let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
-                Ok(Some(String::from_utf8_lossy(&text[..end]).into_owned()))
+                Ok(Some(escaped(&String::from_utf8_lossy(&text[..end])).to_string()))
             }
             (WcOpcode::RdmaWrite, Step::Writes) => {
                 self.step = Step::AwaitsSource;
@@ -209,7 +210,7 @@ pub(super) fn run(args: &PingArgs, out: &mut Output) -> Result<Verdict, Failure>
         wrong += u64::from(back != text);
         if args.verbose {
             let end = back.iter().position(|&byte| byte == 0).unwrap_or(size);
-            writeln!(out, "ping data: {}", String::from_utf8_lossy(&back[..end]))?;
+            writeln!(out, "ping data: {}", escaped(&String::from_utf8_lossy(&back[..end])))?;
         }
     }
     let seconds = start.elapsed().as_secs_f64();

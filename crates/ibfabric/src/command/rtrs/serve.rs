@@ -11,6 +11,7 @@ use ib_net::rtrs::{BlockEvent, BlockServer, DeviceCounts, Devices};
 use ib_net::signals::{Order, Orders};
 use ib_rtrs::{ServerConfig, ServerEvent, ServerPathId, SessionId};
 use ib_types::Instant;
+use ib_types::text::escaped;
 
 use super::control;
 use super::remote::key;
@@ -159,7 +160,7 @@ impl Names {
         let session = |names: &Self, id| names.sessions.get(id).cloned().unwrap_or_default();
         match event {
             ServerEvent::SessionUp { session, name } => {
-                let name = String::from_utf8_lossy(name).into_owned();
+                let name = escaped(&String::from_utf8_lossy(name)).to_string();
                 say!("session {name}: connected");
                 self.sessions.insert(*session, name);
             }

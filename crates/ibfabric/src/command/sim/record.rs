@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use ib_link::{Datagram, Remote};
 use ib_sim::{ClientId, ClientOptions, Command, Packet, Payload, Sim};
 use ib_topology::PortId;
+use ib_types::text::escaped_lines;
 use ib_types::{Instant, PKey, QKey, Qpn, ServiceLevel};
 use ib_wire::mad::{Mad, MgmtClass};
 use ib_wire::packet::Grh;
@@ -87,7 +88,7 @@ impl Log {
         if text.is_empty() {
             return Ok(());
         }
-        self.0.write(text)?;
+        self.0.write(&escaped_lines(text).to_string())?;
         self.0.done(|out| out.flush())
     }
 }

@@ -1,0 +1,91 @@
+//! Temporary files, which a signal that ends the process removes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
+use signal_hook::iterator::Signals;
+
+/// The signals that end a process by default and that a user, a limit or a terminal sends.
+const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ];
+
+/// Paths of the temporary files that exist.
+static PATHS: LazyLock<Mutex<Vec<PathBuf>>> = LazyLock::new(Mutex::default);
+
+/// True once [`Termination`](super::Termination) or [`Orders`](super::Orders) catch signals: such a program
+/// ends in order, and its destructors remove the files.
+pub(super) static ENDS_IN_ORDER: AtomicBool = AtomicBool::new(false);
+
+/// The path of a temporary file. Dropping it removes the file, and so does a signal that ends the process.
+#[derive(Debug)]
+pub struct TemporaryPath(PathBuf);
+
+impl TemporaryPath {
+    /// Registers a path. The file is created afterwards.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        static STARTED: Once = Once::new();
+        // A process that cannot start the thread keeps the default handlers: a signal leaves the temporary file.
+        STARTED.call_once(|| drop(remove_on_signals()));
+        lock().push(path.clone());
+        Self(path)
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Renames the file, which is no longer temporary.
+    ///
+    /// # Errors
+    /// Fails if the system cannot rename it. The file is removed then.
+    pub fn persist(self, path: &Path) -> io::Result<()> {
+        // A signal removes the file under the same lock: before the rename or not at all.
+        let mut paths = lock();
+        std::fs::rename(&self.0, path)?;
+        paths.retain(|other| *other != self.0);
+        Ok(())
+    }
+}
+
+impl Drop for TemporaryPath {
+    fn drop(&mut self) {
+        let mut paths = lock();
+        if let Some(at) = paths.iter().position(|path| *path == self.0) {
+            paths.swap_remove(at);
+            // The file may not exist yet.
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+}
+
+fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
+    PATHS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a thread that removes the temporary files when a signal comes, and then ends the process by that signal.
+fn remove_on_signals() -> io::Result<()> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let wanted = SIGNALS.into_iter().filter(|&signal| !super::ignores(&status, signal));
+    let mut signals = Signals::new(wanted)?;
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(move || {
+        for signal in signals.forever() {
+            let is_handled = matches!(signal, SIGHUP | SIGINT | SIGTERM);
+            if is_handled && ENDS_IN_ORDER.load(Ordering::SeqCst) {
+                continue;
+            }
+            // The lock is held to the end: no other thread creates or renames a file now.
+            let paths = lock();
+            for path in &*paths {
+                let _ = std::fs::remove_file(path);
+            }
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,56 @@
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    replace(path, 0o777, |out| out.write_all(text.as_bytes()))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let name = |entry: io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let mut names: Vec<_> = entries.map(|it| name(it).to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn failed_write_keeps_former_file() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let path = place.path().join("file");
+    put(&path, "former").expect("written");
+    let failed = replace(&path, 0o777, |out| {
+        out.write_all(b"half")?;
+        Err(io::Error::other("disk full"))
+    });
+    assert!(failed.is_err());
+    assert_eq!(fs::read_to_string(&path).expect("text"), "former");
+    assert_eq!(names(place.path()), ["file"]);
+    assert!(put(&place.path().join("none/file"), "").is_err());
+}
+
+#[test]
+fn replacing_keeps_permissions_and_links() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (path, link) = (place.path().join("file"), place.path().join("link"));
+    put(&path, "one").expect("written");
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("changed");
+    symlink("file", &link).expect("a link");
+    put(&link, "two").expect("written");
+    assert_eq!(fs::read_to_string(&path).expect("text"), "two");
+    assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o640);
+    assert_eq!(names(place.path()), ["file", "link"]);
+    replace(&path, 0o600, |_| Ok::<_, io::Error>(())).expect("written");
+    assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
+    // A link to a file that does not exist yet.
+    symlink("later", place.path().join("early")).expect("a link");
+    put(&place.path().join("early"), "three").expect("written");
+    assert_eq!(fs::read_to_string(place.path().join("later")).expect("text"), "three");
+}
+
+#[test]
+fn device_is_written_directly() {
+    put(Path::new("/dev/null"), "text").expect("written");
+    let error = put(Path::new("/dev/full"), "text").expect_err("no space");
+    assert_eq!(error.raw_os_error(), Some(28));
+}

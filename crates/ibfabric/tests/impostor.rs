@@ -1,0 +1,174 @@
+//! Another user has taken the name or the path of each local socket first: no client believes that user's answers.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::Path;
+use std::process::Output;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::Uid;
+
+#[expect(dead_code, reason = "these tests wait for programs to end")]
+mod program;
+
+use program::{ibfabric, text};
+
+/// The user `nobody`.
+const OTHER_USER: u32 = 65_534;
+
+/// What an impostor answers to a console: an escape sequence, and success.
+const ANSWER: &[u8] = b"{\"ok\":true,\"text\":\"\\u001b[31mforged\",\"data\":null}\n";
+
+/// Returns true if these tests can be another user; prints why not otherwise.
+fn can_be_another_user() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        let mut out = std::io::stderr();
+        writeln!(out, "NOT RUN: impostors: only root can be another user").expect("written");
+    }
+    is_root
+}
+
+/// Runs an impostor in a thread of the other user. It opens its socket before this returns.
+fn impostor<S: Send + 'static>(
+    open: impl FnOnce() -> S + Send + 'static,
+    serve: impl FnOnce(S) + Send + 'static,
+) {
+    let (ready, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        // The call is of this thread only.
+        let user = Uid::from_raw(OTHER_USER);
+        rustix::thread::set_thread_res_uid(user, user, user).expect("root may");
+        let socket = open();
+        ready.send(()).expect("the test waits");
+        serve(socket);
+    });
+    wait.recv().expect("the socket is open");
+}
+
+fn serve_lines(listener: UnixListener) {
+    while let Ok((mut stream, _)) = listener.accept() {
+        let copy = stream.try_clone().expect("a copy");
+        let mut lines = BufReader::new(copy).lines();
+        while let Some(Ok(_)) = lines.next() {
+            if stream.write_all(ANSWER).is_err() {
+                break;
+            }
+        }
+    }
+}
+
+/// A console of an abstract name.
+fn console(name: &str) {
+    let address = SocketAddr::from_abstract_name(format!("{name}:console")).expect("a name");
+    impostor(move || UnixListener::bind_addr(&address).expect("the name is free"), serve_lines);
+}
+
+/// A socket of streams in a folder where every user can write.
+fn path(path: &Path) {
+    let path = path.to_owned();
+    impostor(move || UnixListener::bind(path).expect("the path is free"), serve_lines);
+}
+
+/// A simulator's socket for adapters.
+fn data(name: &str) {
+    let address = SocketAddrUnix::new_abstract_name(format!("{name}:data").as_bytes());
+    let address = address.expect("a name");
+    let open = move || -> OwnedFd {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None);
+        let socket = socket.expect("a socket");
+        rustix::net::bind(&socket, &address).expect("the name is free");
+        rustix::net::listen(&socket, 8).expect("it listens");
+        socket
+    };
+    impostor(open, |listener| {
+        while let Ok(socket) = rustix::net::accept(&listener) {
+            let mut bytes = [MaybeUninit::uninit(); 4096];
+            if rustix::net::recv(&socket, &mut bytes, RecvFlags::empty()).is_ok() {
+                let answer = br#"{"Refused":{"why":"\u001b[31mforged"}}"#;
+                let _ = rustix::net::send(&socket, answer, SendFlags::NOSIGNAL);
+            }
+        }
+    });
+}
+
+/// A simulator's socket for control messages of ibsim's protocol: it returns each message as its own answer.
+fn ibsim(name: &str) {
+    let address = SocketAddr::from_abstract_name(format!("{name}:ctl\0")).expect("a name");
+    let open = move || UnixDatagram::bind_addr(&address).expect("the name is free");
+    impostor(open, |socket| {
+        let mut bytes = [0; 4096];
+        while let Ok((length, from)) = socket.recv_from(&mut bytes) {
+            let _ = socket.send_to_addr(&bytes[..length], &from);
+        }
+    });
+}
+
+/// Checks that a command refuses its server: it names the user, and prints nothing of what the server answers.
+fn is_refused(output: &Output) {
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.code().is_some_and(|status| status > 1), "{output:?}");
+    // `acme` prints errors where ib_acme does.
+    let refused = "user 65534 serves the socket: expected user 0 or root";
+    assert!(stderr.contains(refused) || stdout.contains(refused), "{output:?}");
+    assert!(!stdout.contains("forged") && !stderr.contains("forged"), "{output:?}");
+    assert!(!stdout.contains('\x1b') && !stderr.contains('\x1b'), "{output:?}");
+}
+
+fn run(words: &[&str]) -> Output {
+    ibfabric(words).output().expect("the program runs")
+}
+
+#[test]
+fn consoles_of_other_users_are_refused() {
+    if !can_be_another_user() {
+        return;
+    }
+    let name = format!("impostor-{}", std::process::id());
+    console(&name);
+    is_refused(&run(&["sim", "ctl", "--socket", &name, "dump"]));
+    is_refused(&run(&["sm", "ctl", "--socket", &name, "status"]));
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let socket = folder.path().canonicalize().expect("it is there").join("acm.sock");
+    console(&format!("ibfabric-acm:{}", socket.display()));
+    for question in ["status", "flush", "reload"] {
+        is_refused(&run(&["acm", "ctl", "--socket", &socket.display().to_string(), question]));
+    }
+}
+
+#[test]
+fn sockets_of_other_users_in_shared_folders_are_refused() {
+    if !can_be_another_user() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), all).expect("it is ours");
+    let socket = folder.path().join("socket");
+    path(&socket);
+    let socket = socket.display().to_string();
+    is_refused(&run(&["rtrs", "ctl", "--control", &socket, "list"]));
+    is_refused(&run(&["acme", "-S", &socket, "-P"]));
+    is_refused(&run(&["acme", "-S", &socket, "-f", "n", "-d", "host-1"]));
+}
+
+#[test]
+fn simulators_of_other_users_are_refused() {
+    if !can_be_another_user() {
+        return;
+    }
+    let name = format!("impostor-sim-{}", std::process::id());
+    data(&name);
+    ibsim(&name);
+    // The impostor's sockets answer at once.
+    std::thread::sleep(Duration::from_millis(10));
+    is_refused(&run(&["rdma", "ping", "node", "--attach", &name, "--node", "a"]));
+    is_refused(&run(&["agent", "--attach", &name, "--node", "a"]));
+    is_refused(&run(&["agent", &format!("--ibsim={name}"), "--node", "a"]));
+}

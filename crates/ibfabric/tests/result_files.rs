@@ -1,0 +1,107 @@
+//! Result files are whole: an error or a signal leaves the former file and no temporary one.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+#[expect(dead_code, reason = "these tests wait for programs to end")]
+mod program;
+
+use program::ibfabric;
+
+const FORMER: &str = "former result";
+
+/// Returns the names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Runs a command line on a disk that takes no more than 1 KiB a file. A write beyond fails, or its signal ends the process.
+fn on_full_disk(folder: &Path, setup: &str, words: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_ibfabric");
+    let script = format!("{setup} ulimit -f 1; exec '{program}' {words}");
+    Command::new("bash").args(["-c", &script]).current_dir(folder).output().expect("it runs")
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let gen_small = ["gen", "xgft", "4,4", "1,4", "-o"];
+    let made = ibfabric(&gen_small).arg(folder.path().join("net")).status().expect("it runs");
+    assert!(made.success());
+    folder
+}
+
+/// Command lines that write `result`, which exceeds a KiB.
+const WRITERS: [&str; 2] = ["gen xgft 8,8 1,8 -o result", "route net --report result"];
+
+#[test]
+fn full_disk_keeps_former_result() {
+    for words in WRITERS {
+        let folder = folder();
+        fs::write(folder.path().join("result"), FORMER).expect("written");
+        let output = on_full_disk(folder.path(), "trap '' XFSZ;", words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {stderr}");
+        assert!(stderr.contains("cannot write result: File too large"), "{words}: {stderr}");
+        let kept = fs::read_to_string(folder.path().join("result")).expect("it is there");
+        assert_eq!(kept, FORMER, "{words}");
+        assert_eq!(names(folder.path()), ["net", "result"], "{words}");
+    }
+}
+
+#[test]
+fn signal_removes_temporary_files() {
+    for words in [WRITERS[0], WRITERS[1], "route net --dump-dir dumps"] {
+        let folder = folder();
+        fs::write(folder.path().join("result"), FORMER).expect("written");
+        fs::create_dir(folder.path().join("dumps")).expect("created");
+        let output = on_full_disk(folder.path(), "", words);
+        // The signal or the failed write ends the process, whichever comes first.
+        assert!(!output.status.success(), "{words}: {output:?}");
+        let kept = fs::read_to_string(folder.path().join("result")).expect("it is there");
+        assert_eq!(kept, FORMER, "{words}");
+        assert_eq!(names(folder.path()), ["dumps", "net", "result"], "{words}");
+        let dumps = names(&folder.path().join("dumps"));
+        assert!(dumps.iter().all(|name| !name.ends_with(".tmp")), "{dumps:?}");
+    }
+}
+
+#[test]
+fn interrupted_gen_leaves_former_or_whole_result() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let result = folder.path().join("result");
+    let mut interrupted = 0;
+    for wait in [0, 2, 5, 10] {
+        fs::write(&result, FORMER).expect("written");
+        let mut command = ibfabric(&["gen", "xgft", "24,24,24", "1,24,24", "-o"]);
+        let mut child = command.arg(&result).spawn().expect("it runs");
+        let end = Instant::now() + Duration::from_secs(60);
+        while names(folder.path()).len() == 1 && Instant::now() < end {
+            if child.try_wait().expect("its state").is_some() {
+                break;
+            }
+        }
+        std::thread::sleep(Duration::from_millis(wait));
+        let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let int = rustix::process::Signal::INT;
+        let _ = rustix::process::kill_process(pid.expect("a process"), int);
+        let status = child.wait().expect("it ends");
+        assert_eq!(names(folder.path()), ["result"], "no temporary file remains");
+        let text = fs::read_to_string(&result).expect("it is there");
+        if status.success() {
+            assert_ne!(text, FORMER);
+        } else {
+            assert_eq!(text, FORMER);
+            interrupted += 1;
+        }
+    }
+    assert!(interrupted > 0, "a run is interrupted while it writes");
+}
