@@ -21,7 +21,7 @@ pub struct LidOptions {
     pub reassign: bool,
     /// The ranges of a guid2lid file, first and last LID by port GUID.
     pub guid2lid: BTreeMap<Guid, (u16, u16)>,
-    /// The highest LID that all switches can forward: the smallest LinearFDBCap less 1 (IBTA volume 1,
+    /// The highest LID that all switches can forward: the smallest `LinearFDBCap` less 1 (IBTA volume 1,
     /// chapter 14.2.5.4). `None` for the highest unicast LID.
     pub max_lid: Option<u16>,
     /// True if host ports may stay without a LID when LIDs run out; otherwise that is an error.

@@ -35,9 +35,9 @@ pub struct Options {
     pub lane_buffer: u32,
     /// The largest payload that ports can carry; a subnet manager says how much they do.
     pub mtu_cap: Mtu,
-    /// LinearFDBCap of all switches: the number of LIDs that they can forward, from LID 0 on.
+    /// `LinearFDBCap` of all switches: the number of LIDs that they can forward, from LID 0 on.
     pub linear_fdb_cap: u16,
-    /// MulticastFDBCap of all switches: the number of multicast LIDs that they can forward.
+    /// `MulticastFDBCap` of all switches: the number of multicast LIDs that they can forward.
     pub multicast_fdb_cap: u16,
     /// How many packets of subnet management may wait to leave by a port.
     pub management_buffer: usize,

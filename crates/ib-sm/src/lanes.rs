@@ -16,7 +16,7 @@ use crate::qos::{PortQos, QosConfig};
 /// Packets of a service level on this lane are discarded.
 const DISCARD: u8 = 15;
 
-/// Returns the OperVLs of a port: what both ends of its link support and the configuration allows.
+/// Returns the `OperVLs` of a port: what both ends of its link support and the configuration allows.
 /// `None` for ports without a link that are not an enhanced port 0 of a switch.
 pub(crate) fn operational_vls(place: Place, config: &SmConfig, found: &Found) -> Option<VlCap> {
     let most = |place: Place| {

@@ -273,8 +273,8 @@ impl PlanJob {
             |plan| layers_of(plan, subnet),
         );
         let map = self.lanes.map(&layers, subnet);
-        let mut options = CheckOptions::default();
-        options.vl_map = map.as_ref().map(|map| map as _);
+        let vl_map = map.as_ref().map(|map| map as _);
+        let options = CheckOptions { vl_map, ..CheckOptions::default() };
         let report = check_with(subnet, &lfts, &layers, &options);
         let is_complete = plan.as_ref().is_some_and(|plan| {
             subnet.switches().iter().all(|switch| tables.contains_key(&switch.guid))
@@ -476,7 +476,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Returns the highest LID that all switches can forward: the smallest LinearFDBCap less 1, as tables
+/// Returns the highest LID that all switches can forward: the smallest `LinearFDBCap` less 1, as tables
 /// begin with LID 0. Switches without a linear table say 0.
 fn max_lid(found: &Found) -> Option<u16> {
     let caps = found.nodes().filter_map(|(_, node)| Some(node.switch?.linear_fdb_cap));

@@ -51,6 +51,7 @@ fn impostor<S: Send + 'static>(
     wait.recv().expect("the socket is open");
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the thread owns its listener")]
 fn serve_lines(listener: UnixListener) {
     while let Ok((mut stream, _)) = listener.accept() {
         let copy = stream.try_clone().expect("a copy");

@@ -237,12 +237,12 @@ fn required_freedom_of_deadlock_refuses_credit_loops() {
 /// A ring of switches, and the name of a port whose link closes it.
 fn open_ring(config: SmConfig) -> (Lab, String) {
     let mut lab = Lab::new("torus 5 hosts=1");
-    let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).unwrap());
+    let (switch, _) = lab.sim.place(lab.sim.peer(lab.host(2)).expect("the host has a link"));
     let ports = (1..=8).filter_map(|number| lab.sim.find_port(switch, number));
     let mut ports = ports.filter(|&port| {
         lab.sim.peer(port).is_some_and(|peer| lab.sim.is_switch(lab.sim.place(peer).0))
     });
-    let number = lab.sim.place(ports.next().unwrap()).1;
+    let number = lab.sim.place(ports.next().expect("the switch has a trunk")).1;
     let cut = format!("\"{}\"[{number}]", lab.sim.node_name(switch));
     lab.command(&format!("unlink {cut}"));
     lab.add(0, config);

@@ -1,5 +1,5 @@
 //! Credit loops on the lanes that ports really use: service levels come from path records, lanes from
-//! the SL-to-VL tables and OperVLs of the ports, hops from the tables in the switches.
+//! the SL-to-VL tables and `OperVLs` of the ports, hops from the tables in the switches.
 //!
 //! `SM_LANES_RUNS` is the number of runs and `SM_LANES_FIRST` the first seed.
 

@@ -145,11 +145,11 @@ pub struct ServeArgs {
     /// manager says how much they do.
     #[arg(long, value_name = "BYTES", default_value = "2048", value_parser = super::mtu)]
     pub mtu: Mtu,
-    /// LinearFDBCap of all switches: the number of LIDs that they can forward, from LID 0 on.
+    /// `LinearFDBCap` of all switches: the number of LIDs that they can forward, from LID 0 on.
     #[arg(short = 'L', long, value_name = "N", default_value_t = 49_152,
         value_parser = clap::value_parser!(u16).range(2..=49_152))]
     pub linear_cap: u16,
-    /// MulticastFDBCap of all switches: the number of multicast LIDs that they can forward.
+    /// `MulticastFDBCap` of all switches: the number of multicast LIDs that they can forward.
     #[arg(short = 'M', long, value_name = "N", default_value_t = 1024,
         value_parser = clap::value_parser!(u16).range(1..=16_383))]
     pub mcast_cap: u16,

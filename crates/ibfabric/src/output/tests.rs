@@ -27,7 +27,7 @@ impl Sink {
 fn printed_text_has_no_control_characters() {
     let sink = Sink::default();
     let mut output = Output(Box::new(sink.clone()));
-    write!(output, "h\u{e9}\t{}\n{}", "\x1b[2J\r", "\u{9b}31m").expect("written");
+    write!(output, "h\u{e9}\t\x1b[2J\r\n\u{9b}31m").expect("written");
     assert_eq!(sink.text(), "h\u{e9}\t\\u{1b}[2J\\r\n\\u{9b}31m");
 }
 

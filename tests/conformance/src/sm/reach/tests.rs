@@ -16,7 +16,7 @@ Ca\t1 \"H-000000000000001c\"\t\t# \"host-1\"
 [1](1d) \t\"S-000000000000002b\"[2]\t\t# lid 2 lmc 0 \"right\" lid 4 4xHDR
 ";
 
-/// Their tables, as dump_fts prints them; `back` is the port from right to left.
+/// Their tables, as `dump_fts` prints them; `back` is the port from right to left.
 fn tables(back: u8) -> String {
     format!(
         "Unicast lids [0x0-0x4] of switch DR path slid 0; dlid 0; 0,1 guid 0x000000000000002a \
