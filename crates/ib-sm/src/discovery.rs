@@ -89,6 +89,14 @@ pub(crate) struct Explored {
     pub(crate) reset: BTreeSet<Guid>,
 }
 
+/// Returns true if a port of a switch has a link that is up and whose other end was not found.
+fn has_open_end(found: &Found) -> bool {
+    let switches = found.nodes().filter(|(_, node)| node.kind.is_switch());
+    switches
+        .into_iter()
+        .any(|(_, node)| node.ports.iter().skip(1).any(|port| port.is_up() && port.peer.is_none()))
+}
+
 impl Discovery {
     /// Starts at the own port.
     pub(crate) fn new() -> Self {
@@ -159,7 +167,7 @@ impl Discovery {
             let (guid, at) = (found.port(place).guid, found.name(place));
             faults.push(Fault::DuplicateGuid { guid, at, why });
         }
-        let failed = partial && !faults.is_empty();
+        let failed = partial && (!faults.is_empty() || has_open_end(&found));
         Explored { found, faults, same_shape: partial && !reshaped, failed, reset }
     }
 
