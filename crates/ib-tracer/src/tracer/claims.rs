@@ -26,7 +26,7 @@ impl Tracer {
             Ok(claimed) => claimed,
             Err(why) => {
                 let hops = self.judge(own, Some(lid), way)?;
-                return Ok((hops, uncompared(&way.stop, why)));
+                return Ok((hops, uncompared(&way.stop, &why)));
             }
         };
         for (place, claim) in claimed.hops.iter().enumerate() {
@@ -70,7 +70,7 @@ impl Tracer {
                 (None, Stop::Arrived) => {
                     let name = self.claims.name(claim.node);
                     let (Some(last), Some(here)) = (hops.last_mut(), way.hops.last()) else {
-                        return Ok((hops, uncompared(&way.stop, format!("it leads to {name}"))));
+                        return Ok((hops, uncompared(&way.stop, &format!("it leads to {name}"))));
                     };
                     let here = self.atlas.name(here.node);
                     let what = format!(
@@ -93,7 +93,7 @@ impl Tracer {
             let claims = &self.claims;
             let name = |number| claims.name(number);
             let why = claimed.stop.describe(claims, (lid, &claimed.hops), &name);
-            return Ok((hops, uncompared(&way.stop, why)));
+            return Ok((hops, uncompared(&way.stop, &why)));
         }
         Ok((hops, way.stop.clone()))
     }
@@ -215,7 +215,7 @@ fn prefix(way: &Way, count: usize) -> Way {
 }
 
 /// Returns the end of a path that could not be compared: its own end if it is bad.
-fn uncompared(stop: &Stop, why: String) -> Stop {
+fn uncompared(stop: &Stop, why: &str) -> Stop {
     match stop {
         Stop::Arrived => {
             Stop::Uncompared { why: format!("subnet administration has no such path: {why}") }

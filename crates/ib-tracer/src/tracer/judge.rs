@@ -115,10 +115,11 @@ impl Tracer {
             _ => {}
         }
         let exact = self.exact && self.atlas.node(hop.from).kind.is_switch();
-        if exact && let Some(lid) = lid {
-            if let Some(verdict) = self.exactly(hop, lid)? {
-                return Ok(verdict);
-            }
+        if exact
+            && let Some(lid) = lid
+            && let Some(verdict) = self.exactly(hop, lid)?
+        {
+            return Ok(verdict);
         }
         let proof = match is_last {
             true => self.observations.arrived((hop.from, hop.out), target),

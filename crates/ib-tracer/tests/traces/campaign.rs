@@ -230,8 +230,8 @@ fn trial(seed: u64, tally: &mut Tally) {
             }
         }
         let Judged { ports, nodes, suspects, .. } = judged;
-        for fault in 0..faults.len() {
-            let Fault { ports: mine, nodes: own, .. } = &faults[fault];
+        for (fault, known) in faults.iter().enumerate() {
+            let Fault { ports: mine, nodes: own, .. } = known;
             if ports.iter().any(|it| mine.contains(it)) || nodes.iter().any(|it| own.contains(it)) {
                 accused.insert(fault);
             }
@@ -330,7 +330,7 @@ struct Spoils {
     status: BTreeMap<u16, u8>,
     routes: BTreeSet<u16>,
     silent: BTreeSet<u16>,
-    /// By the GUID of a node: what is added to LocalPortNum.
+    /// By the GUID of a node: what is added to `LocalPortNum`.
     ports: BTreeMap<Guid, u8>,
     /// Which LID a PortInfo has in place of the true one.
     lids: BTreeMap<u16, u16>,
