@@ -1,10 +1,12 @@
 //! Our tracer on ibsim and on `ibfabric sim`, beside a real `ibtracert` and a real `ibping`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use conformance::opensm::umad2sim;
 use conformance::sm::scene::Gear;
 use conformance::tracer::cases;
+use conformance::tracer::damaged::{self, Tally};
 
 use crate::cases::Selection;
 use crate::{Chored, release_artifact};
@@ -16,15 +18,30 @@ pub(crate) struct Args {
     /// Runs a case in which something is wrong, which must fail and say what.
     #[arg(long, conflicts_with = "all")]
     self_test: bool,
+    /// Damages N fabrics on a real ibsim with a real OpenSM, and half as many on `ibfabric sim`, and
+    /// compares the tracer with `ibtracert` and both with the damage.
+    #[arg(long, value_name = "N", conflicts_with_all = ["all", "self_test"])]
+    damaged: Option<u64>,
+    /// The first seed of --damaged.
+    #[arg(long, value_name = "SEED", requires = "damaged", default_value_t = 0)]
+    first: u64,
 }
 
-pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
+pub(crate) fn run(Args { selection, self_test, damaged, first }: &Args) -> Chored {
     let gear = Gear {
         ibfabric: selection.ibfabric()?,
         debian: umad2sim()?,
         own: release_artifact(&["--package", "ib-umad-preload"], "ib_umad_preload")?,
     };
     let mut outputs = selection.outputs("tracer-")?;
+    if let &Some(count) = damaged {
+        let wrong = compare_damaged(&gear, (*first, count), outputs.path())?;
+        if wrong > 0 {
+            outputs.keep();
+            return Err("the tracer reports more than it can prove".into());
+        }
+        return Ok(());
+    }
     let mut list = cases(*self_test);
     list.retain(|case| selection.wants(&case.name()));
     if list.is_empty() {
@@ -60,4 +77,56 @@ pub(crate) fn run(Args { selection, self_test }: &Args) -> Chored {
     }
     eprintln!("{checks} checks\n{passed} passed, {failed} failed");
     if failed > 0 { Err("the tracer does not do what it should".into()) } else { Ok(()) }
+}
+
+/// Runs trials on damaged fabrics; returns how many verdicts were wrong.
+fn compare_damaged(
+    gear: &Gear,
+    (first, count): (u64, u64),
+    directory: &Path,
+) -> Result<usize, Box<dyn std::error::Error>> {
+    let mut wrong = 0;
+    for (is_ibsim, name, count) in [(true, "ibsim", count), (false, "ibfabric sim", count / 2)] {
+        let (mut tally, mut failed) = (Tally::default(), 0);
+        let begun = Instant::now();
+        for seed in first..first + count {
+            let place = directory.join(format!("{}-{seed}", name.replace(' ', "-")));
+            match damaged::trial(gear, is_ibsim, seed, &place) {
+                Ok(trial) => tally += trial,
+                Err(error) => {
+                    failed += 1;
+                    eprintln!("seed {seed} on {name}: {error}");
+                }
+            }
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        eprintln!(
+            "{name}, OpenSM: {count} trials ({failed} could not be run), {} paths in {seconds:.0} s",
+            tally.paths
+        );
+        eprintln!(
+            "  {} over damage: {} good, {} bad, {} not proven; without damage: {} good, {} accused, {} \
+             not proven",
+            tally.damaged,
+            tally.good_over_damage,
+            tally.bad_over_damage,
+            tally.unproven_over_damage,
+            tally.sound_good,
+            tally.innocents,
+            tally.sound_unproven
+        );
+        eprintln!(
+            "  ibtracert shows {} of the damaged to the end, and {} of the others not; where they \
+             differ on damage, the tracer is right {} times and ibtracert {} times",
+            tally.shown_over_damage,
+            tally.sound_not_shown,
+            tally.tracer_right,
+            tally.ibtracert_right
+        );
+        for error in tally.errors.iter().take(5) {
+            eprintln!("  {error}");
+        }
+        wrong += tally.errors.len();
+    }
+    Ok(wrong)
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! $ cargo run -p ib-tracer --example liar
 //! 4 hops, good
-//! 4 hops, hop 2 is Misdirected { actual: None, elsewhere: None, left: Some(By(1)) }
+//! 4 hops, hop 2 is Misdirected { actual: None, left: Some(By(1)) }
 //! ```
 
 use std::io::Write;

@@ -238,7 +238,7 @@ impl Censuses {
                 census.all(launch.0, atlas, timing)
             }
             Stage::Last => {
-                let mut found = census.conclude();
+                let mut found = census.conclude(launch.0, atlas);
                 census.tries += 1;
                 *self.sent.entry(launch).or_default() += 4 * census.burst as u32;
                 let left = found.pop().filter(|_| found.is_empty());
@@ -345,13 +345,19 @@ impl Census {
     }
 
     /// Returns what stands out at the ports.
-    fn conclude(&self) -> Vec<Left> {
+    fn conclude(&self, switch: NodeNumber, atlas: &Atlas) -> Vec<Left> {
         // Where requests are repeated, readings are not alike. Each request and its response pass a port
         // once, so they explain no more than this.
         let explained = match self.is_lossy {
             true => 2 * (self.attempts[1] + self.attempts[2]),
             false => 0,
         };
+        // The port towards the own one also counts answers, of which those that are lost behind it are not
+        // known. So it says something only beside the counters of all other ports.
+        let is_read = |port| self.readings.iter().all(|reading| reading.contains_key(port));
+        let links = atlas.node(switch).links.iter();
+        let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
+        let is_complete = linked.all(|(port, _)| self.back == Some(*port) || is_read(port));
         let mut found = Vec::new();
         for (&port, last) in &self.readings[2] {
             let [Some(first), Some(between)] =
@@ -359,8 +365,7 @@ impl Census {
             else {
                 continue;
             };
-            if self.is_lossy && self.back == Some(port) {
-                // Answers of launches that are lost behind this port are counted here.
+            if self.back == Some(port) && (self.is_lossy || !is_complete) {
                 continue;
             }
             let answers = if self.back == Some(port) { self.answered } else { [0; 2] };

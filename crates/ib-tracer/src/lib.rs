@@ -2,20 +2,22 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`agent`] | [`TracerAgent`]: what every node along the way runs |
-//! | [`tracer`] | [`Tracer`]: the client, for one way or for many |
-//! | [`trace`] | [`Trace`]: what came of one way |
-//! | [`tree`] | [`Tree`]: what came of the tree of a multicast group |
-//! | [`atlas`] | [`Atlas`]: what the client has learned of the fabric |
+//! | [`agent`] | [`TracerAgent`]: the agent on every node along a path |
+//! | [`tracer`] | [`Tracer`]: the client, for one path or for many |
+//! | [`trace`] | [`Trace`]: the verdicts on one path |
+//! | [`tree`] | [`Tree`]: the verdicts on the tree of a multicast group |
+//! | [`observation`] | [`Observation`]: how many probes were sent and answered, and where they arrived |
+//! | [`atlas`] | [`Atlas`]: what the nodes have reported of the fabric |
+//! | `fault_model`, `diagnosis` | what a probe depends on, and which faults explain all observations |
+//! | `trial` | whether silence is a fault or chance |
 //!
-//! The client reads the forwarding tables along a way, over directed routes or from subnet
-//! administration, and asks the agent of each hop by which port a request to the hop's own LID came
-//! in. The agent alone knows that, so a switch whose tables read well and that forwards otherwise is
-//! found.
+//! The client reads the forwarding tables along a path, over directed routes, and compares them with the
+//! records of subnet administration if that is wanted. Probes show by which port a packet arrives at each
+//! hop, which the switch before the hop has chosen.
 //!
-//! A request to a hop takes the way to the *hop's own* LID, which need not be a part of the way to the
-//! destination. So a hop is [`Verdict::Validated`] only where both enter it by the same link, and
-//! [`Verdict::OwnRouteOnly`] elsewhere; the destination itself is always asked.
+//! A path is proven good only if packets were seen at every hop and at the destination. It is proven bad
+//! only if a fault explains what nothing else can explain, whatever the number of faults. Else the
+//! [`Verdict`] on a hop lists the suspects.
 //!
 //! It owns no socket, thread or clock.
 

@@ -151,3 +151,41 @@ fn a_lying_switch_is_named_with_both_ports() {
     assert_eq!(code, Some(2));
     assert!(errors.contains("bad:1:"), "{errors}");
 }
+
+#[test]
+fn path_without_probes_is_not_proven() {
+    let place = Place::new();
+    let lid = last_lid(&place);
+    let (code, out, _) = place.trace(&["-l", &lid, "--no-agents"]);
+    assert_eq!(code, Some(3), "{out}");
+    let (code, found) = place.json(&["-l", &lid, "--no-agents"]);
+    assert_eq!((code, &found["traces"][0]["judgement"]), (Some(3), &"not_proven".into()));
+    assert_eq!((&found["good"], &found["not_proven"]), (&0.into(), &1.into()));
+}
+
+#[test]
+fn bad_path_prints_its_evidence_in_one_line() {
+    let place = Place::new();
+    let lid = last_lid(&place);
+    let (_, found) = place.json(&["-l", &lid]);
+    let hops = &found["traces"][0]["hops"];
+    let (name, out) = (hops[0]["name"].as_str().expect("a name"), hops[1]["out"].as_u64());
+    let out = out.expect("a port");
+    let lie = place.file("lie", &format!("Misroute \"{name}\" {out} {}\n", out % 8 + 1));
+    let (code, said, _) = place.trace(&["-l", &lid, "--commands", &lie, "-t", "20"]);
+    assert_eq!(code, Some(1), "{said}");
+    let evidence: Vec<&str> = said.lines().filter(|line| line.contains("evidence: ")).collect();
+    assert_eq!(evidence.len(), 1, "{said}");
+    assert!(evidence[0].contains("launches through"), "{said}");
+}
+
+#[test]
+fn error_probability_is_between_0_and_1() {
+    let place = Place::new();
+    for wrong in ["0", "1", "-1", "x", "nan"] {
+        let option = format!("--error-probability={wrong}");
+        let (code, _, errors) = place.trace(&["-l", "5", &option]);
+        assert_eq!(code, Some(2), "{errors}");
+        assert!(errors.contains("above 0 and below 1"), "{errors}");
+    }
+}

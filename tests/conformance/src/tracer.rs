@@ -20,6 +20,8 @@ use crate::clients::stage::StageError;
 use crate::sm::ours::Options;
 use crate::sm::scene::{Gear, Outcome, Scene, patient};
 
+pub mod damaged;
+
 /// How many ways are traced by both.
 const PAIRS: usize = 120;
 
@@ -160,19 +162,19 @@ impl Case {
         let more = [&["--pairs", &file, "--format", "json"][..], &HASTE].concat();
         let found = json(&tracer(scene, &more)?)?;
         let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_u64).unwrap_or(9999);
-        let good = (number("/good"), number("/bad"), number("/hops/bad"));
-        scene.check(good == (count as u64, 0, 0), || format!("of {count} ways: {found}"));
+        // ibsim does not pass on launches, so only paths that those from the own port prove are good.
+        let unproven = if self.place == Place::Ibsim { number("/not_proven") } else { 0 };
+        let judged = (number("/good") + unproven, number("/bad"), number("/hops/bad"));
+        scene.check(judged == (count as u64, 0, 0), || format!("of {count} ways: {found}"));
         let has_agents = self.place == Place::WithAgents;
-        let validated = number("/hops/validated") > 0 && number("/hops/no_agent") == 0;
+        let validated = number("/hops/validated") > 0;
         scene.check(validated == has_agents, || format!("agents {has_agents}: {found}"));
         if !has_agents {
-            let none = number("/hops/validated") == 0 && number("/hops/own_route_only") == 0;
-            scene.check(none, || format!("there are no agents: {found}"));
             let one = fs::read_to_string(&file)?;
             let to = one.split_whitespace().nth(1).unwrap_or_default().to_owned();
             let more = [&["-l", &to, "-v"][..], &HASTE].concat();
             let said = tracer(scene, &more)?;
-            scene.check(said.contains("path not validated"), || format!("said {said}"));
+            scene.check(!said.contains("path validated"), || format!("said {said}"));
         }
         Ok(())
     }

@@ -186,6 +186,16 @@ impl Lab {
         self.sim.run(&text.parse().expect("a command")).expect("it can be done");
     }
 
+    /// Runs a command of the console; false if it cannot be done.
+    pub(crate) fn try_command(&mut self, text: &str) -> bool {
+        text.parse().is_ok_and(|command| self.sim.run(&command).is_ok())
+    }
+
+    /// Returns the first LID of a node.
+    pub(crate) fn lid(&self, node: NodeId) -> u16 {
+        self.sim.link_port(self.sim.end_port(node).expect("it has LIDs")).lid
+    }
+
     /// Lets the manager do what it has to do; returns whether the subnet has come up.
     fn manage(&mut self) -> bool {
         let now = self.sim.now();

@@ -3,6 +3,7 @@
 mod campaign;
 mod lab;
 mod rows;
+mod trials;
 mod verdicts;
 
 use std::collections::BTreeSet;

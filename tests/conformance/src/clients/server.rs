@@ -80,6 +80,10 @@ pub enum Order<'a> {
     Relink(&'a str, u8),
     /// Sets an M_Key with a level of protection at a port of a node, which ibsim cannot.
     MKey(&'a str, u8, u64, u8),
+    /// Loses so many per cent of what a port of a node answers.
+    Error(&'a str, u8, u8),
+    /// Has a switch send by the second port what its table has for the first, which ibsim cannot.
+    Misroute(&'a str, u8, u8),
 }
 
 /// A simulator that takes clients; it is killed when dropped.
@@ -137,10 +141,11 @@ impl Server for RealIbsim {
         let line = match order {
             Order::Unlink(node, port) => format!("Unlink \"{node}\"[{port}]\n"),
             Order::Relink(node, port) => format!("ReLink \"{node}\"[{port}]\n"),
-            Order::MKey(..) => {
+            Order::Error(node, port, rate) => format!("Error \"{node}\"[{port}] {rate}\n"),
+            Order::MKey(..) | Order::Misroute(..) => {
                 return Err(io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "ibsim has no command for M_Keys, and checks none",
+                    "ibsim has no command for M_Keys, which it does not check, and none to misroute",
                 ));
             }
         };
@@ -216,12 +221,20 @@ impl Server for OurSim {
             Order::MKey(node, port, key, level) => {
                 ("mkey", node, port, vec![format!("{key:#x}"), level.to_string()])
             }
+            Order::Error(node, port, rate) => ("error", node, port, vec![rate.to_string()]),
+            Order::Misroute(node, port, other) => {
+                ("misroute", node, 0, vec![port.to_string(), other.to_string()])
+            }
+        };
+        let target = match order {
+            Order::Misroute(..) => format!("\"{node}\""),
+            _ => format!("\"{node}\"[{port}]"),
         };
         let output = Command::new("timeout")
             .args(["-s", "KILL", "20"])
             .arg(&self.binary)
             .args(["sim", "ctl", "--socket", &self.socket, verb])
-            .arg(format!("\"{node}\"[{port}]"))
+            .arg(target)
             .args(more)
             .stdin(Stdio::null())
             .output()?;

@@ -203,8 +203,8 @@ impl<'a> Scene<'a> {
             .args(arguments)
             .current_dir(&self.directory)
             .output()?;
-        // 1 is a bad answer, such as a credit loop, which is not what is asked for here.
-        if output.status.code().is_none_or(|code| code > 1) {
+        // 1 is a problem that was found, such as a credit loop, and 3 is what could not be proven.
+        if output.status.code().is_none_or(|code| !matches!(code, 0 | 1 | 3)) {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             let what = arguments.join(" ");
             return Err(StageError::Unwell(format!("ibfabric {what}: {}: {said}", output.status)));

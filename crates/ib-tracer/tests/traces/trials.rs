@@ -1,0 +1,195 @@
+//! Seeded trials: fabrics with up to four faults of any kind, traced by path.
+//!
+//! The truth comes from outside the tracer: each path is walked through the tables and the cables of the
+//! simulator. A path over a fault must never be called good, and a place without a fault never be accused.
+//! An accusation has to name the faulty port or node itself, not its neighbour.
+//! `TRACER_FIRST` and `TRACER_RUNS` choose the seeds.
+
+mod faults;
+mod reading;
+mod truth;
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use ib_topology::rng::Rng;
+use ib_tracer::{Target, Via};
+
+use crate::lab::Lab;
+use faults::inject;
+use reading::{Called, called};
+use truth::Truth;
+
+/// The fabrics, and how they are routed.
+const TOPOLOGIES: [(&str, &str); 12] = [
+    ("xgft 3,3 1,3", "minhop"),
+    ("xgft 3,4 1,2 1,2", "minhop"),
+    ("xgft 3,3,4 1,2,2", "updn"),
+    ("xgft 2,3,2 1,2,2", "minhop"),
+    ("fat-tree 4", "ftree"),
+    ("fat-tree 8 oversubscription=2:1 parallel=2", "minhop"),
+    ("torus 3x3 hosts=1", "dor"),
+    ("torus 3x3 hosts=2", "lash"),
+    ("torus 5 hosts=1", "minhop"),
+    ("mesh 3x2 hosts=2", "minhop"),
+    ("mesh 4x1 hosts=2", "minhop"),
+    ("dragonfly a=4 p=1 h=1", "minhop"),
+];
+
+/// How many paths of a trial are traced at most.
+const MOST_PATHS: usize = 60;
+
+/// The results of all trials.
+#[derive(Debug, Default)]
+struct Tally {
+    trials: usize,
+    paths: usize,
+    good: usize,
+    bad: usize,
+    not_proven: usize,
+    /// Paths over a fault, by what they are called.
+    over_a_fault: [usize; 3],
+    /// Faults on a traced path.
+    faults: usize,
+    accused: usize,
+    suspected: usize,
+    not_seen: usize,
+    mads: u64,
+    time: Duration,
+    /// What must be empty.
+    called_good: Vec<String>,
+    innocents: Vec<String>,
+}
+
+#[test]
+fn strict_trials_find_no_false_verdict() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("TRACER_FIRST").unwrap_or(0);
+    let runs = number("TRACER_RUNS").unwrap_or(48);
+    let mut tally = Tally::default();
+    for seed in first..first + runs {
+        trial(seed, &mut tally);
+    }
+    report(&tally);
+    let wrong: Vec<&String> = tally.called_good.iter().chain(&tally.innocents).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A switch has the LID of another one: the counters at that LID belong to the other one.
+#[test]
+fn counters_at_a_shared_lid_accuse_no_port() {
+    let mut tally = Tally::default();
+    trial(179, &mut tally);
+    assert!(tally.innocents.is_empty(), "{:#?}", tally.innocents);
+    assert!(tally.called_good.is_empty(), "{:#?}", tally.called_good);
+}
+
+/// Answers that leave a switch and are lost later look like probes that leave it by that port.
+#[test]
+fn lost_answers_at_the_counters_accuse_no_port() {
+    let mut tally = Tally::default();
+    trial(2809, &mut tally);
+    assert!(tally.innocents.is_empty(), "{:#?}", tally.innocents);
+    assert!(tally.called_good.is_empty(), "{:#?}", tally.called_good);
+}
+
+fn trial(seed: u64, tally: &mut Tally) {
+    let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x7ace);
+    let (kind, engine) = TOPOLOGIES[seed as usize % TOPOLOGIES.len()];
+    let share = rng.below(4);
+    let mut lab = Lab::new(kind, engine, |number| share == 0 || number % (share + 1) != 1);
+    lab.deafen();
+    let via = if (seed / TOPOLOGIES.len() as u64).is_multiple_of(2) {
+        Via::DirectedRoutes
+    } else {
+        Via::Administration
+    };
+    lab.configure(|config| config.via = via);
+    let lids = lab.host_lids();
+    let mut pairs: Vec<(u16, u16)> = lids
+        .iter()
+        .flat_map(|&from| lids.iter().map(move |&to| (from, to)))
+        .filter(|(from, to)| from != to)
+        .collect();
+    rng.shuffle(&mut pairs);
+    pairs.truncate(MOST_PATHS);
+    let truth = Truth::of_lids(&lab);
+    let count = rng.below(5);
+    let injected = inject(&mut lab, &mut rng, count);
+    let truth = truth.with_faults(&injected);
+    let targets: Vec<_> =
+        pairs.iter().map(|&(from, to)| (Some(Target::Lid(from)), Target::Lid(to))).collect();
+    let begun = Instant::now();
+    let (traces, tracer) = lab.trace_with(&targets);
+    tally.time += begun.elapsed();
+    tally.mads += lab.counters.traffic.sent;
+    tally.trials += 1;
+    let what = format!("seed {seed} {kind} {engine} {via:?} {:?}", injected.lines);
+    let mut accused: BTreeSet<usize> = BTreeSet::new();
+    let mut suspected: BTreeSet<usize> = BTreeSet::new();
+    let mut relevant: BTreeSet<usize> = BTreeSet::new();
+    for (&(from, to), trace) in pairs.iter().zip(&traces) {
+        tally.paths += 1;
+        let path = truth.path(&lab, from, to);
+        let touched = truth.faults_on(&path);
+        relevant.extend(&touched);
+        let found = called(&lab, trace, &tracer);
+        let index = match found.called {
+            Called::Good => 0,
+            Called::Bad => 1,
+            Called::NotProven => 2,
+        };
+        *[&mut tally.good, &mut tally.bad, &mut tally.not_proven][index] += 1;
+        if path.is_over_a_fault {
+            tally.over_a_fault[index] += 1;
+            if found.called == Called::Good {
+                tally.called_good.push(format!("{what}: {from} to {to}: {trace:?}"));
+            }
+        }
+        for accusation in &found.accused {
+            let guilty = truth.guilty(&lab, accusation, &path);
+            if guilty.is_none() {
+                let text = format!("{what}: {from} to {to}: {accusation:?}: {trace:?}");
+                tally.innocents.push(text);
+            }
+            accused.extend(guilty.into_iter().flatten());
+        }
+        if found.called != Called::Good {
+            suspected.extend(&touched);
+        }
+    }
+    tally.faults += relevant.len();
+    tally.accused += relevant.intersection(&accused).count();
+    let only_suspected = relevant.intersection(&suspected).filter(|it| !accused.contains(it));
+    let only_suspected = only_suspected.count();
+    tally.suspected += only_suspected;
+    tally.not_seen +=
+        relevant.iter().filter(|it| !accused.contains(it) && !suspected.contains(it)).count();
+}
+
+fn report(tally: &Tally) {
+    use std::io::Write as _;
+    let trials = tally.trials.max(1) as f64;
+    let mut out = std::io::stderr();
+    let [good, bad, not_proven] = tally.over_a_fault;
+    let lines = [
+        format!(
+            "{} trials, {} paths: {} good, {} bad, {} not proven",
+            tally.trials, tally.paths, tally.good, tally.bad, tally.not_proven
+        ),
+        format!("paths over a fault: {good} called good, {bad} bad, {not_proven} not proven"),
+        format!("innocents accused: {}", tally.innocents.len()),
+        format!(
+            "{} faults on traced paths: {} accused, {} suspected, {} not seen",
+            tally.faults, tally.accused, tally.suspected, tally.not_seen
+        ),
+        format!(
+            "{:.0} MADs and {:.2} ms per trial",
+            tally.mads as f64 / trials,
+            tally.time.as_secs_f64() * 1e3 / trials
+        ),
+    ];
+    for line in lines {
+        let _ = writeln!(out, "{line}");
+    }
+}

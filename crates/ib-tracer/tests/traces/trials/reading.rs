@@ -1,0 +1,97 @@
+//! What a trace says, in terms of the simulator.
+
+use ib_topology::NodeId;
+use ib_tracer::{Hop, Judgement, NodeNumber, Stop, Tracer, Verdict};
+
+use super::faults::peer;
+use crate::lab::{Lab, Traced};
+
+/// The verdict on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    Good,
+    Bad,
+    NotProven,
+}
+
+/// Both ends of a link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ports {
+    pub(crate) from: (NodeId, u8),
+    pub(crate) to: Option<(NodeId, u8)>,
+}
+
+/// What is accused.
+#[derive(Clone, Debug)]
+pub(crate) enum Accusation {
+    Forwarding { link: Ports },
+    Inconsistent { link: Ports },
+    Duplicate { link: Ports, what: String },
+    Record { link: Ports },
+    Cable { from: (NodeId, u8) },
+    Table,
+    Lid { node: NodeId },
+}
+
+/// The reading of a trace.
+pub(crate) struct Reading {
+    pub(crate) called: Called,
+    pub(crate) accused: Vec<Accusation>,
+}
+
+/// Returns the node of the simulator at the end of a directed route.
+fn place(lab: &Lab, tracer: &Tracer, node: NodeNumber) -> NodeId {
+    let route = &tracer.atlas().node(node).route;
+    let own = lab.node_of_first_host();
+    route.iter().fold(own, |node, &port| peer(lab, (node, port)).map_or(node, |(node, _)| node))
+}
+
+fn ports(lab: &Lab, tracer: &Tracer, hop: &Hop) -> Ports {
+    let from = (place(lab, tracer, hop.from), hop.out);
+    Ports { from, to: peer(lab, from) }
+}
+
+/// Reads a trace.
+pub(crate) fn called(lab: &Lab, trace: &Traced, tracer: &Tracer) -> Reading {
+    let Ok(trace) = trace else {
+        return Reading { called: Called::NotProven, accused: Vec::new() };
+    };
+    let called = match trace.judgement() {
+        Judgement::ProvenGood => Called::Good,
+        Judgement::ProvenBad => Called::Bad,
+        Judgement::NotProven => Called::NotProven,
+    };
+    let mut accused = Vec::new();
+    for (hop, verdict) in &trace.hops {
+        let link = ports(lab, tracer, hop);
+        match verdict {
+            Verdict::Misdirected { .. } | Verdict::Detour { .. } => {
+                accused.push(Accusation::Forwarding { link });
+            }
+            Verdict::OtherLink { .. } | Verdict::OtherTable { .. } => {
+                accused.push(Accusation::Record { link });
+            }
+            Verdict::Inconsistent { .. } => accused.push(Accusation::Inconsistent { link }),
+            Verdict::Duplicate { what } => {
+                accused.push(Accusation::Duplicate { link, what: what.clone() });
+            }
+            _ => {}
+        }
+    }
+    match trace.stop {
+        Stop::Unlinked { at, port, is_down: true, .. } | Stop::NotActive { at, port, .. } => {
+            accused.push(Accusation::Cable { from: (place(lab, tracer, at), port) });
+        }
+        Stop::NoEntry { .. }
+        | Stop::NotHere { .. }
+        | Stop::NoSuchPort { .. }
+        | Stop::Loop { .. } => {
+            accused.push(Accusation::Table);
+        }
+        Stop::WrongPort { node, .. } => {
+            accused.push(Accusation::Lid { node: place(lab, tracer, node) });
+        }
+        _ => {}
+    }
+    Reading { called, accused }
+}

@@ -1,0 +1,182 @@
+//! The truth of a trial: paths through the simulator's tables and cables, hop by hop.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ib_topology::NodeId;
+use ib_wire::mad::sm::PortState;
+
+use super::faults::{Injected, Proxied, peer};
+use super::reading::{Accusation, Ports};
+use crate::lab::Lab;
+
+/// More hops than any path has.
+const MOST_HOPS: usize = 64;
+
+/// Where hosts were before anything failed, and what has failed.
+pub(crate) struct Truth<'a> {
+    hosts: BTreeMap<u16, NodeId>,
+    injected: Option<&'a Injected>,
+}
+
+/// A path as the tables have it.
+pub(crate) struct Path {
+    /// The ports by which it leaves nodes, and the nodes behind them.
+    pub(crate) hops: Vec<((NodeId, u8), Option<NodeId>)>,
+    /// True if packets do not follow the tables to the LID.
+    pub(crate) is_over_a_fault: bool,
+}
+
+impl Truth<'_> {
+    /// Remembers where LIDs are.
+    pub(crate) fn of_lids(lab: &Lab) -> Self {
+        let nodes: Vec<NodeId> = lab.sim.node_ids().collect();
+        let hosts = nodes.iter().filter(|&&node| !lab.sim.is_switch(node));
+        Self { hosts: hosts.map(|&node| (lab.lid(node), node)).collect(), injected: None }
+    }
+
+    pub(crate) fn with_faults(self, injected: &Injected) -> Truth<'_> {
+        Truth { hosts: self.hosts, injected: Some(injected) }
+    }
+
+    fn injected(&self) -> &Injected {
+        self.injected.expect("faults were injected")
+    }
+
+    /// Follows the tables from the host that had a LID to another LID.
+    pub(crate) fn path(&self, lab: &Lab, from: u16, to: u16) -> Path {
+        let faults = self.injected();
+        let mut hops = Vec::new();
+        let (mut node, mut out) = (self.hosts[&from], 1);
+        let mut is_over_a_fault = false;
+        let arrived = loop {
+            let link = (node, out);
+            let port = lab.sim.find_port(node, out);
+            let is_up =
+                port.is_some_and(|port| lab.sim.port_info(port).port_state == PortState::ACTIVE);
+            let next = peer(lab, link);
+            hops.push((link, next.map(|(node, _)| node)));
+            is_over_a_fault |= faults.misrouted.contains_key(&link);
+            is_over_a_fault |= faults.dead.contains_key(&link);
+            let Some((next, enters)) = next.filter(|_| is_up) else { break false };
+            let end = if lab.sim.is_switch(next) { 0 } else { enters };
+            let end = lab.sim.find_port(next, end).expect("every node has the port");
+            if lab.sim.has_lid(end, to) {
+                break true;
+            }
+            if !lab.sim.is_switch(next) || hops.len() > MOST_HOPS {
+                break false;
+            }
+            let table = lab.sim.forwarding_table(next);
+            let entry = table.get(usize::from(to)).copied().unwrap_or(255);
+            if entry == 255 || entry == 0 {
+                break false;
+            }
+            (node, out) = (next, entry);
+        };
+        Path { hops, is_over_a_fault: is_over_a_fault || !arrived }
+    }
+
+    /// Returns the faults that a path meets.
+    pub(crate) fn faults_on(&self, path: &Path) -> BTreeSet<usize> {
+        let all = self.injected();
+        let mut found = BTreeSet::new();
+        for (place, next) in &path.hops {
+            found.extend(all.misrouted.get(place).map(|&(_, index)| index));
+            found.extend(all.dead.get(place));
+            found.extend(all.lossy.get(place));
+            found.extend(all.cables.get(place));
+            if let Some(node) = next {
+                found.extend(all.guids.get(node));
+                found.extend(all.lids.get(node));
+                found.extend(all.proxied.get(node).map(|(_, index)| index));
+            }
+        }
+        found
+    }
+
+    /// Returns the faults that an accusation is right about; `None` if it accuses an innocent.
+    pub(crate) fn guilty(
+        &self,
+        lab: &Lab,
+        accusation: &Accusation,
+        path: &Path,
+    ) -> Option<BTreeSet<usize>> {
+        let all = self.injected();
+        let mut found = BTreeSet::new();
+        let node_faults = |found: &mut BTreeSet<usize>, node: NodeId| {
+            found.extend(all.guids.get(&node));
+            found.extend(all.lids.get(&node));
+            found.extend(all.proxied.get(&node).map(|(_, index)| index));
+        };
+        match accusation {
+            Accusation::Forwarding { link: Ports { from, .. } } => {
+                found.extend(all.misrouted.get(from).map(|&(_, index)| index));
+            }
+            Accusation::Inconsistent { link: Ports { to, .. } } => {
+                if let Some((node, _)) = to {
+                    let silent = [Proxied::SilentAgent, Proxied::SilentNode];
+                    let proxied = all.proxied.get(node);
+                    let proxied = proxied.filter(|(what, _)| !silent.contains(what));
+                    found.extend(proxied.map(|(_, index)| index));
+                    found.extend(all.lids.get(node));
+                    found.extend(all.guids.get(node));
+                }
+            }
+            Accusation::Duplicate { link, what } => {
+                let mut nodes = vec![link.from.0];
+                nodes.extend(link.to.map(|(node, _)| node));
+                nodes.extend(path.hops.iter().filter_map(|(_, next)| *next));
+                nodes.iter().for_each(|&node| node_faults(&mut found, node));
+                // The original of a duplicate is named as well.
+                for (&node, &index) in &all.guids {
+                    if what.contains(&lab.guid(node).to_string()) {
+                        found.insert(index);
+                    }
+                }
+                let lids = all.lids.iter().map(|(&node, &index)| (lab.lid(node), index));
+                let foreign = all.proxied.values().filter_map(|&(what, index)| match what {
+                    Proxied::ForeignLid(lid) => Some((lid, index)),
+                    _ => None,
+                });
+                for (lid, index) in lids.chain(foreign) {
+                    if what.contains(&format!("LID {lid} ")) {
+                        found.insert(index);
+                    }
+                }
+            }
+            Accusation::Record { link } => {
+                found.extend(all.cables.get(&link.from));
+                node_faults(&mut found, link.from.0);
+                let behind = link.to.or_else(|| peer(lab, link.from));
+                if let Some((node, _)) = behind {
+                    node_faults(&mut found, node);
+                }
+            }
+            Accusation::Cable { from } => {
+                found.extend(all.cables.get(from));
+                let port = lab.sim.find_port(from.0, from.1)?;
+                let is_up = lab.sim.port_info(port).port_state == PortState::ACTIVE;
+                if found.is_empty() && is_up {
+                    return None;
+                }
+                return Some(found);
+            }
+            Accusation::Table => {
+                // What the tables say is what the walk has found.
+                for &(_, next) in &path.hops {
+                    next.into_iter().for_each(|node| node_faults(&mut found, node));
+                }
+                if found.is_empty() && !path.is_over_a_fault {
+                    return None;
+                }
+                return Some(found);
+            }
+            Accusation::Lid { node } => {
+                found.extend(all.lids.get(node));
+                let proxied = all.proxied.get(node);
+                found.extend(proxied.map(|(_, index)| index));
+            }
+        }
+        (!found.is_empty()).then_some(found)
+    }
+}
