@@ -4837,7 +4837,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__tracer)
-            opts="-I -p -R -r -t -l -g -y -v -h --umad --device --port --ibsim --attach --node --sim --engine --commands --deaf-manager --retries --timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --exact --sl --grh --mkey --window --node-name-map --verbose --ports --format --help"
+            opts="-I -p -R -r -t -l -g -y -v -h --umad --device --port --ibsim --attach --node --sim --engine --commands --deaf-manager --retries --timeout --lid --dgid --pairs --all-pairs --mgid --mlid --smkey --from --reverse --via --no-agents --exact --error-probability --sl --grh --mkey --window --node-name-map --verbose --ports --format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4945,6 +4945,10 @@ _ibfabric() {
                     ;;
                 --via)
                     COMPREPLY=($(compgen -W "direct sa" -- "${cur}"))
+                    return 0
+                    ;;
+                --error-probability)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --sl)

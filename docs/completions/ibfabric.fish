@@ -234,6 +234,7 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l smkey -d 'T
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l from -d 'Where the way starts: a LID, a GID or a port GUID; the own port without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l via -d 'Where the tables and links are learned from' -r -f -a "direct\t'From the nodes, over directed routes'
 sa\t'From subnet administration: records of links, ports and tables. So the fabric is compared with what its manager believes'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l error-probability -d 'The probability that silence is chance, below which it counts as a fault' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l sl -d 'The service level of requests to agents' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s y -l mkey -d 'The M_Key of nodes that do not answer subnet management without one' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l window -d 'How many requests are under way at a time' -r

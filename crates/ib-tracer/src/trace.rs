@@ -195,7 +195,7 @@ pub enum Reason {
     Unanswered,
     /// Probes are not answered; the cables lose so many packets that this may be chance.
     Lossy,
-    /// No switch passes on launches, and the path of other probes is another one.
+    /// No switch passes on launches, and no other probe shows the arrival port.
     NoLaunch,
     /// A launch cannot test this link alone, and counters do not tell.
     NoCounters,

@@ -120,6 +120,8 @@ pub struct Tracer {
     trials: Trials,
     /// Verdicts that are proven: by link, the LID if it matters, and whether the hop is the last one.
     verdicts: HashMap<(NodeNumber, u8, Option<u16>, bool), Verdict>,
+    /// Where paths start, by LID.
+    starts: HashMap<u16, (NodeNumber, u8)>,
     /// True if a response to a probe by LID has arrived at the own port.
     is_heard: bool,
     probes: Probes,
@@ -221,6 +223,7 @@ impl Tracer {
             observations: Observations::default(),
             trials: Trials::new(config.error_probability),
             verdicts: HashMap::new(),
+            starts: HashMap::new(),
             is_heard: false,
             probes: Probes::new(timing, (config.sl, config.grh), config.m_key, own.gid()),
             censuses: Censuses::default(),

@@ -3,7 +3,7 @@
 use ib_types::Instant;
 
 use super::{Asked, Source, Step, TraceId, Tracer, Via, start_of};
-use crate::atlas::{Walked, Way};
+use crate::atlas::{NodeNumber, Walked, Way};
 use crate::facts::Fact;
 use crate::trace::{Stop, Trace, TraceError, Verdict};
 use crate::tree::{Branch, BranchEnd, Tree};
@@ -163,27 +163,10 @@ impl Tracer {
         };
         let start = match from_lid {
             None => own,
-            Some(from) => match self.atlas.walk(own, from) {
-                Walked::Needs(fact) => return Step::Fact(fact),
-                Walked::Ended(way) if way.stop == Stop::Arrived => {
-                    let start = start_of(own, &way);
-                    match self.doubt(start, from) {
-                        Err(fact) => return Step::Fact(fact),
-                        Ok(None) => start,
-                        Ok(Some(why)) => {
-                            let stop = Box::new(Stop::Uncompared { why: why.clone() });
-                            let error =
-                                TraceError::NoStart { lid: from, why, hops: way.hops, stop };
-                            return failed(error);
-                        }
-                    }
-                }
-                Walked::Ended(Way { hops, stop }) => {
-                    let name = |number| self.atlas.name(number);
-                    let why = stop.describe(&self.atlas, (from, &hops), &name);
-                    let stop = Box::new(stop);
-                    return failed(TraceError::NoStart { lid: from, why, hops, stop });
-                }
+            Some(from) => match self.locate(own, from) {
+                Ok(Ok(start)) => start,
+                Ok(Err(error)) => return failed(error),
+                Err(fact) => return Step::Fact(fact),
             },
         };
         let way = match self.atlas.walk(start, lid) {
@@ -205,5 +188,37 @@ impl Tracer {
         };
         let elapsed = now.since(started);
         Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
+    }
+
+    /// Returns the port that has a LID, which is the one that the path to it from the own port ends at.
+    fn locate(
+        &mut self,
+        own: (NodeNumber, u8),
+        lid: u16,
+    ) -> Result<Result<(NodeNumber, u8), TraceError>, Fact> {
+        let start = match self.starts.get(&lid) {
+            Some(&start) => start,
+            None => match self.atlas.walk(own, lid) {
+                Walked::Needs(fact) => return Err(fact),
+                Walked::Ended(way) if way.stop == Stop::Arrived => {
+                    let start = start_of(own, &way);
+                    self.starts.insert(lid, start);
+                    start
+                }
+                Walked::Ended(Way { hops, stop }) => {
+                    let name = |number| self.atlas.name(number);
+                    let why = stop.describe(&self.atlas, (lid, &hops), &name);
+                    let stop = Box::new(stop);
+                    return Ok(Err(TraceError::NoStart { lid, why, hops, stop }));
+                }
+            },
+        };
+        Ok(match self.doubt(start, lid)? {
+            None => Ok(start),
+            Some(why) => {
+                let stop = Box::new(Stop::Uncompared { why: why.clone() });
+                Err(TraceError::NoStart { lid, why, hops: Vec::new(), stop })
+            }
+        })
     }
 }

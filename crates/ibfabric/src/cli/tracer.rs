@@ -124,7 +124,7 @@ pub struct TracerArgs {
     /// Where the tables and links are learned from.
     #[arg(long, value_enum, default_value = "direct")]
     pub via: ViaArg,
-    /// Asks no agents: shows the ways by the tables.
+    /// Asks no agents: shows the paths by the tables, which proves nothing.
     #[arg(long)]
     pub no_agents: bool,
     /// Counts at each switch by which port it sends what goes to the destination's own LID.

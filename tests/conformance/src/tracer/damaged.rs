@@ -84,7 +84,8 @@ impl AddAssign for Tally {
 struct Damage {
     /// Names of nodes and ports of which a path leaves by one.
     ports: BTreeSet<(String, u64)>,
-    /// Nodes that do not answer, which no path over them may be called good for.
+    /// Switches whose own responses are lost. They forward, so paths over them are sound; a tracer may
+    /// only not claim that it has seen a packet arrive there.
     silent: BTreeSet<String>,
 }
 
@@ -158,9 +159,16 @@ fn judge(
     (trace, is_shown): (&Value, bool),
     what: &str,
 ) {
-    let is_over = path.iter().any(|(node, port)| {
-        damage.ports.contains(&(node.clone(), *port)) || damage.silent.contains(node)
-    });
+    let is_over = path.iter().any(|(node, port)| damage.ports.contains(&(node.clone(), *port)));
+    let hops = trace["hops"].as_array().map_or(&[][..], Vec::as_slice);
+    let claims = |hop: &&Value| {
+        let is_silent = damage.silent.contains(hop["name"].as_str().unwrap_or_default());
+        is_silent
+            && matches!(hop["verdict"].as_str(), Some("validated" | "seen" | "seen_by_launch"))
+    };
+    if let Some(hop) = hops.iter().find(claims) {
+        tally.errors.push(format!("{what} is seen at a silent switch: {hop}"));
+    }
     let judgement = trace["judgement"].as_str().unwrap_or_default();
     tally.paths += 1;
     match (is_over, judgement) {

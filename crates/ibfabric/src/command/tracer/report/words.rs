@@ -122,7 +122,7 @@ pub(super) const fn reason(reason: &Reason) -> &'static str {
         Reason::Unanswered => "probes over it are not answered",
         Reason::Lossy => "probes over it are not answered, which loss can explain",
         Reason::NoLaunch => {
-            "switches do not pass on launches, and the path to its own LID is another one"
+            "switches do not pass on launches, and no other probe shows the port by which it arrives"
         }
         Reason::NoCounters => "no probe tests this link alone, and counters do not tell",
         Reason::AnswersLost => "the answers of probes are lost at a faulty port",
