@@ -81,7 +81,7 @@ impl Cell {
         match self.operation {
             None => {
                 option("--count", count.to_string());
-                option("--size", self.size.min(1 << 16).to_string());
+                option("--size", self.size.min(65_535).to_string());
             }
             Some(operation) => {
                 option("--op", operation.to_owned());

@@ -19,9 +19,10 @@ pub(crate) struct Exhaustion {
     oldest: i32,
     /// Losses of that packet, or of its response, since it was sent last before it became the oldest.
     losses: u32,
-    /// The later packets that were lost when they were last sent, and the responses that came out of order, which
-    /// requesters drop.
+    /// The later packets that were lost when they were last sent, or came out of order: both ends drop those.
     early: BTreeSet<i32>,
+    /// The index of the request packet that the responder expects.
+    expected: i32,
     /// The most losses in a row of any packet.
     pub(crate) most_losses: u32,
 }
@@ -29,7 +30,16 @@ pub(crate) struct Exhaustion {
 impl Exhaustion {
     pub(crate) fn new(first: Psn, mtu: usize) -> Self {
         let (reads, early) = (BTreeMap::new(), BTreeSet::new());
-        Self { first, mtu: mtu as u32, reads, oldest: 0, losses: 0, early, most_losses: 0 }
+        Self {
+            first,
+            mtu: mtu as u32,
+            reads,
+            oldest: 0,
+            losses: 0,
+            early,
+            expected: 0,
+            most_losses: 0,
+        }
     }
 
     /// Takes a packet, which the requester has sent or which is for it.
@@ -59,9 +69,7 @@ impl Exhaustion {
             Operation::Acknowledge => {
                 let is_ack = aeth
                     .is_some_and(|aeth| matches!(aeth.syndrome.decode(), Acknowledgement::Ack(_)));
-                if !is_ack && fate == Fate::Lost {
-                    return;
-                }
+                // A NAK acknowledges the packets before it.
                 self.before_read(if is_ack { index + 1 } else { index })
             }
             _ if self.before_read(index) == index => index + 1,
@@ -85,10 +93,13 @@ impl Exhaustion {
         }
         if fate == Fate::Lost && index == self.oldest {
             self.lose();
-        } else if fate == Fate::Lost {
+        } else if fate == Fate::Lost || index > self.expected {
             self.early.insert(index);
         } else {
             self.early.remove(&index);
+        }
+        if fate == Fate::Delivered && index == self.expected {
+            self.expected = index + count.max(1);
         }
     }
 
