@@ -62,9 +62,15 @@ pub enum ListenError {
 /// The most connections at once.
 const MOST: usize = 256;
 
-/// How much memory all programs may have together, in bytes, before those wait that have more than their share; each of them
-/// may have asked for one thing more.
-const MOST_KEPT: usize = 1 << 30;
+/// The memory budget of all programs, in bytes. With the input buffers (32 MiB), the guarantees of single programs (a
+/// quarter of it), and the few requests of up to 32 MiB beyond, it is less than 1 GiB.
+const MOST_KEPT: usize = 576 << 20;
+
+/// The time after which a program that takes no answer is disconnected if others wait for memory.
+const STALLED: Duration = Duration::from_secs(30);
+
+/// The least memory, in bytes, of which free parts are returned to the system once most of it is free.
+const TRIMMED: usize = 64 << 20;
 
 /// So much is read of a connection, and no more than there is room for then, before another one is looked at, in bytes.
 const ROUND: usize = 256 << 10;
@@ -121,6 +127,12 @@ pub struct NbdServer {
     is_held: bool,
     /// [`MOST_KEPT`], but in tests.
     most_kept: usize,
+    /// The memory of outstanding requests of disconnected programs, in bytes.
+    orphaned: usize,
+    /// The most memory that programs had since free memory was returned to the system.
+    peak: usize,
+    /// True if a program waits for memory.
+    lacks_memory: bool,
 }
 
 /// The device while somebody else has it.
@@ -153,6 +165,8 @@ struct Asked {
     connection: (usize, u64),
     token: RequestToken,
     operation: Operation,
+    /// The length of its data in bytes.
+    held: usize,
 }
 
 #[derive(Debug)]
@@ -166,6 +180,10 @@ struct Connection {
     deadline: Instant,
     /// How often something may have been lost that was not flushed, as far as the program was told.
     losses: u64,
+    /// Time of the last answer that the program took, or when it had none to take.
+    took_at: Instant,
+    /// True if its outstanding request exceeds the budget and its guarantee.
+    is_extra: bool,
     stream: Stream,
     session: Session,
 }
@@ -219,6 +237,9 @@ impl NbdServer {
             lacks_files: false,
             is_held: false,
             most_kept: MOST_KEPT,
+            orphaned: 0,
+            peak: 0,
+            lacks_memory: false,
         })
     }
 
@@ -271,7 +292,7 @@ impl NbdServer {
         }
         while let Some((user, errno)) = disk.poll() {
             moved = true;
-            let Asked { connection: (at, number), token, operation } =
+            let Asked { connection: (at, number), token, operation, held } =
                 self.under_way.remove(user as usize);
             let data = disk.take_data();
             // Whoever has gone is told nothing. Each of the others is told of a loss, not only who flushes first.
@@ -281,6 +302,7 @@ impl NbdServer {
                 let errno = if has_lost { Errno::EIO } else { errno };
                 it.session.complete(token, errno, data);
             } else {
+                self.orphaned -= held;
                 disk.give_back(data);
             }
         }
@@ -304,22 +326,33 @@ impl NbdServer {
         moved |= has_read;
         let leaves = has_read && self.note_the_gone();
         self.has_heirs = (self.has_heirs || leaves) && self.is_being_changed();
+        let mut extras = FINISHING - self.extras().min(FINISHING);
+        self.lacks_memory = false;
         for (at, connection) in &mut self.connections {
             let number = connection.number;
             // Of one that has gone itself the rest is taken.
             if !self.is_held && (!self.has_heirs || connection.is_gone) {
-                let before = connection.session.kept();
-                let others = Crowd { kept: crowd.kept - before, ..crowd };
-                while (!others.holds_up_all(&connection.session) || connection.session.is_writing())
-                    && let Some(request) = connection.session.poll_request()
-                {
+                loop {
+                    let session = &mut connection.session;
+                    let before = session.kept();
+                    // The data of a write is there already.
+                    if crowd.holds_up(session) && !session.is_writing() {
+                        if extras == 0 || session.requests() > 0 || session.unsent() > 0 {
+                            self.lacks_memory |= session.next_held() > 0;
+                            break;
+                        }
+                        extras -= 1;
+                        connection.is_extra = true;
+                    }
+                    let Some(request) = session.poll_request() else { break };
                     moved = true;
-                    let operation = request.command.operation;
-                    let asked = Asked { connection: (at, number), token: request.token, operation };
+                    let Command { operation, .. } = request.command;
+                    let (token, held) = (request.token, request.held());
+                    let asked = Asked { connection: (at, number), token, operation, held };
                     let user = self.under_way.insert(asked) as u64;
                     disk.submit(user, request.command, request.data);
+                    crowd.kept = crowd.kept - before + session.kept();
                 }
-                crowd.kept = others.kept + connection.session.kept();
                 if connection.has_ended
                     && connection.session.takes()
                     && !crowd.holds_up(&connection.session)
@@ -330,12 +363,12 @@ impl NbdServer {
             if connection.has_ended && connection.session.is_choosing() {
                 connection.session.end();
             }
-            if crowd.kept >= crowd.most / 2 {
+            if crowd.is_half_full() {
                 let before = connection.session.kept();
                 connection.session.shrink();
                 crowd.kept = crowd.kept - before + connection.session.kept();
             }
-            let sent = connection.send();
+            let sent = connection.send(now);
             while let Some(data) = connection.session.poll_used() {
                 disk.give_back(data);
             }
@@ -353,18 +386,61 @@ impl NbdServer {
         moved |= !over.is_empty();
         for at in over {
             let connection = self.connections.remove(at);
+            self.orphaned += connection.session.outstanding();
             self.has_heirs |= connection.session.requests() > 0;
             self.failed.extend(connection.session.failed().cloned());
         }
         self.has_heirs &= self.is_being_changed();
+        if self.lacks_memory {
+            moved |= self.disconnect_stalled(now);
+        }
+        self.return_memory();
         moved
     }
 
-    /// Returns how much all programs have.
+    /// Returns the memory that all programs have and may have.
     fn crowd(&self) -> Crowd {
-        let kept = self.connections.iter().map(|(_, it)| it.session.kept()).sum();
-        let share = self.most_kept / self.connections.len().max(1);
-        Crowd { kept, most: self.most_kept, share }
+        let kept: usize = self.connections.iter().map(|(_, it)| it.session.kept()).sum();
+        Crowd::new(kept + self.orphaned, self.most_kept, self.connections.len())
+    }
+
+    /// Returns the number of programs with a request that exceeds the budget and their guarantee.
+    fn extras(&mut self) -> usize {
+        let mut count = 0;
+        for (_, it) in &mut self.connections {
+            it.is_extra &= it.session.requests() > 0 || it.session.unsent() > 0;
+            count += usize::from(it.is_extra);
+        }
+        count
+    }
+
+    /// Disconnects programs that have taken no answer for [`STALLED`] and have more than their guarantee; returns true if there
+    /// were any.
+    fn disconnect_stalled(&mut self, now: Instant) -> bool {
+        let guaranteed = self.crowd().guaranteed;
+        let stalled = |it: &Connection| it.stalled_at(guaranteed).is_some_and(|at| at <= now);
+        let stalled: Vec<usize> =
+            self.connections.iter().filter(|(_, it)| stalled(it)).map(|(at, _)| at).collect();
+        for &at in &stalled {
+            let connection = self.connections.remove(at);
+            self.orphaned += connection.session.outstanding();
+            self.failed.push_back(NbdError::Stalled(STALLED.as_secs()));
+        }
+        !stalled.is_empty()
+    }
+
+    /// Returns free memory to the system once programs have much less than they had: the allocator keeps it otherwise.
+    fn return_memory(&mut self) {
+        let kept = self.crowd().kept;
+        self.peak = self.peak.max(kept);
+        if self.peak >= TRIMMED && kept <= self.peak / 4 {
+            self.peak = kept;
+            // SAFETY: the call has no preconditions.
+            #[cfg(target_env = "gnu")]
+            unsafe {
+                libc::malloc_trim(0)
+            };
+        }
     }
 
     /// Finds out which programs have gone; returns whether there are any that have left something.
@@ -430,8 +506,18 @@ impl NbdServer {
             let session = Session::new(Arc::clone(&self.exports));
             let (number, deadline) = (self.last, clock::now() + PATIENCE);
             let (is_gone, has_ended) = (false, false);
-            let connection =
-                Connection { number, is_gone, has_ended, deadline, losses, stream, session };
+            let (took_at, is_extra) = (clock::now(), false);
+            let connection = Connection {
+                number,
+                is_gone,
+                has_ended,
+                deadline,
+                losses,
+                took_at,
+                is_extra,
+                stream,
+                session,
+            };
             self.connections.insert(connection);
         }
         moved
@@ -476,6 +562,9 @@ impl NbdServer {
                 && crowd.lets_read(&connection.session, &mut finishing);
             let reads = takes && connection.session.room().is_some();
             let writes = connection.session.unsent() > 0;
+            if self.lacks_memory {
+                until = until.min(connection.stalled_at(crowd.guaranteed).unwrap_or(until));
+            }
             // Of a file nothing is wanted of the system tells nevertheless that it has broken, again and again.
             if reads || writes {
                 files.push(Interest { file: connection.stream.as_fd(), reads, writes });
@@ -532,14 +621,23 @@ impl Connection {
         self.is_gone && (self.session.requests() > 0 || crowd.takes(&self.session))
     }
 
+    /// Returns the time at which the program is disconnected if others wait for memory.
+    fn stalled_at(&self, guaranteed: usize) -> Option<Instant> {
+        let holds = self.session.unsent() > 0 && self.session.kept() > guaranteed;
+        holds.then_some(self.took_at + STALLED)
+    }
+
     /// Sends what waits; returns whether there was anything that could be sent.
-    fn send(&mut self) -> io::Result<bool> {
+    fn send(&mut self, now: Instant) -> io::Result<bool> {
         let mut moved = false;
+        if self.session.unsent() == 0 {
+            self.took_at = now;
+        }
         while self.session.unsent() > 0 {
             match gather::send(self.stream.as_fd(), self.session.output()) {
                 Ok(length) => {
                     self.session.sent(length);
-                    moved = true;
+                    (moved, self.took_at) = (true, now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -68,7 +68,8 @@ struct Session {
     /// What clients of this project know that by: a random number, as another server may have the next one.
     epoch: u32,
     name: Vec<u8>,
-    memory: Arc<Memory>,
+    /// The chunks, from when a client asks for them: half-open connections take none.
+    memory: Option<Arc<Memory>>,
     /// Its paths, those that are gone but have requests that are not answered included.
     paths: Vec<u32>,
     /// How many of them are connected.
@@ -199,7 +200,7 @@ impl Server {
     #[must_use]
     pub fn memory(&self, id: SessionId) -> Option<&Arc<Memory>> {
         // That of a session that has begun anew is the same.
-        self.sessions.get(&id.key).map(|session| &session.memory)
+        self.sessions.get(&id.key)?.memory.as_ref()
     }
 
     /// Returns the ends of a path: the client's is the source.

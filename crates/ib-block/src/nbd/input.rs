@@ -18,8 +18,7 @@ impl Input {
     /// Returns room for bytes that come in: in the end for so many in all with those that wait, but memory is taken for no
     /// more than twice of what has come, whatever was announced.
     pub(super) fn room(&mut self, wanted: usize) -> &mut [u8] {
-        let waiting = self.end - self.start;
-        let needed = wanted.saturating_sub(waiting).min(waiting).max(ROOM);
+        let needed = self.needed(wanted);
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
@@ -28,9 +27,22 @@ impl Input {
             (self.start, self.end) = (0, self.end - self.start);
         }
         if self.bytes.len() - self.end < needed {
+            // No more than is needed: the budget counts what is taken.
+            self.bytes.reserve_exact(self.end + needed - self.bytes.len());
             self.bytes.resize(self.end + needed, 0);
         }
         &mut self.bytes[self.end..]
+    }
+
+    /// Returns the least length of the room for what comes next.
+    fn needed(&self, wanted: usize) -> usize {
+        let waiting = self.end - self.start;
+        wanted.saturating_sub(waiting).min(waiting).max(ROOM)
+    }
+
+    /// Returns the memory that [`Input::room`] would take, in bytes.
+    pub(super) fn growth(&self, wanted: usize) -> usize {
+        (self.len() + self.needed(wanted)).saturating_sub(self.bytes.capacity())
     }
 
     /// So many bytes of the room have come in.

@@ -49,6 +49,14 @@ pub struct NbdRequest<'a> {
     pub data: &'a [u8],
 }
 
+impl NbdRequest<'_> {
+    /// Returns the length of its data in bytes, to read or to write; 0 for other operations.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        held(&self.command)
+    }
+}
+
 /// Why a connection ends before its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -59,6 +67,9 @@ pub enum NbdError {
     /// The program has not chosen a device in time.
     #[error("the program has not chosen a device in time")]
     Silent,
+    /// The program has taken no answer for a time, in seconds, while others waited for memory.
+    #[error("the program has taken no answer for {0} s while others waited for memory")]
+    Stalled(u64),
     /// What comes is no option.
     #[error("an option starts with {0:#x}: expected {expected:#x}", expected = wire::OPTION_MAGIC)]
     OptionMagic(u64),
@@ -256,6 +267,24 @@ impl Session {
     #[must_use]
     pub fn kept(&self) -> usize {
         self.input.held() + self.held + self.output.len()
+    }
+
+    /// Returns the length of the data of outstanding requests, in bytes.
+    #[must_use]
+    pub const fn outstanding(&self) -> usize {
+        self.held
+    }
+
+    /// Returns the memory that the next request takes when it is done, in bytes; 0 if it has not come yet.
+    #[must_use]
+    pub fn next_held(&self) -> usize {
+        self.next_length()
+    }
+
+    /// Returns the memory that reading more input takes, in bytes.
+    #[must_use]
+    pub fn growth(&self) -> usize {
+        self.input.growth(self.wanted())
     }
 
     /// Gives memory back in which nothing waits.

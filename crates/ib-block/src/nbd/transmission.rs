@@ -28,6 +28,19 @@ impl Session {
         }
     }
 
+    /// Returns how much data the next request has, in bytes; 0 if its header has not come, or is refused.
+    pub(super) fn next_length(&self) -> usize {
+        let Stage::Requests(_) = self.stage else { return 0 };
+        match self.input.peek::<HEADER>().map(Request::parse) {
+            Some(Request { kind: command::READ | command::WRITE, length, .. })
+                if self.skipped == 0 && length <= MOST_DATA =>
+            {
+                length as usize
+            }
+            _ => 0,
+        }
+    }
+
     /// Takes the next request that is there as a whole and is no nonsense; returns how much data follows. Nonsense is
     /// answered.
     pub(super) fn next_request(&mut self, export: usize) -> Option<(RequestToken, Command, usize)> {

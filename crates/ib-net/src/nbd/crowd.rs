@@ -1,28 +1,48 @@
-//! How much memory programs have together: beyond a bound those wait that have more than their share of it.
+//! The memory budget of all programs, which is checked before memory is taken.
 
 use ib_block::nbd::Session;
 
-/// How many programs that have more than their share finish what they have begun to send, beyond that.
+/// The number of programs over the budget that may finish a write whose data has come in part, and of those that may have
+/// one request that fits neither the budget nor their guarantee.
 pub(super) const FINISHING: usize = 4;
 
-/// How much programs have together, and may have, in bytes.
+/// The input buffer of a program that sends short requests, in bytes.
+const INPUT: usize = 128 << 10;
+
+/// The part of the budget that is guaranteed to the programs together, beside the budget itself: a quarter.
+const GUARANTEED: usize = 4;
+
+/// The memory that programs have and may have, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crowd {
+    /// The memory of all programs: input, data of outstanding requests, answers, and requests of disconnected programs.
     pub(super) kept: usize,
-    pub(super) most: usize,
-    /// What each of them may have in any case.
-    pub(super) share: usize,
+    /// The budget.
+    most: usize,
+    /// The memory that each program may have when the budget is used up.
+    pub(super) guaranteed: usize,
 }
 
 impl Crowd {
-    /// Returns whether one of them has to wait.
-    pub(super) fn holds_up(self, one: &Session) -> bool {
-        self.kept >= self.most && one.kept() >= self.share
+    /// The budget is beside the input buffer that each program has.
+    pub(super) fn new(kept: usize, most: usize, programs: usize) -> Self {
+        let guaranteed = most / GUARANTEED / programs.max(1);
+        Self { kept, most: most + programs * INPUT, guaranteed }
     }
 
-    /// Returns whether anything is taken from one of them; of those that wait in the middle of a request some go on.
+    /// Returns true if a program that has some memory, which `kept` includes, may have more.
+    fn admits(self, own: usize, more: usize) -> bool {
+        self.kept + more <= self.most || own + more <= self.guaranteed + INPUT
+    }
+
+    /// Returns true if the next request of a program exceeds the budget and its guarantee.
+    pub(super) fn holds_up(self, one: &Session) -> bool {
+        !self.admits(one.kept(), one.next_held())
+    }
+
+    /// Returns true if input of a program is read. Of those over the budget some finish a write that has come in part.
     pub(super) fn lets_read(self, one: &Session, finishing: &mut usize) -> bool {
-        if !self.holds_up(one) {
+        if self.admits(one.kept(), one.growth()) {
             return true;
         }
         let goes_on = *finishing > 0 && one.is_writing() && one.takes();
@@ -30,13 +50,13 @@ impl Crowd {
         goes_on
     }
 
-    /// Returns whether more is taken from one of them, now or when others have less.
+    /// Returns true if more requests of a program are done, now or when others have less memory.
     pub(super) fn takes(self, one: &Session) -> bool {
         one.takes() && !self.holds_up(one)
     }
 
-    /// The same as [`Crowd::holds_up`] where what that one has is not counted yet.
-    pub(super) fn holds_up_all(self, one: &Session) -> bool {
-        Self { kept: self.kept + one.kept(), ..self }.holds_up(one)
+    /// Returns true if at least half of the budget is used.
+    pub(super) const fn is_half_full(self) -> bool {
+        self.kept >= self.most / 2
     }
 }

@@ -354,3 +354,43 @@ fn connection_errors_are_returned_oldest_first() {
         assert!(text.contains(&format!("{magic:#x}:")), "{texts:?}");
     }
 }
+
+/// Requests of any length: the budget is checked before memory is taken, not afterwards.
+#[test]
+fn programs_that_take_no_answers_stay_within_the_budget() {
+    const LONG: u32 = 1 << 20;
+    let mut lab = Lab::new();
+    lab.server.most_kept = 8 << 20;
+    let mut slow: Vec<UnixStream> = (0..40).map(|_| lab.program()).collect();
+    let mut peak = 0;
+    for _ in 0..4 {
+        for program in &mut slow {
+            program.write_all(&request_of(command::READ, 0, LONG)).expect("it takes that");
+        }
+        lab.run();
+        peak = peak.max(lab.server.crowd().kept);
+        lab.disk.end_all();
+        lab.run();
+        peak = peak.max(lab.server.crowd().kept);
+    }
+    // The budget, 128 KiB of input of each program, their guarantees, and the few requests beyond.
+    let most = (8 << 20) + 40 * (128 << 10) + (2 << 20) + 4 * LONG as usize;
+    assert!(peak <= most, "{peak} bytes, at most {most}");
+    // A short request of another program is done.
+    let mut other = lab.program();
+    other.write_all(&request(command::READ, 0)).expect("it takes that");
+    lab.run();
+    lab.disk.end_all();
+    lab.run();
+    let mut answer = [0; 16 + 512];
+    other.read_exact(&mut answer).expect("it is answered");
+    assert!(!lab.spins());
+    // Requests of programs that have gone count until they end, and nothing stays.
+    drop(slow);
+    for _ in 0..200 {
+        lab.run();
+        lab.disk.end_all();
+    }
+    assert!(lab.server.crowd().kept <= 128 << 10, "{}", lab.server.crowd().kept);
+    assert_eq!(lab.server.orphaned, 0);
+}

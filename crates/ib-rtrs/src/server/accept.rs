@@ -24,8 +24,11 @@ use crate::stats::ServerPathStats;
 const MAX_PATHS: usize = 128;
 const MAX_CONNECTIONS: u16 = 4096;
 
-/// The most paths whose clients have not proven yet that they know the key.
+/// The most half-open paths whose clients have not proven yet that they know the key.
 const MAX_UNPROVEN: usize = 64;
+
+/// The most half-open paths of one address.
+const MAX_HALF_OPEN: usize = 64;
 
 /// How many completions of a path may wait: more than all its work requests.
 const COMPLETIONS: u32 = 1 << 22;
@@ -121,9 +124,9 @@ impl Server {
                     return Err(Errno::ECONNRESET.into());
                 }
                 self.end_path(now, cx, id, End::Replaced);
-                self.begin(cx, adapter, requested, &asked)?
+                self.begin(now, cx, adapter, requested, &asked)?
             }
-            None if asked.connection == 0 => self.begin(cx, adapter, requested, &asked)?,
+            None if asked.connection == 0 => self.begin(now, cx, adapter, requested, &asked)?,
             None => return Err(Errno::ECONNRESET.into()),
             Some(id) => id,
         };
@@ -146,18 +149,30 @@ impl Server {
     /// Makes a path, and the session for the first one.
     fn begin(
         &mut self,
+        now: Instant,
         cx: &mut impl Adapters,
         adapter: AdapterId,
         requested: &Requested,
         asked: &ConnectRequest,
     ) -> Result<ServerPathId, Refusal> {
         let address = address_of(requested);
-        let key = match self.by_uuid.get(&asked.session_uuid) {
-            Some(&key) => key,
+        let known = Extension::of_request(&requested.private_data);
+        let lacks_proof = self.config.key.is_some() && !known.contains(Capabilities::PROOF);
+        let (peer, found) = (requested.route.destination, self.by_uuid.get(&asked.session_uuid));
+        let key = match found.copied() {
+            Some(key) => {
+                self.limit_half_open(now, cx, peer, false);
+                key
+            }
             None if asked.first_connection & 1 == 0 => return Err(Errno::ENXIO.into()),
-            None => self.begin_session(asked.session_uuid)?,
+            None if lacks_proof => return Err(Errno::EACCES.into()),
+            None => {
+                self.limit_half_open(now, cx, peer, true);
+                self.begin_session(asked.session_uuid)?
+            }
         };
-        let session = self.sessions.get(&key).expect("it was just found or made");
+        // Its last path may have been the one that was ended.
+        let session = self.sessions.get(&key).ok_or(Errno::ENXIO)?;
         let paths = session.paths.iter().filter_map(|&index| self.paths[index as usize].as_deref());
         let alive: Vec<&Path> = paths.filter(|path| path.state != State::Dead).collect();
         if alive.is_empty() && asked.first_connection & 1 == 0 {
@@ -169,12 +184,9 @@ impl Server {
         if alive.len() >= MAX_PATHS {
             return Err(Errno::ECONNRESET.into());
         }
-        let known = Extension::of_request(&requested.private_data);
-        if self.config.key.is_some() && !known.contains(Capabilities::PROOF) {
-            self.forget_session_without_paths(key);
+        if lacks_proof {
             return Err(Errno::EACCES.into());
         }
-        self.limit_unproven();
         let made = cx
             .get(adapter)
             .ok_or(SetupError::NoAdapter)
@@ -186,7 +198,7 @@ impl Server {
                 return Err(error.into());
             }
         };
-        let ends = (address, requested.route.destination);
+        let ends = (address, peer);
         Ok(self.insert(adapter, (key, pd), ends, asked, known))
     }
 
@@ -239,23 +251,35 @@ impl Server {
         id
     }
 
-    /// Where as many paths as may be have clients that have not proven yet that they know the key, has one of them end:
-    /// the oldest one of the client that has most of them, so that others are not kept out.
-    fn limit_unproven(&mut self) {
-        let unproven = || {
-            let paths = self.paths.iter().flatten();
-            paths.filter(|it| it.state == State::Connecting && it.proof != Proving::Done)
-        };
+    /// Ends the oldest half-open path of an address that has as many as it may have. If the server has no room for another
+    /// session, or as many half-open paths with a key as it may have, ends the oldest one of the address that has most: no
+    /// address keeps others out.
+    fn limit_half_open(
+        &mut self,
+        now: Instant,
+        cx: &mut impl Adapters,
+        peer: Gid,
+        begins_session: bool,
+    ) {
+        let half_open = || self.paths.iter().flatten().filter(|it| it.state == State::Connecting);
         let mut counts: BTreeMap<Gid, usize> = BTreeMap::new();
-        for path in unproven() {
+        for path in half_open() {
             *counts.entry(path.peer).or_default() += 1;
         }
-        if counts.values().sum::<usize>() < MAX_UNPROVEN {
-            return;
-        }
+        let is_full = begins_session && self.sessions.len() >= self.config.max_sessions
+            || half_open().filter(|it| it.proof != Proving::Done).count() >= MAX_UNPROVEN;
+        let exceeds = counts.get(&peer).is_some_and(|&count| count >= MAX_HALF_OPEN);
         let age = |path: &Path| self.next_serial.wrapping_sub(path.id.serial);
-        let worst = unproven().max_by_key(|path| (counts[&path.peer], age(path)));
-        self.failed.extend(worst.map(|path| (path.id, End::Unproven)));
+        let ended = if exceeds {
+            half_open().filter(|path| path.peer == peer).max_by_key(|path| age(path))
+        } else if is_full {
+            half_open().max_by_key(|path| (counts[&path.peer], age(path)))
+        } else {
+            None
+        };
+        if let Some(id) = ended.map(|path| path.id) {
+            self.end_path(now, cx, id, End::HalfOpen);
+        }
     }
 
     fn begin_session(&mut self, uuid: [u8; 16]) -> Result<u32, Errno> {
@@ -263,16 +287,21 @@ impl Server {
             return Err(Errno::ENOMEM);
         }
         let depth = usize::from(self.config.queue_depth);
-        // As much again for what reads read: a request that a client sends again while the first one is still under way lies
-        // in the same chunk, and nothing may be written over it.
-        let memory = Memory::zeroed(2 * self.config.chunk_size() as usize * depth);
-        let memory = memory.map_err(|_| Errno::ENOMEM)?;
         let key = self.next_session;
         self.next_session = self.next_session.wrapping_add(1);
         let (name, paths) = (Vec::new(), Vec::new());
         let (used, held) = (vec![0; depth], BTreeMap::new());
-        let session =
-            Session { uuid, incarnation: 0, epoch: 0, name, memory, paths, up: 0, used, held };
+        let session = Session {
+            uuid,
+            incarnation: 0,
+            epoch: 0,
+            name,
+            memory: None,
+            paths,
+            up: 0,
+            used,
+            held,
+        };
         self.sessions.insert(key, session);
         self.by_uuid.insert(uuid, key);
         Ok(key)

@@ -137,6 +137,9 @@ pub enum End {
     /// The user wants it so.
     #[error("it is not wanted any more")]
     Unwanted,
+    /// The path was half-open, and others needed its place.
+    #[error("the path was half-open, and others needed its place")]
+    HalfOpen,
     /// The client does not know the key.
     #[error("the client does not know the key")]
     Unproven,

@@ -1,6 +1,6 @@
 //! Where the chunks are: the session begins.
 
-use ib_hca::{AccessFlags, Data, Hca, SendOp};
+use ib_hca::{AccessFlags, Data, Hca, Memory, SendOp};
 use ib_types::Instant;
 use ib_wire::rtrs::{Descriptor, InfoHeader, InfoRequest, MessageType, Proof};
 use rand::Rng;
@@ -170,9 +170,16 @@ impl Server {
     ) -> Result<(), SetupError> {
         let Self { paths, sessions, config, .. } = self;
         let path = paths[id.index as usize].as_deref_mut().expect("it was just there");
-        let Session { memory, epoch, .. } = &sessions[&path.session];
-        let desk = path.desk.as_ref().expect("it has connections");
+        let Session { memory, epoch, .. } =
+            sessions.get_mut(&path.session).expect("paths have one");
         let depth = path.operations.len();
+        let memory = match memory {
+            Some(memory) => &*memory,
+            // As much again for what reads read: a request that a client sends again while the first one is still
+            // outstanding lies in the same chunk, and nothing may overwrite it.
+            None => memory.insert(Memory::zeroed(2 * config.chunk_size() as usize * depth)?),
+        };
+        let desk = path.desk.as_ref().expect("it has connections");
         let fences = path.fences();
         for (number, connection) in (0..).zip(path.connections.iter().flatten()) {
             let count = if number == 0 { Desk::receives(depth) } else { depth };

@@ -154,7 +154,8 @@ impl Server {
         }
         let size = config.chunk_size();
         let start = chunk as usize * size as usize;
-        let found = Found::read(&session.memory, start, offset, size)?;
+        let memory = session.memory.as_ref().expect("a connected path has chunks");
+        let found = Found::read(memory, start, offset, size)?;
         let Found { direction, user_length, own, to, needs_invalidation } = found;
         let header = user_length.checked_add(own).filter(|&all| all <= config.max_header_size);
         header.ok_or(End::Protocol("a header that is too long"))?;

@@ -104,7 +104,8 @@ impl Server {
     ) -> Result<(), PostError> {
         let Self { paths, sessions, config, stores, .. } = self;
         let path = paths[id.path.index as usize].as_deref_mut().expect("it was just there");
-        let memory = &sessions[&path.session].memory;
+        let memory = sessions[&path.session].memory.as_ref();
+        let memory = memory.expect("a path with requests has chunks");
         let chunk = usize::from(id.chunk);
         let connection = path.connections[usize::from(operation.connection)];
         let qp = connection.ok_or(PostError::NoSuchQueue)?.qp;

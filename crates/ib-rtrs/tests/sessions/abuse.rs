@@ -492,3 +492,90 @@ fn a_proof_that_is_not_right_does_not_open_the_session() {
         assert!(lab.server_events.is_empty());
     }
 }
+
+/// Puts REQs for new sessions on the wire of the first link. Nobody answers the server's REPs there.
+fn flood(lab: &mut Lab, count: u32) {
+    flood_with(lab, count, |_| ());
+}
+
+/// The same with a further change to each REQ.
+fn flood_with(lab: &mut Lab, count: u32, mut change: impl FnMut(&mut Vec<u8>)) {
+    let mut other = Lab::new(1, 1, quick_client(), small_server());
+    other.add_path(0);
+    let (side, link, bytes, route) = other.catch(is_req);
+    lab.tap = Box::new(|from, link, _| from == 0 || link != 0);
+    for number in 0..count {
+        let mut bytes = bytes.clone();
+        let different = (number + 1).to_be_bytes();
+        // Transaction, communication number, node GUID and queue pair; path and session.
+        for at in [32, 44, 64, REQ + 12, REQ + 28] {
+            bytes[at..at + 4].copy_from_slice(&different);
+        }
+        bytes[77..79].copy_from_slice(&different[2..]);
+        change(&mut bytes);
+        lab.inject((side, link, bytes, route));
+    }
+    lab.run_for(Duration::from_millis(100));
+}
+
+fn is_connected(lab: &Lab) -> bool {
+    lab.client.path_state(lab.paths[0]) == Some(PathState::Connected)
+}
+
+/// Returns the address space of this process in KiB.
+fn address_space() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("the system says");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn half_open_flood_does_not_shut_out_others() {
+    let server = ServerConfig { max_sessions: 48, ..small_server() };
+    let mut lab = Lab::new(1, 2, quick_client(), server);
+    flood(&mut lab, 100);
+    let paths = lab.server.paths().count();
+    assert_eq!(paths, 48, "the flood uses all sessions");
+    lab.add_path(1);
+    lab.run_until(SOON, is_connected);
+    // Later REQs of the flood end half-open paths only.
+    flood(&mut lab, 200);
+    assert!(is_connected(&lab));
+}
+
+#[test]
+fn half_open_sessions_reserve_no_chunks() {
+    let mut lab = Lab::new(1, 1, quick_client(), ServerConfig::default());
+    let before = address_space();
+    flood(&mut lab, 60);
+    assert_eq!(lab.server.paths().count(), 60);
+    // The chunks of each session would take 128 MiB, and as much for reads.
+    // Other tests take and free memory meanwhile, but much less.
+    let grown = address_space().saturating_sub(before) >> 10;
+    assert!(grown < 2048, "{grown} MiB");
+}
+
+#[test]
+fn half_open_paths_of_one_address_are_limited() {
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    flood(&mut lab, 200);
+    assert_eq!(lab.server.paths().count(), 64);
+}
+
+/// The oldest half-open path may be the only one of the session that another path is to join.
+#[test]
+fn path_of_session_that_gives_way_is_refused() {
+    let mut lab = Lab::new(1, 1, quick_client(), small_server());
+    let mut first = None;
+    flood_with(&mut lab, 64, |bytes| first = first.take().or_else(|| Some(bytes.clone())));
+    let first = first.expect("there was one");
+    flood_with(&mut lab, 1, |bytes| {
+        // Another path of the first session, by another connection.
+        bytes[REQ + 28..REQ + 44].copy_from_slice(&first[REQ + 28..REQ + 44]);
+        for at in [32, 44, 64, REQ + 12] {
+            bytes[at..at + 4].copy_from_slice(&[0xee; 4]);
+        }
+        bytes[77..79].copy_from_slice(&[0xee; 2]);
+    });
+    assert_eq!(lab.server.paths().count(), 63);
+}

@@ -19,7 +19,7 @@ use crate::wire::back;
 pub(crate) use crate::wire::{Link, Node, Nodes, PORT, Rng};
 
 /// A packet on its way: to which side, over which link.
-type Packet = (usize, usize, Vec<u8>, Route);
+pub(crate) type Packet = (usize, usize, Vec<u8>, Route);
 
 /// Is shown a packet: its side, its link and its bytes.
 pub(crate) type Tap = Box<dyn FnMut(usize, usize, &mut Vec<u8>) -> bool>;
@@ -296,6 +296,19 @@ impl Lab {
             node.hca.send_mad(route, mad);
         }
         is_any
+    }
+
+    /// Returns the first packet on the wire that is wanted, and takes all packets off it.
+    pub(crate) fn catch(&mut self, is_wanted: fn(&[u8]) -> bool) -> Packet {
+        self.settle();
+        let wire = std::mem::take(&mut self.wire).into_values();
+        wire.into_iter().find(|(_, _, bytes, _)| is_wanted(bytes)).expect("it was sent")
+    }
+
+    /// Puts a packet on the wire that arrives now.
+    pub(crate) fn inject(&mut self, packet: Packet) {
+        self.number += 1;
+        self.wire.insert((self.now, self.number), packet);
     }
 
     fn tell(&mut self, side: usize, id: AdapterId, event: CmEvent) {
