@@ -337,7 +337,7 @@ fn impaired_requests_end_unless_retries_are_exhausted() {
     let runs = variable("HCA_RUNS").unwrap_or(40);
     let (mut failures, mut exhausted, mut packets, mut retransmitted) = (Vec::new(), 0, 0, 0);
     for seed in first..first + runs {
-        if runs > 1000 && (seed - first) % 1000 == 0 {
+        if runs > 1000 && (seed - first).is_multiple_of(1000) {
             eprintln!("seed {seed}");
         }
         match run(seed) {
