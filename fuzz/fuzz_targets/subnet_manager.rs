@@ -52,7 +52,7 @@ fuzz_target!(|data: &[u8]| {
     let config = SmConfig {
         qos: (settings & 1 != 0).then(QosConfig::default),
         use_ucast_cache: settings & 2 != 0,
-        refuse_credit_loops: settings & 4 != 0,
+        require_deadlock_free: settings & 4 != 0,
         max_smps: 1 + usize::from(settings >> 3),
         ..SmConfig::default()
     };
