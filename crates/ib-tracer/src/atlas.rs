@@ -1,6 +1,6 @@
 //! What is known of a fabric: as much of it as traces have asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ib_types::{Guid, NodeKind};
 use ib_wire::mad::sm::{LinearForwardingBlock, PortState};
@@ -98,6 +98,10 @@ pub struct Atlas {
     claims: BTreeMap<u16, Vec<(NodeNumber, u8)>>,
     /// Nodes whose responses contradict each other, and how.
     pub(crate) inconsistent: BTreeMap<NodeNumber, String>,
+    /// Blocks of tables that were read a second time.
+    pub(crate) confirmed: BTreeSet<(NodeNumber, u16)>,
+    /// Switches whose tables have changed since they were read.
+    pub(crate) changed: BTreeSet<NodeNumber>,
 }
 
 /// How far a way is known.
@@ -214,6 +218,31 @@ impl Atlas {
             blocks.resize(place + 1, None);
         }
         blocks[place] = Some(Box::new(ports));
+    }
+
+    /// Returns true if a block of a table is what was read before.
+    pub(crate) fn is_block(&self, node: NodeNumber, block: u16, ports: &[u8]) -> bool {
+        let known = self.node(node).blocks.get(usize::from(block)).and_then(Option::as_ref);
+        known.is_some_and(|known| known[..] == *ports)
+    }
+
+    /// Returns the entry for a LID that was not read twice, of the switches that a way leaves and of the one
+    /// at its end; `None` if all were.
+    pub(crate) fn unconfirmed(&self, way: &Way, lid: u16) -> Option<Fact> {
+        let last = way.hops.last().map(|hop| hop.node);
+        let nodes = way.hops.iter().map(|hop| hop.from).chain(last);
+        nodes.filter(|&node| self.node(node).kind.is_switch()).find_map(|node| {
+            let block = lid / BLOCK;
+            let is_read = matches!(self.node(node).blocks.get(usize::from(block)), Some(Some(_)));
+            let is_open = is_read && !self.confirmed.contains(&(node, block));
+            is_open.then_some(Fact::Again { node, block })
+        })
+    }
+
+    /// Returns a switch whose table has changed, of those that a way leaves and the one at its end.
+    pub(crate) fn changed_on(&self, way: &Way) -> Option<NodeNumber> {
+        let last = way.hops.last().map(|hop| hop.node);
+        way.hops.iter().map(|hop| hop.from).chain(last).find(|node| self.changed.contains(node))
     }
 
     /// Follows the tables from a port to a LID.

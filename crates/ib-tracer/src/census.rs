@@ -2,8 +2,9 @@
 //!
 //! Nobody answers for a datagram that is lost, but the port that it left by has counted it. So a burst of
 //! them is sent, and then one of three times as many, and before, between and after them the counters
-//! of all ports of the switch are read. Whatever others send there in either time they send in the other,
-//! so only the port that they leave by counts more in the second one. Where the answers of the switch
+//! of all ports of the switch are read. The port that they leave by counts three times as many in the second
+//! time, and no more; a port with other traffic proves nothing. A port has to stand out twice, with bursts of
+//! different sizes, and another port than that of the table only beside that one, which counts none. Where the answers of the switch
 //! itself get lost, the ports behind its cables are read: one of them counts what comes in. One census is
 //! taken at a time, and nothing else is asked meanwhile, for it would be counted, too.
 
@@ -28,6 +29,9 @@ const MOST_TRIES: u32 = 4;
 /// By how many times the burst grows with every try where requests get lost.
 const GROWTH: u64 = 4;
 
+/// By how many times the port of the table has to count less than another one that is proven.
+const IDLE: u64 = 4;
+
 /// Returns how many datagrams are sent first; three times as many are sent then. What is read goes out by
 /// one of the ports, from which they have to stand out.
 fn first_burst(ports: u8) -> u64 {
@@ -48,8 +52,8 @@ pub(crate) enum Inquiry {
 /// What a port has counted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
-    /// Packets that were sent, or that came in behind.
-    sent: u64,
+    /// Packets that were sent, or that came in behind; `None` if the counter has reached its end.
+    sent: Option<u64>,
     discarded: u64,
     /// Packets that came in and that the switch could not relay.
     stuck: u64,
@@ -84,7 +88,7 @@ struct Census {
     burst: u64,
     /// True if a request for counters had to be repeated, which makes readings differ.
     is_lossy: bool,
-    /// Another port than that of the table that stood out once. It has to stand out twice.
+    /// The port that stood out once. It has to stand out twice.
     suspect: Option<Left>,
     readings: [Reading; 3],
     /// How many requests each reading took, repeated ones included.
@@ -238,23 +242,25 @@ impl Censuses {
                 census.all(launch.0, atlas, timing)
             }
             Stage::Last => {
-                let mut found = census.conclude(launch.0, atlas);
+                let expected = match atlas.entry(launch.0, launch.1) {
+                    Entry::Port(port) => Some(port),
+                    Entry::Needs(_) | Entry::Stop(_) => None,
+                };
+                let mut found = census.conclude(expected, launch.0, atlas);
                 census.tries += 1;
                 *self.sent.entry(launch).or_default() += 4 * census.burst as u32;
                 let left = found.pop().filter(|_| found.is_empty());
-                let expected = match atlas.entry(launch.0, launch.1) {
-                    Entry::Port(port) => Some(Left::By(port)),
-                    Entry::Needs(_) | Entry::Stop(_) => None,
-                };
-                let is_settled = left.is_some() && (left == expected || left == census.suspect);
+                // Other traffic that looks like a burst does not look like another one of another size.
+                let is_settled = left.is_some() && left == census.suspect;
                 if is_settled || census.tries == MOST_TRIES {
                     self.end(launch, Outcome::Known(left.filter(|_| is_settled)));
                     return Progress::Done;
                 }
                 census.suspect = left;
-                if census.is_lossy {
-                    census.burst *= GROWTH;
-                }
+                census.burst = match census.is_lossy {
+                    true => census.burst * GROWTH,
+                    false => census.burst * 3 / 2 + 3,
+                };
                 census.stage = Stage::Before;
                 census.readings = Default::default();
                 census.attempts = [0; 3];
@@ -326,7 +332,9 @@ impl Census {
                 let count = reading.entry(port).or_default();
                 let packets = if behind { told.rcv_packets } else { told.xmit_packets };
                 // Those of 64 bits, where there are any, go on when these have stopped.
-                count.sent = count.sent.max(packets.into());
+                if packets < u32::MAX {
+                    count.sent = count.sent.max(Some(packets.into()));
+                }
                 if behind {
                     return;
                 }
@@ -336,7 +344,7 @@ impl Census {
             Inquiry::Extended(port) => {
                 let Some(told) = mad.attribute::<PortCountersExtended>() else { return };
                 let packets = if behind { told.rcv_packets } else { told.xmit_packets };
-                reading.entry(port).or_default().sent = packets;
+                reading.entry(port).or_default().sent = Some(packets);
             }
             Inquiry::Burst => {
                 self.answered[usize::from(self.stage == Stage::LargeBurst)] += 1;
@@ -344,51 +352,77 @@ impl Census {
         }
     }
 
-    /// Returns what stands out at the ports.
-    fn conclude(&self, switch: NodeNumber, atlas: &Atlas) -> Vec<Left> {
+    /// Returns where the launches of both bursts were counted, unless other traffic hides it.
+    fn conclude(&self, expected: Option<u8>, switch: NodeNumber, atlas: &Atlas) -> Vec<Left> {
+        // The port towards the own one also counts answers, of which those that are lost behind it are not
+        // known. So it says something only beside the counters of all other ports.
+        let is_read = |port| self.growth(port, |count| count.sent).is_some();
+        let links = atlas.node(switch).links.iter();
+        let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
+        let is_complete = linked.all(|(port, _)| self.back == Some(*port) || is_read(*port));
+        let mut found = Vec::new();
+        for &port in self.readings[2].keys() {
+            if self.back == Some(port) && (self.is_lossy || !is_complete) {
+                continue;
+            }
+            let left = [
+                (Left::By(port), self.growth(port, |count| count.sent)),
+                (Left::Discarded(port), self.growth(port, |count| Some(count.discarded))),
+                (Left::Dropped(port), self.growth(port, |count| Some(count.stuck))),
+            ];
+            found.extend(left.into_iter().find(|(_, growth)| self.is_burst(*growth)));
+        }
+        // The port of the table must not have counted the bursts as well. Where requests get lost, it has to
+        // be read for that.
+        if let [(Left::By(port) | Left::Discarded(port), Some([small, large]))] = found[..]
+            && Some(port) != expected
+        {
+            let more = large.saturating_sub(small);
+            let is_idle = match expected.and_then(|port| self.growth(port, |count| count.sent)) {
+                Some([small, large]) => large.abs_diff(small) * IDLE < more,
+                None => !self.is_lossy,
+            };
+            if !is_idle {
+                return Vec::new();
+            }
+        }
+        found.into_iter().map(|(left, _)| left).collect()
+    }
+
+    /// Returns by how much a counter of a port has grown during each burst; `None` if it was not read.
+    fn growth(&self, port: u8, what: fn(&Count) -> Option<u64>) -> Option<[u64; 2]> {
+        let answers = if self.back == Some(port) { self.answered } else { [0; 2] };
+        let mut read = [0; 3];
+        for (value, reading) in read.iter_mut().zip(&self.readings) {
+            *value = what(reading.get(&port)?)?;
+        }
+        let [first, between, last] = read;
+        let small = between.saturating_sub(first).saturating_sub(answers[0]);
+        let large = last.saturating_sub(between).saturating_sub(answers[1]);
+        Some([small, large])
+    }
+
+    /// Returns true if a counter has grown as by the bursts and by little else.
+    fn is_burst(&self, growth: Option<[u64; 2]>) -> bool {
+        let Some([small, large]) = growth else { return false };
         // Where requests are repeated, readings are not alike. Each request and its response pass a port
         // once, so they explain no more than this.
         let explained = match self.is_lossy {
             true => 2 * (self.attempts[1] + self.attempts[2]),
             false => 0,
         };
-        // The port towards the own one also counts answers, of which those that are lost behind it are not
-        // known. So it says something only beside the counters of all other ports.
-        let is_read = |port| self.readings.iter().all(|reading| reading.contains_key(port));
-        let links = atlas.node(switch).links.iter();
-        let mut linked = links.filter(|(_, link)| matches!(link, Link::To(..)));
-        let is_complete = linked.all(|(port, _)| self.back == Some(*port) || is_read(port));
-        let mut found = Vec::new();
-        for (&port, last) in &self.readings[2] {
-            let [Some(first), Some(between)] =
-                [0, 1].map(|number| self.readings[number].get(&port))
-            else {
-                continue;
-            };
-            if self.back == Some(port) && (self.is_lossy || !is_complete) {
-                continue;
-            }
-            let answers = if self.back == Some(port) { self.answered } else { [0; 2] };
-            let stands_out = |what: fn(&Count) -> u64| {
-                let [small, large] = [(first, between), (between, last)]
-                    .map(|(old, new)| what(new).saturating_sub(what(old)));
-                let small = small.saturating_sub(answers[0]);
-                let large = large.saturating_sub(answers[1]);
-                // More by two bursts, of which some may be lost before.
-                let more = large.saturating_sub(small);
-                let sum = u128::from(small) + u128::from(large);
-                // Chance makes twice the square root of the sum hardly ever.
-                more >= self.burst.min(64) + explained && u128::from(more).pow(2) >= 4 * sum
-            };
-            if stands_out(|count| count.sent) {
-                found.push(Left::By(port));
-            } else if stands_out(|count| count.discarded) {
-                found.push(Left::Discarded(port));
-            } else if stands_out(|count| count.stuck) {
-                found.push(Left::Dropped(port));
-            }
-        }
-        found
+        let slack = 2 + self.burst / 4 + explained;
+        // The second burst has two more of the first one, of which some may be lost before.
+        let more = large.saturating_sub(small);
+        let sum = u128::from(small) + u128::from(large);
+        // Chance makes twice the square root of the sum hardly ever.
+        let stands_out =
+            more >= self.burst.min(64) + explained && u128::from(more).pow(2) >= 4 * sum;
+        let is_quiet =
+            more <= 2 * self.burst + slack && small <= self.burst + 2 * self.attempts[1] + slack;
+        // What goes round in a loop is counted several times, but in the same proportion.
+        let is_loop = small >= self.burst && large.abs_diff(3 * small) <= slack;
+        stands_out && (is_quiet || is_loop)
     }
 }
 

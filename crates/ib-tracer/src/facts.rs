@@ -31,6 +31,8 @@ pub(crate) enum Fact {
     Link { node: NodeNumber, port: u8 },
     /// A block of a forwarding table.
     Block { node: NodeNumber, block: u16 },
+    /// The same block once more: whether it is still what was read before.
+    Again { node: NodeNumber, block: u16 },
     /// A block of a multicast table, and the position of its 16 ports.
     Multicast { node: NodeNumber, block: u16, position: u8 },
 }
@@ -131,7 +133,7 @@ impl Facts {
             Fact::Own if self.via == Via::Administration => &[Part::Record],
             Fact::Own => &[Part::Node],
             Fact::Link { .. } => &[Part::Near, Part::Node],
-            Fact::Block { .. } | Fact::Multicast { .. } => &[Part::Block],
+            Fact::Block { .. } | Fact::Again { .. } | Fact::Multicast { .. } => &[Part::Block],
         };
         let asking = Asking { far: self.own.number, lid: self.own.lid, ..Asking::default() };
         self.asking.insert(fact, asking);
@@ -311,6 +313,12 @@ impl Asking {
                     let read: MulticastForwardingRecord = attribute(mad);
                     atlas.masks.insert((node, block, position), read.entries.masks);
                 }
+                (Fact::Again { node, block }, _) => {
+                    let read: LinearForwardingBlock = attribute(mad);
+                    if !atlas.is_block(node, block, &read.ports) {
+                        atlas.changed.insert(node);
+                    }
+                }
                 (Fact::Own | Fact::Link { .. }, _) => unreachable!("blocks are of tables"),
             },
         }
@@ -424,6 +432,13 @@ impl Asking {
         let failed = self.failed.take();
         match (fact, failed) {
             (Fact::Block { .. } | Fact::Multicast { .. }, None) => {}
+            (Fact::Again { node, block }, why) => {
+                atlas.confirmed.insert((node, block));
+                // A table that cannot be read again may be another one by now.
+                if why.is_some() {
+                    atlas.changed.insert(node);
+                }
+            }
             (Fact::Block { .. } | Fact::Multicast { .. } | Fact::Own, Some(why)) => {
                 atlas.lacking.insert(fact, why);
             }
@@ -505,9 +520,10 @@ fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
         Fact::Link { node, port } if part != Part::Near => {
             atlas.node(node).route.iter().copied().chain([port]).collect()
         }
-        Fact::Link { node, .. } | Fact::Block { node, .. } | Fact::Multicast { node, .. } => {
-            atlas.node(node).route.to_vec()
-        }
+        Fact::Link { node, .. }
+        | Fact::Block { node, .. }
+        | Fact::Again { node, .. }
+        | Fact::Multicast { node, .. } => atlas.node(node).route.to_vec(),
     };
     let what = match (part, fact) {
         (Part::Near, Fact::Link { port, .. }) => (AttributeId::PORT_INFO, port.into()),
@@ -515,7 +531,9 @@ fn directed(fact: Fact, part: Part, atlas: &Atlas) -> Request {
         (Part::Port | Part::Near, _) => (AttributeId::PORT_INFO, 0),
         (Part::Description, _) => (AttributeId::NODE_DESCRIPTION, 0),
         (Part::Switch, _) => (AttributeId::SWITCH_INFO, 0),
-        (Part::Block, Fact::Block { block, .. }) => (AttributeId::LINEAR_FORWARDING, block.into()),
+        (Part::Block, Fact::Block { block, .. } | Fact::Again { block, .. }) => {
+            (AttributeId::LINEAR_FORWARDING, block.into())
+        }
         (Part::Block, Fact::Multicast { block, position, .. }) => {
             (AttributeId::MULTICAST_FORWARDING, MulticastForwardingBlock::modifier(block, position))
         }

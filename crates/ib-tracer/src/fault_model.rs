@@ -2,8 +2,8 @@
 //!
 //! A launch over a cable that carries subnet management in both directions is answered if every switch on
 //! the path of the question and of the answer forwards by its table, if the node at the end and the switch
-//! have the LIDs that they report, and if the switch passes on combined routes. Loss is left to
-//! [`trial`](crate::trial).
+//! have the LIDs that they report, if the switch passes on combined routes and if the node at the end answers
+//! them. Loss is left to [`trial`](crate::trial).
 
 use std::collections::BTreeSet;
 
@@ -47,6 +47,9 @@ pub(crate) fn conflict(
         if !observations.is_identified(last.node, lid) {
             conflict.members.insert(Component::Identity(last.node));
         }
+        if !observations.responds(last.node) {
+            conflict.members.insert(Component::Responder(last.node));
+        }
         let answer = walk((last.node, last.enters), own)?;
         if answer.stop != Stop::Arrived {
             // By the tables there is no answer, so the silence tells nothing of other components.
@@ -61,7 +64,10 @@ pub(crate) fn conflict(
     conflict.members.extend(conflict.answer.iter().map(|(component, _)| *component));
     conflict.members.retain(|component| match *component {
         Component::Forwarding(node, port) => observations.proven((node, port)).is_none(),
-        Component::Identity(_) | Component::Relay(_) => true,
+        Component::Identity(_)
+        | Component::Relay(_)
+        | Component::Responder(_)
+        | Component::Cable(..) => true,
     });
     Ok(conflict)
 }

@@ -82,6 +82,8 @@ pub struct Observations {
     identified: BTreeSet<(NodeNumber, u16)>,
     /// Switches from which a launch was answered.
     relays: BTreeSet<NodeNumber>,
+    /// Nodes that have answered a launch.
+    responders: BTreeSet<NodeNumber>,
 }
 
 impl Observations {
@@ -134,5 +136,15 @@ impl Observations {
     /// Returns true if a launch from a switch was answered: it passes on combined routes and gets answers.
     pub(crate) fn relays(&self, switch: NodeNumber) -> bool {
         self.relays.contains(&switch)
+    }
+
+    /// Notes that a node has answered a launch.
+    pub(crate) fn note_responder(&mut self, node: NodeNumber) {
+        self.responders.insert(node);
+    }
+
+    /// Returns true if a node has answered a launch. Some nodes discard combined routes.
+    pub(crate) fn responds(&self, node: NodeNumber) -> bool {
+        self.responders.contains(&node)
     }
 }

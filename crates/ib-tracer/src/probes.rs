@@ -1,7 +1,7 @@
 //! The probes that show where packets arrive: requests to agents, subnet management by LID, and launches.
 //!
-//! A LID is probed once from the own port, whichever path is traced: by its agent and, unless the agent
-//! reports the expected port, by subnet management, whose NodeInfo holds the arrival port as well. A launch
+//! A LID is probed once from the own port, whichever path is traced: by its agent, and by subnet management,
+//! whose NodeInfo tells which node has answered and holds the arrival port as well. A launch
 //! goes over a directed route to a switch and from there on by LID, so it tests a link that the path from
 //! the own port does not take.
 
@@ -184,12 +184,7 @@ impl Probes {
             (Question::Route, Err(_)) => drop(self.agents.insert(lid, AgentState::Silent)),
             (Question::Route, Ok(message)) => {
                 let state = self.read_route(lid, message.mad());
-                let is_expected =
-                    matches!(state, AgentState::Port(port) if Some(port) == self.expected(lid));
                 self.agents.insert(lid, state);
-                if is_expected {
-                    return self.end(lid, None);
-                }
             }
             (Question::Node, Ok(message)) if message.status().is_ok() => {
                 let info = message.mad().attribute::<NodeInfo>();
@@ -208,11 +203,6 @@ impl Probes {
         let agent = self.agents.remove(&lid).unwrap_or(AgentState::NotAsked);
         self.known.insert(lid, Some(Seen { agent, node }));
         Progress::Done
-    }
-
-    /// Returns the port by which a request to a LID is expected to arrive.
-    fn expected(&self, lid: u16) -> Option<u8> {
-        self.ways.get(&lid)?.hops.last().map(|hop| hop.enters)
     }
 
     /// Returns what came of a launch.

@@ -92,6 +92,11 @@ pub enum Stop {
         /// The hop, counted from 0, that leaves the switch which the last hop enters again.
         first: usize,
     },
+    /// Not known: the table of a switch has changed since it was read.
+    Changed {
+        /// The switch.
+        at: NodeNumber,
+    },
     /// Subnet administration and the nodes could not be compared further on.
     Uncompared {
         /// Why.
@@ -205,6 +210,8 @@ pub enum Reason {
     OtherLevel,
     /// The node has no LID to be probed by.
     NoLid,
+    /// A table that the verdict rests on has changed since it was read.
+    TableChanged,
 }
 
 /// What can be faulty.
@@ -216,6 +223,10 @@ pub enum Component {
     Identity(NodeNumber),
     /// Whether a switch passes on by LID what came over a directed route.
     Relay(NodeNumber),
+    /// Whether a node answers launches.
+    Responder(NodeNumber),
+    /// What is behind a port: either direction of its cable, and the node at the other end.
+    Cable(NodeNumber, u8),
 }
 
 /// A verdict on a whole path.
@@ -296,6 +307,15 @@ impl Trace {
         self.judgement() == Judgement::ProvenGood
     }
 
+    /// Returns the components of which one is faulty if nothing answers behind a port with an active link.
+    #[must_use]
+    pub fn suspects_at_end(&self) -> Vec<Component> {
+        match self.stop {
+            Stop::Unlinked { at, port, is_down: false, .. } => vec![Component::Cable(at, port)],
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the first hop with a proven fault.
     #[must_use]
     pub fn first_bad(&self) -> Option<&(Hop, Verdict)> {
@@ -365,6 +385,7 @@ impl Stop {
             Self::Arrived => Judgement::ProvenGood,
             Self::NoTable { .. }
             | Self::Uncompared { .. }
+            | Self::Changed { .. }
             | Self::TooFar { .. }
             | Self::Unlinked { is_down: false, .. } => Judgement::NotProven,
             Self::NoEntry { .. }
@@ -397,6 +418,9 @@ impl Stop {
             }
             Self::Unlinked { at, port, why, .. } => {
                 format!("no node answers behind port {port} of {}: {why}", name(*at))
+            }
+            Self::Changed { at } => {
+                format!("the table of {} has changed while the path was traced", name(*at))
             }
             Self::Uncompared { why } => why.clone(),
             Self::NotActive { at, port, state } => {

@@ -2,10 +2,11 @@
 
 use ib_types::Instant;
 
+use super::judge::suspected;
 use super::{Asked, Source, Step, TraceId, Tracer, Via, start_of};
 use crate::atlas::{NodeNumber, Walked, Way};
 use crate::facts::Fact;
-use crate::trace::{Stop, Trace, TraceError, Verdict};
+use crate::trace::{Hop, Judgement, Reason, Stop, Trace, TraceError, Verdict};
 use crate::tree::{Branch, BranchEnd, Tree};
 use crate::trial;
 
@@ -186,6 +187,16 @@ impl Tracer {
             Ok(judged) => judged,
             Err(step) => return step,
         };
+        let is_bad = stop.judgement() == Judgement::ProvenBad
+            || hops.iter().any(|(_, verdict)| verdict.is_bad());
+        // A subnet manager may have written other tables since.
+        if is_bad && let Some(fact) = self.atlas.unconfirmed(&way, lid) {
+            return Step::Fact(fact);
+        }
+        let (hops, stop) = match self.atlas.changed_on(&way) {
+            Some(at) => (hops.into_iter().map(doubted).collect(), Stop::Changed { at }),
+            None => (hops, stop),
+        };
         let elapsed = now.since(started);
         Step::Done(Box::new(Ok(Trace { from, to, lid, start, hops, stop, elapsed })))
     }
@@ -220,5 +231,13 @@ impl Tracer {
                 Err(TraceError::NoStart { lid, why, hops: Vec::new(), stop })
             }
         })
+    }
+}
+
+/// Returns a hop of a path over a table that has changed: nothing bad is proven of it.
+fn doubted((hop, verdict): (Hop, Verdict)) -> (Hop, Verdict) {
+    match verdict.is_bad() {
+        true => (hop, suspected(Reason::TableChanged, Vec::new())),
+        false => (hop, verdict),
     }
 }

@@ -93,6 +93,12 @@ impl Tracer {
         let seen = self.probes.get(target).flatten();
         let way = self.probes.way(target);
         let is_same = way.and_then(|way| way.hops.last()) == Some(hop);
+        if let Some((found, _)) = seen.and_then(|seen| seen.node)
+            && let Some(end) = way.and_then(|way| way.hops.last())
+            && self.atlas.node(end.node).guid != found
+        {
+            return Ok(self.shared_lid(target, end.node, found));
+        }
         match seen.map(|seen| &seen.agent) {
             Some(AgentState::Inconsistent(what)) => {
                 return Ok(Verdict::Inconsistent { what: what.clone() });
@@ -102,6 +108,9 @@ impl Tracer {
                     && arrival != port
                     && arrival != 0
                 {
+                    if !self.is_confirmed(own, target)? {
+                        return Ok(suspected(Reason::TableChanged, Vec::new()));
+                    }
                     return Ok(Verdict::Inconsistent {
                         what: format!(
                             "its agent reports arrival port {port}, its subnet management port {arrival}"
@@ -125,7 +134,11 @@ impl Tracer {
             true => self.observations.arrived((hop.from, hop.out), target),
             false => self.observations.proven((hop.from, hop.out)),
         };
-        if is_same && seen.is_some_and(|it| it.agent == AgentState::Port(hop.enters)) {
+        // Some switches do not tell the arrival port of SMPs to their LID.
+        let is_here = seen.and_then(|it| it.node).is_some_and(|(guid, port)| {
+            guid == self.atlas.node(hop.node).guid && [0, hop.enters].contains(&port)
+        });
+        if is_same && is_here && seen.is_some_and(|it| it.agent == AgentState::Port(hop.enters)) {
             return Ok(Verdict::Validated);
         }
         if let Some(by) = proof {
@@ -147,6 +160,12 @@ impl Tracer {
             });
         }
         self.by_launch(own, hop, (target, lid, is_last))
+    }
+
+    /// Returns the verdict on a LID at which another node answers than the one that reports it.
+    fn shared_lid(&self, lid: u16, node: NodeNumber, found: Guid) -> Verdict {
+        let guid = self.atlas.node(node).guid;
+        Verdict::Duplicate { what: format!("LID {lid} is reported by nodes {guid} and {found}") }
     }
 
     /// Returns true if a probe was answered by the node of a hop and arrived by its port.
@@ -218,7 +237,12 @@ impl Tracer {
             return Ok(None);
         }
         Ok(match self.census(launch)? {
-            Some(Left::By(port)) if port != hop.out => Some(Verdict::Detour { by: port }),
+            Some(Left::By(port)) if port != hop.out => {
+                Some(match self.is_launch_confirmed(launch)? {
+                    true => Verdict::Detour { by: port },
+                    false => suspected(Reason::TableChanged, Vec::new()),
+                })
+            }
             _ => None,
         })
     }
@@ -244,8 +268,7 @@ impl Tracer {
             && is_direct
         {
             if found != guid {
-                let what = format!("LID {target} is reported by nodes {guid} and {found}");
-                return Ok(Verdict::Duplicate { what });
+                return Ok(self.shared_lid(target, hop.node, found));
             }
             if port == hop.enters {
                 return Ok(Verdict::Seen { by: Witness::Launch });
@@ -268,6 +291,9 @@ impl Tracer {
                 }
             }
             Some(Left::By(port) | Left::Discarded(port)) if port != hop.out => {
+                if !self.is_launch_confirmed(launch)? {
+                    return Ok(suspected(Reason::TableChanged, vec![place]));
+                }
                 let end = self.way_end((hop.from, 0), launch.1)?;
                 let arrives = matches!(launched, Launched::At(guid, port)
                     if end.is_some_and(|(node, enters)| (self.atlas.node(node).guid, enters) == (guid, port)));
@@ -339,6 +365,30 @@ impl Tracer {
         Err(Step::Count((hop.from, hop.out), (hop.from, lid)))
     }
 
+    /// Returns true if the tables on the path from a port to a LID read the same a second time.
+    fn is_confirmed(&self, start: (NodeNumber, u8), lid: u16) -> Result<bool, Step> {
+        match self.atlas.walk(start, lid) {
+            Walked::Needs(fact) => Err(Step::Fact(fact)),
+            Walked::Ended(way) => match self.atlas.unconfirmed(&way, lid) {
+                Some(fact) => Err(Step::Fact(fact)),
+                None => Ok(self.atlas.changed_on(&way).is_none()),
+            },
+        }
+    }
+
+    /// Returns true if the tables that a launch and its answer depend on read the same a second time.
+    fn is_launch_confirmed(&self, (from, lid): Launch) -> Result<bool, Step> {
+        let start = (from, 0);
+        let back = self.atlas.end(start).map_or(0, |end| end.lid);
+        if !self.is_confirmed(start, lid)? {
+            return Ok(false);
+        }
+        match self.way_end(start, lid)? {
+            Some(end) => self.is_confirmed(end, back),
+            None => Ok(true),
+        }
+    }
+
     /// Returns where the path to a LID ends, if it arrives.
     fn way_end(&self, start: (NodeNumber, u8), lid: u16) -> Result<Option<(NodeNumber, u8)>, Step> {
         match self.atlas.walk(start, lid) {
@@ -360,6 +410,13 @@ impl Tracer {
         let lid = self.atlas.end((launch.0, 0)).map_or(0, |end| end.lid);
         if lid == 0 || self.doubt((launch.0, 0), lid).map_err(Step::Fact)?.is_some() {
             return Ok(None);
+        }
+        if let Some(own) = self.atlas.own() {
+            self.probe(own, lid)?;
+            let node = self.probes.get(lid).flatten().and_then(|seen| seen.node);
+            if node.is_some_and(|(guid, _)| guid != self.atlas.node(launch.0).guid) {
+                return Ok(None);
+            }
         }
         match self.censuses.get(launch) {
             Some(Outcome::Known(left)) => Ok(left),
@@ -401,6 +458,25 @@ impl Tracer {
         Ok(())
     }
 
+    /// Has launches to the node behind a hop be sent from its other neighbours. One that is answered shows
+    /// that the node answers launches.
+    fn other_launches(&self, hop: &Hop, target: u16) -> Result<(), Step> {
+        let links = self.atlas.node(hop.node).links.values();
+        let neighbours: BTreeSet<NodeNumber> = links
+            .filter_map(|link| match *link {
+                Link::To(node, _, PortState::ACTIVE) if node != hop.from => Some(node),
+                Link::To(..) | Link::Nowhere { .. } => None,
+            })
+            .filter(|&node| self.atlas.node(node).kind.is_switch())
+            .collect();
+        for node in neighbours.into_iter().take(MOST_ALTERNATIVES) {
+            if self.way_end((node, 0), target)?.is_some_and(|(end, _)| end == hop.node) {
+                self.launched((node, target))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the verdict on a hop over which a launch stays unanswered beyond chance.
     fn diagnose(&self, own: (NodeNumber, u8), hop: &Hop, launch: Launch) -> Result<Verdict, Step> {
         let switch = self.atlas.end((hop.from, 0)).map_or(0, |end| end.lid);
@@ -414,6 +490,9 @@ impl Tracer {
                 return Ok(suspected(Reason::AnswersLost, vec![*component]));
             }
         }
+        if conflict.members.contains(&Component::Responder(hop.node)) {
+            self.other_launches(hop, launch.1)?;
+        }
         // What was learned about the answer may have proven more.
         let mut conflicts = Vec::new();
         for other in self.trials.silent() {
@@ -421,6 +500,9 @@ impl Tracer {
             conflicts.push(other.map_err(Step::Fact)?.members);
         }
         if diagnosis::is_certain(&place, &conflicts) {
+            if !self.is_launch_confirmed(launch)? {
+                return Ok(suspected(Reason::TableChanged, vec![place]));
+            }
             return Ok(Verdict::Misdirected { actual: None, left: None });
         }
         conflicts.retain(|other| !other.is_disjoint(&conflict.members));

@@ -30,7 +30,18 @@ pub(crate) struct Lab {
     spoil: Box<dyn FnMut(&mut Datagram) -> bool>,
     /// Whether the manager hears no traps.
     deaf: bool,
+    traffic: Option<Traffic>,
     pub(crate) counters: TracerCounters,
+}
+
+/// SMPs of another client between two nodes, which ports count as well.
+struct Traffic {
+    client: ClientId,
+    lid: u16,
+    period: Duration,
+    /// How many SMPs each period starts with; the next one takes the first of them.
+    counts: Vec<u32>,
+    next: Instant,
 }
 
 /// What came of a trace: of each hop the LID, the ports on both sides of the link and the verdict.
@@ -81,6 +92,7 @@ impl Lab {
             config: TracerConfig::default(),
             spoil: Box::new(|_| true),
             deaf: false,
+            traffic: None,
             counters: TracerCounters::default(),
         };
         this.config.timing = Timing { timeout: Duration::from_millis(20), ..Timing::default() };
@@ -97,6 +109,35 @@ impl Lab {
     /// Changes what the tracer receives; a datagram for which `spoil` returns false is dropped.
     pub(crate) fn spoil(&mut self, spoil: impl FnMut(&mut Datagram) -> bool + 'static) {
         self.spoil = Box::new(spoil);
+    }
+
+    /// Has a node send SMPs to a LID, a number in each period, in turn, while the tracer runs.
+    pub(crate) fn send_traffic(
+        &mut self,
+        (from, lid): (NodeId, u16),
+        period: Duration,
+        counts: &[u32],
+    ) {
+        let port = self.sim.end_port(from).expect("it has LIDs");
+        let client = self.sim.attach(port, ClientOptions::default()).expect("there is room");
+        let next = self.sim.now();
+        self.traffic = Some(Traffic { client, lid, period, counts: counts.to_vec(), next });
+    }
+
+    /// Sends the traffic that is due; returns when more is.
+    fn pass_traffic(&mut self) -> Instant {
+        let Some(traffic) = &mut self.traffic else { return Instant::NEVER };
+        while self.sim.receive(traffic.client).is_some() {}
+        if self.sim.now() >= traffic.next {
+            for number in 0..traffic.counts[0] {
+                let what = (AttributeId::NODE_INFO, 0);
+                let mad = smp::lid_request(Method::GET, TransactionId(number.into()), what);
+                self.sim.submit(traffic.client, &Datagram::new(Remote::smi(traffic.lid), mad));
+            }
+            traffic.counts.rotate_left(1);
+            traffic.next = self.sim.now() + traffic.period;
+        }
+        traffic.next
     }
 
     /// Has the manager hear no traps any more.
@@ -276,7 +317,8 @@ impl Lab {
             if tracer.outstanding() == 0 {
                 break;
             }
-            self.step(tracer.poll_timeout().expect("it waits for something"));
+            let due = self.pass_traffic();
+            self.step(tracer.poll_timeout().expect("it waits for something").min(due));
             let now = self.sim.now();
             while let Some(incoming) = self.sim.receive(self.client) {
                 let incoming = match incoming {

@@ -1,6 +1,7 @@
 //! Traces through simulated fabrics: healthy ones, where nobody may be accused, and lying ones.
 
 mod campaign;
+mod hostile;
 mod lab;
 mod rows;
 mod trials;

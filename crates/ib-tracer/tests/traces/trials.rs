@@ -62,7 +62,7 @@ struct Tally {
 }
 
 #[test]
-fn strict_trials_find_no_false_verdict() {
+fn no_path_over_a_fault_is_good_in_strict_trials() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("TRACER_FIRST").unwrap_or(0);
     let runs = number("TRACER_RUNS").unwrap_or(48);

@@ -46,8 +46,12 @@ pub(crate) fn judged(trace: &Traced, tracer: &Tracer) -> Judged {
             }
             Verdict::Suspected(why) => {
                 judged.suspects.extend(why.suspects.iter().map(|suspect| match *suspect {
-                    Component::Forwarding(node, port) => (guid(node), Some(port)),
-                    Component::Identity(node) | Component::Relay(node) => (guid(node), None),
+                    Component::Forwarding(node, port) | Component::Cable(node, port) => {
+                        (guid(node), Some(port))
+                    }
+                    Component::Identity(node)
+                    | Component::Relay(node)
+                    | Component::Responder(node) => (guid(node), None),
                 }));
             }
             _ => {}

@@ -89,6 +89,9 @@ struct TraceReport {
     judgement: &'static str,
     /// In a sentence.
     result: String,
+    /// The components of which one is faulty if nothing answers where the path ends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suspects: Vec<String>,
     ms: f64,
     hops: Vec<HopReport>,
 }
@@ -166,7 +169,7 @@ impl<'a> Report<'a> {
                 if let Ok(trace) = result
                     && self.args.verbose
                 {
-                    self.print_way(trace, atlas, out)?;
+                    self.print_way(trace, tracer, out)?;
                 }
                 if self.is_single || self.args.verbose || !is_good {
                     writeln!(out, "{}", self.sentence((from, to), result, atlas))?;
@@ -274,7 +277,14 @@ impl<'a> Report<'a> {
             );
         }
         if trace.stop != Stop::Arrived {
-            return format!("{way}: not proven: {}", stop());
+            let suspects = trace.suspects_at_end();
+            let suspects: Vec<String> =
+                suspects.into_iter().map(|it| component(it, (&self.names, atlas))).collect();
+            let suspects = match &suspects[..] {
+                [] => String::new(),
+                all => format!("; suspects: {}", all.join(", ")),
+            };
+            return format!("{way}: not proven: {}{suspects}", stop());
         }
         let lid = match to {
             Target::Lid(_) => String::new(),
@@ -332,10 +342,9 @@ impl<'a> Report<'a> {
         let Some((_, (hop, verdict))) = named_hop(trace) else { return Ok(()) };
         let known = (&self.names, tracer.atlas());
         let all = tracer.evidence(hop, trace.lid);
-        writeln!(out, "  evidence: {}", evidence(&all, hop, known))?;
-        if self.args.verbose
-            && let Verdict::Suspected(why) = verdict
-        {
+        if !self.args.verbose {
+            writeln!(out, "  evidence: {}", evidence(&all, hop, known))?;
+        } else if let Verdict::Suspected(why) = verdict {
             for candidate in &why.candidates {
                 let all: Vec<String> = candidate.iter().map(|&it| component(it, known)).collect();
                 writeln!(out, "  candidate: {}", all.join(" and "))?;
@@ -345,7 +354,8 @@ impl<'a> Report<'a> {
     }
 
     /// Prints the hops of a way, a line each.
-    fn print_way(&self, trace: &Trace, atlas: &Atlas, out: &mut Output) -> Result<(), Failure> {
+    fn print_way(&self, trace: &Trace, tracer: &Tracer, out: &mut Output) -> Result<(), Failure> {
+        let atlas = tracer.atlas();
         let (node, port) = trace.start;
         let lid = atlas.end(trace.start).map_or(0, |end| end.lid);
         let name = self.names.full(atlas, node);
@@ -359,6 +369,11 @@ impl<'a> Report<'a> {
             };
             let detail = detail(hop, verdict, (&self.names, atlas));
             writeln!(out, "{number:>3}  {out_port}[{}] {name} LID {lid}: {detail}", hop.enters)?;
+            let all = tracer.evidence(hop, trace.lid);
+            if !all.is_empty() {
+                let known = (&self.names, atlas);
+                writeln!(out, "     evidence: {}", evidence(&all, hop, known))?;
+            }
         }
         Ok(())
     }
@@ -442,6 +457,12 @@ impl<'a> Report<'a> {
             validated: trace.is_some_and(Trace::is_validated),
             judgement: judgement(trace.map_or(Judgement::NotProven, Trace::judgement)),
             result: self.sentence(pair, result, atlas),
+            suspects: trace
+                .map(Trace::suspects_at_end)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|it| component(it, (&self.names, atlas)))
+                .collect(),
             ms: trace.map_or(0.0, |trace| trace.elapsed.as_secs_f64() * 1e3),
             hops: hops
                 .iter()

@@ -128,6 +128,7 @@ pub(super) const fn reason(reason: &Reason) -> &'static str {
         Reason::AnswersLost => "the answers of probes are lost at a faulty port",
         Reason::OtherLevel => "it answers on service level 0, and not on the one of --sl",
         Reason::NoLid => "it has no LID",
+        Reason::TableChanged => "a table on the path has changed while it was traced",
     }
 }
 
@@ -139,6 +140,11 @@ pub(super) fn component(it: Component, (names, atlas): (&Names, &Atlas)) -> Stri
         Component::Relay(node) => {
             format!("whether {} passes on launches", names.of(atlas, node))
         }
+        Component::Cable(node, port) => format!(
+            "either direction of the cable at port {port} of {}, the node behind it",
+            names.of(atlas, node)
+        ),
+        Component::Responder(node) => format!("whether {} answers launches", names.of(atlas, node)),
     }
 }
 

@@ -1,0 +1,102 @@
+//! The evidence: what the ends of probes, launches and censuses prove, and what a verdict rests on.
+
+use ib_types::Guid;
+
+use super::Tracer;
+use crate::atlas::{Entry, Link, NodeNumber};
+use crate::census;
+use crate::observation::{Observation, Probe, Witness};
+use crate::probes::{Launch, Launched};
+use crate::trace::{AgentState, Hop, Left};
+
+impl Tracer {
+    /// Returns the probes that a verdict on a hop of a path to a LID rests on.
+    #[must_use]
+    pub fn evidence(&self, hop: &Hop, lid: u16) -> Vec<(Probe, Observation)> {
+        let base = self.atlas.end((hop.node, hop.enters)).map_or(lid, |end| end.lid);
+        let counted = self.counted.get(&(hop.from, hop.out)).map(|&(_, lid)| lid);
+        let mut lids = vec![base];
+        lids.extend([Some(lid), counted].into_iter().flatten().filter(|&it| it != base));
+        lids.dedup();
+        let from = hop.from;
+        let mut found = Vec::new();
+        for lid in lids {
+            let probes = [
+                Probe::Agent { lid },
+                Probe::Management { lid },
+                Probe::Launch { from, lid },
+                Probe::Counters { from, lid },
+            ];
+            for probe in probes {
+                let Some(known) = self.observations.get(probe) else { continue };
+                let mut known = known.clone();
+                if let Probe::Launch { .. } = probe
+                    && let Some((sent, control_sent, control_answered)) =
+                        self.trials.counts((from, lid))
+                {
+                    known.sent += sent;
+                    (known.control_sent, known.control_answered) = (control_sent, control_answered);
+                }
+                found.push((probe, known));
+            }
+        }
+        found
+    }
+
+    /// Goes on with the traces that wait for a launch, a trial or a census.
+    pub(super) fn end_launch(&mut self, launch: Launch) {
+        if let Some(Launched::At(guid, port)) = self.probes.launched(launch) {
+            self.note_arrival(launch.1, guid, port, Witness::Launch);
+        }
+        self.ready.extend(self.launches_wanted.remove(&launch).unwrap_or_default());
+    }
+
+    /// Notes what the probes of a LID prove.
+    pub(super) fn note_probe(&mut self, lid: u16) {
+        let Some(Some(seen)) = self.probes.get(lid) else { return };
+        let (agent, node) = (seen.agent.clone(), seen.node);
+        let expected = self.probes.way(lid).and_then(|way| way.hops.last()).map(|hop| hop.enters);
+        // An agent does not tell which node it is on, so subnet management has to answer as well.
+        let Some((guid, arrival)) = node else { return };
+        match agent {
+            AgentState::Port(port) if Some(port) == expected && [0, port].contains(&arrival) => {
+                self.note_arrival(lid, guid, port, Witness::Agent);
+            }
+            _ => self.note_arrival(lid, guid, arrival, Witness::Management),
+        }
+    }
+
+    /// Notes that a probe to a LID arrived at a node by a port: the switch at the other end of the cable
+    /// has sent it, by the port of its table.
+    fn note_arrival(&mut self, lid: u16, guid: Guid, port: u8, witness: Witness) {
+        let is_it = |&&(node, number): &&(NodeNumber, u8)| {
+            self.atlas.node(node).guid == guid
+                && (self.atlas.node(node).kind.is_switch() || number == port)
+        };
+        let mut nodes = self.atlas.claimants(lid).iter().filter(is_it);
+        let (Some(&(node, _)), None) = (nodes.next(), nodes.next()) else { return };
+        self.observations.identify(node, lid);
+        if witness == Witness::Launch {
+            self.observations.note_responder(node);
+        }
+        let Some(&Link::To(before, out, _)) = self.atlas.node(node).links.get(&port) else {
+            return;
+        };
+        let is_switch = self.atlas.node(before).kind.is_switch();
+        if is_switch && matches!(self.atlas.entry(before, lid), Entry::Port(port) if port == out) {
+            self.observations.prove((before, out), lid, witness);
+        }
+    }
+
+    /// Notes what counters prove.
+    pub(super) fn note_census(&mut self, (from, lid): Launch) {
+        let Some(census::Outcome::Known(left)) = self.censuses.get((from, lid)) else { return };
+        let observation = self.observations.entry(Probe::Counters { from, lid });
+        (observation.sent, observation.left) = (self.censuses.sent((from, lid)), left);
+        if let Some(Left::By(port)) = left
+            && matches!(self.atlas.entry(from, lid), Entry::Port(expected) if expected == port)
+        {
+            self.observations.prove((from, port), lid, Witness::Counters);
+        }
+    }
+}
