@@ -128,7 +128,7 @@ pub struct Port {
     pub lid: Option<Lid>,
     /// The LMC that the file records.
     pub lmc: Lmc,
-    /// The other end of the cable.
+    /// The other end of the cable; the port itself if it has a loopback plug.
     pub peer: Option<PortId>,
     /// The link's rate; meaningful only with a peer.
     pub rate: LinkRate,
@@ -261,10 +261,11 @@ impl Fabric {
         Ok(())
     }
 
-    /// Joins two ports by a link.
+    /// Joins two ports by a link, or a port of a switch to itself, as a loopback plug does.
     ///
     /// # Errors
-    /// Fails when a port does not exist, is a port 0, is linked already, or is joined to itself.
+    /// Fails when a port does not exist, is a port 0 or is linked already, and when a port of a
+    /// channel adapter or router is joined to itself.
     pub fn connect(
         &mut self,
         (node_a, number_a): (NodeId, u8),
@@ -279,7 +280,7 @@ impl Fabric {
             if port.number == 0 {
                 return Err(FabricError::PortZeroLinked { node: node() });
             }
-            if a == b {
+            if a == b && !self.node(port.node).kind.is_switch() {
                 return Err(FabricError::SelfLink { node: node(), port: port.number });
             }
             if let Some(peer) = port.peer {
@@ -321,7 +322,7 @@ impl Fabric {
         self.nodes.iter().filter(|node| node.kind == kind).count()
     }
 
-    /// Returns the number of links; a link between two ports counts once.
+    /// Returns the number of links; a link between two ports counts once, as a loopback plug does.
     #[must_use]
     pub fn link_count(&self) -> usize {
         self.links
@@ -373,11 +374,12 @@ impl Fabric {
         self.port(id).peer.map(|peer| self.port(peer))
     }
 
-    /// Returns every link once, as its two ports, the one with the lower id first.
+    /// Returns every link once, as its two ports, the one with the lower id first; a loopback plug
+    /// has the same port twice.
     pub fn links(&self) -> impl Iterator<Item = (PortId, PortId)> {
         self.ports.iter().enumerate().filter_map(|(index, port)| {
             let (id, peer) = (PortId(index as u32), port.peer?);
-            (id < peer).then_some((id, peer))
+            (id <= peer).then_some((id, peer))
         })
     }
 

@@ -52,8 +52,11 @@ impl Cache {
         }
         let path = directory.join(LIDS);
         match std::fs::read(&path) {
-            Ok(bytes) => match lists::read_guid2lid(&path.display().to_string(), &bytes) {
-                Ok(lids) => {
+            Ok(bytes) => match lists::read_cached_guid2lid(&path.display().to_string(), &bytes) {
+                Ok((lids, errors)) => {
+                    for error in errors {
+                        warn(format!("{error}; the line is dropped"));
+                    }
                     shared(&path, &bytes, &lids).into_iter().for_each(warn);
                     cache.lids = lids;
                 }
