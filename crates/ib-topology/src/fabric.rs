@@ -132,6 +132,8 @@ pub struct Port {
     pub peer: Option<PortId>,
     /// The link's rate; meaningful only with a peer.
     pub rate: LinkRate,
+    /// The mask of PortInfo:LinkWidthEnabled that a net file of ibsim gives; `None` if no file does.
+    pub enabled_widths: Option<u8>,
 }
 
 /// A whole fabric: a multigraph of nodes whose edges join numbered ports.
@@ -149,10 +151,12 @@ pub struct Fabric {
 }
 
 impl PartialEq for Fabric {
-    /// Compares nodes and ports in their order; the rate of a port counts only while it is linked.
+    /// Compares nodes and ports in their order; the rate of a port counts only while it is linked, and
+    /// the widths that it enables do not count.
     fn eq(&self, other: &Self) -> bool {
         let seen = |port: &Port| Port {
             rate: port.peer.map_or(LinkRate::DEFAULT, |_| port.rate),
+            enabled_widths: None,
             ..*port
         };
         self.nodes == other.nodes && self.ports.iter().map(seen).eq(other.ports.iter().map(seen))
@@ -203,6 +207,7 @@ impl Fabric {
             lmc: Lmc::ZERO,
             peer: None,
             rate: LinkRate::DEFAULT,
+            enabled_widths: None,
         }));
         self.by_name.insert(spec.name.clone(), id);
         self.by_guid.insert(spec.guid, id);
@@ -259,6 +264,14 @@ impl Fabric {
         port.lid = lid;
         port.lmc = lmc;
         Ok(())
+    }
+
+    /// Records the mask of the widths that a port enables, as PortInfo:LinkWidthEnabled has it.
+    ///
+    /// # Panics
+    /// Panics on an id of another fabric.
+    pub fn set_enabled_widths(&mut self, port: PortId, mask: u8) {
+        self.ports[port.index()].enabled_widths = Some(mask);
     }
 
     /// Joins two ports by a link, or a port of a switch to itself, as a loopback plug does.

@@ -34,11 +34,9 @@ mod component {
     pub(super) const Q_KEY: u8 = 2;
     pub(super) const MLID: u8 = 3;
     pub(super) const MTU_SELECTOR: u8 = 4;
-    pub(super) const MTU: u8 = 5;
     pub(super) const TRAFFIC_CLASS: u8 = 6;
     pub(super) const P_KEY: u8 = 7;
     pub(super) const RATE_SELECTOR: u8 = 8;
-    pub(super) const RATE: u8 = 9;
     pub(super) const LIFE_TIME_SELECTOR: u8 = 10;
     pub(super) const LIFE_TIME: u8 = 11;
     pub(super) const SL: u8 = 12;

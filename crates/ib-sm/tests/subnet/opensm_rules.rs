@@ -131,10 +131,10 @@ fn capabilities_select_ports_exactly_or_at_least() {
             .map(|it| it.port_info.capability_mask)
             .collect::<Vec<_>>()
     };
-    let at_least = select(CapabilityMask::IS_SM, 1 << 31);
+    let at_least = select(CapabilityMask::SM, 1 << 31);
     let [manager] = at_least[..] else { panic!("one port has the manager: {at_least:?}") };
-    assert!(manager.contains(CapabilityMask::IS_SM) && manager != CapabilityMask::IS_SM);
-    assert_eq!(select(CapabilityMask::IS_SM, 0), [], "no port has just this capability");
+    assert!(manager.contains(CapabilityMask::SM) && manager != CapabilityMask::SM);
+    assert_eq!(select(CapabilityMask::SM, 0), [], "no port has just this capability");
     assert_eq!(select(manager, 0), [manager]);
     assert!(select(CapabilityMask(0), 1 << 31).len() > select(CapabilityMask(0), 0).len());
 }

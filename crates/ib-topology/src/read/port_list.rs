@@ -69,6 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
     }
     check_lids(&net)?;
     let targets = net.resolve()?;
+    net.assume_guids()?;
     net.join(&targets, rate::agreed)
 }
 
