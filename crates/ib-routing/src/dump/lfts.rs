@@ -74,11 +74,12 @@ pub struct ReadLfts {
 /// * messages of `ibroute` and its libraries among the lines;
 /// * gaps, with switch and line: a switch without a block, a block that breaks off or has another
 ///   number of entries than it says, and a LID that a switch lists twice with different ports. Of these
-///   ports the last one counts, as in OpenSM, when tables are loaded, and none when they are judged.
+///   ports the last one counts, as in OpenSM, when tables are loaded, and none when they are judged;
+/// * a LID with another port GUID than on a line above: each entry follows its own.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or names another port GUID for a LID than a line
-/// above, on an entry that moves to where another one is, and when no block is of this subnet.
+/// Fails on the first line that is malformed, on an entry that moves to where another one is, and when
+/// no block is of this subnet.
 pub fn read(
     file: &str,
     bytes: &[u8],
@@ -101,6 +102,7 @@ pub fn read(
         moved: 0,
         gaps: Vec::new(),
         repeated: BTreeMap::new(),
+        owners: None,
     };
     for line in Lines::new(text, 0, 1) {
         reader.line(line).map_err(|fault| fault.at(file))?;
@@ -115,7 +117,7 @@ pub fn read(
         let message = format!("found {found}, expected the tables of this subnet");
         return Err(place.fault(message).at(file));
     }
-    Ok(reader.finish(file))
+    Ok(reader.finish())
 }
 
 /// A block that has been opened.
@@ -151,6 +153,9 @@ struct Reader<'a> {
     /// The LIDs that a switch lists again with another port: the first line, what is to be said of it,
     /// and how many more there are.
     repeated: BTreeMap<SwitchId, (u32, String, usize)>,
+    /// The first LID that has another port GUID than on a line above, as in `repeated`, and how many
+    /// lines there are.
+    owners: Option<(u32, String, usize)>,
 }
 
 impl Reader<'_> {
@@ -264,11 +269,7 @@ impl Reader<'_> {
         let last = std::mem::replace(&mut self.block_of_lid[usize::from(lid)], self.blocks);
         let again = again || last == self.blocks;
         let guid = port_guid(&mut line)?;
-        let here = self.map(lid, guid).map_err(|known| {
-            line.place().fault(format!(
-                "found port GUID {guid} for LID {lid:#06x}, expected {known} as in a block above"
-            ))
-        })?;
+        let here = self.map(start.line, lid, guid);
         self.moved += usize::from(here != lid);
         match self.lfts.table_mut(switch).get_mut(usize::from(here)) {
             Some(slot) if *slot == NO_PATH || *slot == port => *slot = port,
@@ -299,17 +300,18 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the LID that an entry belongs to; fails with the port GUID that the LID had before.
-    fn map(&mut self, lid: u16, guid: Guid) -> Result<u16, Guid> {
+    /// Returns the LID that an entry belongs to.
+    fn map(&mut self, line: u32, lid: u16, guid: Guid) -> u16 {
+        let known = self.known[usize::from(lid)];
         if guid.is_zero() {
-            return Ok(lid);
+            return lid;
         }
-        let slot = &mut self.known[usize::from(lid)];
-        if slot.0 == guid {
-            return Ok(slot.1);
+        if known.0 == guid {
+            return known.1;
         }
-        if !slot.0.is_zero() {
-            return Err(slot.0);
+        if !known.0.is_zero() {
+            let first = || format!("LID {lid:#06x} is port GUID {guid}, not {} as above", known.0);
+            self.owners.get_or_insert_with(|| (line, first(), 0)).2 += 1;
         }
         let owner = self.subnet.find_end_port(guid).map(|id| self.subnet.end_port(id));
         let recorded = |port| self.subnet.fabric().port(port).lid.is_some();
@@ -321,19 +323,20 @@ impl Reader<'_> {
             }
             _ => lid,
         };
-        *slot = (guid, here);
-        Ok(here)
+        self.known[usize::from(lid)] = (guid, here);
+        here
     }
 
-    fn finish(mut self, file: &str) -> Loaded<ReadLfts> {
+    fn finish(mut self) -> Loaded<ReadLfts> {
         let mut notes = Vec::new();
         let repeated = std::mem::take(&mut self.repeated).into_values();
-        self.gaps.extend(repeated.map(|(line, first, more)| match more {
+        let owners = self.owners.take().map(|(line, first, lines)| (line, first, lines - 1));
+        self.gaps.extend(repeated.chain(owners).map(|(line, first, more)| match more {
             0 => (line, first),
             _ => (line, format!("{first}, and {more} more")),
         }));
         self.gaps.sort_unstable();
-        notes.extend(self.gaps.iter().map(|(line, message)| format!("{file}:{line}: {message}")));
+        notes.extend(self.gaps.iter().map(|(line, message)| format!("line {line}: {message}")));
         if self.skipped > 0 {
             notes.push(format!(
                 "blocks of switches that are not in the subnet: {}; they are skipped",

@@ -184,7 +184,7 @@ fn gaps_of_a_dump_are_named_and_not_judged() {
         let text = text + &second;
         let read = |follow| lfts::read("x", text.as_bytes(), &subnet, follow).expect(what);
         let judged = read(Follow::UnrecordedLids);
-        let at = format!("x:{line}: ");
+        let at = format!("line {line}: ");
         assert!(
             judged.notes.iter().any(|note| note.starts_with(&at)),
             "{what}: {:?}",
