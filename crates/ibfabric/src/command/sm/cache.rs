@@ -101,9 +101,10 @@ impl Store {
             (guid, port.number)
         };
         for (one, other) in fabric.links() {
-            for ((guid, port), (peer, peer_port)) in
-                [(end(one), end(other)), (end(other), end(one))]
-            {
+            let directions = [(end(one), end(other)), (end(other), end(one))];
+            // A loopback plug has one end.
+            let count = if one == other { 1 } else { 2 };
+            for ((guid, port), (peer, peer_port)) in directions.into_iter().take(count) {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n").expect("memory");
             }
         }
