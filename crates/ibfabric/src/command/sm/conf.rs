@@ -89,11 +89,15 @@ fn without_comment(line: &[u8]) -> Result<&str, std::str::Utf8Error> {
     std::str::from_utf8(&line[..end]).map(str::trim)
 }
 
-/// Splits a line at its first blank. Quotes around the value, two of a kind, are left out.
+/// Splits a line at its first blank. Quotes around the value, two of a kind, are left out; a quote alone
+/// is no value.
 fn key_and_value(line: &str) -> (&str, &str) {
     let (key, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
     let value = value.trim();
-    let inner = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
+    let inner = |quote: char| match value.strip_prefix(quote)? {
+        "" => Some(""),
+        rest => rest.strip_suffix(quote),
+    };
     (key, inner('"').or_else(|| inner('\'')).unwrap_or(value))
 }
 

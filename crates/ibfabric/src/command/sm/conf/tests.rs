@@ -189,8 +189,7 @@ fn values_that_need_quotes_are_written_with_them() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let path = place.path().join("conf");
     for file in [" x ", "\"x\"", "'x'", "x y"] {
-        let mut settings = Settings::default();
-        settings.log_file = Some(file.into());
+        let settings = Settings { log_file: Some(file.into()), ..Settings::default() };
         write(&path, &settings).expect("the file can be written");
         let mut again = Settings::default();
         read(&path, &std::fs::read(&path).expect("it was written"), &mut again)
@@ -198,8 +197,7 @@ fn values_that_need_quotes_are_written_with_them() {
         assert_eq!(again.log_file.as_deref(), Some(Path::new(file)));
     }
     for file in ["a#b", "a\nlmc 3", "= x"] {
-        let mut settings = Settings::default();
-        settings.log_file = Some(file.into());
+        let settings = Settings { log_file: Some(file.into()), ..Settings::default() };
         assert!(write(&path, &settings).is_err(), "{file}");
     }
 }
