@@ -207,7 +207,7 @@ pub(crate) fn routing_options(
     let lfts = |path: &Option<PathBuf>| {
         let read =
             |name: &str, bytes: &[u8]| dump::lfts::read(name, bytes, subnet, Follow::AllGuids);
-        Ok(load_warned(path.as_deref(), read, warn)?.map(|read| read.lfts))
+        load_warned(path.as_deref(), read, warn).map(|read| read.map(|read| read.lfts))
     };
     let guids = |path, check: &dyn Fn(Guid) -> Result<(), &'static str>| guids(path, check, warn);
     let port_of_subnet = |guid| match subnet.find_end_port(guid) {
