@@ -570,7 +570,7 @@ u\t'An IP address, or a name that the system has one for, or else a LID'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s s -l source -d 'The source; the service chooses one without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s d -l destination -d 'The destinations: an address, or several such as `node[1-3,7]`' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s P -l perf -d 'Shows counters: of the service, `col` below each other; of endpoint N, of `all` endpoints, or of that with the address of -s (`s`)' -r
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s S -l service -d 'The services: a path, or a host, or several such as `node[1-3]`; the machine\'s own without it' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s S -l service -d 'The services: the path of a socket, which holds a `/`, or a host, or several such as `node[1-3]`; the machine\'s own without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s C -l repetitions -d 'How often each path is resolved' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s A -l addresses -d 'Writes names and addresses of the ports of this machine, or of a simulated one, to a file; `ibacm_addr.cfg` without a name' -r -F
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand acme" -s O -l options -d 'Writes options to a file, fitted to the size of the cluster that subnet administration tells, where there is a port; `ibacm_opts.cfg` without a name' -r -F

@@ -190,7 +190,16 @@ fn statuses(page: &str) -> Result<Vec<(u8, &'static str)>, String> {
             (2, "There is no service, or the command line is unusable."),
             (255, "The last path was not resolved, or subnet administration has another one."),
         ],
-        "ibfabric-route" | "ibfabric-check" | "ibfabric-tracer" | "ibfabric-agent" => all(
+        "ibfabric-check" => vec![
+            (0, "All checks passed."),
+            (1, "Something is unreachable, or packets can loop or deadlock."),
+            (2, UNUSABLE),
+            (
+                3,
+                "No problem was found, but a dump has gaps, and not all pairs of a switch and a LID can be judged.",
+            ),
+        ],
+        "ibfabric-route" | "ibfabric-tracer" | "ibfabric-agent" => all(
             "The answer is good.",
             "The answer is bad: something is unreachable, packets can loop or deadlock, or no engine of the list can route the fabric.",
             UNUSABLE,

@@ -33,7 +33,7 @@
 //! ```
 
 use crate::layers::Layers;
-use crate::lft::Lfts;
+use crate::lft::{Lfts, UnknownEntries};
 use crate::subnet::{Peer, Subnet, SwitchId};
 
 mod checker;
@@ -85,7 +85,7 @@ pub fn check_with(
     options: &CheckOptions<'_>,
 ) -> CheckReport {
     let (wiring, graph) = (&Wiring::new(subnet), &Graph::new(subnet));
-    let tables = Tables { lfts, layers, wiring, graph };
+    let tables = Tables { lfts, layers, wiring, graph, unknown: options.unknown };
     match options.vl_map {
         None => run(subnet, tables, SameNumber, options),
         Some(map) => run(subnet, tables, Mapped { map, wiring }, options),
@@ -118,12 +118,14 @@ pub struct CheckOptions<'a> {
     pub samples: usize,
     /// The SL-to-VL tables; without any, SL n travels on VL n.
     pub vl_map: Option<&'a dyn VlMap>,
+    /// The entries that are not known: packets that come to one are not judged.
+    pub unknown: Option<&'a UnknownEntries>,
 }
 
 impl Default for CheckOptions<'_> {
     /// Returns hosts only, 16 examples and SL n on VL n.
     fn default() -> Self {
-        Self { scope: Scope::Hosts, samples: 16, vl_map: None }
+        Self { scope: Scope::Hosts, samples: 16, vl_map: None, unknown: None }
     }
 }
 

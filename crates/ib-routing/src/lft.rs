@@ -1,5 +1,7 @@
 //! Linear forwarding tables.
 
+use std::collections::BTreeMap;
+
 use crate::subnet::{Subnet, SwitchId};
 
 /// The entry of a LID that a switch does not forward.
@@ -68,5 +70,41 @@ impl Lfts {
         } else {
             NO_PATH
         }
+    }
+}
+
+/// The entries of forwarding tables that a file does not tell, because it breaks off or contradicts
+/// itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnknownEntries {
+    /// By switch, for each LID whether its entry is unknown.
+    by_switch: BTreeMap<SwitchId, Vec<bool>>,
+}
+
+impl UnknownEntries {
+    /// Returns true if all entries are known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_switch.is_empty()
+    }
+
+    /// Returns true if the entry of a switch for a LID is unknown.
+    #[must_use]
+    pub fn contains(&self, switch: SwitchId, lid: u16) -> bool {
+        let entries = self.by_switch.get(&switch);
+        entries.is_some_and(|entries| entries.get(usize::from(lid)) == Some(&true))
+    }
+
+    /// Returns the switches with unknown entries, and how many each has, in their order.
+    pub fn switches(&self) -> impl Iterator<Item = (SwitchId, usize)> {
+        self.by_switch.iter().map(|(&switch, lids)| (switch, lids.iter().filter(|&&it| it).count()))
+    }
+
+    /// Adds the entry of a switch for a LID.
+    pub(crate) fn add(&mut self, switch: SwitchId, lid: u16) {
+        let entries = self.by_switch.entry(switch).or_default();
+        let length = entries.len().max(usize::from(lid) + 1);
+        entries.resize(length, false);
+        entries[usize::from(lid)] = true;
     }
 }

@@ -31,6 +31,6 @@ pub use check::{CheckReport, check};
 pub use engine::{Engine, EngineError, EngineKind, EngineList, Routing, RoutingOptions};
 pub use hops::HopMatrix;
 pub use layers::Layers;
-pub use lft::{Lfts, NO_PATH};
+pub use lft::{Lfts, NO_PATH, UnknownEntries};
 pub use lids::LidOptions;
 pub use subnet::{Attachment, EndPortId, Peer, Subnet, SubnetOptions, SwitchId};

@@ -7,8 +7,9 @@ use ib_types::{NodeKind, PKey};
 use ib_wire::mad::sm::notice::{KeyDetails, NoticeType, SwitchKeyDetails, SwitchKeyFields};
 use ib_wire::mad::sm::{NoticeDetails, TrapNumber};
 use ib_wire::mad::smp::{self, PERMISSIVE_LID};
-use ib_wire::mad::{AttributeId, Mad, Method, MgmtClass};
+use ib_wire::mad::{AttributeId, Mad, MadStatus, Method, MgmtClass};
 
+use crate::congestion;
 use crate::fault::happens;
 use crate::link::Flight;
 use crate::log::{Entry, LogLevel};
@@ -167,7 +168,12 @@ impl Sim {
                 match agent {
                     Some(agent) if for_agent => self.deliver_to_agent(port, key, agent),
                     _ if class == MgmtClass::PERFORMANCE && is_asked(method) => {
-                        self.deliver_performance(port, key);
+                        self.answer_agent(port, key, Self::performance);
+                    }
+                    _ if class == MgmtClass::CONGESTION_CONTROL
+                        && congestion::is_answered(&payload.mad) =>
+                    {
+                        self.answer_agent(port, key, Self::congestion_control);
                     }
                     _ => self.hand_over(port, key),
                 }
@@ -220,7 +226,13 @@ impl Sim {
         self.lose(port, key, Loss::Partition(p_key.0));
     }
 
-    fn deliver_performance(&mut self, port: PortId, key: u32) {
+    /// Has an agent answer a request that was sent to an end port.
+    fn answer_agent(
+        &mut self,
+        port: PortId,
+        key: u32,
+        agent: fn(&mut Self, PortId, &mut Mad) -> MadStatus,
+    ) {
         let id = self.flight(key).packet.mad().map_or(AttributeId(0), Mad::attribute_id);
         if self.loses_request(port, id) {
             return self.lose(port, key, Loss::Fault);
@@ -228,9 +240,9 @@ impl Sim {
         self.note_delivery(port, key);
         let mut flight = self.land(key);
         let Payload::Mad(payload) = &mut flight.packet.payload else {
-            unreachable!("performance is asked for by datagrams")
+            unreachable!("agents are asked by datagrams")
         };
-        let status = self.performance(port, &mut payload.mad);
+        let status = agent(self, port, &mut payload.mad);
         payload.mad.answer(status);
         self.stats.answered += 1;
         let packet = self.reply_packet(port, &flight.packet);

@@ -10,7 +10,7 @@
 //! | [`sim`] | [`Sim`]: the fabric and its clock |
 //! | [`client`] | programs that send and receive datagrams at a port |
 //! | [`packet`] | [`Packet`]: what travels over a link |
-//! | `deliver`, `sma`, `pma`, `trap`, `hosted` | the agents of a node |
+//! | `deliver`, `sma`, `pma`, `congestion`, `trap`, `hosted` | the agents of a node |
 //! | `transport` | packets for queue pairs above 1 |
 //! | `forward` | directed routes, forwarding tables, multicast |
 //! | `link`, `queue`, `arbiter` | rates, credits, lanes, what waits too long |
@@ -51,6 +51,7 @@ mod arbiter;
 mod cable;
 pub mod client;
 pub mod command;
+mod congestion;
 pub mod counters;
 mod deliver;
 mod event;

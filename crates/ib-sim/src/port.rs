@@ -31,6 +31,8 @@ pub(crate) const ENFORCED_P_KEYS: u16 = 64;
 pub(crate) struct Port {
     /// Until when the port sends.
     pub(crate) busy_until: Instant,
+    /// The widths that the fabric's file enables, if it says so.
+    file_widths: Option<u8>,
     /// The port at the other end of the cable.
     pub(crate) cable: Option<PortId>,
     /// What waits to be sent; made when something has to wait for the first time.
@@ -163,6 +165,7 @@ impl Port {
             info: initial_info(kind, number),
             mellanox: MlnxExtPortInfo::zeroed(),
             best: rate,
+            file_widths: None,
             cable: None,
             picos_per_byte: 0,
             epoch: 0,
@@ -201,6 +204,10 @@ impl Port {
             .filter(|width| width.lanes() <= rate.width.lanes())
             .collect();
         self.info.link_width_supported = self.info.link_width_enabled;
+        if let Some(mask) = self.file_widths {
+            let supported = self.info.link_width_supported.0;
+            self.info.link_width_enabled = LinkWidthMask(mask & supported);
+        }
         if self.number == 0 {
             // The management port of a switch has no link that could be trained to less.
             self.info.link_width_enabled = rate.width.into();
@@ -211,6 +218,12 @@ impl Port {
             self.info.capability_mask2 =
                 self.info.capability_mask2 | CapabilityMask2::LINK_SPEED_NDR;
         }
+    }
+
+    /// Enables the widths of a mask from the fabric's file, now and after each reset.
+    pub(crate) fn enable_widths(&mut self, mask: u8) {
+        self.file_widths = Some(mask);
+        self.set_capabilities(self.best);
     }
 
     /// Sets the largest payload that it can carry; port 0 of a switch keeps its own.

@@ -175,6 +175,9 @@ impl Sim {
                 if port.peer.is_none() {
                     made.set_active(LinkRate::DEFAULT);
                 }
+                if let Some(mask) = port.enabled_widths {
+                    made.enable_widths(mask);
+                }
                 made.cable = port.peer;
                 made.set_mtu_cap(node.kind, options.mtu_cap);
                 ports.push(made);

@@ -57,7 +57,7 @@ pub struct SubnetManager {
     config: SmConfig,
     guid: Guid,
     state: SmState,
-    /// Changes with each SMInfo, to show that the manager lives.
+    /// SMInfo:ActCount: how many SMPs the manager has sent, which shows that it lives.
     activity: u32,
     requester: Requester,
     asked: BTreeMap<TransactionId, Asked>,
@@ -287,6 +287,7 @@ impl SubnetManager {
     /// Returns the next datagram to be sent.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Datagram> {
         if let Some(answer) = self.answers.pop_front() {
+            self.activity = self.activity.wrapping_add(1);
             return Some(answer);
         }
         self.fill(now);
@@ -294,6 +295,7 @@ impl SubnetManager {
             self.fill(now);
         }
         let request = self.requester.poll_transmit(now);
+        self.activity = self.activity.wrapping_add(request.is_some().into());
         if request.is_some() || self.is_busy() && !self.pace.may_send() {
             return request;
         }

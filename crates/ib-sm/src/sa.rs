@@ -67,12 +67,16 @@ const PER_SEGMENT: u32 = 200;
 /// The producer of notices that the manager itself issues.
 const CLASS_MANAGER: u32 = 4;
 
-/// ClassPortInfo:CapabilityMask: optional records, multicast, multiple paths, PortInfoRecords by
-/// capabilities.
-const CAPABILITIES: u16 = 1 << 8 | 1 << 9 | 1 << 10 | 1 << 13;
+/// ClassPortInfo:CapabilityMask: multicast (9), multiple paths (10), PortInfoRecords that have at least
+/// given capabilities (13). Not all optional records (8) are answered, and Get and Set of Notice (1)
+/// are not: OpenSM claims the latter and answers neither.
+const CAPABILITIES: u16 = 1 << 9 | 1 << 10 | 1 << 13;
 
-/// ClassPortInfo:CapabilityMask2: records of switches tell `MulticastFDBTop`.
-const MULTICAST_FDB_TOP: u32 = 1 << 3;
+/// ClassPortInfo:CapabilityMask2: MulticastFDBTop (3), all fields of PortInfo (6), extended speeds (7),
+/// services of multicast groups (8), PortInfoRecords by CapabilityMask2 (10), send-only full members
+/// (12), 2x links (13), HDR (15) and NDR (17). Alias GUIDs (5) cannot be set.
+const CAPABILITIES2: u32 =
+    1 << 3 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 17;
 
 /// What administration answers by.
 #[derive(Clone, Copy)]
@@ -523,7 +527,7 @@ impl Administration {
             base_version: 1,
             class_version: VERSION,
             capability_mask: CAPABILITIES,
-            capability_mask2: MULTICAST_FDB_TOP,
+            capability_mask2: CAPABILITIES2,
             resp_time_value: 18,
             redirect_qp: Qpn::truncated(1),
             redirect_q_key: QKey::GSI,

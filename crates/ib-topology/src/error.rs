@@ -54,8 +54,10 @@ pub enum FabricError {
         /// The node's name.
         node: String,
     },
-    /// A link joins a port to itself.
-    #[error("port {port} of node \"{node}\" is linked to itself")]
+    /// A link joins a port of a channel adapter or router to itself.
+    #[error(
+        "port {port} of node \"{node}\" is linked to itself: only switches have loopback plugs"
+    )]
     SelfLink {
         /// The node's name.
         node: String,

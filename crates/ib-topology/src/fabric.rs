@@ -128,10 +128,12 @@ pub struct Port {
     pub lid: Option<Lid>,
     /// The LMC that the file records.
     pub lmc: Lmc,
-    /// The other end of the cable.
+    /// The other end of the cable; the port itself if it has a loopback plug.
     pub peer: Option<PortId>,
     /// The link's rate; meaningful only with a peer.
     pub rate: LinkRate,
+    /// The mask of PortInfo:LinkWidthEnabled that a net file of ibsim gives; `None` if no file does.
+    pub enabled_widths: Option<u8>,
 }
 
 /// A whole fabric: a multigraph of nodes whose edges join numbered ports.
@@ -149,10 +151,12 @@ pub struct Fabric {
 }
 
 impl PartialEq for Fabric {
-    /// Compares nodes and ports in their order; the rate of a port counts only while it is linked.
+    /// Compares nodes and ports in their order; the rate of a port counts only while it is linked, and
+    /// the widths that it enables do not count.
     fn eq(&self, other: &Self) -> bool {
         let seen = |port: &Port| Port {
             rate: port.peer.map_or(LinkRate::DEFAULT, |_| port.rate),
+            enabled_widths: None,
             ..*port
         };
         self.nodes == other.nodes && self.ports.iter().map(seen).eq(other.ports.iter().map(seen))
@@ -203,6 +207,7 @@ impl Fabric {
             lmc: Lmc::ZERO,
             peer: None,
             rate: LinkRate::DEFAULT,
+            enabled_widths: None,
         }));
         self.by_name.insert(spec.name.clone(), id);
         self.by_guid.insert(spec.guid, id);
@@ -261,10 +266,19 @@ impl Fabric {
         Ok(())
     }
 
-    /// Joins two ports by a link.
+    /// Records the mask of the widths that a port enables, as PortInfo:LinkWidthEnabled has it.
+    ///
+    /// # Panics
+    /// Panics on an id of another fabric.
+    pub fn set_enabled_widths(&mut self, port: PortId, mask: u8) {
+        self.ports[port.index()].enabled_widths = Some(mask);
+    }
+
+    /// Joins two ports by a link, or a port of a switch to itself, as a loopback plug does.
     ///
     /// # Errors
-    /// Fails when a port does not exist, is a port 0, is linked already, or is joined to itself.
+    /// Fails when a port does not exist, is a port 0 or is linked already, and when a port of a
+    /// channel adapter or router is joined to itself.
     pub fn connect(
         &mut self,
         (node_a, number_a): (NodeId, u8),
@@ -279,7 +293,7 @@ impl Fabric {
             if port.number == 0 {
                 return Err(FabricError::PortZeroLinked { node: node() });
             }
-            if a == b {
+            if a == b && !self.node(port.node).kind.is_switch() {
                 return Err(FabricError::SelfLink { node: node(), port: port.number });
             }
             if let Some(peer) = port.peer {
@@ -321,7 +335,7 @@ impl Fabric {
         self.nodes.iter().filter(|node| node.kind == kind).count()
     }
 
-    /// Returns the number of links; a link between two ports counts once.
+    /// Returns the number of links; a link between two ports counts once, as a loopback plug does.
     #[must_use]
     pub fn link_count(&self) -> usize {
         self.links
@@ -373,11 +387,12 @@ impl Fabric {
         self.port(id).peer.map(|peer| self.port(peer))
     }
 
-    /// Returns every link once, as its two ports, the one with the lower id first.
+    /// Returns every link once, as its two ports, the one with the lower id first; a loopback plug
+    /// has the same port twice.
     pub fn links(&self) -> impl Iterator<Item = (PortId, PortId)> {
         self.ports.iter().enumerate().filter_map(|(index, port)| {
             let (id, peer) = (PortId(index as u32), port.peer?);
-            (id < peer).then_some((id, peer))
+            (id <= peer).then_some((id, peer))
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | format | where it comes from | function |
 //! |---|---|---|
-//! | [`Format::Ibnetdiscover`] | `ibnetdiscover` on a running fabric | [`ibnetdiscover()`] |
+//! | [`Format::Ibnetdiscover`] | `ibnetdiscover` on a running fabric, also with `-p` | [`ibnetdiscover()`] |
 //! | [`Format::Ibsim`] | net files written for `ibsim`, by hand or by [`crate::write()`] | [`ibsim()`], [`ibsim_with`] |
 //! | [`Format::SubnetList`] | OpenSM's `opensm-subnet.lst` | [`subnet_list()`] |
 //!
@@ -27,6 +27,7 @@ use crate::fabric::Fabric;
 mod ibnetdiscover;
 mod ibsim;
 mod join;
+mod port_list;
 mod rate;
 mod sniff;
 mod subnet_list;
@@ -70,7 +71,8 @@ pub type Resolver<'r> = dyn FnMut(&str, &str) -> Result<Included, String> + 'r;
 /// Reads a fabric file of any format.
 ///
 /// The format is found out from the text: a first line that starts with `{` makes it a subnet
-/// list; a header of `ibnetdiscover` or port GUIDs in parentheses make it ibnetdiscover output;
+/// list; a header of `ibnetdiscover`, port GUIDs in parentheses or the lines of `ibnetdiscover -p`
+/// make it ibnetdiscover output;
 /// everything else is a net file of ibsim. `include` lines are refused: see [`read_with`].
 ///
 /// # Errors
@@ -103,7 +105,9 @@ pub fn read_as(format: Format, file_name: &str, bytes: &[u8]) -> Result<Fabric, 
 /// Reads what `ibnetdiscover` prints.
 ///
 /// A port of a channel adapter whose GUID the file never states gets the node GUID plus the port
-/// number. A speed that is printed as `???` is taken for NDR and a width `??` for 2x.
+/// number. A speed that is printed as `???` is taken for NDR and a width `??` for 2x. Lists of
+/// ports (`-p`) are read too: they have no node GUIDs, so a node has the GUID of its port, and each
+/// port of a channel adapter is a node of its own.
 ///
 /// # Errors
 /// Fails on the first thing in the file that is malformed or contradicts another.

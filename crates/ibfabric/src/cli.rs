@@ -61,7 +61,7 @@ fn examples_text(subcommand: &str) -> String {
 /// One InfiniBand stack in userspace.
 ///
 /// Exit status: 0 the answer is good, 1 it is bad (something is unreachable, a credit loop), 2 the
-/// input is unusable.
+/// input is unusable, 3 the answer is not known.
 #[derive(Debug, Parser)]
 #[command(name = "ibfabric", version, max_term_width = 100)]
 pub struct Cli {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use ib_routing::check::{CheckOptions, CheckReport, Scope, VlMap, check_with};
 use ib_routing::dump::lfts::Follow;
 use ib_routing::{
-    EngineKind, Layers, Lfts, LidOptions, RoutingOptions, Subnet, SubnetOptions, dump,
+    EngineKind, Layers, Lfts, LidOptions, RoutingOptions, Subnet, SubnetOptions, UnknownEntries,
+    dump,
 };
 use ib_topology::guid_list::{self, GuidEntry};
 use ib_topology::read::{Included, read_with};
@@ -129,7 +130,7 @@ fn recorded_lmc(fabric: &Fabric) -> Lmc {
 /// Checks tables as the options ask.
 pub(crate) fn check(
     subnet: &Subnet<'_>,
-    lfts: &Lfts,
+    (lfts, unknown): (&Lfts, Option<&UnknownEntries>),
     layers: &Layers,
     args: &SubnetArgs,
 ) -> Result<CheckReport, Failure> {
@@ -141,6 +142,7 @@ pub(crate) fn check(
             ScopeArg::Everything => Scope::Everything,
         },
         vl_map: lanes.as_ref().map(|lanes| lanes as &dyn VlMap),
+        unknown,
         ..CheckOptions::default()
     };
     Ok(check_with(subnet, lfts, layers, &options))
@@ -205,7 +207,7 @@ pub(crate) fn routing_options(
     let lfts = |path: &Option<PathBuf>| {
         let read =
             |name: &str, bytes: &[u8]| dump::lfts::read(name, bytes, subnet, Follow::AllGuids);
-        load_warned(path.as_deref(), read, warn)
+        load_warned(path.as_deref(), read, warn).map(|read| read.map(|read| read.lfts))
     };
     let guids = |path, check: &dyn Fn(Guid) -> Result<(), &'static str>| guids(path, check, warn);
     let port_of_subnet = |guid| match subnet.find_end_port(guid) {

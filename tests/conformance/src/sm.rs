@@ -12,6 +12,7 @@
 //! | [`allowed`] | what may differ in an answer, with the reasons |
 //! | [`flows`] | what passes of osmtest with OpenSM passes with ours |
 //! | [`files`] | under OpenSM's name the same command line leaves the same files |
+//! | [`keys`] | a line of opensm.conf says the same to both, or is refused |
 //! | [`partitions`] | a partition file says the same to both |
 //! | [`handover`] | a subnet passes between OpenSM and ours, in both directions |
 //! | [`guarded`] | a port that is guarded by a key which the manager does not know |
@@ -28,6 +29,7 @@ pub mod files;
 pub mod flows;
 pub mod guarded;
 pub mod handover;
+pub mod keys;
 pub mod ours;
 pub mod partitions;
 pub mod questions;

@@ -51,8 +51,8 @@ impl ServiceAddress {
         Self::local(&ServiceFiles::default().own_socket)
     }
 
-    /// Returns what a text says, as `ib_acme` has it: the path of a socket when it begins with `/`, or else the name
-    /// or address of a host, whose port is the one in this machine's port file or [`DEFAULT_PORT`].
+    /// Returns what a text says: the path of a socket when it holds a `/`, which no host has in its name, or else the
+    /// name or address of a host, whose port is the one in this machine's port file or [`DEFAULT_PORT`].
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         Self::from_text_in(text, &ServiceFiles::default())
@@ -62,7 +62,7 @@ impl ServiceAddress {
     #[must_use]
     pub fn from_text_in(text: &str, files: &ServiceFiles) -> Self {
         #[cfg(unix)]
-        if text.starts_with('/') {
+        if text.contains('/') {
             return Self::Unix(text.into());
         }
         Self::tcp(text, files.port().unwrap_or(DEFAULT_PORT))

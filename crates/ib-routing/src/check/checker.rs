@@ -70,7 +70,7 @@ impl Checker {
         };
         let options = CheckOptions::default();
         let (scope, samples): (Scope, usize) = (options.scope, options.samples);
-        let tables = Tables { lfts, layers, wiring: &wiring, graph: &graph };
+        let tables = Tables { lfts, layers, wiring: &wiring, graph: &graph, unknown: None };
         let pass = Pass::new(subnet, tables, SameNumber, (scope, samples));
         let ports: Vec<Port> = subnet.end_ports().iter().map(port).collect();
         let last = last.filter(|last| {
@@ -81,8 +81,13 @@ impl Checker {
         });
         let found = match last {
             Some(last) => {
-                let old =
-                    Tables { lfts: &last.lfts, wiring: &last.wiring, graph: &last.graph, layers };
+                let old = Tables {
+                    lfts: &last.lfts,
+                    wiring: &last.wiring,
+                    graph: &last.graph,
+                    layers,
+                    unknown: None,
+                };
                 let old = Pass::new(subnet, old, SameNumber, (scope, samples));
                 let lids = changed(subnet, (&old, &pass), &last.found.failing);
                 self.looked_at = lids.len();

@@ -12,12 +12,12 @@ use super::dependency::TurnSink;
 use super::distance::{Distances, MAX_DESTINATIONS, NO_COLUMN};
 use super::hops::HopCounts;
 use super::lanes::Lanes;
-use super::reach::{Cause, Reachability, Target};
+use super::reach::{Cause, Judge, Reachability, Target};
 use super::tree::{Fate, Tree};
 use super::wiring::{Hop, Wiring};
 use crate::hops::Graph;
 use crate::layers::Layers;
-use crate::lft::{Lfts, NO_PATH};
+use crate::lft::{Lfts, NO_PATH, UnknownEntries};
 use crate::subnet::{Attachment, EndPort, Subnet, SwitchId};
 
 /// What all threads only read.
@@ -44,6 +44,7 @@ pub(super) struct Tables<'a> {
     pub(super) layers: &'a Layers,
     pub(super) wiring: &'a Wiring,
     pub(super) graph: &'a Graph,
+    pub(super) unknown: Option<&'a UnknownEntries>,
 }
 
 /// What the pass has found for some LIDs.
@@ -269,8 +270,8 @@ impl<'p, L: Lanes, T: TurnSink> Worker<'p, L, T> {
                 Target::HostAt(to.switch)
             };
             let subject = (to.lid, target);
-            let (hosts, samples) = (&pass.hosts, pass.samples);
-            found.reach.add_failures(wiring, (tree, entries), subject, hosts, samples);
+            let judge = Judge { wiring, unknown: pass.tables.unknown, samples: pass.samples };
+            found.reach.add_failures(&judge, (tree, entries), subject, &pass.hosts);
         }
         if self.pass.scope.hosts_send_to(to.port.is_switch()) {
             self.start_packets(to, column);

@@ -6,7 +6,7 @@ use ib_types::ServiceLevel;
 
 use super::tree::{Fate, Tree};
 use super::wiring::{Hop, Wiring};
-use crate::lft::NO_PATH;
+use crate::lft::{NO_PATH, UnknownEntries};
 use crate::subnet::{EndPortId, Subnet, SwitchId};
 
 /// What became of the packets from every switch to every LID.
@@ -41,6 +41,10 @@ pub struct Reachability {
     pub unreachable_switch_pairs: u64,
     /// The first of these, by LID and then by switch.
     pub first_switch_pairs: Vec<Unreachable>,
+    /// The pairs that cannot be judged: their packets come to an entry that is not known.
+    pub unknown: u64,
+    /// The first of these, by LID and then by switch.
+    pub first_unknown: Vec<Unreachable>,
     /// The LIDs whose packets go round for ever from at least one switch.
     pub looping_lids: usize,
     /// The first different forwarding loops, by LID.
@@ -64,6 +68,11 @@ pub enum Cause {
     /// This switch has no entry for the LID.
     NoEntry {
         /// The switch that drops the packet.
+        at: SwitchId,
+    },
+    /// The entry of this switch for the LID is not known.
+    Unknown {
+        /// The switch.
         at: SwitchId,
     },
     /// This switch's entry is beyond its ports.
@@ -105,6 +114,15 @@ pub enum Cause {
     },
 }
 
+/// What failing pairs are judged by.
+pub(super) struct Judge<'a> {
+    pub(super) wiring: &'a Wiring,
+    /// The entries that are not known.
+    pub(super) unknown: Option<&'a UnknownEntries>,
+    /// How many examples are kept.
+    pub(super) samples: usize,
+}
+
 /// The port that has a LID.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
@@ -129,6 +147,7 @@ impl Cause {
     pub const fn at(self) -> SwitchId {
         match self {
             Self::NoEntry { at }
+            | Self::Unknown { at }
             | Self::NoSuchPort { at, .. }
             | Self::Unlinked { at, .. }
             | Self::WrongEndPort { at, .. }
@@ -148,6 +167,7 @@ impl Unreachable {
             .map_or("", |owner| subnet.end_port_node(owner).description.as_str());
         let cause = match self.cause {
             Cause::NoEntry { at } => format!("{} has no entry", name(at)),
+            Cause::Unknown { at } => format!("the entry of {} is not known", name(at)),
             Cause::NoSuchPort { at, port } => format!(
                 "{} sends to port {port}: expected at most {}",
                 name(at),
@@ -191,15 +211,28 @@ impl Reachability {
     /// Counts the switches that do not reach a LID.
     pub(super) fn add_failures(
         &mut self,
-        wiring: &Wiring,
+        judge: &Judge<'_>,
         (tree, entries): (&Tree, &[u8]),
         (lid, target): (u16, Target),
         hosts: &[u32],
-        samples: usize,
     ) {
+        let samples = judge.samples;
         for (switch, &hosts) in hosts.iter().enumerate() {
-            let Some(cause) = cause(wiring, tree, entries, switch) else { continue };
+            let Some(cause) = cause(judge.wiring, tree, entries, switch) else { continue };
             let from = SwitchId(switch as u16);
+            if let Cause::NoEntry { at } = cause
+                && judge.unknown.is_some_and(|unknown| unknown.contains(at, lid))
+            {
+                self.unknown += 1;
+                if self.first_unknown.len() < samples {
+                    self.first_unknown.push(Unreachable {
+                        from,
+                        lid,
+                        cause: Cause::Unknown { at },
+                    });
+                }
+                continue;
+            }
             let managed_only = match target {
                 // Every switch has a path to its own port 0.
                 Target::Switch(own) => own != from,
@@ -269,6 +302,9 @@ impl Reachability {
         self.unreachable += later.unreachable;
         self.unreachable_host_pairs += later.unreachable_host_pairs;
         self.unreachable_switch_pairs += later.unreachable_switch_pairs;
+        self.unknown += later.unknown;
+        self.first_unknown.extend(later.first_unknown);
+        self.first_unknown.truncate(samples);
         self.looping_lids += later.looping_lids;
         self.faulty.extend(later.faulty);
         self.first.extend(later.first);

@@ -1,5 +1,6 @@
 //! `opensm-lfts.dump`: the linear forwarding tables, one block per switch.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use ib_topology::ParseError;
@@ -7,7 +8,7 @@ use ib_topology::text::{Fault, Line, Lines, checked};
 use ib_types::{Guid, Lid};
 
 use super::{Loaded, owner_text};
-use crate::lft::{Lfts, NO_PATH};
+use crate::lft::{Lfts, NO_PATH, UnknownEntries};
 use crate::subnet::{Subnet, SwitchId};
 
 /// Writes the file.
@@ -56,26 +57,40 @@ pub enum Follow {
     UnrecordedLids,
 }
 
+/// Tables of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadLfts {
+    /// The tables; an unknown entry is [`NO_PATH`].
+    pub lfts: Lfts,
+    /// The entries that the file does not tell.
+    pub unknown: UnknownEntries,
+}
+
 /// Reads such a file, or what `ibroute` prints of several switches, for a subnet.
 ///
-/// Where entries name port GUIDs, [`Follow`] says which LIDs give way to them. Blocks of switches
-/// that are not in the subnet are skipped, and switches without a block get empty tables; both are
-/// noted, and so are entries that moved to another LID.
+/// Where entries name port GUIDs, [`Follow`] says which LIDs give way to them. Noted are:
+/// * blocks of switches that are not in the subnet, which are skipped;
+/// * entries that moved to another LID;
+/// * messages of `ibroute` and its libraries among the lines;
+/// * gaps, with switch and line: a switch without a block, a block that breaks off or has another
+///   number of entries than it says, and a LID that a switch lists twice with different ports. Of these
+///   ports the last one counts, as in OpenSM, when tables are loaded, and none when they are judged;
+/// * a LID with another port GUID than on a line above: each entry follows its own.
 ///
 /// # Errors
-/// Fails on the first line that is malformed or names another port GUID for a LID than a line
-/// above, on a LID that stands twice in a block or moves to where another one is, on a switch that
-/// has two blocks, on a block that breaks off, and when no block is of this subnet.
+/// Fails on the first line that is malformed, on an entry that moves to where another one is, and when
+/// no block is of this subnet.
 pub fn read(
     file: &str,
     bytes: &[u8],
     subnet: &Subnet<'_>,
     follow: Follow,
-) -> Result<Loaded<Lfts>, ParseError> {
+) -> Result<Loaded<ReadLfts>, ParseError> {
     let text = checked(file, bytes)?;
     let mut reader = Reader {
         subnet,
         lfts: Lfts::new(subnet),
+        unknown: UnknownEntries::default(),
         seen: vec![false; subnet.switches().len()],
         known: vec![(Guid::ZERO, 0); usize::from(Lid::MAX_UNICAST) + 1],
         follow,
@@ -85,19 +100,14 @@ pub fn read(
         skipped: 0,
         strangers: 0,
         moved: 0,
+        gaps: Vec::new(),
+        repeated: BTreeMap::new(),
+        owners: None,
     };
     for line in Lines::new(text, 0, 1) {
         reader.line(line).map_err(|fault| fault.at(file))?;
     }
-    if let Some(block) = reader.block {
-        let end = text.lines().count() as u32 + 1;
-        let place = ib_topology::text::Place { source: 0, line: end, column: 1 };
-        let message = format!(
-            "found the end of the file, expected `lids dumped`, the end of the block of line {}",
-            block.line
-        );
-        return Err(place.fault(message).at(file));
-    }
+    reader.break_off();
     if !reader.seen.contains(&true) {
         let place = ib_topology::text::Place { source: 0, line: 1, column: 1 };
         let found = match reader.skipped {
@@ -114,12 +124,19 @@ pub fn read(
 #[derive(Clone, Copy)]
 struct Block {
     line: u32,
+    guid: Guid,
     switch: Option<SwitchId>,
+    /// Whether an earlier block is of this switch.
+    again: bool,
+    /// How many entries it has so far, and the LID of the last one.
+    entries: u64,
+    last: u16,
 }
 
 struct Reader<'a> {
     subnet: &'a Subnet<'a>,
     lfts: Lfts,
+    unknown: UnknownEntries,
     seen: Vec<bool>,
     /// By LID of the file: the port GUID last seen with it, and the LID that it has here.
     known: Vec<(Guid, u16)>,
@@ -131,6 +148,14 @@ struct Reader<'a> {
     skipped: usize,
     strangers: usize,
     moved: usize,
+    /// What is missing: the line, and what is to be said of it.
+    gaps: Vec<(u32, String)>,
+    /// The LIDs that a switch lists again with another port: the first line, what is to be said of it,
+    /// and how many more there are.
+    repeated: BTreeMap<SwitchId, (u32, String, usize)>,
+    /// The first LID that has another port GUID than on a line above, as in `repeated`, and how many
+    /// lines there are.
+    owners: Option<(u32, String, usize)>,
 }
 
 impl Reader<'_> {
@@ -145,18 +170,39 @@ impl Reader<'_> {
                 Err(line.expected("unicast tables"))
             }
             Some(_) if is_heading(line.rest()) => Ok(()),
+            Some(_) if is_message(line.rest()) => {
+                self.gaps.push((line.place().line, format!("found `{}`", line.rest().trim_end())));
+                Ok(())
+            }
             Some(_) => Err(line.expected("`Unicast lids`, a LID, or `lids dumped`")),
         }
     }
 
-    fn open(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
-        let start = line.place();
-        if let Some(block) = self.block {
-            return Err(start.fault(format!(
-                "found `Unicast lids`, expected `lids dumped`, the end of the block of line {}",
-                block.line
-            )));
+    /// Ends a block that lacks its last line: the entries behind its last LID are unknown.
+    fn break_off(&mut self) {
+        let Some(block) = self.block.take() else { return };
+        let behind = match block.entries {
+            0 => "no entry of it is known".to_owned(),
+            _ => format!("entries behind LID {:#06x} are not known", block.last),
+        };
+        let message =
+            format!("the table of switch {} ends without `lids dumped`: {behind}", block.guid);
+        self.gaps.push((block.line, message));
+        let Some(switch) = block.switch else { return };
+        let first = if block.entries == 0 { 0 } else { block.last + 1 };
+        self.mark_missing(switch, first);
+    }
+
+    /// Marks the entries of a switch that no line gives as unknown, from a LID on.
+    fn mark_missing(&mut self, switch: SwitchId, first: u16) {
+        let table = self.lfts.table(switch);
+        for lid in (0..table.len()).skip(usize::from(first)).filter(|&lid| table[lid] == NO_PATH) {
+            self.unknown.add(switch, lid as u16);
         }
+    }
+
+    fn open(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
+        self.break_off();
         let Some(at) = line.rest().find(" guid 0x") else {
             return Err(line.expected("` guid 0x` and the GUID of a switch"));
         };
@@ -165,36 +211,45 @@ impl Reader<'_> {
         let guid = line.whole_guid("the GUID of a switch")?;
         self.blocks += 1;
         let switch = self.subnet.find_switch(guid);
+        let mut again = false;
         match switch {
-            Some(id) if std::mem::replace(&mut self.seen[id.index()], true) => {
-                return Err(place
-                    .fault(format!("found switch {guid} again, expected one block per switch")));
-            }
-            Some(_) => {}
+            Some(id) => again = std::mem::replace(&mut self.seen[id.index()], true),
             None => self.skipped += 1,
         }
-        self.block = Some(Block { line: place.line, switch });
+        self.block = Some(Block { line: place.line, guid, switch, again, entries: 0, last: 0 });
         Ok(())
     }
 
     fn close(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
         let start = line.place();
-        line.decimal("a number of LIDs", 0, u64::from(u32::MAX))?;
+        let count = line.decimal("a number of LIDs", 0, u64::from(u32::MAX))?;
         line.skip_blanks();
-        line.eat_word("valid");
+        let counts_entries = line.eat_word("valid");
         if !line.eat("lids dumped") {
             return Err(line.expected("`lids dumped`"));
         }
         line.end("the end of the line")?;
-        match self.block.take() {
-            Some(_) => Ok(()),
-            None => Err(start.fault("found the end of a block, expected `Unicast lids` before it")),
+        let Some(block) = self.block.take() else {
+            return Err(start.fault("found the end of a block, expected `Unicast lids` before it"));
+        };
+        // OpenSM counts the LIDs up to the highest one there, `ibroute` the lines.
+        if counts_entries && count != block.entries {
+            let message = format!(
+                "the table of switch {} has {} entries, expected {count}: those that are missing are \
+                 not known",
+                block.guid, block.entries
+            );
+            self.gaps.push((start.line, message));
+            if let Some(switch) = block.switch {
+                self.mark_missing(switch, 0);
+            }
         }
+        Ok(())
     }
 
     fn entry(&mut self, mut line: Line<'_>) -> Result<(), Fault> {
         let start = line.place();
-        let Some(block) = self.block else {
+        let Some(block) = &mut self.block else {
             return Err(start.fault("found an entry, expected `Unicast lids` before it"));
         };
         line.eat("0x");
@@ -207,22 +262,26 @@ impl Reader<'_> {
         if !matches!(line.peek(), None | Some(b' ' | b'\t')) {
             return Err(line.expected("a blank or the end of the line"));
         }
-        let Some(switch) = block.switch.filter(|_| lid != 0) else { return Ok(()) };
+        block.entries += 1;
+        block.last = lid;
+        let Block { guid: owner, switch, again, .. } = *block;
+        let Some(switch) = switch.filter(|_| lid != 0) else { return Ok(()) };
         let last = std::mem::replace(&mut self.block_of_lid[usize::from(lid)], self.blocks);
-        if last == self.blocks {
-            let message =
-                format!("found LID {lid:#06x} again, expected one line for it in a block");
-            return Err(start.fault(message));
-        }
+        let again = again || last == self.blocks;
         let guid = port_guid(&mut line)?;
-        let here = self.map(lid, guid).map_err(|known| {
-            line.place().fault(format!(
-                "found port GUID {guid} for LID {lid:#06x}, expected {known} as in a block above"
-            ))
-        })?;
+        let here = self.map(start.line, lid, guid);
         self.moved += usize::from(here != lid);
         match self.lfts.table_mut(switch).get_mut(usize::from(here)) {
             Some(slot) if *slot == NO_PATH || *slot == port => *slot = port,
+            Some(slot) if again => {
+                let message = format!(
+                    "switch {owner} lists LID {lid:#06x} again with port {port}, not {slot} as above"
+                );
+                *slot = port;
+                let first = self.repeated.entry(switch);
+                first.and_modify(|it| it.2 += 1).or_insert((start.line, message, 0));
+                self.unknown.add(switch, here);
+            }
             Some(slot) => {
                 let renamed = if here == lid {
                     String::new()
@@ -241,17 +300,18 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the LID that an entry belongs to; fails with the port GUID that the LID had before.
-    fn map(&mut self, lid: u16, guid: Guid) -> Result<u16, Guid> {
+    /// Returns the LID that an entry belongs to.
+    fn map(&mut self, line: u32, lid: u16, guid: Guid) -> u16 {
+        let known = self.known[usize::from(lid)];
         if guid.is_zero() {
-            return Ok(lid);
+            return lid;
         }
-        let slot = &mut self.known[usize::from(lid)];
-        if slot.0 == guid {
-            return Ok(slot.1);
+        if known.0 == guid {
+            return known.1;
         }
-        if !slot.0.is_zero() {
-            return Err(slot.0);
+        if !known.0.is_zero() {
+            let first = || format!("LID {lid:#06x} is port GUID {guid}, not {} as above", known.0);
+            self.owners.get_or_insert_with(|| (line, first(), 0)).2 += 1;
         }
         let owner = self.subnet.find_end_port(guid).map(|id| self.subnet.end_port(id));
         let recorded = |port| self.subnet.fabric().port(port).lid.is_some();
@@ -263,12 +323,20 @@ impl Reader<'_> {
             }
             _ => lid,
         };
-        *slot = (guid, here);
-        Ok(here)
+        self.known[usize::from(lid)] = (guid, here);
+        here
     }
 
-    fn finish(self) -> Loaded<Lfts> {
+    fn finish(mut self) -> Loaded<ReadLfts> {
         let mut notes = Vec::new();
+        let repeated = std::mem::take(&mut self.repeated).into_values();
+        let owners = self.owners.take().map(|(line, first, lines)| (line, first, lines - 1));
+        self.gaps.extend(repeated.chain(owners).map(|(line, first, more)| match more {
+            0 => (line, first),
+            _ => (line, format!("{first}, and {more} more")),
+        }));
+        self.gaps.sort_unstable();
+        notes.extend(self.gaps.iter().map(|(line, message)| format!("line {line}: {message}")));
         if self.skipped > 0 {
             notes.push(format!(
                 "blocks of switches that are not in the subnet: {}; they are skipped",
@@ -287,11 +355,28 @@ impl Reader<'_> {
                 self.moved
             ));
         }
-        let empty = self.seen.iter().filter(|&&seen| !seen).count();
-        if empty > 0 {
-            notes.push(format!("switches of the subnet without a block in the file: {empty}"));
+        let empty: Vec<SwitchId> =
+            self.subnet.switch_ids().filter(|switch| !self.seen[switch.index()]).collect();
+        if !empty.is_empty() {
+            notes.push(format!(
+                "switches of the subnet without a block in the file: {}",
+                empty.len()
+            ));
         }
-        Loaded { value: self.lfts, notes }
+        for switch in empty {
+            self.mark_missing(switch, 0);
+        }
+        let Self { mut lfts, unknown, .. } = self;
+        if self.follow == Follow::UnrecordedLids {
+            for (switch, _) in unknown.switches() {
+                for (lid, port) in (0..).zip(lfts.table_mut(switch)) {
+                    if unknown.contains(switch, lid) {
+                        *port = NO_PATH;
+                    }
+                }
+            }
+        }
+        Loaded { value: ReadLfts { lfts, unknown }, notes }
     }
 }
 
@@ -302,6 +387,12 @@ fn is_heading(text: &str) -> bool {
         (words.next(), words.next()),
         (Some("Lid"), Some("Out")) | (Some("Port"), Some("Info"))
     )
+}
+
+/// Tells whether a line is a message of `ibroute` or its libraries, such as
+/// `ibroute: iberror: failed: dump tables: ...`.
+fn is_message(text: &str) -> bool {
+    text.starts_with("ibwarn: ") || text.contains(": iberror: ")
 }
 
 /// Reads the port GUID in what follows an entry; zero when there is none.

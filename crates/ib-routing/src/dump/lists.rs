@@ -31,17 +31,35 @@ pub fn write_guid2lid(out: &mut dyn Write, subnet: &Subnet<'_>) -> io::Result<()
 /// # Errors
 /// Fails on the first line that is malformed and on a GUID that stands twice.
 pub fn read_guid2lid(file: &str, bytes: &[u8]) -> Result<BTreeMap<Guid, (u16, u16)>, ParseError> {
-    let mut ranges = BTreeMap::new();
+    let (ranges, errors) = read_cached_guid2lid(file, bytes)?;
+    errors.into_iter().next().map_or(Ok(ranges), Err)
+}
+
+/// Reads the `guid2lid` of a cache: malformed lines, ranges that end before they start and lines of a
+/// GUID that a line above has are dropped, as OpenSM does. Returns them as errors, in their order.
+///
+/// # Errors
+/// Fails when the file is no text.
+pub fn read_cached_guid2lid(
+    file: &str,
+    bytes: &[u8],
+) -> Result<(BTreeMap<Guid, (u16, u16)>, Vec<ParseError>), ParseError> {
+    let (mut ranges, mut errors) = (BTreeMap::new(), Vec::new());
     for line in Lines::new(checked(file, bytes)?, 0, 1) {
         let start = line.place();
-        if let Some((guid, range)) = range(line).map_err(|fault| fault.at(file))?
-            && ranges.insert(guid, range).is_some()
-        {
-            let message = format!("found GUID {guid} again, expected one line per GUID");
-            return Err(start.fault(message).at(file));
-        }
+        let taken = range(line).and_then(|range| match range {
+            Some((guid, _)) if ranges.contains_key(&guid) => {
+                Err(start.fault(format!("found GUID {guid} again, expected one line per GUID")))
+            }
+            Some((guid, range)) => {
+                ranges.insert(guid, range);
+                Ok(())
+            }
+            None => Ok(()),
+        });
+        errors.extend(taken.err().map(|fault| fault.at(file)));
     }
-    Ok(ranges)
+    Ok((ranges, errors))
 }
 
 /// A port GUID with its first and last LID.
@@ -60,7 +78,11 @@ fn range(mut line: Line<'_>) -> Result<Option<Range>, Fault> {
     let first = line.number(what, 0, max)? as u16;
     line.skip_blanks();
     let what = named(line, "the last LID", "the last LID, 0x0 to 0xbfff");
+    let last_line = line;
     let last = line.number(what, 0, max)? as u16;
+    if last < first {
+        return Err(last_line.expected("a last LID that is not below the first one"));
+    }
     line.end("the end of the line")?;
     Ok(Some((guid, (first, last))))
 }

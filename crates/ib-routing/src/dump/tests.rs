@@ -4,8 +4,10 @@ use ib_types::ServiceLevel;
 
 use super::lfts::Follow;
 use super::*;
+use crate::check::{CheckOptions, check_with};
 use crate::engine::{Engine, RoutingOptions, minhop::MinHop, updn::UpDown};
 use crate::layers::Layers;
+use crate::lft::{Lfts, UnknownEntries};
 use crate::lids::LidOptions;
 use crate::subnet::SubnetOptions;
 
@@ -33,7 +35,8 @@ fn what_is_written_reads_back() {
         let routing = UpDown.route(&subnet, &RoutingOptions::default()).expect("a tree");
         let dump = text(|out| lfts::write(out, &subnet, &routing.lfts));
         let read = lfts::read("x", dump.as_bytes(), &subnet, Follow::AllGuids).expect("our own");
-        assert_eq!(read, Loaded { value: routing.lfts, notes: Vec::new() });
+        let value = lfts::ReadLfts { lfts: routing.lfts, unknown: UnknownEntries::default() };
+        assert_eq!(read, Loaded { value, notes: Vec::new() });
 
         let dump = text(|out| lid_matrix::write(out, &subnet, &routing.hops));
         let read = lid_matrix::read("x", dump.as_bytes(), &subnet).expect("our own");
@@ -58,7 +61,8 @@ fn tables_follow_a_port_to_its_new_lid() {
     let (old, new) = (subnet(&fabric, 0), subnet(&fabric, 3));
     let routing = MinHop.route(&old, &RoutingOptions::default()).expect("minhop always does");
     let dump = text(|out| lfts::write(out, &old, &routing.lfts));
-    let read = lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids).expect("our own").value;
+    let read =
+        lfts::read("x", dump.as_bytes(), &new, Follow::AllGuids).expect("our own").value.lfts;
     for (before, after) in old.end_ports().iter().zip(new.end_ports()) {
         for switch in old.switch_ids() {
             let lid = after.base_lid.get() + before.base_lid.get() % after.lids;
@@ -83,7 +87,7 @@ fn what_ibroute_prints_is_read() {
     );
     let loaded =
         lfts::read("x", text.as_bytes(), &subnet, Follow::AllGuids).expect("ibroute's form");
-    assert_eq!(loaded.value.port(crate::SwitchId(0), 1), 2);
+    assert_eq!(loaded.value.lfts.port(crate::SwitchId(0), 1), 2);
     let missing = subnet.switches().len() - 1;
     assert_eq!(
         loaded.notes,
@@ -99,20 +103,8 @@ fn malformed_dumps_are_refused_with_their_place() {
         format!("Unicast lids [0-19] of switch Lid 2 guid {} ('a'):\n", subnet.switches()[0].guid);
     let cases = [
         ("0x0001 002\n".to_owned(), "x:1:1: found an entry, expected `Unicast lids` before it"),
-        (
-            format!("{head}0x0001 002\n"),
-            "x:3:1: found the end of the file, expected `lids dumped`, the end of the block of line 1",
-        ),
         (format!("{head}0x0001 256\n"), "x:2:8: found `256`, expected an output port, 0 to 255"),
         (format!("{head}0xc000 002\n"), "x:2:3: found `c000`, expected a unicast LID, 0 to bfff"),
-        (
-            format!("{head}0x0001 002\n0x0001 003\n"),
-            "x:3:1: found LID 0x0001 again, expected one line for it in a block",
-        ),
-        (
-            format!("{head}{head}"),
-            "x:2:1: found `Unicast lids`, expected `lids dumped`, the end of the block of line 1",
-        ),
         (
             "Multicast mlids [0xc000-0xc3ff] of switch\n".to_owned(),
             "x:1:1: found `Multicast`, expected unicast tables",
@@ -126,6 +118,118 @@ fn malformed_dumps_are_refused_with_their_place() {
         let error = lfts::read("x", text.as_bytes(), &subnet, Follow::AllGuids).expect_err(&text);
         assert_eq!(error.to_string(), expected);
     }
+}
+
+/// Tables of two switches as `ibroute` prints them, and the LIDs of the fabric.
+fn ibroute_text(subnet: &Subnet<'_>, lfts: &Lfts) -> [String; 2] {
+    [0, 1].map(|number| {
+        let switch = crate::SwitchId(number);
+        let guid = subnet.switch(switch).guid;
+        let table = lfts.table(switch);
+        let entries = table.iter().enumerate().filter(|(_, port)| **port != crate::NO_PATH);
+        let lines: Vec<String> =
+            entries.map(|(lid, port)| format!("{lid:#06x} {port:03} \n")).collect();
+        format!(
+            "Unicast lids [0x0-{:#x}] of switch Lid 2 guid {guid} (leaf):\n  Lid  Out   Destination\n       \
+             Port     Info \n{}{} valid lids dumped \n",
+            table.len() - 1,
+            lines.concat(),
+            lines.len()
+        )
+    })
+}
+
+#[test]
+fn gaps_of_a_dump_are_named_and_not_judged() {
+    let fabric = fabric();
+    let subnet = subnet(&fabric, 0);
+    let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
+    let [first, second] = ibroute_text(&subnet, &routing.lfts);
+    let lines = |text: &str, count: usize| -> String {
+        text.lines().take(count).map(|line| format!("{line}\n")).collect()
+    };
+    let all = first.lines().count();
+    let lid = |line: usize| {
+        let line = first.lines().nth(line).expect("a line");
+        u16::from_str_radix(&line[2..6], 16).expect("a LID")
+    };
+    let last = routing.lfts.max_lid();
+    let failed = "ibroute: iberror: failed: dump tables: linear forwarding table get failed\n";
+    let again = first.lines().nth(4).expect("a line").replace(" 0", " 1");
+    let (four, three) = (lid(4), lid(3));
+    let cases = [
+        ("a table breaks off", lines(&first, 6) + failed, 7, (lid(5) + 1..=last).collect()),
+        ("no entry at all", lines(&first, 3), 1, (0..=last).collect()),
+        ("the last line is missing", lines(&first, all - 1), 1, Vec::new()),
+        (
+            "an entry is missing",
+            first.replace(&format!("{}\n", first.lines().nth(3).expect("a line")), ""),
+            all as u32 - 1,
+            vec![0, three],
+        ),
+        (
+            "a LID is listed twice",
+            lines(&first, all - 1) + &again + "\n" + &format!("{} valid lids dumped\n", all - 3),
+            all as u32,
+            vec![four],
+        ),
+        (
+            "a switch is listed twice",
+            first.clone() + &lines(&first, 3) + &again + "\n1 valid lids dumped\n",
+            all as u32 + 4,
+            vec![four],
+        ),
+    ];
+    for (what, text, line, unknown) in cases {
+        let text = text + &second;
+        let read = |follow| lfts::read("x", text.as_bytes(), &subnet, follow).expect(what);
+        let judged = read(Follow::UnrecordedLids);
+        let at = format!("line {line}: ");
+        assert!(
+            judged.notes.iter().any(|note| note.starts_with(&at)),
+            "{what}: {:?}",
+            judged.notes
+        );
+        let switch = crate::SwitchId(0);
+        let found: Vec<u16> =
+            (0..=last).filter(|&lid| judged.value.unknown.contains(switch, lid)).collect();
+        assert_eq!(found, unknown, "{what}");
+        assert!(unknown.iter().all(|&lid| judged.value.lfts.port(switch, lid) == crate::NO_PATH));
+        if what.ends_with("twice") {
+            let port = read(Follow::AllGuids).value.lfts.port(switch, four);
+            assert_eq!(port, routing.lfts.port(switch, four) + 100, "{what}: the last line counts");
+        }
+    }
+}
+
+#[test]
+fn pairs_that_meet_an_unknown_entry_are_not_judged() {
+    let fabric = fabric();
+    let subnet = subnet(&fabric, 0);
+    let routing = MinHop.route(&subnet, &RoutingOptions::default()).expect("minhop routes all");
+    let text = text(|out| lfts::write(out, &subnet, &routing.lfts));
+    // The last switch is missing.
+    let cut = text.rfind("Unicast lids").expect("blocks");
+    let read = lfts::read("x", &text.as_bytes()[..cut], &subnet, Follow::UnrecordedLids);
+    let lfts::ReadLfts { lfts, unknown } = read.expect("the rest is whole").value;
+    assert_eq!(unknown.switches().count(), 1);
+    let options = CheckOptions { unknown: Some(&unknown), ..CheckOptions::default() };
+    let reach = check_with(&subnet, &lfts, &routing.layers, &options).reach;
+    assert_eq!((reach.unreachable, reach.unreachable_host_pairs), (0, 0));
+    assert!(reach.unknown > 0 && !reach.first_unknown.is_empty());
+    let reach = check_with(&subnet, &lfts, &routing.layers, &CheckOptions::default()).reach;
+    assert!(reach.unreachable > 0 && reach.unknown == 0);
+}
+
+#[test]
+fn a_malformed_line_of_a_cache_is_dropped_alone() {
+    let text =
+        "0x1 0x0004 0x0004\n\njunk\n\n0x2 x 0x5\n0x3 0x0007 0x0006\n0x1 0x0009 0x0009\n0x4 8 8\n";
+    let (ranges, errors) = lists::read_cached_guid2lid("g", text.as_bytes()).expect("it is text");
+    let expected = [(1, (4, 4)), (4, (8, 8))];
+    assert_eq!(ranges, expected.map(|(guid, range)| (ib_types::Guid(guid), range)).into());
+    let lines: Vec<usize> = errors.iter().map(|error| error.line).collect();
+    assert_eq!(lines, [3, 5, 6, 7]);
 }
 
 #[test]

@@ -174,11 +174,12 @@ impl Sim {
         }
         let node = self.target_node(target)?;
         self.node_mut(node).guid = guid;
-        if self.node(node).kind == NodeKind::Switch {
-            for number in 0..=self.node(node).ports {
-                let port = self.port_id(node, number);
-                self.port_mut(port).guid = guid;
-            }
+        // As on ibsim: the ports of a switch have its GUID, others that of the node plus their number.
+        let is_switch = self.node(node).kind == NodeKind::Switch;
+        for number in u8::from(!is_switch)..=self.node(node).ports {
+            let port = self.port_id(node, number);
+            let offset = if is_switch { 0 } else { u64::from(number) };
+            self.port_mut(port).guid = ib_types::Guid(guid.0.wrapping_add(offset));
         }
         Ok(())
     }

@@ -270,6 +270,9 @@ fn guids_lids_counters_and_keys_are_set() {
     run(&mut sim, "Guid s1 0x77");
     assert_eq!(sim.link_port(port(&sim, "s1.0")).port_guid, Guid(0x77));
     assert_eq!(sim.link_port(port(&sim, "s1.0")).node_guid, Guid(0x77));
+    run(&mut sim, "Guid h1 0x80");
+    assert_eq!(sim.link_port(port(&sim, "h1.1")).node_guid, Guid(0x80));
+    assert_eq!(sim.link_port(port(&sim, "h1.1")).port_guid, Guid(0x81), "as ibsim numbers it");
     run(&mut sim, "Guid h1[1] 0x78");
     assert_eq!(sim.link_port(port(&sim, "h1.1")).port_guid, Guid(0x78));
     run(&mut sim, "Baselid s1[3] 40 2");

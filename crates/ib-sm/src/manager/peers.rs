@@ -32,7 +32,6 @@ impl SubnetManager {
     /// Answers a Get or Set of SMInfo with what this manager is.
     fn answer(&mut self, datagram: &Datagram, status: MadStatus) {
         let mut mad = datagram.mad;
-        self.activity = self.activity.wrapping_add(1);
         mad.set_attribute(&self.info());
         smp::answer(&mut mad, status);
         if mad.class() == MgmtClass::SUBN_DIRECTED_ROUTE {

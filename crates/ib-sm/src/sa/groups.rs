@@ -34,11 +34,9 @@ mod component {
     pub(super) const Q_KEY: u8 = 2;
     pub(super) const MLID: u8 = 3;
     pub(super) const MTU_SELECTOR: u8 = 4;
-    pub(super) const MTU: u8 = 5;
     pub(super) const TRAFFIC_CLASS: u8 = 6;
     pub(super) const P_KEY: u8 = 7;
     pub(super) const RATE_SELECTOR: u8 = 8;
-    pub(super) const RATE: u8 = 9;
     pub(super) const LIFE_TIME_SELECTOR: u8 = 10;
     pub(super) const LIFE_TIME: u8 = 11;
     pub(super) const SL: u8 = 12;
@@ -195,6 +193,8 @@ impl Groups {
         if let Some(&(_, by_proxy)) = group.members.get(&wanted.port_gid) {
             applicant.may_change(wanted.port_gid, by_proxy, group.shared.p_key)?;
         }
+        // A port that asks for itself may leave its membership to others, as OpenSM has it.
+        let by_proxy = by_proxy || mask.has(PROXY_JOIN) && wanted.proxy_join;
         let (state, proxy_join) = group.members.entry(wanted.port_gid).or_insert_with(|| {
             self.members += 1;
             self.changed.insert(group.shared.mlid);
@@ -245,7 +245,7 @@ impl Groups {
             self.new_gid(scope, prefix)
         };
         let mtu = choose(
-            (mask.has(MTU), mask.has(MTU_SELECTOR)),
+            mask.has(MTU_SELECTOR),
             (wanted.mtu_selector, wanted.mtu),
             [
                 MtuCode::MTU_4096,
@@ -260,7 +260,7 @@ impl Groups {
         let rates = RateCode::RATES.iter().rev().map(|&(code, _)| code);
         let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
         let rate = choose(
-            (mask.has(RATE), mask.has(RATE_SELECTOR)),
+            mask.has(RATE_SELECTOR),
             (wanted.rate_selector, wanted.rate),
             rates,
             speed,
@@ -400,6 +400,12 @@ impl Groups {
     ) -> Option<(Gid, usize)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let (&gid, group) = self.by_gid.range((from, Bound::Unbounded)).next()?;
+        // A P_Key selects the groups of its partition, whatever its membership bit.
+        let wanted = MCMemberRecord::parse(query.template.first_chunk().expect("52 bytes"));
+        if query.mask.has(P_KEY) && wanted.p_key.partition() != group.shared.p_key.partition() {
+            return Some((gid, 1));
+        }
+        let query = query.without(P_KEY);
         let own = asker.and_then(|gid| group.members.get_key_value(&gid));
         let members: Vec<_> =
             if trusted { group.members.iter().collect() } else { own.into_iter().collect() };
@@ -428,11 +434,10 @@ impl Groups {
     fn free_lid(&self, mask: ComponentMask, wanted: &MCMemberRecord) -> Result<u16, MadStatus> {
         let free = |lid: &u16| !self.by_lid.contains_key(lid);
         let first = MulticastForwardingBlock::FIRST_LID;
-        if mask.has(MLID) && wanted.mlid != 0 {
-            let asked = Some(wanted.mlid).filter(|lid| (first..=self.last).contains(lid));
-            return asked.filter(free).ok_or(MadStatus::SA_REQUEST_INVALID);
-        }
-        (first..=self.last).find(free).ok_or(MadStatus::SA_NO_RESOURCES)
+        // OpenSM grants the MLID that a request names, or another one if that is taken or invalid.
+        let named = Some(wanted.mlid).filter(|_| mask.has(MLID));
+        let named = named.filter(|lid| (first..=self.last).contains(lid) && free(lid));
+        named.or_else(|| (first..=self.last).find(free)).ok_or(MadStatus::SA_NO_RESOURCES)
     }
 
     /// Makes an MGID that no group has: transient, with the signature of those that administration
@@ -449,16 +454,15 @@ impl Groups {
     }
 }
 
-/// Chooses a value, the best first, that the request admits and the port can do. A value without its
-/// selector admits all, and one that there is not none.
+/// Chooses a value, the best first, that the request admits and the port can do. Without a selector the
+/// request admits all values; a value that does not exist admits none.
 fn choose<T: Copy>(
-    (given, with_selector): (bool, bool),
+    named: bool,
     (selector, wanted): (Selector, T),
     offers: impl IntoIterator<Item = T> + Clone,
     order: impl Fn(T) -> u32,
     most: u32,
 ) -> Result<T, MadStatus> {
-    let named = given && with_selector;
     let known = !named || offers.clone().into_iter().any(|offer| order(offer) == order(wanted));
     let admitted = |offer: &T| {
         order(*offer) <= most && (!named || selector.admits(&order(wanted), &order(*offer)))
@@ -467,7 +471,8 @@ fn choose<T: Copy>(
     offers.find(admitted).ok_or(MadStatus::SA_REQUEST_INVALID)
 }
 
-/// Checks that a port may join a group that is there.
+/// Checks that a port may join a group that is there, as OpenSM does: MTU and rate count with their
+/// selectors only; MLID, packet life time and scope do not count.
 fn fits(
     mask: ComponentMask,
     wanted: &MCMemberRecord,
@@ -476,21 +481,17 @@ fn fits(
 ) -> Result<(), MadStatus> {
     let same = [
         (Q_KEY, wanted.q_key == group.q_key),
-        (MLID, wanted.mlid == group.mlid || wanted.mlid == 0),
         (TRAFFIC_CLASS, wanted.traffic_class == group.traffic_class),
         (P_KEY, wanted.p_key.partition() == group.p_key.partition()),
         (SL, wanted.sl == group.sl),
         (FLOW_LABEL, wanted.flow_label == group.flow_label),
-        (SCOPE, wanted.scope == group.scope || wanted.scope == 0),
-        (PROXY_JOIN, true),
+        (HOP_LIMIT, wanted.hop_limit == group.hop_limit),
     ];
     let speed = |code: RateCode| code.megabits_per_second().unwrap_or(0);
-    let selector = |bit, given| if mask.has(bit) { given } else { Selector::EXACTLY };
-    let mtu = selector(MTU_SELECTOR, wanted.mtu_selector);
-    let rate = selector(RATE_SELECTOR, wanted.rate_selector);
     let suits = same.iter().all(|&(bit, same)| !mask.has(bit) || same)
-        && (!mask.has(MTU) || mtu.admits(&wanted.mtu.0, &group.mtu.0))
-        && (!mask.has(RATE) || rate.admits(&speed(wanted.rate), &speed(group.rate)))
+        && (!mask.has(MTU_SELECTOR) || wanted.mtu_selector.admits(&wanted.mtu.0, &group.mtu.0))
+        && (!mask.has(RATE_SELECTOR)
+            || wanted.rate_selector.admits(&speed(wanted.rate), &speed(group.rate)))
         && group.mtu.0 <= ability.mtu.0
         && speed(group.rate) <= speed(ability.rate);
     if suits { Ok(()) } else { Err(MadStatus::SA_REQUEST_INVALID) }

@@ -35,8 +35,8 @@ use component::*;
 /// The most paths that one answer has.
 const MOST_PATHS: usize = 1 << 20;
 
-/// The preference of paths between LIDs that are not at the same place among those of their ports; of
-/// the others it is zero, the best.
+/// The preference of paths between LIDs at different offsets in the selected ranges of their ports;
+/// that of the others is 0, the best. OpenSM's values.
 const BETWEEN_OFFSETS: u8 = 2;
 
 /// The MTUs there are.
@@ -294,8 +294,9 @@ fn ends(
 
 /// Appends the paths from one port to another.
 ///
-/// With several LIDs at either end the paths with equal offsets come first, then those between
-/// different ones.
+/// With several LIDs at either end the paths between equal offsets come first, then the others by
+/// SLID. Offsets count from the first LID that the request admits: a given SLID is paired with the
+/// base DLID first.
 fn pair(
     subnet: &Subnet,
     mask: ComponentMask,
@@ -305,29 +306,31 @@ fn pair(
     records: &mut Vec<u8>,
 ) {
     let Some(p_key) = common_partition(subnet, mask, wanted, from, to) else { return };
-    let ((slid, sources), (dlid, destinations)) = (subnet.lids(from), subnet.lids(to));
+    let admitted = |(first, count), bit, wanted: u16| match mask.has(bit) {
+        true if (first..first + count).contains(&wanted) => (wanted, 1),
+        true => (first, 0),
+        false => (first, count),
+    };
+    let (slid, sources) = admitted(subnet.lids(from), SLID, wanted.slid);
+    let (dlid, destinations) = admitted(subnet.lids(to), DLID, wanted.dlid);
+    let equal = (0..sources.min(destinations)).map(|offset| (offset, offset, 0));
+    let all = (0..sources).flat_map(|one| (0..destinations).map(move |other| (one, other)));
+    let different = all.filter(|(one, other)| one != other);
+    let different = different.map(|(one, other)| (one, other, BETWEEN_OFFSETS));
     let mut left = limit;
-    let rounds = sources.max(destinations);
-    for shift in 0..rounds {
-        for at in 0..sources {
-            let other = at.wrapping_add(shift) % rounds;
-            if other >= destinations || left == 0 {
-                continue;
-            }
-            let (slid, dlid) = (slid + at, dlid + other);
-            if mask.has(SLID) && wanted.slid != slid || mask.has(DLID) && wanted.dlid != dlid {
-                continue;
-            }
-            let Some(way) = subnet.way(from, to, dlid) else { continue };
-            let Some(record) = suits(subnet, mask, wanted, (&way, p_key)) else { continue };
-            let (sgid, dgid) = (subnet.gid(from), subnet.gid(to));
-            let preference = if shift == 0 { 0 } else { BETWEEN_OFFSETS };
-            let record = PathRecord { sgid, dgid, slid, dlid, p_key, preference, ..record };
-            let at = records.len();
-            records.resize(at + PathRecord::STRIDE, 0);
-            record.write(&mut records[at..]);
-            left -= 1;
+    for (one, other, preference) in equal.chain(different) {
+        if left == 0 {
+            return;
         }
+        let (slid, dlid) = (slid + one, dlid + other);
+        let Some(way) = subnet.way(from, to, dlid) else { continue };
+        let Some(record) = suits(subnet, mask, wanted, (&way, p_key)) else { continue };
+        let (sgid, dgid) = (subnet.gid(from), subnet.gid(to));
+        let record = PathRecord { sgid, dgid, slid, dlid, p_key, preference, ..record };
+        let at = records.len();
+        records.resize(at + PathRecord::STRIDE, 0);
+        record.write(&mut records[at..]);
+        left -= 1;
     }
 }
 

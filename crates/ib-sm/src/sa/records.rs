@@ -13,8 +13,8 @@ use ib_wire::mad::sa::{
     SwitchInfoRecord, VlArbitrationRecord, matches,
 };
 use ib_wire::mad::sm::{
-    CapabilityMask, GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, NodeInfo, PKeyTable,
-    SlToVl, SmInfo, VlArbitration,
+    GuidInfo, LinearForwardingBlock, MulticastForwardingBlock, NodeInfo, PKeyTable, SlToVl, SmInfo,
+    VlArbitration,
 };
 use ib_wire::mad::{AttributeId, Mad};
 
@@ -31,6 +31,9 @@ pub(super) struct Query<'a> {
 
 /// The GUIDs of a block.
 const GUIDS: u8 = 8;
+
+/// The AttributeModifier bit of requests for PortInfoRecords that have at least the given capabilities.
+const CAPABILITY_MASK_MATCH: u32 = 1 << 31;
 
 /// The bit of the mask that all records of ports and switches have for the LID.
 const LID: u8 = 0;
@@ -69,6 +72,8 @@ struct Source<'a> {
     /// Who asks; `None` may know of all ports.
     viewer: Option<Place>,
     query: Query<'a>,
+    /// Whether capabilities select ports that have at least these, not exactly these.
+    at_least: bool,
 }
 
 /// A kind of records.
@@ -167,7 +172,13 @@ impl RecordQuery {
     pub(super) fn step(&mut self, known: Known<'_>, most: usize) -> usize {
         let subnet = &*self.subnet;
         let query = Query { mask: self.request.component_mask(), template: self.request.data() };
-        let source = Source { subnet, known, viewer: self.viewer, query: query.without(LID) };
+        let source = Source {
+            subnet,
+            known,
+            viewer: self.viewer,
+            query: query.without(LID),
+            at_least: self.request.attribute_modifier() & CAPABILITY_MASK_MATCH != 0,
+        };
         let mut looked = 0;
         while self.next < self.ends.len(subnet) && looked < most {
             let end = self.ends.at(subnet, self.next);
@@ -215,24 +226,32 @@ fn node_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8
 }
 
 fn port_info_record(source: &Source<'_>, place: Place, lid: u16, records: &mut Vec<u8>) -> usize {
-    /// The bit of `CapabilityMask`, which selects ports that have at least these capabilities.
+    /// The bits of `CapabilityMask` and `CapabilityMask2`.
     const CAPABILITIES: u8 = 7;
+    const CAPABILITIES2: u8 = 53;
     /// How speeds are to be shown, which selects nothing.
     const OPTIONS: u8 = 2;
     let query = &source.query;
     let Some(info) = source.subnet.found.port(place).info.as_deref() else { return 1 };
     let wanted = PortInfoRecord::parse(query.template.first_chunk().expect("68 bytes"));
     let options = if query.mask.has(OPTIONS) { wanted.options } else { 0 };
-    let wanted: Option<CapabilityMask> =
-        query.mask.has(CAPABILITIES).then_some(wanted.port_info.capability_mask);
-    if wanted.is_some_and(|wanted| !info.capability_mask.contains(wanted)) {
-        return 1;
+    let mut query = query.without(OPTIONS);
+    if source.at_least {
+        let wanted = &wanted.port_info;
+        let has =
+            !query.mask.has(CAPABILITIES) || info.capability_mask.contains(wanted.capability_mask);
+        let has2 = !query.mask.has(CAPABILITIES2)
+            || info.capability_mask2.contains(wanted.capability_mask2);
+        if !(has && has2) {
+            return 1;
+        }
+        query = query.without(CAPABILITIES).without(CAPABILITIES2);
     }
     let mut record = PortInfoRecord { lid, port: place.port, options, ..PortInfoRecord::zeroed() };
     record.port_info = *info;
     // The key is nobody's business.
     record.port_info.m_key = 0;
-    query.without(CAPABILITIES).without(OPTIONS).add(&record, records);
+    query.add(&record, records);
     1
 }
 

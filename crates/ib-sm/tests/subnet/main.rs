@@ -8,6 +8,7 @@ mod groups;
 mod hostile;
 mod lab;
 mod lanes;
+mod opensm_rules;
 mod reach;
 mod walk;
 

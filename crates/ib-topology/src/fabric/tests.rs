@@ -30,13 +30,34 @@ fn illegal_links_are_refused_with_their_place() {
         fabric.connect((a, 1), (b, 2), rate),
         Err(FabricError::PortInUse { port: 1, peer_port: 1, .. })
     ));
-    assert!(matches!(fabric.connect((a, 2), (a, 2), rate), Err(FabricError::SelfLink { .. })));
     assert!(matches!(
         fabric.connect((a, 0), (b, 2), rate),
         Err(FabricError::PortZeroLinked { .. })
     ));
     assert!(matches!(fabric.connect((a, 5), (b, 2), rate), Err(FabricError::NoSuchPort { .. })));
     assert_eq!(fabric.link_count(), 1);
+}
+
+#[test]
+fn only_a_switch_port_may_have_a_loopback_plug() {
+    let (mut fabric, a, _) = two_switches();
+    let spec = NodeSpec::new(NodeKind::ChannelAdapter, "host", Guid(9), 1);
+    let host = fabric.add_node(spec).expect("the adapter is new");
+    let rate = LinkRate::DEFAULT;
+    assert!(matches!(
+        fabric.connect((host, 1), (host, 1), rate),
+        Err(FabricError::SelfLink { port: 1, .. })
+    ));
+    fabric.connect((a, 2), (a, 2), rate).expect("the port is free");
+    let plug = fabric.port_id(a, 2).expect("port 2");
+    assert_eq!(fabric.port(plug).peer, Some(plug));
+    assert_eq!((fabric.link_count(), fabric.links().collect::<Vec<_>>()), (1, vec![(plug, plug)]));
+    assert!(matches!(
+        fabric.connect((a, 2), (a, 3), rate),
+        Err(FabricError::PortInUse { port: 2, peer_port: 2, .. })
+    ));
+    fabric.disconnect(plug);
+    assert_eq!((fabric.link_count(), fabric.port(plug).peer), (0, None));
 }
 
 #[test]

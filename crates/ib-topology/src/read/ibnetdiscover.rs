@@ -17,19 +17,25 @@
 //! ```
 //!
 //! Widths and speeds are the active ones, so both ends must name the same. The options `-f`
-//! (speeds and widths behind the rate) and `-g` (chassis) change nothing that is read.
+//! (speeds and widths behind the rate), `-g` (chassis) and `-s` (progress lines) change nothing that
+//! is read. The list of ports that `-p` prints is another format: see [`port_list`].
 
 use std::borrow::Cow;
 
 use ib_types::{Guid, Lid, Lmc, NodeKind};
 
 use super::join::{End, Net, Remote, name};
-use super::{narrow, rate};
+use super::{narrow, port_list, rate};
 use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
 use crate::text::{Fault, Line, Lines, Place};
 
 /// Reads a whole text.
 pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
+    let mut told = text.lines().map(str::trim_start).filter(|line| !line.is_empty());
+    if told.find(|line| !line.starts_with(port_list::PROGRESS)).is_some_and(port_list::is_port_line)
+    {
+        return port_list::parse(text);
+    }
     let mut parser =
         Parser { net: Net::with_text_length(text.len()), ids: Ids::default(), node: None };
     for line in Lines::new(text, 0, 1) {
@@ -69,6 +75,7 @@ impl<'a> Parser<'a> {
         match line.peek() {
             Some(b'[') => return self.port(line),
             Some(b'#') => return Ok(()),
+            Some(b'D') if line.rest().starts_with(port_list::PROGRESS) => return Ok(()),
             None | Some(b' ' | b'\t') => {
                 line.skip_blanks();
                 self.node = None;

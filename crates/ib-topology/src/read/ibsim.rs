@@ -305,7 +305,10 @@ impl<'a> Parser<'a> {
         }
         let targets = self.net.resolve()?;
         self.net.forget_unlinked(&targets);
-        self.net.join(&targets, Enabled::common)
+        let widths: Vec<_> = self.net.ends.iter().map(|end| (end.port, end.rate.width)).collect();
+        let mut fabric = self.net.join(&targets, Enabled::common)?;
+        widths.into_iter().for_each(|(port, mask)| fabric.set_enabled_widths(port, mask));
+        Ok(fabric)
     }
 }
 

@@ -16,9 +16,14 @@ pub(super) const UNNAMED_WIDTH: LinkWidth = LinkWidth::X2;
 /// [`UNNAMED_WIDTH`] and [`UNNAMED_SPEED`].
 pub(super) fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
     let width = width(line)?;
+    Ok(LinkRate { width, speed: speed(line)? })
+}
+
+/// Reads a speed like `HDR`; `???` stands for [`UNNAMED_SPEED`].
+pub(super) fn speed(line: &mut Line<'_>) -> Result<LinkSpeed, Fault> {
     let start = *line;
     if line.eat("???") {
-        return Ok(LinkRate { width, speed: UNNAMED_SPEED });
+        return Ok(UNNAMED_SPEED);
     }
     let rest = line.rest();
     let end = rest.bytes().position(|b| !b.is_ascii_alphanumeric()).unwrap_or(rest.len());
@@ -38,10 +43,11 @@ pub(super) fn rate(line: &mut Line<'_>) -> Result<LinkRate, Fault> {
         }
     };
     line.seek(line.position() + end);
-    Ok(LinkRate { width, speed })
+    Ok(speed)
 }
 
-fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
+/// Reads a width like `4x`; `??` stands for [`UNNAMED_WIDTH`].
+pub(super) fn width(line: &mut Line<'_>) -> Result<LinkWidth, Fault> {
     let (width, length) = match line.rest().as_bytes() {
         [b'1', b'2', b'x', ..] => (LinkWidth::X12, 3),
         [b'1', b'x', ..] => (LinkWidth::X1, 2),

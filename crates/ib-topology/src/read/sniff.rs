@@ -1,6 +1,7 @@
 //! Finds out the format of a fabric file.
 
 use super::Format;
+use super::port_list::{PROGRESS, is_port_line};
 use crate::text::Lines;
 
 /// Returns the format that the first telling line belongs to; ibsim's when none does.
@@ -14,6 +15,9 @@ pub(super) fn format(text: &str) -> Format {
         else {
             continue;
         };
+        if is_first && (line.starts_with(PROGRESS) || is_port_line(line)) {
+            return Format::Ibnetdiscover;
+        }
         if std::mem::replace(&mut is_first, false) && initial == b'{' {
             return Format::SubnetList;
         }

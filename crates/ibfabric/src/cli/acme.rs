@@ -34,7 +34,8 @@ pub struct AcmeArgs {
     /// address of -s (`s`).
     #[arg(short = 'P', long, value_name = "WHAT", num_args = 0..=1)]
     pub perf: Option<Option<String>>,
-    /// The services: a path, or a host, or several such as `node[1-3]`; the machine's own without it.
+    /// The services: the path of a socket, which holds a `/`, or a host, or several such as `node[1-3]`; the machine's
+    /// own without it.
     #[arg(short = 'S', long, value_name = "SERVICE")]
     pub service: Option<String>,
     /// How often each path is resolved.

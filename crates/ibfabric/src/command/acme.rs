@@ -35,7 +35,10 @@ pub(crate) fn run(args: &AcmeArgs, out: &mut Output) -> Result<Verdict, Failure>
     if asks {
         let services = match &args.service {
             None => vec![None],
-            Some(text) => names::expand(text).into_iter().map(Some).collect(),
+            Some(text) => {
+                let names = names::expand(text).map_err(Failure::Unusable)?;
+                names.into_iter().map(Some).collect()
+            }
         };
         for service in services {
             let (its_status, result) = ask::service(args, service.as_deref(), out)?;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ib_routing::dump::lfts::Follow;
+use ib_routing::dump::lfts::{Follow, ReadLfts};
 use ib_routing::{Layers, dump};
 use ib_types::ServiceLevel;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
     let start = Instant::now();
     let fabric = input::fabric(&args.subnet)?;
     let subnet = input::subnet(&fabric, &args.subnet)?;
-    let lfts = input::load(Some(&args.lfts), |name, bytes| {
+    let ReadLfts { lfts, unknown } = input::load(Some(&args.lfts), |name, bytes| {
         dump::lfts::read(name, bytes, &subnet, Follow::UnrecordedLids)
     })?
     .expect("a file was named");
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<Verdict, Failure
 
     progress.next("checking");
     let start = Instant::now();
-    let report = input::check(&subnet, &lfts, &layers, &args.subnet)?;
+    let report = input::check(&subnet, (&lfts, Some(&unknown)), &layers, &args.subnet)?;
     let checked = milliseconds(start);
     let metrics = measure(&subnet, &lfts, &[], &args.subnet, &progress);
     drop(progress);

@@ -110,7 +110,7 @@ pub(crate) fn run(args: &RouteArgs, out: &mut Output) -> Result<Verdict, Failure
 
     progress.next("checking");
     let start = Instant::now();
-    let report = input::check(&subnet, &routing.lfts, &routing.layers, &args.subnet)?;
+    let report = input::check(&subnet, (&routing.lfts, None), &routing.layers, &args.subnet)?;
     ms.check = milliseconds(start);
     let metrics = measure(&subnet, &routing.lfts, &routing.ca_order, &args.subnet, &progress);
 

@@ -36,6 +36,8 @@ pub(crate) struct Summary {
     #[serde(skip)]
     strict: bool,
     pub(crate) unreachable_switch_pairs: u64,
+    /// Pairs of a switch and a LID that meet an entry which the dump lacks.
+    pub(crate) not_judged: u64,
     pub(crate) forwarding_loops: usize,
     pub(crate) credit_loops: usize,
     pub(crate) credit_loop_channels: usize,
@@ -53,6 +55,7 @@ pub(crate) struct Summary {
 #[derive(Debug, Serialize)]
 pub(crate) struct Examples {
     unreachable: Vec<String>,
+    not_judged: Vec<String>,
     forwarding_loops: Vec<String>,
     credit_loops: Vec<Vec<String>>,
     loaded_links: Vec<String>,
@@ -63,6 +66,7 @@ impl Examples {
         let reach = &report.reach;
         Self {
             unreachable: reach.first.iter().map(|pair| pair.describe(subnet)).collect(),
+            not_judged: reach.first_unknown.iter().map(|pair| pair.describe(subnet)).collect(),
             forwarding_loops: reach.loops.iter().map(|found| found.describe(subnet)).collect(),
             credit_loops: report.credit.first.iter().map(|found| found.describe(subnet)).collect(),
             loaded_links: report.load.worst.iter().map(|link| link.describe(subnet)).collect(),
@@ -131,6 +135,7 @@ impl Summary {
             broken_pairs: report.reach.unreachable,
             strict,
             unreachable_switch_pairs: report.reach.unreachable_switch_pairs,
+            not_judged: report.reach.unknown,
             forwarding_loops: report.reach.looping_lids,
             credit_loops: report.credit.loops,
             credit_loop_channels: report.credit.channels,
@@ -156,7 +161,10 @@ impl Summary {
 
     pub(crate) fn verdict(&self) -> Verdict {
         let sound = self.unreachable == 0 && self.forwarding_loops == 0 && self.credit_loops == 0;
-        Verdict::good_if(sound && self.cut_off.is_empty())
+        match Verdict::good_if(sound && self.cut_off.is_empty()) {
+            Verdict::Good if self.not_judged > 0 => Verdict::Other(NOT_JUDGED),
+            verdict => verdict,
+        }
     }
 
     /// Prints the figures, and behind them what is wrong, for people.
@@ -207,6 +215,11 @@ impl Summary {
         }
         let cut_off = self.cut_off.len();
         match (self.unreachable, self.unreachable_switch_pairs) {
+            (0, _) if self.not_judged > 0 => writeln!(
+                out,
+                "reachable    NOT KNOWN: {} of a switch and a LID cannot be judged",
+                counted(self.not_judged, "pair")
+            )?,
             (0, 0) => writeln!(out, "reachable    everything")?,
             (0, _) => writeln!(out, "reachable    all hosts from everywhere")?,
             _ => writeln!(
@@ -218,6 +231,9 @@ impl Summary {
         }
         let lanes = counted(self.layers, "layer");
         match (self.credit_loops, self.forwarding_loops) {
+            (0, 0) if self.not_judged > 0 => {
+                writeln!(out, "deadlock     none found in the known entries, {lanes}")?;
+            }
             (0, 0) => writeln!(out, "deadlock     none possible, {lanes}")?,
             (0, _) => writeln!(out, "deadlock     POSSIBLE where packets go round in circles")?,
             (loops, _) => writeln!(
@@ -251,6 +267,16 @@ impl Summary {
         if *unreachable > 0 {
             writeln!(out, "\npairs of a switch and a LID that are broken: {unreachable}")?;
             for pair in first {
+                writeln!(out, "  {}", pair.describe(subnet))?;
+            }
+        }
+        if self.not_judged > 0 {
+            writeln!(
+                out,
+                "\npairs of a switch and a LID that cannot be judged: {}",
+                self.not_judged
+            )?;
+            for pair in &report.reach.first_unknown {
                 writeln!(out, "  {}", pair.describe(subnet))?;
             }
         }
@@ -290,6 +316,9 @@ impl Summary {
         Ok(())
     }
 }
+
+/// The exit status if nothing is wrong, but not all of the fabric can be judged.
+const NOT_JUDGED: u8 = 3;
 
 /// How many of the most loaded links are printed.
 const LINKS_SHOWN: usize = 5;

@@ -169,6 +169,27 @@ fn a_name_is_resolved_shown_and_forgotten() {
 }
 
 #[test]
+fn acme_prints_paths_then_counters_then_endpoints() {
+    let lab = Lab::new("order", &[]);
+    let output = lab.acme(&["-e", "-P", "-f", "n", "-d", HOSTS[1]]);
+    let shown = text(&output.stdout);
+    let at = |line: &str| shown.find(line).unwrap_or_else(|| panic!("{line}: {shown}"));
+    assert!(at("Path information") < at("svc,Error Count"), "{shown}");
+    assert!(at("svc,Error Count") < at("svc,guid,port"), "{shown}");
+    // A relative path is a socket, no host.
+    let socket = lab.path(0);
+    let directory = socket.parent().expect("a directory");
+    let output = ibfabric(&["acme", "-S", "./0.sock", "-e"])
+        .current_dir(directory)
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{}", text(&output.stdout));
+    for list in ["h-[3-1]", "h-[0-99999999999]"] {
+        assert_eq!(lab.acme(&["-f", "n", "-d", list]).status.code(), Some(2), "{list}");
+    }
+}
+
+#[test]
 fn many_requests_follow_each_other_without_a_wait() {
     let lab = Lab::new("pipeline", &[]);
     lab.resolves(&mut lab.client());

@@ -120,6 +120,8 @@ pub fn all(actors: &Actors) -> Vec<Question> {
         }
     }
     list.push(Question::new(&format!("perfquery -X {} 1", actors.last.lid)));
+    list.extend(about_congestion(actors.last.lid, 1));
+    list.extend(about_congestion(actors.far.lid, actors.far.port));
     for switch in [&actors.leaf, &actors.other] {
         let Switch { lid, route, port, .. } = switch;
         list.extend(about_port(*lid, route, *port));
@@ -188,6 +190,22 @@ const WHOLE: [&str; 24] = [
     "ibstat -p",
     "perfquery",
 ];
+
+/// The queries of congestion control, which ibsim does not have, but answers.
+fn about_congestion(lid: u16, port: u8) -> Vec<Question> {
+    let of_node = [
+        "CongestionInfo",
+        "CongestionKeyInfo",
+        "SwitchCongestionSetting",
+        "CACongestionSetting",
+        "CongestionControlTable",
+        "Timestamp",
+    ];
+    let mut lines: Vec<String> =
+        of_node.iter().map(|query| format!("ibccquery {query} {lid}")).collect();
+    lines.push(format!("ibccquery SwitchPortCongestionSetting {lid} {port}"));
+    lines.iter().map(|line| Question::new(line)).collect()
+}
 
 fn about_paths(actors: &Actors) -> Vec<Question> {
     let Actors { manager, second, last, leaf, far, other } = actors;

@@ -9,7 +9,7 @@ use super::files::{LINES, Line};
 use super::handover::{PLAYS, Play, Who};
 use super::scene::{Gear, Outcome, Scene};
 use super::up::Expected;
-use super::{answers, files, flows, guarded, handover, partitions, plan, records, up};
+use super::{answers, files, flows, guarded, handover, keys, partitions, plan, records, up};
 use crate::clients::fabrics::{ENGINES, FABRICS, Plan, hurt};
 use crate::clients::server::Kind;
 use crate::clients::stage::StageError;
@@ -52,6 +52,8 @@ pub enum What {
     Files(Line),
     /// A partition file says the same to both.
     Partitions(Plan),
+    /// A line of the configuration file says the same to both, or is refused.
+    Keys,
 }
 
 /// What is wrong on purpose, and has to be noticed.
@@ -95,7 +97,7 @@ impl What {
             | Self::Guarded(plan, _)
             | Self::Records(plan)
             | Self::Partitions(plan) => *plan,
-            Self::Handover(_) => MEETING,
+            Self::Handover(_) | Self::Keys => MEETING,
             Self::Files(line) => line.plan,
         }
     }
@@ -134,6 +136,7 @@ impl Case {
             What::Handover(play) => format!("handover | {} | {on}", play.name()),
             What::Guarded(_, level) => format!("guarded port, level {level} | {plan} | {on}"),
             What::Partitions(_) => format!("partitions | {plan} | {on}"),
+            What::Keys => "configuration keys".to_owned(),
             What::Records(_) => format!("long answer | {plan} | {on}"),
             What::Files(line) => format!("files | {plan} | {} | {on}", line.options.join(" ")),
         };
@@ -188,6 +191,7 @@ impl Case {
         };
         match self.what {
             What::Partitions(_) => return partitions::run(gear, &kind, &whole, directory),
+            What::Keys => return keys::run(gear, self.wrong == Some(Wrong::Options), directory),
             What::Answers(_) => return answers::run(&pair(&gear.own)),
             What::Files(line) => {
                 return files::run(gear, line, self.wrong == Some(Wrong::Options), directory);
@@ -217,8 +221,12 @@ impl Case {
             }
             What::Guarded(_, level) => guarded::run(&mut scene, plan, level)?,
             What::Records(_) => records::run(&mut scene, &whole)?,
-            What::Answers(_) | What::Flows(..) | What::Files(_) | What::Partitions(_) => {
-                unreachable!("they have two scenes")
+            What::Answers(_)
+            | What::Flows(..)
+            | What::Files(_)
+            | What::Partitions(_)
+            | What::Keys => {
+                unreachable!("they have no scene, or two")
             }
         }
         Ok(scene.close())
@@ -243,7 +251,7 @@ pub fn cases(all: bool) -> Vec<Case> {
             // ibsim 0.10 does not know all speeds, and has no M_Keys.
             let fits = what.plan().fits_ibsim() && !matches!(what, What::Guarded(..));
             // The files and partitions are those on the real ibsim.
-            let only_ibsim = matches!(what, What::Files(_) | What::Partitions(_));
+            let only_ibsim = matches!(what, What::Files(_) | What::Partitions(_) | What::Keys);
             if if on_ibsim { fits } else { !only_ibsim } {
                 list.push(Case { what, on_ibsim, wrong: None });
             }
@@ -271,6 +279,7 @@ pub fn cases(all: bool) -> Vec<Case> {
     add(What::Guarded(FABRICS[0], guarded::READ));
     add(What::Records(CROWD));
     add(What::Partitions(plan("mesh 2x1 hosts=2")));
+    add(What::Keys);
     list
 }
 
@@ -290,6 +299,7 @@ pub fn wrong_cases() -> Vec<Case> {
         (What::Flows(small, false), Wrong::Nobody),
         (What::Records(CROWD), Wrong::Host),
         (What::Files(LINES[0]), Wrong::Options),
+        (What::Keys, Wrong::Options),
     ] {
         list.push(Case { what, on_ibsim: true, wrong: Some(wrong) });
     }

@@ -211,6 +211,7 @@ fn about_groups() -> Vec<String> {
         "--mgid ff12:401b:ffff::ffff:ffff",
         "--mgid ff12:601b:ffff::1",
         "--pkey 0xffff",
+        "--pkey 0x7fff",
         "--pkey 0x1234",
         "--mtu 0x84",
         "--mtu 0x04",

@@ -222,7 +222,7 @@ proptest! {
             for vl_map in [None, Some(&mixed as &dyn VlMap)] {
                 let lane_of: LaneOf<'_> = if vl_map.is_some() { &mixed } else { &same };
                 let expected = expected(&subnet, (&lfts, &layers), scope, lane_of);
-                let options = CheckOptions { scope, vl_map, samples: 1000 };
+                let options = CheckOptions { scope, vl_map, samples: 1000, unknown: None };
                 let report = check_with(&subnet, &lfts, &layers, &options);
                 compare(&subnet, &report, &expected)?;
                 let starting = subnet.end_port_ids().map(|from| expected.starting.get(&from));
@@ -298,7 +298,7 @@ fn turns<L: Lanes>(
     lanes: L,
 ) -> BTreeSet<(Channel, Channel)> {
     let graph = &crate::hops::Graph::new(subnet);
-    let tables = Tables { lfts, layers, wiring, graph };
+    let tables = Tables { lfts, layers, wiring, graph, unknown: None };
     let found = Pass::new(subnet, tables, lanes, (scope, 0)).run::<Turns>();
     let graph = Graph::new(wiring, &found.turns);
     let channel = |node| {

@@ -8,6 +8,8 @@ fn the_first_telling_line_decides() {
         "vendid=0x2c9\nswitchguid=0x1(1)\n",
         "caguid=0x1\nCa\t1 \"H-1\"\t\t# \"x\"\n[1](2) \t\"S-1\"[1]\t\t# lid 1 lmc 0 \"y\" lid 2 4xEDR\n",
         "switchguid=0x1\nSwitch\t1 \"S\"\t\t# \"x\"\n[1]\t\"H\"[1](2) \t\t# \"y\" lid 2 4xEDR\n",
+        "DR path slid 0; dlid 0; 0 -> new Switch {0000000000000001} portnum 0 lid 0-0 \"\"\nwidth=3\n",
+        "SW     1  1 0x0000000000000001 4x SDR                                    'x'\n",
         "caguid=0x1\nCa\t1 \"H-1\"\t\t# \"x\"\n[1]\t\"H-2\"[1] (2) \t\t# lid 1 lmc 0 \"y\" lid 2 4xEDR\n",
     ];
     for text in ibnetdiscover {

@@ -25,7 +25,7 @@ struct Asker<'a> {
     client: Client,
 }
 
-/// Asks a service for all that is wanted.
+/// Asks a service for all that is wanted, in the order of `ib_acme`: paths, counters, endpoints.
 pub(super) fn service(
     args: &AcmeArgs,
     service: Option<&str>,
@@ -54,9 +54,6 @@ pub(super) fn service(
     let mut result = Map::new();
     result.insert("service".to_owned(), asker.name.clone().into());
     let mut status = 0;
-    if let Some(only) = args.endpoints {
-        result.insert("endpoints".to_owned(), asker.endpoints(only, out)?);
-    }
     if let Some(destinations) = &args.destination {
         let (its_status, paths) = asker.paths(destinations, out)?;
         status = its_status;
@@ -64,6 +61,9 @@ pub(super) fn service(
     }
     if let Some(what) = &args.perf {
         result.insert("counters".to_owned(), asker.counters(what.as_deref(), out)?);
+    }
+    if let Some(only) = args.endpoints {
+        result.insert("endpoints".to_owned(), asker.endpoints(only, out)?);
     }
     Ok((status, Value::Object(result)))
 }
@@ -124,7 +124,7 @@ impl Asker<'_> {
         if self.is_text() {
             writeln!(out, "Service: {}", self.name)?;
         }
-        for text in expand(destinations) {
+        for text in expand(destinations).map_err(Failure::Unusable)? {
             let (its_status, result) = self.path(&text, out)?;
             status = its_status;
             results.push(result);

@@ -12,28 +12,36 @@ use crate::cli::acme::AddressFormat;
 const MOST: usize = 1 << 20;
 
 /// Returns the names that a list stands for: `node[1-3,7]`, with zeros in front where the first number has some.
-pub(super) fn expand(text: &str) -> Vec<String> {
+///
+/// # Errors
+/// Fails on a range that ends below its start, and on more than [`MOST`] names.
+pub(super) fn expand(text: &str) -> Result<Vec<String>, String> {
     let parts = text.split_once('[').and_then(|(before, rest)| {
         let (list, after) = rest.split_once(']')?;
         Some((before, list, after))
     });
-    let Some((before, list, after)) = parts else { return vec![text.to_owned()] };
+    let Some((before, list, after)) = parts else { return Ok(vec![text.to_owned()]) };
     let mut names = Vec::new();
     for range in list.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (Ok(low), Ok(high)) = (first.parse::<u64>(), last.parse::<u64>()) else {
             // It is no list of numbers.
-            return vec![text.to_owned()];
+            return Ok(vec![text.to_owned()]);
         };
+        if low > high {
+            return Err(format!(
+                "`{text}`: found the range {range}, expected a last number that is not below the first"
+            ));
+        }
+        if high - low >= (MOST - names.len()) as u64 {
+            return Err(format!("`{text}`: expected at most {MOST} names"));
+        }
         let width = if first.starts_with('0') { first.len() } else { 0 };
         for number in low..=high {
-            if names.len() >= MOST {
-                return names;
-            }
             names.push(format!("{before}{number:0width$}{after}"));
         }
     }
-    names
+    Ok(names)
 }
 
 /// An end of a path, as a service is asked for it.
@@ -128,17 +136,23 @@ mod tests {
 
     #[test]
     fn lists_of_numbers_stand_for_names() {
-        let cases: [(&str, &[&str]); 6] = [
+        let cases: [(&str, &[&str]); 5] = [
             ("node", &["node"]),
             ("node[1-3,7]", &["node1", "node2", "node3", "node7"]),
             ("n[08-10]-ib0", &["n08-ib0", "n09-ib0", "n10-ib0"]),
-            ("n[3-1]", &[]),
             ("n[a-b]", &["n[a-b]"]),
             ("n[1-2", &["n[1-2"]),
         ];
         for (text, expected) in cases {
-            assert_eq!(expand(text), expected, "{text}");
+            assert_eq!(expand(text).expect(text), expected, "{text}");
         }
-        assert_eq!(expand("n[0-99999999999]").len(), MOST);
+        assert_eq!(expand(&format!("n[1-{MOST}]")).map(|names| names.len()), Ok(MOST));
+    }
+
+    #[test]
+    fn empty_and_endless_ranges_are_refused() {
+        for text in ["n[3-1]", "n[1-2,9-8]", "n[0-1048576]", "n[0-99999999999]", "n[1-1048576,7]"] {
+            assert!(expand(text).is_err(), "{text}");
+        }
     }
 }

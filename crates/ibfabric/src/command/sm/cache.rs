@@ -52,8 +52,11 @@ impl Cache {
         }
         let path = directory.join(LIDS);
         match std::fs::read(&path) {
-            Ok(bytes) => match lists::read_guid2lid(&path.display().to_string(), &bytes) {
-                Ok(lids) => {
+            Ok(bytes) => match lists::read_cached_guid2lid(&path.display().to_string(), &bytes) {
+                Ok((lids, errors)) => {
+                    for error in errors {
+                        warn(format!("{error}; the line is dropped"));
+                    }
                     shared(&path, &bytes, &lids).into_iter().for_each(warn);
                     cache.lids = lids;
                 }
@@ -98,9 +101,10 @@ impl Store {
             (guid, port.number)
         };
         for (one, other) in fabric.links() {
-            for ((guid, port), (peer, peer_port)) in
-                [(end(one), end(other)), (end(other), end(one))]
-            {
+            let directions = [(end(one), end(other)), (end(other), end(one))];
+            // A loopback plug has one end.
+            let count = if one == other { 1 } else { 2 };
+            for ((guid, port), (peer, peer_port)) in directions.into_iter().take(count) {
                 writeln!(texts[2].1, "{guid}:{port} {peer}:{peer_port}\n").expect("memory");
             }
         }

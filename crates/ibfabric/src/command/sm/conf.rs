@@ -38,16 +38,21 @@ fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String
     let mut notes = Vec::new();
     for (line, number) in bytes.split(|&byte| byte == b'\n').zip(1..) {
         let at = |what: String| Failure::Unusable(format!("{name}:{number}: {what}"));
-        let line = std::str::from_utf8(line)
-            .map_err(|_| at("found bytes that are not UTF-8, expected text".to_owned()))?
-            .trim();
-        if line.is_empty() || line.starts_with('#') {
+        let line = without_comment(line)
+            .map_err(|_| at("found bytes that are not UTF-8, expected text".to_owned()))?;
+        if line.is_empty() {
             continue;
         }
-        let (key, value) = line.split_once([' ', '\t', '=']).unwrap_or((line, ""));
-        let value = value.trim();
-        if value.is_empty() {
-            return Err(at(format!("found `{key}` alone, expected a value behind it")));
+        let (key, value) = key_and_value(line);
+        if !is_key(key.split('=').next().unwrap_or(key)) {
+            notes.push(format!(
+                "{name}:{number}: found `{key}`, expected a key that OpenSM or ibfabric knows; \
+                 ignored"
+            ));
+            continue;
+        }
+        if value.is_empty() || value.starts_with('=') || !is_key(key) {
+            return Err(at(format!("found `{line}`, expected a key, a blank and a value")));
         }
         let wrong = |what: String| at(format!("{key}: {what}"));
         if let Some(known) = KEYS.iter().find(|known| known.name == key) {
@@ -73,14 +78,32 @@ fn apply(name: &str, bytes: &[u8], settings: &mut Settings) -> Result<Vec<String
             notes.push(format!(
                 "{name}:{number}: {key}: ignored: OpenSM knows it, but there is no such thing here"
             ));
-        } else {
-            notes.push(format!(
-                "{name}:{number}: found `{key}`, expected a key that OpenSM or ibfabric knows; \
-                 ignored"
-            ));
         }
     }
     Ok(notes)
+}
+
+/// Returns a line up to its comment. OpenSM ends a line at every `#`, within quotes too.
+fn without_comment(line: &[u8]) -> Result<&str, std::str::Utf8Error> {
+    let end = line.iter().position(|&byte| byte == b'#').unwrap_or(line.len());
+    std::str::from_utf8(&line[..end]).map(str::trim)
+}
+
+/// Splits a line at its first blank. Quotes around the value, two of a kind, are left out; a quote alone
+/// is no value.
+fn key_and_value(line: &str) -> (&str, &str) {
+    let (key, value) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+    let value = value.trim();
+    let inner = |quote: char| match value.strip_prefix(quote)? {
+        "" => Some(""),
+        rest => rest.strip_suffix(quote),
+    };
+    (key, inner('"').or_else(|| inner('\'')).unwrap_or(value))
+}
+
+/// Returns true for a key that OpenSM knows.
+fn is_key(word: &str) -> bool {
+    KEYS.iter().any(|key| key.name == word) || IGNORED.iter().any(|(name, _)| *name == word)
 }
 
 /// Returns true for two ways of writing nothing at all.
@@ -92,7 +115,7 @@ fn both_zero(one: &str, other: &str) -> bool {
 /// Writes a file with all keys and their values.
 ///
 /// # Errors
-/// Fails when the file cannot be written.
+/// Fails when the file cannot be written, or has no notation for a value: `#` would start a comment.
 pub(super) fn write(path: &Path, settings: &Settings) -> Result<(), Failure> {
     let mut text = Vec::new();
     let mut settings = settings.clone();
@@ -102,10 +125,26 @@ pub(super) fn write(path: &Path, settings: &Settings) -> Result<(), Failure> {
             write!(text, "\n# {}\n", key.about).expect("memory takes everything");
         }
         let value = (key.field)(&mut settings).show();
-        writeln!(text, "{} {value}", key.name).expect("memory takes everything");
+        let line = notation(key.name, &value).ok_or_else(|| {
+            Failure::Unusable(format!(
+                "{}: {}: found `{value}`, expected a value without `#` and line breaks",
+                path.display(),
+                key.name
+            ))
+        })?;
+        writeln!(text, "{line}").expect("memory takes everything");
     }
     files::replace(path, &text)
         .map_err(|error| Failure::Unusable(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Returns the line that is read as a key with a value, in quotes if necessary; `None` if there is none.
+fn notation(key: &str, value: &str) -> Option<String> {
+    let lines = [format!("{key} {value}"), format!("{key} \"{value}\"")];
+    lines.into_iter().find(|line| {
+        let read = without_comment(line.as_bytes()).map(key_and_value);
+        !line.contains(['\n', '\r']) && read == Ok((key, value)) && !value.starts_with('=')
+    })
 }
 
 #[cfg(test)]

@@ -401,8 +401,11 @@ pub(super) fn describe(name: &str) -> Option<String> {
     })
 }
 
-/// Reads TRUE or FALSE, in any case.
+/// Reads TRUE or FALSE. OpenSM takes every other spelling for FALSE.
 fn switch(text: &str) -> Option<bool> {
-    let is = |word: &str| text.eq_ignore_ascii_case(word);
-    if is("TRUE") { Some(true) } else { is("FALSE").then_some(false) }
+    match text {
+        "TRUE" => Some(true),
+        "FALSE" => Some(false),
+        _ => None,
+    }
 }

@@ -46,6 +46,16 @@ fn a_cache_that_cannot_be_used_is_said_once() {
 }
 
 #[test]
+fn a_malformed_line_costs_no_other_port_its_lid() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let text = "0x1 0x0004 0x0004\n\njunk\n\n0x2 0x0005 0x0004\n\n0x3 0x0006 0x0006\n\n";
+    std::fs::write(place.path().join(LIDS), text).expect("written");
+    let (cache, said) = open(place.path());
+    assert_eq!(cache.lids, Lids::from([(Guid(1), (4, 4)), (Guid(3), (6, 6))]));
+    assert!(said.len() == 2 && said[0].contains("guid2lid:3:"), "{said:?}");
+}
+
+#[test]
 fn ports_with_the_same_lid_are_named_with_their_lines() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let text = "0x0000000000000001 0x0004 0x0005\n\n0x0000000000000002 0x0005 0x0005\n";

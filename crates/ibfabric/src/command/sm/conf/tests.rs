@@ -47,7 +47,7 @@ fn a_value_that_is_none_is_named_with_its_place() {
         error("connect_roots yes"),
         "opensm.conf:1: connect_roots: found `yes`, expected TRUE or FALSE"
     );
-    assert_eq!(error("\nlmc"), "opensm.conf:2: found `lmc` alone, expected a value behind it");
+    assert_eq!(error("\nlmc"), "opensm.conf:2: found `lmc`, expected a key, a blank and a value");
     assert!(error("routing_engine nue").starts_with("opensm.conf:1: routing_engine: "));
     assert!(error("qos_sl2vl 0,1").contains("2 lanes"), "{}", error("qos_sl2vl 0,1"));
 }
@@ -111,5 +111,93 @@ fn what_is_written_is_read_again() {
 fn no_key_is_in_both_tables() {
     for key in KEYS {
         assert!(IGNORED.iter().all(|(name, _)| *name != key.name), "{}", key.name);
+    }
+}
+
+#[test]
+fn comments_and_quotes_are_not_part_of_values() {
+    for (line, expected) in [
+        ("log_file /tmp/x # the log", "/tmp/x"),
+        ("log_file /tmp/x#the log", "/tmp/x"),
+        ("log_file \"/tmp/x y\"", "/tmp/x y"),
+        ("log_file '/tmp/x'\t# the log", "/tmp/x"),
+        ("log_file \"'/tmp/x'\"", "'/tmp/x'"),
+        ("log_file \"/tmp/x'", "\"/tmp/x'"),
+        ("log_file \"/tmp/x#y\"", "\"/tmp/x"),
+        ("  log_file\t/tmp/x y \r", "/tmp/x y"),
+    ] {
+        let (settings, notes) = read_text(line).expect("the line is valid");
+        assert_eq!(settings.log_file.as_deref(), Some(Path::new(expected)), "{line}");
+        assert!(notes.is_empty(), "{notes:?}");
+    }
+    let text = "sweep_interval 5 # seconds\nlmc \"1\"\nconnect_roots 'TRUE'\npart_enforce \"in\"#\n\
+                routing_engine \"updn, minhop\" # a list\nsm_priority 010\n";
+    let (settings, _) = read_text(text).expect("the text is valid");
+    assert_eq!((settings.sweep_interval, settings.lmc), (5, 1));
+    assert!(settings.engines.connect_roots);
+    assert_eq!(settings.config.part_enforce, ib_sm::PartEnforce::In);
+    assert_eq!(settings.config.routing.engines.to_string(), "updn,minhop");
+    assert_eq!(settings.config.sm_priority, 8);
+}
+
+#[test]
+fn a_comment_may_be_in_any_encoding() {
+    let mut settings = Settings::default();
+    let notes = apply("opensm.conf", b"# caf\xe9\nlmc 2 # \xe9\n", &mut settings);
+    assert_eq!(notes.map_err(Failure::into_message), Ok(Vec::new()));
+    assert_eq!(settings.lmc, 2);
+    let wrong = apply("opensm.conf", b"log_file /tmp/\xe9\n", &mut settings);
+    assert!(wrong.is_err());
+}
+
+#[test]
+fn spellings_that_opensm_misreads_are_refused() {
+    for line in [
+        "connect_roots true",
+        "connect_roots True",
+        "connect_roots 1",
+        "connect_roots \" TRUE \"",
+        "connect_roots",
+        "no_partition_enforcement true",
+        "perfmgr true",
+        "part_enforce BOTH",
+        "part_enforce",
+        "sweep_interval=5",
+        "sweep_interval = 5",
+        "sweep_interval #5",
+        "sweep_interval \"\"",
+        "sweep_interval 08",
+        "sweep_interval -1",
+        "log_file = /tmp/x",
+        "log_file",
+        "log_file \"",
+        "sm_priority 16",
+        "m_key_protection_level 4",
+        "subnet_timeout 32",
+        "qos_max_vls 16",
+        "qos_vlarb_high 15:4",
+        "qos_vlarb_high 0:256",
+        "qos_high_limit 256",
+    ] {
+        let error = read_text(line).expect_err(line);
+        assert!(error.starts_with("opensm.conf:1: "), "{error}");
+    }
+}
+
+#[test]
+fn values_that_need_quotes_are_written_with_them() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let path = place.path().join("conf");
+    for file in [" x ", "\"x\"", "'x'", "x y"] {
+        let settings = Settings { log_file: Some(file.into()), ..Settings::default() };
+        write(&path, &settings).expect("the file can be written");
+        let mut again = Settings::default();
+        read(&path, &std::fs::read(&path).expect("it was written"), &mut again)
+            .expect("it is valid");
+        assert_eq!(again.log_file.as_deref(), Some(Path::new(file)));
+    }
+    for file in ["a#b", "a\nlmc 3", "= x"] {
+        let settings = Settings { log_file: Some(file.into()), ..Settings::default() };
+        assert!(write(&path, &settings).is_err(), "{file}");
     }
 }

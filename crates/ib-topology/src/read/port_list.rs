@@ -1,0 +1,224 @@
+//! Reads what `ibnetdiscover -p` prints: a line per port.
+//!
+//! ```text
+//! SW     3  1 0x0000000000200001 4x EDR - CA     5  1 0x0000000000100005 ( 'leaf' - 'host' )
+//! SW     3  2 0x0000000000200001 4x SDR                                    'leaf'
+//! CA     5  1 0x0000000000100005 4x EDR - SW     3  1 0x0000000000200001 ( 'host' - 'leaf' )
+//! ```
+//!
+//! A line has a node type, a LID, a port number, a port GUID, a width and a speed, and of a linked
+//! port the other end. Node GUIDs are missing: a node has the GUID of its port, and each port of a
+//! channel adapter or router is a node of its own. A switch has the ports up to the highest one
+//! that is listed.
+
+use std::collections::BTreeMap;
+
+use ib_types::{Guid, Lid, Lmc, NodeKind};
+
+use super::join::{End, Net, Remote};
+use super::narrow;
+use super::rate;
+use crate::fabric::{Fabric, LinkRate, NodeId, NodeSpec, PortId};
+use crate::text::{Fault, Line, Lines, Place};
+
+/// What the progress lines of `ibnetdiscover -s` start with.
+pub(super) const PROGRESS: &str = "DR path ";
+
+/// Returns true for a line of the list, by its node type.
+pub(super) fn is_port_line(text: &str) -> bool {
+    ["CA ", "SW ", "RT "].iter().any(|kind| text.starts_with(kind))
+}
+
+/// Reads a whole text.
+pub(super) fn parse(text: &str) -> Result<Fabric, Fault> {
+    let mut ports = Vec::new();
+    for mut line in Lines::new(text, 0, 1) {
+        line.skip_blanks();
+        if !line.rest().is_empty() && !line.rest().starts_with(PROGRESS) {
+            ports.push(port(line)?);
+        }
+    }
+    let mut net = Net::with_text_length(text.len() / 3);
+    let nodes = add_nodes(&mut net, &ports)?;
+    for listed in &ports {
+        let Some((peer, peer_column, rate)) = &listed.peer else { continue };
+        let id = |end: &PortEnd, place: Place| {
+            let node = nodes.get(&end.guid).filter(|node| net.fabric.node(**node).kind == end.kind);
+            let port = node.and_then(|&node| net.fabric.port_id(node, end.number));
+            port.ok_or_else(|| {
+                place.fault(format!(
+                    "found a link to port {} of the {} with port GUID {}, expected that the file \
+                     lists it",
+                    end.number, end.kind, end.guid
+                ))
+            })
+        };
+        let peer_place = Place { column: *peer_column, ..listed.place };
+        let (port, target) = (id(&listed.end, listed.place)?, id(peer, peer_place)?);
+        net.declare(End {
+            place: listed.place,
+            remote_column: *peer_column,
+            port,
+            remote: Remote::Port(target),
+            remote_port: peer.number,
+            guid: listed.end.guid,
+            remote_guid: peer.guid,
+            remote_lid: Some(peer.lid),
+            rate: *rate,
+        })?;
+    }
+    check_lids(&net)?;
+    let targets = net.resolve()?;
+    net.assume_guids()?;
+    net.join(&targets, rate::agreed)
+}
+
+/// A line.
+struct PortLine<'a> {
+    place: Place,
+    end: PortEnd,
+    /// The other end, the column where it stands, and the rate of the link.
+    peer: Option<(PortEnd, u32, LinkRate)>,
+    description: &'a str,
+}
+
+/// A port as a line names it.
+struct PortEnd {
+    kind: NodeKind,
+    lid: Option<Lid>,
+    number: u8,
+    guid: Guid,
+}
+
+fn port(mut line: Line<'_>) -> Result<PortLine<'_>, Fault> {
+    let place = line.place();
+    let end = port_end(&mut line)?;
+    let rates = line;
+    let Some(quote) = line.rest().find('\'') else {
+        return Err(line.expected("a description in quotes"));
+    };
+    if !line.rest()[..quote].contains(" - ") {
+        // The rate of a port that is down means nothing.
+        line.seek(line.position() + quote + 1);
+        let description = up_to(&mut line, "'")?;
+        line.end("the end of the line")?;
+        return Ok(PortLine { place, end, peer: None, description });
+    }
+    line = rates;
+    let width = rate::width(&mut line)?;
+    line.skip_blanks();
+    let speed = rate::speed(&mut line)?;
+    line.skip_blanks();
+    line.demand("-")?;
+    line.skip_blanks();
+    let column = line.place().column;
+    let peer = port_end(&mut line)?;
+    line.demand("( '")?;
+    let description = up_to(&mut line, "' - '")?;
+    up_to(&mut line, "' )")?;
+    line.end("the end of the line")?;
+    Ok(PortLine { place, end, peer: Some((peer, column, LinkRate { width, speed })), description })
+}
+
+/// Reads `SW     3  1 0x0000000000200001` and the blanks behind it.
+fn port_end(line: &mut Line<'_>) -> Result<PortEnd, Fault> {
+    let start = *line;
+    let kind = match line.letters() {
+        "SW" => NodeKind::Switch,
+        "CA" => NodeKind::ChannelAdapter,
+        "RT" => NodeKind::Router,
+        _ => return Err(start.expected("a node type: one of `SW`, `CA`, `RT`")),
+    };
+    line.skip_blanks();
+    let lid = line.decimal("a LID, 0 to 49151", 0, u64::from(Lid::MAX_UNICAST))?;
+    line.skip_blanks();
+    let number = narrow(line.decimal("a port number, 1 to 254", 1, 254)?);
+    line.skip_blanks();
+    line.demand("0x")?;
+    let guid = Guid(line.hexadecimal("a port GUID of 64 bits", u64::MAX)?);
+    line.skip_blanks();
+    let lid = u32::try_from(lid).ok().and_then(|lid| Lid::unicast(lid).ok());
+    Ok(PortEnd { kind, lid, number, guid })
+}
+
+/// Reads up to a text, which is left behind.
+fn up_to<'a>(line: &mut Line<'a>, text: &str) -> Result<&'a str, Fault> {
+    let rest = line.rest();
+    let Some(end) = rest.find(text) else {
+        line.seek(line.text().len());
+        return Err(line.expected(&format!("`{text}` behind the description")));
+    };
+    line.seek(line.position() + end + text.len());
+    Ok(&rest[..end])
+}
+
+/// Adds a node for every port GUID, in the order of the lines; returns the nodes by GUID.
+fn add_nodes(
+    net: &mut Net<'_, LinkRate>,
+    ports: &[PortLine<'_>],
+) -> Result<BTreeMap<Guid, NodeId>, Fault> {
+    let mut highest = BTreeMap::new();
+    for PortLine { end, .. } in ports {
+        let highest = highest.entry(end.guid).or_insert(end.number);
+        *highest = end.number.max(*highest);
+    }
+    let mut nodes = BTreeMap::new();
+    let mut first: BTreeMap<Guid, &PortLine<'_>> = BTreeMap::new();
+    for port in ports {
+        let PortLine { place, end, description, .. } = port;
+        if let Some(known) = first.get(&end.guid) {
+            let is_same_switch = end.kind.is_switch()
+                && known.end.kind == end.kind
+                && known.end.lid == end.lid
+                && known.description == *description;
+            if !is_same_switch {
+                return Err(place.fault(format!(
+                    "found port GUID {} a second time, expected it only on line {} or for ports of \
+                     one switch",
+                    end.guid, known.place.line
+                )));
+            }
+            continue;
+        }
+        let letter = match end.kind {
+            NodeKind::Switch => 'S',
+            NodeKind::ChannelAdapter => 'H',
+            NodeKind::Router => 'R',
+        };
+        let name = format!("{letter}-{:016x}", end.guid);
+        let mut spec = NodeSpec::new(end.kind, name, end.guid, highest[&end.guid]);
+        (*description).clone_into(&mut spec.description);
+        let node = net.add_node(*place, spec)?;
+        let number = if end.kind.is_switch() { 0 } else { end.number };
+        net.set_guid(*place, node, number, end.guid)?;
+        net.set_lid(*place, node, number, (end.lid, Lmc::ZERO))?;
+        nodes.insert(end.guid, node);
+        first.insert(end.guid, port);
+    }
+    Ok(nodes)
+}
+
+/// Compares the LIDs that lines give for the other ends with those of their own lines.
+fn check_lids(net: &Net<'_, LinkRate>) -> Result<(), Fault> {
+    let lid = |port: PortId| {
+        let port = net.fabric.port(port);
+        let number = if net.fabric.node(port.node).kind.is_switch() { 0 } else { port.number };
+        net.fabric.port_id(port.node, number).and_then(|owner| net.fabric.port(owner).lid)
+    };
+    for end in &net.ends {
+        let Remote::Port(peer) = end.remote else { continue };
+        let (found, expected) = (end.remote_lid.flatten(), lid(peer));
+        if found != expected {
+            let shown = |lid: Option<Lid>| lid.map_or(0, Lid::get);
+            return Err(end.remote_place().fault(format!(
+                "found LID {} for the other end, expected {} as on its own line",
+                shown(found),
+                shown(expected)
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
