@@ -17,7 +17,7 @@ use crate::{Chored, release_binary};
 type Failed = Box<dyn std::error::Error>;
 
 /// How long a run may take.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// One cell of the matrix.
 #[derive(Debug)]

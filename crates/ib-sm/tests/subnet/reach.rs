@@ -7,7 +7,7 @@
 //! `SM_REACH_RUNS` is the number of runs and `SM_REACH_FIRST` the first seed. A failed run is repeated
 //! with `SM_REACH_FIRST=SEED SM_REACH_RUNS=1`. `cargo xtask campaign sm` runs many.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ib_sim::{Command, Options, Sim, random_faults};
@@ -258,6 +258,8 @@ fn run(seed: u64) -> Tally {
         .collect();
     let mut cables: Vec<String> = trunks.iter().map(|&port| name(port)).collect();
     shuffle(&mut rng, &mut cables);
+    let unlink = |it: &String| format!("unlink {it}");
+    let relink = |it: &String| format!("relink {it}");
     let scenario = rng.below(5);
     let describe = format!("{kind}, engines '{engines}', scenario {scenario}");
     if std::env::var_os("SM_REACH_FIRST").is_some() {
@@ -270,8 +272,6 @@ fn run(seed: u64) -> Tally {
             let thinned = if scenario == 1 { cables.len() / 4 } else { 0 };
             let mut run = Run::new(&fabric, seed, config, &[]);
             let missing = cables.split_off(cables.len() - thinned);
-            let unlink = |it: &String| format!("unlink {it}");
-            let relink = |it: &String| format!("relink {it}");
             run.event(&missing.iter().map(unlink).collect::<Vec<_>>());
             cables.truncate((cables.len() * 2 / 5).max(1));
             cables.iter().for_each(|cable| run.event(&[unlink(cable)]));
@@ -317,26 +317,31 @@ fn run(seed: u64) -> Tally {
             let mut switches: Vec<String> = switches.map(|(_, node)| node.name.clone()).collect();
             switches.retain(|name| Some(name) != own_leaf.as_ref());
             run.event(&[]);
+            let mut pulled: BTreeSet<&String> = BTreeSet::new();
             for _ in 0..8 {
                 let faults = 1 + rng.below(6);
                 for _ in 0..faults {
-                    let mended = rng.below(3) == 0;
                     let command = if rng.below(4) > 0 {
                         let cable = pick(&mut rng, &cables);
-                        format!("{} {cable}", if mended { "relink" } else { "unlink" })
+                        if pulled.remove(cable) {
+                            relink(cable)
+                        } else {
+                            pulled.insert(cable);
+                            unlink(cable)
+                        }
                     } else {
-                        let name = pick(&mut rng, &switches);
-                        format!("power \"{name}\" {}", if mended { "on" } else { "off" })
+                        let state = *pick(&mut rng, &["on", "off", "off"]);
+                        format!("power \"{}\" {state}", pick(&mut rng, &switches))
                     };
                     run.lab.command(&command);
-                    run.lab
-                        .run_for(Duration::from_micros(*pick(&mut rng, &[0, 50, 2000, 500_000])));
+                    let pause = *pick(&mut rng, &[0, 50, 2000, 500_000]);
+                    run.lab.run_for(Duration::from_micros(pause));
                 }
                 run.event(&[]);
             }
             let power = switches.iter().map(|name| format!("power \"{name}\" on"));
-            let relink = cables.iter().map(|cable| format!("relink {cable}"));
-            run.event(&power.chain(relink).collect::<Vec<_>>());
+            let mended = pulled.into_iter().map(relink);
+            run.event(&power.chain(mended).collect::<Vec<_>>());
             run
         }
         _ => {

@@ -312,7 +312,11 @@ fn settle(
             tally.events += 1;
             tally.pairs += pairs;
             // lash puts the routes on several lanes, of which this walk knows nothing.
-            let has_loop = has_loop && !what.contains("'lash'");
+            let is_lash = match managed {
+                Managed::Ours => scene_engine(scene) == "lash",
+                Managed::OpenSm => what.contains("'lash'"),
+            };
+            let has_loop = has_loop && !is_lash;
             tally.loops += usize::from(has_loop);
             if let Some(first) = dead.first() {
                 tally.dead.push(format!("{what}: {} of {pairs} dead, first {first}", dead.len()));
@@ -320,8 +324,7 @@ fn settle(
             if has_loop && managed == Managed::Ours {
                 let log = std::fs::read_to_string(scene.directory.join("ours/sm.err"));
                 let log = log.unwrap_or_default();
-                let is_lash = scene_engine(scene) == "lash";
-                if !is_lash && !log.contains("ALARM: ") {
+                if !log.contains("ALARM: ") {
                     tally.silent_loops.push(what.to_owned());
                 }
             }
