@@ -2492,7 +2492,7 @@ _ibfabric() {
                     return 0
                     ;;
                 --op)
-                    COMPREPLY=($(compgen -W "send write read" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "send write read write-imm fetch-add compare-swap" -- "${cur}"))
                     return 0
                     ;;
                 --size)
@@ -2904,7 +2904,7 @@ _ibfabric() {
                     return 0
                     ;;
                 --op)
-                    COMPREPLY=($(compgen -W "send write read" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "send write read write-imm fetch-add compare-swap" -- "${cur}"))
                     return 0
                     ;;
                 --size)
@@ -4069,7 +4069,7 @@ _ibfabric() {
             return 0
             ;;
         ibfabric__subcmd__sim)
-            opts="-h --socket --port --sm --agents --seed --script --random-faults --random-time --addresses --pcap --log --log-level --record --replay --latency --lane-buffer --mtu --answer-within --help ctl help"
+            opts="-L -M -h --socket --port --sm --agents --seed --script --random-faults --random-time --addresses --pcap --log --log-level --record --replay --latency --lane-buffer --mtu --linear-cap --mcast-cap --answer-within --help ctl help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -4140,6 +4140,22 @@ _ibfabric() {
                     return 0
                     ;;
                 --mtu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --linear-cap)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -L)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mcast-cap)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -M)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -128,6 +128,8 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_se
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l latency -d 'How long a packet takes from port to port beside the time of its bytes' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l lane-buffer -d 'The buffer of each lane of a port in bytes, at least 4224' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l mtu -d 'The largest payload of packets that ports can carry, in bytes: 256, 512, 1024, 2048 or 4096. A subnet manager says how much they do' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s L -l linear-cap -d '`LinearFDBCap` of all switches: the number of LIDs that they can forward, from LID 0 on' -r
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s M -l mcast-cap -d '`MulticastFDBCap` of all switches: the number of multicast LIDs that they can forward' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -l answer-within -d 'How long a client has to answer a request that was handed to it before whoever asked is told that it failed' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand sim; and not __fish_seen_subcommand_from ctl help" -a "ctl" -d 'Tells a running simulator what to do, or asks it'
@@ -247,7 +249,7 @@ ibtracert\t'The lines of ibtracert, of every way'"
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l deaf-manager -d 'Does not let the subnet manager of --sim hear of what --commands does'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l all-pairs -d 'Traces the ways between all hosts that subnet administration knows'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l reverse -d 'Traces the way back as well'
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Asks no agents: shows the ways by the tables'
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l no-agents -d 'Asks no agents: shows the paths by the tables, which proves nothing'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l exact -d 'Counts at each switch by which port it sends what goes to the destination\'s own LID'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -l grh -d 'Sends requests to agents with a global route header'
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand tracer" -s v -l verbose -d 'Shows the whole way, with what is known of each hop'
@@ -381,8 +383,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s p -l port -d 'Its port; 18516 without it, and 18515 of perftest' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -l op -d 'What is done' -r -f -a "send\t'SEND into receives'
 write\t'RDMA WRITE'
-read\t'RDMA READ'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it' -r
+read\t'RDMA READ'
+write-imm\t'RDMA WRITE with immediate data; not of `lat`'
+fetch-add\t'Atomic Fetch and Add; not of `lat`'
+compare-swap\t'Atomic Compare and Swap; not of `lat`'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it. Atomics have 8' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s n -l iters -d 'How many messages; 1000 without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s t -l tx-depth -d 'How many messages are under way on a queue pair' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from bw" -s q -l qps -d 'How many queue pairs' -r
@@ -404,8 +409,11 @@ complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s p -l port -d 'Its port; 18516 without it, and 18515 of perftest' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -l op -d 'What is done' -r -f -a "send\t'SEND into receives'
 write\t'RDMA WRITE'
-read\t'RDMA READ'"
-complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it' -r
+read\t'RDMA READ'
+write-imm\t'RDMA WRITE with immediate data; not of `lat`'
+fetch-add\t'Atomic Fetch and Add; not of `lat`'
+compare-swap\t'Atomic Compare and Swap; not of `lat`'"
+complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s s -l size -d 'The size of a message in bytes; 65536 for bandwidth and 64 for latency without it. Atomics have 8' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s n -l iters -d 'How many messages; 1000 without it' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s t -l tx-depth -d 'How many messages are under way on a queue pair' -r
 complete -c ibfabric -n "__fish_ibfabric_using_subcommand rdma; and __fish_seen_subcommand_from lat" -s q -l qps -d 'How many queue pairs' -r

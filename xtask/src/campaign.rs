@@ -47,6 +47,8 @@ enum Campaign {
     Hca,
     /// `ibfabric rdma` between two network namespaces over an impaired wire; needs root.
     Rdma,
+    /// READs between the kernel of a Linux guest and `ibfabric rdma` over an impaired wire; needs root.
+    Guest,
 }
 
 pub(crate) fn run(args: &Args) -> Chored {
@@ -54,6 +56,7 @@ pub(crate) fn run(args: &Args) -> Chored {
     let (package, file, test, prefix) = match args.campaign {
         Campaign::Fuzz => return fuzz(args),
         Campaign::Sm => return crate::campaign_sm::run(first, runs),
+        Campaign::Guest => return crate::campaign_guest::run(first, runs),
         Campaign::Rdma => return crate::campaign_rdma::run(first, runs),
         Campaign::Discovery => ("ib-sim", "campaign", "a_discovery_among_faults", "SIM"),
         Campaign::Managed => ("ib-sm", "subnet", "a_managed_fabric_among_faults", "SM"),

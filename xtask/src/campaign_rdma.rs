@@ -17,7 +17,7 @@ use crate::{Chored, release_binary};
 type Failed = Box<dyn std::error::Error>;
 
 /// How long a run may take.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// One cell of the matrix.
 #[derive(Debug)]
@@ -29,6 +29,11 @@ struct Cell {
     impairment: [Impairment; 2],
 }
 
+/// Returns true if an operation changes a word of 8 bytes.
+fn is_atomic(operation: &str) -> bool {
+    matches!(operation, "fetch-add" | "compare-swap")
+}
+
 fn pick<T: Copy>(number: &mut u64, of: &[T]) -> T {
     let digit = *number % of.len() as u64;
     *number /= of.len() as u64;
@@ -38,12 +43,21 @@ fn pick<T: Copy>(number: &mut u64, of: &[T]) -> T {
 impl Cell {
     /// Returns the cell of a seed. Consecutive seeds are spread over the matrix.
     fn new(seed: u64) -> Self {
-        const CELLS: u64 = 5 * 4 * 3 * 3 * 3 * 2 * 2 * 3;
+        const CELLS: u64 = 8 * 4 * 3 * 3 * 3 * 2 * 2 * 3;
         let mut number = seed.wrapping_mul(1_567) % CELLS;
-        // READs are half of the runs: most of their packets are responses.
-        let operation =
-            pick(&mut number, &[Some("read"), Some("write"), Some("send"), Some("read"), None]);
+        const OPERATIONS: [Option<&str>; 8] = [
+            Some("read"),
+            Some("write"),
+            Some("send"),
+            Some("write-imm"),
+            Some("fetch-add"),
+            Some("compare-swap"),
+            Some("read"),
+            None,
+        ];
+        let operation = pick(&mut number, &OPERATIONS);
         let size = pick(&mut number, &[64, 4096, 1 << 16, 1 << 20]);
+        let size = if operation.is_some_and(is_atomic) { 8 } else { size };
         let depth = pick(&mut number, &[1, 16, 128]);
         let loss = pick(&mut number, &[0.001, 0.01, 0.05]);
         let directions = pick(&mut number, &[[true, true], [true, false], [false, true]]);
@@ -109,7 +123,7 @@ pub(crate) fn run(first: u64, runs: u64) -> Chored {
         }
     }
     eprintln!(
-        "{runs} runs, {} failures {failures:?}; `--rdma 1 --first SEED` repeats a run",
+        "{runs} runs, {} failures {failures:?}; `cargo xtask campaign rdma --runs 1 --first SEED` repeats a run",
         failures.len()
     );
     if failures.is_empty() { Ok(()) } else { Err("a run over an impaired wire failed".into()) }

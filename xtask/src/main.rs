@@ -27,6 +27,7 @@
 //! | `campaign.rs` | `campaign`: the fuzz targets, each for as long as asked; discoveries among random faults |
 //! | `campaign_sm.rs` | `campaign sm`: reachability and credit loops, beside a walk through the tables |
 //! | `campaign_rdma.rs` | `campaign rdma`: `ibfabric rdma` between two namespaces over an impaired wire |
+//! | `campaign_guest.rs` | `campaign guest`: READs of the kernel of a Linux guest, and of ours from it, over an impaired wire |
 //! | `wire.rs` | two network namespaces, joined by TAP devices and an impaired wire |
 //! | `miri.rs` | `miri`: the tests of memory that adapters and programs share, under Miri |
 //! | `deb.rs` | `deb`: the package for Debian |
@@ -41,6 +42,7 @@ mod bench_rtrs;
 mod bench_sim;
 mod bench_sm;
 mod campaign;
+mod campaign_guest;
 mod campaign_rdma;
 mod campaign_sm;
 mod cases;

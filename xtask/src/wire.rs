@@ -1,4 +1,5 @@
-//! Two network namespaces, joined by a wire that loses, delays, reorders and duplicates RoCEv2 packets.
+//! Two network namespaces, joined by a wire that loses, delays, reorders and duplicates RoCEv2 packets. One of them may
+//! be that of a Linux guest.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -59,9 +60,10 @@ impl Rng {
     }
 }
 
-/// The namespaces and the wire between them. All go when this is dropped, with the processes in the namespaces.
+/// The namespaces and the wire between them. All go when this is dropped, with the processes in the namespaces; that of
+/// a guest stays.
 pub(crate) struct Wire {
-    names: [String; 2],
+    names: Vec<String>,
     stops: Arc<AtomicBool>,
     relay: Option<JoinHandle<[Fates; 2]>>,
 }
@@ -69,23 +71,61 @@ pub(crate) struct Wire {
 impl Wire {
     /// Joins two new namespaces. The impairment is that of each end's packets.
     pub(crate) fn new(mtu: u32, impairment: [Impairment; 2], seed: u64) -> Result<Self, Failed> {
-        let process = std::process::id();
-        let names = ["a", "b"].map(|end| format!("ibfabric-wire-{process}-{end}"));
-        let taps = ["a", "b"].map(|end| format!("ibw{}{end}", process % 1_000_000_000));
-        let mut wire = Self { names, stops: Arc::default(), relay: None };
-        let mut open = Vec::new();
-        for end in [0, 1] {
-            let (name, tap) = (&wire.names[end], &taps[end]);
-            ip(&["netns", "add", name])?;
-            open.push(Tap::create(tap).map_err(|why| format!("TAP device {tap}: {why}"))?);
-            ip(&["link", "set", tap, "netns", name])?;
-            let address = format!("{}/24", ADDRESSES[end]);
-            ip(&["-netns", name, "link", "set", "lo", "up"])?;
-            ip(&["-netns", name, "link", "set", tap, "mtu", &mtu.to_string(), "up"])?;
-            ip(&["-netns", name, "addr", "add", &address, "dev", tap])?;
+        let mut wire = Self { names: Vec::new(), stops: Arc::default(), relay: None };
+        let taps = [
+            wire.end("a", &format!("{}/24", ADDRESSES[0]), mtu)?,
+            wire.end("b", &format!("{}/24", ADDRESSES[1]), mtu)?,
+        ];
+        wire.start(taps, impairment, seed);
+        Ok(wire)
+    }
+
+    /// Joins the namespace of a guest, whose programs beside it have an address there, and a new one, which gets the
+    /// address instead. The guest is end 0.
+    pub(crate) fn to_guest(
+        (namespace, device): (&str, &str),
+        (address, mtu): (&str, u32),
+        impairment: [Impairment; 2],
+        seed: u64,
+    ) -> Result<Self, Failed> {
+        const BRIDGE: &str = "ibw-bridge";
+        let mut wire = Self { names: Vec::new(), stops: Arc::default(), relay: None };
+        if ip(&["-netns", namespace, "link", "show", BRIDGE]).is_err() {
+            ip(&[
+                "-netns",
+                namespace,
+                "link",
+                "add",
+                BRIDGE,
+                "mtu",
+                &mtu.to_string(),
+                "type",
+                "bridge",
+            ])?;
+            ip(&["-netns", namespace, "addr", "flush", "dev", device])?;
+            ip(&["-netns", namespace, "link", "set", device, "master", BRIDGE])?;
+            ip(&["-netns", namespace, "link", "set", BRIDGE, "up"])?;
         }
-        let stops = Arc::clone(&wire.stops);
-        let taps = <[Tap; 2]>::try_from(open).expect("both were opened");
+        let (guest, name) = tap("a", namespace, mtu)?;
+        ip(&["-netns", namespace, "link", "set", &name, "master", BRIDGE])?;
+        let taps = [guest, wire.end("b", &format!("{address}/24"), mtu)?];
+        wire.start(taps, impairment, seed);
+        Ok(wire)
+    }
+
+    /// Makes a namespace and a device with an address in it.
+    fn end(&mut self, end: &str, address: &str, mtu: u32) -> Result<Tap, Failed> {
+        let name = format!("ibfabric-wire-{}-{end}", std::process::id());
+        ip(&["netns", "add", &name])?;
+        self.names.push(name.clone());
+        ip(&["-netns", &name, "link", "set", "lo", "up"])?;
+        let (tap, device) = tap(end, &name, mtu)?;
+        ip(&["-netns", &name, "addr", "add", address, "dev", &device])?;
+        Ok(tap)
+    }
+
+    fn start(&mut self, taps: [Tap; 2], impairment: [Impairment; 2], seed: u64) {
+        let stops = Arc::clone(&self.stops);
         let relay = Relay {
             taps,
             impairment,
@@ -94,14 +134,13 @@ impl Wire {
             number: 0,
             fates: <[Fates; 2]>::default(),
         };
-        wire.relay = Some(thread::spawn(move || relay.run(&stops)));
-        Ok(wire)
+        self.relay = Some(thread::spawn(move || relay.run(&stops)));
     }
 
-    /// Returns a command that runs a program at an end; it has no arguments yet.
-    pub(crate) fn command(&self, end: usize, program: &std::path::Path) -> Command {
+    /// Returns a command that runs a program in one of the new namespaces; it has no arguments yet.
+    pub(crate) fn command(&self, namespace: usize, program: &std::path::Path) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.names[end]]).arg(program);
+        command.args(["netns", "exec", &self.names[namespace]]).arg(program);
         command
     }
 
@@ -123,6 +162,15 @@ impl Drop for Wire {
             ip(&["netns", "del", name]).ok();
         }
     }
+}
+
+/// Makes a TAP device in a namespace; returns its name, too.
+fn tap(end: &str, namespace: &str, mtu: u32) -> Result<(Tap, String), Failed> {
+    let name = format!("ibw{}{end}", std::process::id() % 1_000_000_000);
+    let tap = Tap::create(&name).map_err(|why| format!("TAP device {name}: {why}"))?;
+    ip(&["link", "set", &name, "netns", namespace])?;
+    ip(&["-netns", namespace, "link", "set", &name, "mtu", &mtu.to_string(), "up"])?;
+    Ok((tap, name))
 }
 
 /// A frame in flight: the time of its arrival, its number, the end that it is for, and its bytes.

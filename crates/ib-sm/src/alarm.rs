@@ -97,19 +97,16 @@ impl Alarm {
         first_unreachable: Option<&str>,
     ) -> Vec<Self> {
         let mut alarms = Vec::new();
-        let avoided_by = plan.better.filter(|(_, it)| it.credit_loops == 0);
-        let reached_by = plan.better.filter(|(_, it)| it.unreachable < quality.unreachable);
         if quality.credit_loops > 0 {
             alarms.push(Self::CreditLoops {
                 engine: plan.routing.engine,
                 loops: quality.credit_loops,
                 first: plan.first_loop.clone(),
-                avoided_by: avoided_by.map(|(engine, _)| engine),
+                avoided_by: plan.avoided_by,
                 tried: plan.tried.clone(),
             });
         }
-        let reached_by = reached_by.map(|(engine, _)| engine);
-        alarms.extend(Self::of_quality(quality, first_unreachable, reached_by));
+        alarms.extend(Self::of_quality(quality, first_unreachable, plan.reached_by));
         alarms
     }
 
@@ -119,7 +116,8 @@ impl Alarm {
         first: Option<&str>,
         reached_by: Option<EngineKind>,
     ) -> Option<Self> {
-        (quality.unreachable > 0).then(|| Self::Unreachable {
+        let is_raised = quality.unreachable > 0 || quality.unreachable_host_pairs > 0;
+        is_raised.then(|| Self::Unreachable {
             host_pairs: quality.unreachable_host_pairs,
             pairs: quality.unreachable,
             first: first.map(str::to_owned),

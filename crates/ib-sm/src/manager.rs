@@ -358,12 +358,13 @@ impl SubnetManager {
             Err(error) => {
                 self.sweep.planned = now;
                 let text = error.to_string();
-                self.quality = match error {
-                    PlanError::CreditLoops { in_use, .. } => in_use,
-                    _ => None,
-                };
+                // The switches keep the tables that they have.
+                let assessed = self.assess_tables_in_use();
+                self.quality = assessed.as_ref().map(|(quality, _)| *quality);
                 let mut alarms = vec![Alarm::NoPlan { reason: text.clone() }];
-                alarms.extend(self.quality.and_then(|it| Alarm::of_quality(it, None, None)));
+                alarms.extend(assessed.and_then(|(quality, first)| {
+                    Alarm::of_quality(quality, first.as_deref(), None)
+                }));
                 self.raise(now, alarms);
                 if self.refusal.as_ref() != Some(&text) {
                     self.refusal = Some(text.clone());

@@ -27,7 +27,7 @@ mod decision;
 mod graph;
 
 pub use decision::TableQuality;
-use decision::{Candidate, Choice, Decision, InUse, decide};
+use decision::{Candidate, Choice, Decision, InUse, TableAlarm, decide};
 
 /// How a subnet is routed.
 #[derive(Clone, Default)]
@@ -99,9 +99,10 @@ pub struct Plan {
     pub is_kept: bool,
     /// Engines whose tables were computed and checked, in order.
     pub tried: Vec<EngineKind>,
-    /// The engine with the best tables, and what they do, if they are better than these. The
-    /// configuration does not allow it.
-    pub better: Option<(EngineKind, TableQuality)>,
+    /// If these tables have a credit loop: the engine that reaches as much without one.
+    pub avoided_by: Option<EngineKind>,
+    /// If these tables lose packets: the engine that reaches most, if it reaches more.
+    pub reached_by: Option<EngineKind>,
     /// The links of the first credit loop, in order; empty if there is none.
     pub first_loop: Vec<String>,
     /// The first pair of a switch and a LID whose packets do not arrive, and why.
@@ -145,8 +146,6 @@ pub enum PlanError {
         loops: usize,
         /// The links of one of them.
         first: String,
-        /// What the tables in the switches do; `None` if there are none.
-        in_use: Option<TableQuality>,
     },
 }
 
@@ -305,7 +304,7 @@ impl PlanJob {
         decision: Decision,
         in_use: Option<Routed>,
     ) -> Result<Plan, PlanError> {
-        let Trial { subnet, candidates, engines, best, first_loop, refusals, .. } = trial;
+        let Trial { subnet, engines, best, first_loop, refusals, .. } = trial;
         let (is_kept, routed) = match decision.choice {
             Choice::Candidate(number) => {
                 let (best, routed) = best.expect("a candidate was chosen");
@@ -316,15 +315,17 @@ impl PlanJob {
             Choice::Refuse => {
                 let (engine, loops, first) = first_loop.expect("tables with a loop were refused");
                 let first = first.join(", ");
-                return Err(PlanError::CreditLoops {
-                    engine,
-                    loops,
-                    first,
-                    in_use: decision.quality,
-                });
+                return Err(PlanError::CreditLoops { engine, loops, first });
             }
         };
         let Routed { routing, report } = routed;
+        let (mut avoided_by, mut reached_by) = (None, None);
+        for alarm in decision.alarms {
+            match alarm {
+                TableAlarm::CreditLoops { avoided_by: at } => avoided_by = at.map(|at| engines[at]),
+                TableAlarm::Unreachable { reached_by: at } => reached_by = at.map(|at| engines[at]),
+            }
+        }
         Ok(Plan {
             end_ports: subnet
                 .end_ports()
@@ -337,7 +338,8 @@ impl PlanJob {
             is_kept,
             first_loop: first_loop_of(&report.credit, subnet),
             first_unreachable: report.reach.first.first().map(|it| it.describe(subnet)),
-            better: decision.better.map(|at| (engines[at], candidates[at].quality)),
+            avoided_by,
+            reached_by,
             without_lid: without_lid(subnet),
             warnings: self.warnings(&routing),
             notes: subnet.lid_notes().to_vec(),

@@ -65,6 +65,13 @@ fn messages_writes_and_reads_are_measured() {
             assert!(latency["min"].as_f64() > Some(0.0), "{found}");
         }
     }
+    for (op, size) in [("write-imm", "65536"), ("fetch-add", "8"), ("compare-swap", "8")] {
+        let what = ["bw", "127.0.0.1", "-p", &server.port, "--op", op, "-s", size, "-n", "2000"];
+        let (code, found) = server.client(&what);
+        assert_eq!((code, &found["op"]), (Some(0), &op.into()), "{found}");
+        let refused = run(&["lat", "127.0.0.1", "--op", op]);
+        assert_eq!(refused.status.code(), Some(2));
+    }
     // Whoever asks is told what the server has counted.
     let asked = ["devinfo", "--listen", "127.0.0.1", "--udp-port", &server.udp];
     let output = run(&[&asked[..], &["--format", "json"]].concat());
@@ -104,6 +111,8 @@ fn what_cannot_be_done_is_said() {
         (&["bw"][..], 2, "required"),
         (&["bw", "127.0.0.1", "-m", "1000"], 2, "expected 256, 512, 1024, 2048 or 4096"),
         (&["bw", "127.0.0.1", "-s", "2000000000"], 2, "expected a number of 0 to 1073741824"),
+        (&["bw", "127.0.0.1", "--op", "fetch-add", "-s", "64"], 2, "changes 8 bytes"),
+        (&["bw", "127.0.0.1", "--op", "write-imm", "--perftest"], 2, "send, write or read"),
         (&["lat", "127.0.0.1", "-q", "2"], 2, "latency is that of one queue pair"),
         (&["lat", "127.0.0.1", "-s", "0"], 2, "expected 1 or more"),
         (&["devinfo", "--listen", "192.0.2.1"], 2, "no network interface has the address"),

@@ -16,7 +16,7 @@ use crate::discovery::{Discovery, Explored};
 use crate::election::{self, Outcome};
 use crate::fault::Fault;
 use crate::found::Place;
-use crate::plan::{Plan, PlanJob, TablesInUse};
+use crate::plan::{Plan, PlanJob, TableQuality, TablesInUse};
 use crate::sa;
 use crate::sa::subnet::Subnet;
 use crate::tables::SwitchTable;
@@ -263,6 +263,12 @@ impl SubnetManager {
         self.stage = Stage::Planning(Some(Box::new(job)));
     }
 
+    /// Returns what the tables in the switches do on the subnet as it was found last, and the first pair
+    /// whose packets do not arrive; `None` if no table is known.
+    pub(super) fn assess_tables_in_use(&self) -> Option<(TableQuality, Option<String>)> {
+        PlanJob::new(&self.found, &self.config, self.tables_in_use(), Arc::default()).assess()
+    }
+
     fn tables_in_use(&self) -> TablesInUse {
         TablesInUse {
             tables: configuration::existing(&self.tables),
@@ -324,9 +330,8 @@ impl SubnetManager {
             self.cache = Some(UnicastCache::new(&self.found, &plan));
         }
         let (quality, first) = if incomplete {
-            let in_use = self.tables_in_use();
-            let job = PlanJob::new(&self.found, &self.config, in_use, Arc::default());
-            job.assess().map_or((None, None), |(quality, first)| (Some(quality), first))
+            let assessed = self.assess_tables_in_use();
+            assessed.map_or((None, None), |(quality, first)| (Some(quality), first))
         } else {
             (Some(plan.quality), plan.first_unreachable.clone())
         };

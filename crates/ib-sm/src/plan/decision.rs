@@ -25,9 +25,14 @@ impl TableQuality {
         self.unreachable == 0 && self.unreachable_host_pairs == 0
     }
 
+    /// Returns the order of reachability: smaller is better.
+    const fn lost(&self) -> (u64, u64) {
+        (self.unreachable_host_pairs, self.unreachable)
+    }
+
     /// Returns the order of preference: smaller is better.
-    const fn rank(&self) -> (u64, u64, bool) {
-        (self.unreachable_host_pairs, self.unreachable, self.credit_loops > 0)
+    const fn rank(&self) -> ((u64, u64), bool) {
+        (self.lost(), self.credit_loops > 0)
     }
 }
 
@@ -58,15 +63,24 @@ pub(crate) enum Choice {
     Refuse,
 }
 
-/// What is programmed, and which candidate would have been better.
+/// An alarm that the tables in the switches raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableAlarm {
+    /// The tables have a credit loop. The candidate that reaches as much without one, if there is any.
+    CreditLoops { avoided_by: Option<usize> },
+    /// The tables lose packets of pairs that cables connect. The candidate that reaches most, if it
+    /// reaches more.
+    Unreachable { reached_by: Option<usize> },
+}
+
+/// What is programmed, and which alarms the tables in the switches raise then.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) choice: Choice,
     /// What the tables in the switches do afterwards; `None` if the switches hold no tables.
     pub(crate) quality: Option<TableQuality>,
-    /// The best candidate, if it is better than what is in the switches afterwards. The
-    /// configuration does not allow it.
-    pub(crate) better: Option<usize>,
+    /// The alarms. A candidate that they name was not programmed: the configuration does not allow it.
+    pub(crate) alarms: Vec<TableAlarm>,
 }
 
 /// Decides which tables are programmed.
@@ -93,8 +107,18 @@ pub(crate) fn decide(
         (None, Some(old)) => (Choice::InUse, Some(old.quality)),
         (None, None) => (Choice::Refuse, in_use.map(|it| it.quality)),
     };
-    let better = best(&|it| quality.is_none_or(|now| it.quality.rank() < now.rank()));
-    Decision { choice, quality, better: better.map(|(number, _)| number) }
+    let number = |found: Option<(usize, &Candidate)>| found.map(|(number, _)| number);
+    let mut alarms = Vec::new();
+    if let Some(now) = quality.filter(|now| now.credit_loops > 0) {
+        let avoids = |it: &TableQuality| it.credit_loops == 0 && it.lost() <= now.lost();
+        let avoided_by = number(best(&|it| avoids(&it.quality)));
+        alarms.push(TableAlarm::CreditLoops { avoided_by });
+    }
+    if let Some(now) = quality.filter(|now| !now.reaches_all()) {
+        let reached_by = number(best(&|it| it.quality.lost() < now.lost()));
+        alarms.push(TableAlarm::Unreachable { reached_by });
+    }
+    Decision { choice, quality, alarms }
 }
 
 #[cfg(test)]

@@ -234,6 +234,38 @@ fn required_freedom_of_deadlock_refuses_credit_loops() {
     assert_ne!(lab.sim.port_info(lab.host(2)).port_state, PortState::ACTIVE);
 }
 
+#[test]
+fn tables_stay_assessed_when_no_engine_can_route() {
+    let mut lab = Lab::new("torus 5 hosts=1");
+    lab.add(0, SmConfig { routing: routed_with("ftree,no_fallback"), ..SmConfig::default() });
+    lab.run_for(5 * SECOND);
+    let alarms: Vec<Alarm> =
+        lab.stations[0].manager.alarms().map(|raised| raised.alarm.clone()).collect();
+    let [Alarm::Unreachable { host_pairs: 20, .. }, Alarm::NoPlan { .. }] = &alarms[..] else {
+        panic!("{alarms:?}")
+    };
+    // One lane suffices for lash on a line of switches, not on a ring.
+    let lash = SmConfig {
+        routing: routed_with("lash,no_fallback"),
+        max_op_vls: VlCap::VL0,
+        ..SmConfig::default()
+    };
+    let (mut lab, cut) = open_ring(lash);
+    lab.command(&format!("relink {cut}"));
+    lab.run_for(15 * SECOND);
+    let Alarm::NoPlan { .. } = only_alarm(&lab) else { panic!("another alarm") };
+    let manager = &lab.stations[0].manager;
+    assert_eq!(manager.quality().map(|it| it.unreachable_host_pairs), Some(0));
+    // A switch that restarts has no tables: its host and the others do not reach each other.
+    let last = lab.sim.node_name(lab.sim.place(lab.sim.peer(lab.host(4)).unwrap()).0).to_owned();
+    for state in ["off", "on"] {
+        lab.command(&format!("power \"{last}\" {state}"));
+        lab.run_for(15 * SECOND);
+    }
+    let manager = &lab.stations[0].manager;
+    assert!(manager.quality().is_some_and(|it| it.unreachable_host_pairs >= 8));
+}
+
 /// A ring of switches, and the name of a port whose link closes it.
 fn open_ring(config: SmConfig) -> (Lab, String) {
     let mut lab = Lab::new("torus 5 hosts=1");

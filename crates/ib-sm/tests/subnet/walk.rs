@@ -33,10 +33,14 @@ pub(crate) fn live_peer(sim: &Sim, port: PortId) -> Option<PortId> {
 }
 
 impl<'a> Connected<'a> {
-    /// Collects what is connected to a port. Links lead on through switches only.
+    /// Collects what is connected to a port, or to the switch that it is port 0 of. Links lead on
+    /// through switches only.
     pub(crate) fn to(sim: &'a Sim, own: PortId) -> Self {
         let mut this = Self { sim, switches: BTreeSet::new(), hosts: Vec::new() };
-        let mut queue: VecDeque<PortId> = live_peer(sim, own).into_iter().collect();
+        let mut queue: VecDeque<PortId> = match sim.place(own) {
+            (_, 1..) => live_peer(sim, own).into_iter().collect(),
+            (_, 0) => [own].into(),
+        };
         while let Some(end) = queue.pop_front() {
             let node = sim.place(end).0;
             if !sim.is_switch(node) {
@@ -55,10 +59,13 @@ impl<'a> Connected<'a> {
 
     /// Returns the pairs of hosts whose packets do not arrive, each with where they are lost.
     pub(crate) fn dead_pairs(&self) -> Vec<String> {
+        let sim = self.sim;
         let mut dead = Vec::new();
         for from in &self.hosts {
             for to in self.hosts.iter().filter(|to| to.port != from.port) {
-                if let Err(why) = self.walk(*from, *to, |_| {}) {
+                let lids = 0..1 << sim.port_info(to.port).lmc;
+                let walks = lids.map(|offset| self.walk_to(*from, (*to, offset), |_| {}));
+                if let Some(Err(why)) = walks.into_iter().find(Result::is_err) {
                     let name = |host: &Host| self.name(host.port);
                     dead.push(format!("{} to {}: {why}", name(from), name(to)));
                 }
@@ -83,12 +90,22 @@ impl<'a> Connected<'a> {
         unconfigured
     }
 
-    /// Walks a packet from one host to another and calls `hop` with each switch port by which it
-    /// leaves. The error says where the packet is lost.
+    /// Walks a packet from one host to the base LID of another and calls `hop` with the ports by which it
+    /// enters and leaves each switch. The error says where the packet is lost.
     pub(crate) fn walk(
         &self,
         from: Host,
         to: Host,
+        hop: impl FnMut((PortId, PortId)),
+    ) -> Result<(), String> {
+        self.walk_to(from, (to, 0), hop)
+    }
+
+    /// Walks a packet to one of the LIDs of a host, by its distance from the base LID.
+    pub(crate) fn walk_to(
+        &self,
+        from: Host,
+        (to, offset): (Host, u16),
         mut hop: impl FnMut((PortId, PortId)),
     ) -> Result<(), String> {
         let sim = self.sim;
@@ -97,6 +114,7 @@ impl<'a> Connected<'a> {
         if lid == 0 {
             return Err("the destination has no LID".to_owned());
         }
+        let lid = lid + usize::from(offset);
         let mut entered = from.leaf;
         if !serves(from.port) || !serves(from.leaf) {
             return Err(format!("{} is not active", self.name(from.leaf)));

@@ -246,6 +246,20 @@ pub enum OpArg {
     Write,
     /// RDMA READ.
     Read,
+    /// RDMA WRITE with immediate data; not of `lat`.
+    WriteImm,
+    /// Atomic Fetch and Add; not of `lat`.
+    FetchAdd,
+    /// Atomic Compare and Swap; not of `lat`.
+    CompareSwap,
+}
+
+impl OpArg {
+    /// Returns true if the operation changes a word of 8 bytes.
+    #[must_use]
+    pub const fn is_atomic(self) -> bool {
+        matches!(self, Self::FetchAdd | Self::CompareSwap)
+    }
 }
 
 /// A program of perftest.
@@ -290,7 +304,7 @@ pub struct PerfArgs {
     /// What is done.
     #[arg(long, value_enum, default_value = "write")]
     pub op: OpArg,
-    /// The size of a message in bytes; 65536 for bandwidth and 64 for latency without it.
+    /// The size of a message in bytes; 65536 for bandwidth and 64 for latency without it. Atomics have 8.
     #[arg(short, long, value_name = "BYTES", value_parser = in_range(0, MOST))]
     pub size: Option<u64>,
     /// How many messages; 1000 without it.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ib_topology::generate::{self, Kind as FabricKind};
 use ib_topology::rng::Rng;
-use ib_topology::{Fabric, PortId};
+use ib_topology::{Fabric, NodeId, PortId};
 
 use super::ours;
 use super::scene::{Gear, Scene, patient};
@@ -31,7 +31,7 @@ const FABRICS: [&str; 10] = [
 ];
 
 /// The engine lists that both subnet managers take; the empty one leaves the default.
-const ENGINES: [&str; 5] = ["", "", "minhop", "updn", "ftree,updn"];
+const ENGINES: [&str; 7] = ["", "", "minhop", "updn", "ftree,updn", "lash", "dor"];
 
 /// How long a subnet manager may take to settle.
 const SETTLES_WITHIN: Duration = Duration::from_secs(40);
@@ -84,6 +84,12 @@ struct Truth {
     /// The output port of each LID, by switch.
     tables: BTreeMap<String, BTreeMap<u16, u8>>,
 }
+
+/// A cable, by the name of a node and a port.
+type Cable = (String, u8);
+
+/// Cables that are cut (true) or mended at the same time.
+type Batch = (Vec<Cable>, bool);
 
 /// A directed link between switches: the switch that sends, and its port.
 type Channel = (String, u8);
@@ -185,7 +191,8 @@ impl Truth {
     }
 }
 
-/// Runs a fabric whose links are cut until 40 % of those between switches are gone, and mended.
+/// Runs a fabric. In two of three seeds its links are cut one by one until 40 % of those between switches
+/// are gone, and mended; in the others its switches get power one by one and in bursts.
 ///
 /// # Errors
 /// Fails if a program cannot be run.
@@ -206,14 +213,48 @@ pub fn run(
     let is_switch = |port: PortId| fabric.node(fabric.port(port).node).kind.is_switch();
     let trunks = fabric.links().filter(|&(one, other)| is_switch(one) && is_switch(other));
     let mut cables: Vec<(String, u8)> = trunks.map(|(one, _)| name(one)).collect();
-    for last in (1..cables.len()).rev() {
-        cables.swap(last, rng.below(last + 1));
-    }
-    let cuts = (cables.len() * 2 / 5).max(1);
+    let staged = seed % 3 == 2;
+    let first_host = fabric.nodes().find(|(_, node)| !node.kind.is_switch()).map(|(id, _)| id);
+    let leaf = first_host.and_then(|id| {
+        fabric.ports_of(id).find_map(|(_, port)| Some(fabric.port(port.peer?).node))
+    });
+    let batches: Vec<Batch> = if staged {
+        let switches = fabric.nodes().filter(|(_, node)| node.kind.is_switch()).map(|(id, _)| id);
+        let mut off: Vec<NodeId> = switches.filter(|&id| Some(id) != leaf).collect();
+        shuffle(&mut rng, &mut off);
+        let mut bursts: Vec<Vec<NodeId>> = Vec::new();
+        while !off.is_empty() {
+            let burst = (1 + rng.below(3)).min(off.len());
+            bursts.push(off.drain(..burst).collect());
+        }
+        // A cable works once the nodes at both ends do.
+        let works_from = |port: PortId| {
+            let node = fabric.port(port).node;
+            bursts.iter().position(|burst| burst.contains(&node)).map_or(0, |number| number + 1)
+        };
+        let from = |number| {
+            let links = fabric.links();
+            let links = links.filter(move |&(a, b)| works_from(a).max(works_from(b)) == number);
+            links.map(|(one, _)| name(one)).collect::<Vec<Cable>>()
+        };
+        let later: Vec<Vec<Cable>> = (1..=bursts.len()).map(from).collect();
+        let first = (later.concat(), true);
+        std::iter::once(first).chain(later.into_iter().map(|cables| (cables, false))).collect()
+    } else {
+        shuffle(&mut rng, &mut cables);
+        cables.truncate((cables.len() * 2 / 5).max(1));
+        let cut = cables.chunks(1).map(|cables| (cables.to_vec(), true));
+        let mended = cables.chunks(3).map(|cables| (cables.to_vec(), false));
+        cut.chain(mended).collect()
+    };
     let mut scene = Scene::open(gear, &Kind::Ibsim, &fabric, &gear.debian, directory)?;
-    let describe = format!("seed {seed}, {kind}, engines '{engines}'");
+    let describe = format!("seed {seed}, {kind}, engines '{engines}', staged: {staged}");
     let mut tally = Tally::default();
     let more = ["-s", "3"];
+    let mut batches = batches.into_iter();
+    if staged && let Some((cables, cut)) = batches.next() {
+        order(&mut scene, &cables, cut)?;
+    }
     let engine = if engines.is_empty() { "minhop" } else { engines };
     let own_engine = if engines.is_empty() { "auto" } else { engines };
     let _manager: Box<dyn std::any::Any> = match managed {
@@ -226,19 +267,27 @@ pub fn run(
             Box::new(scene.manage_by_opensm(&options)?)
         }
     };
-    let batch = cuts.div_ceil(6);
-    let batches = cables[..cuts].chunks(batch).map(|cables| (cables, true));
-    let mended = cables[..cuts].chunks(batch * 2).map(|cables| (cables, false));
-    for (cables, cut) in batches.chain(mended) {
-        for (node, port) in cables {
-            let order = if cut { Order::Unlink(node, *port) } else { Order::Relink(node, *port) };
-            scene.order(order)?;
-        }
+    for (cables, cut) in batches {
+        order(&mut scene, &cables, cut)?;
         let what = format!("{describe}: {} of {cables:?}", if cut { "cut" } else { "mending" });
         settle(&mut scene, managed, &what, &mut tally)?;
     }
     let _ = scene.close();
     Ok(tally)
+}
+
+fn shuffle<T>(rng: &mut Rng, list: &mut [T]) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, rng.below(last + 1));
+    }
+}
+
+/// Cuts or mends cables.
+fn order(scene: &mut Scene<'_>, cables: &[Cable], cut: bool) -> Result<(), StageError> {
+    for (node, port) in cables {
+        scene.order(if cut { Order::Unlink(node, *port) } else { Order::Relink(node, *port) })?;
+    }
+    Ok(())
 }
 
 /// Waits until no pair is dead, and counts what the tables do then.
@@ -262,6 +311,12 @@ fn settle(
         if sound == 2 || start.elapsed() > SETTLES_WITHIN {
             tally.events += 1;
             tally.pairs += pairs;
+            // lash puts the routes on several lanes, of which this walk knows nothing.
+            let is_lash = match managed {
+                Managed::Ours => scene_engine(scene) == "lash",
+                Managed::OpenSm => what.contains("'lash'"),
+            };
+            let has_loop = has_loop && !is_lash;
             tally.loops += usize::from(has_loop);
             if let Some(first) = dead.first() {
                 tally.dead.push(format!("{what}: {} of {pairs} dead, first {first}", dead.len()));
@@ -269,9 +324,7 @@ fn settle(
             if has_loop && managed == Managed::Ours {
                 let log = std::fs::read_to_string(scene.directory.join("ours/sm.err"));
                 let log = log.unwrap_or_default();
-                // lash puts the routes on several lanes, of which this walk knows nothing.
-                let is_lash = scene_engine(scene) == "lash";
-                if !is_lash && !log.contains("ALARM: ") {
+                if !log.contains("ALARM: ") {
                     tally.silent_loops.push(what.to_owned());
                 }
             }

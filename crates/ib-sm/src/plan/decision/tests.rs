@@ -50,6 +50,48 @@ fn one_candidate_and_tables_in_use() {
     }
 }
 
+/// The alarms of one configured candidate beside one that is only recommended. Rows: what is programmed.
+/// Columns: the recommended candidate, in the order of `QUALITIES`. L: a credit loop, l: the other candidate
+/// avoids it; U: unreachable pairs, u: the other candidate reaches more.
+#[test]
+fn alarms_name_the_candidate_without_their_reason() {
+    let rows = [
+        (SOUND, ["", "", "", "", ""]),
+        (LOOP, ["l", "L", "L", "L", "L"]),
+        (DEAD, ["u", "u", "U", "U", "u"]),
+        (DEAD_LOOP, ["lu", "Lu", "lU", "LU", "lu"]),
+        (FEWER_DEAD, ["u", "u", "U", "U", "U"]),
+    ];
+    for (programmed, expected) in rows {
+        let alarms = QUALITIES.map(|quality| {
+            let other = Candidate { quality, is_configured: false };
+            let decision = decide(None, &[configured(programmed), other], false);
+            assert_eq!(decision.quality, Some(programmed));
+            let letter = |alarm: &TableAlarm| match alarm {
+                TableAlarm::CreditLoops { avoided_by: None } => 'L',
+                TableAlarm::CreditLoops { avoided_by: Some(1) } => 'l',
+                TableAlarm::Unreachable { reached_by: None } => 'U',
+                TableAlarm::Unreachable { reached_by: Some(1) } => 'u',
+                _ => '?',
+            };
+            decision.alarms.iter().map(letter).collect::<String>()
+        });
+        assert_eq!(alarms, expected, "{programmed:?}");
+    }
+}
+
+/// The best engine that reaches more may have a loop; another one may avoid the loop.
+#[test]
+fn alarms_name_different_candidates() {
+    let others = [LOOP, DEAD].map(|quality| Candidate { quality, is_configured: false });
+    let decision = decide(None, &[configured(DEAD_LOOP), others[0], others[1]], false);
+    let expected = [
+        TableAlarm::CreditLoops { avoided_by: Some(2) },
+        TableAlarm::Unreachable { reached_by: Some(1) },
+    ];
+    assert_eq!(decision.alarms, expected);
+}
+
 /// Every combination of up to three candidates and the tables in use keeps the rules.
 #[test]
 fn every_combination_keeps_the_rules() {
@@ -82,7 +124,8 @@ fn every_combination_keeps_the_rules() {
 
 fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
     let context = || format!("{in_use:?}, {list:?}, requires_deadlock_free: {requires}");
-    let Decision { choice, quality, better } = decide(in_use, list, requires);
+    let Decision { choice, quality, alarms } = decide(in_use, list, requires);
+    check_alarms(quality, &alarms, list, &context);
     let allowed = |it: &TableQuality| !requires || it.credit_loops == 0;
     let eligible: Vec<TableQuality> = list
         .iter()
@@ -120,10 +163,29 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
             assert_eq!(quality.credit_loops, 0, "{}", context());
         }
     }
-    let sound = list.iter().any(|it| it.quality == SOUND);
-    assert_eq!(better.is_some_and(|it| list[it].quality == SOUND), sound && quality != SOUND);
-    if let Some(better) = better {
-        assert_ne!(choice, Choice::Candidate(better), "{}", context());
+}
+
+/// Both alarms are raised for their reason only, and name a candidate exactly if one lacks it.
+fn check_alarms(
+    quality: Option<TableQuality>,
+    alarms: &[TableAlarm],
+    list: &[Candidate],
+    context: &dyn Fn() -> String,
+) {
+    let now = quality.unwrap_or(SOUND);
+    let lost = |it: TableQuality| (it.unreachable_host_pairs, it.unreachable);
+    let avoids = |it: &Candidate| it.quality.credit_loops == 0 && lost(it.quality) <= lost(now);
+    let reaches_more = |it: &Candidate| lost(it.quality) < lost(now);
+    let has_loop = alarms.iter().any(|it| matches!(it, TableAlarm::CreditLoops { .. }));
+    let loses = alarms.iter().any(|it| matches!(it, TableAlarm::Unreachable { .. }));
+    assert_eq!((has_loop, loses), (now.credit_loops > 0, lost(now) != (0, 0)), "{}", context());
+    for alarm in alarms {
+        let (named, is_right): (_, &dyn Fn(&Candidate) -> bool) = match alarm {
+            TableAlarm::CreditLoops { avoided_by } => (avoided_by, &avoids),
+            TableAlarm::Unreachable { reached_by } => (reached_by, &reaches_more),
+        };
+        assert_eq!(named.is_some(), list.iter().any(is_right), "{}", context());
+        assert!(named.is_none_or(|it| is_right(&list[it])), "{}", context());
     }
 }
 
@@ -131,6 +193,7 @@ fn check(in_use: Option<InUse>, list: &[Candidate], requires: bool) {
 fn a_refusal_reports_what_the_tables_in_the_switches_do() {
     let in_use = Some(InUse { quality: DEAD, is_complete: false });
     let decision = decide(in_use, &[configured(LOOP)], true);
-    assert_eq!(decision, Decision { choice: Choice::Refuse, quality: Some(DEAD), better: Some(0) });
+    let alarms = vec![TableAlarm::Unreachable { reached_by: Some(0) }];
+    assert_eq!(decision, Decision { choice: Choice::Refuse, quality: Some(DEAD), alarms });
     assert_eq!(decide(None, &[], false).choice, Choice::Refuse);
 }

@@ -92,10 +92,15 @@ impl Client {
     fn connect(
         args: &PerfArgs,
         kind: Kind,
-        program: PerftestArg,
+        program: Option<PerftestArg>,
         size: usize,
     ) -> Result<Self, Failure> {
         if args.perftest {
+            let program = program.ok_or_else(|| {
+                let op = op_name(args.op);
+                let expected = "with --perftest, expected --op send, write or read";
+                Failure::Unusable(format!("--op {op}: {expected}"))
+            })?;
             return Self::connect_perftest(args, program, size);
         }
         let (mut stage, peer) = Stage::open_many(&args.adapter, &args.peer, args.qps)?;
@@ -176,12 +181,33 @@ impl Client {
         self.stage.end_in_order(connections)
     }
 
-    fn op(&self, args: &PerfArgs, to: RemoteAddress) -> SendOp {
+    /// Returns the request of a number, which begins at 1.
+    fn op(args: &PerfArgs, to: RemoteAddress, number: u64) -> SendOp {
         match args.op {
             OpArg::Send => SendOp::Send { imm: None },
             OpArg::Write => SendOp::Write { to, imm: None },
+            OpArg::WriteImm => SendOp::Write { to, imm: Some(number as u32) },
             OpArg::Read => SendOp::Read { from: to },
+            OpArg::FetchAdd => SendOp::FetchAdd { at: to, add: 1 },
+            OpArg::CompareSwap => SendOp::CompareSwap { at: to, compare: number - 1, swap: number },
         }
+    }
+
+    /// Checks the value that the last atomic of a single queue pair has found: all before it count once.
+    fn check_atomics(&self, args: &PerfArgs) -> Result<(), Failure> {
+        if !args.op.is_atomic() || args.qps != 1 {
+            return Ok(());
+        }
+        let word = self.buffer.memory.to_vec(0, 8).expect("it has that size");
+        let found = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
+        let expected = args.iters - 1;
+        if found == expected {
+            return Ok(());
+        }
+        let peer = self.peer;
+        Err(Failure::Unusable(format!(
+            "{peer}: the last atomic found {found}, expected {expected}"
+        )))
     }
 
     fn report(&mut self, args: &PerfArgs, seconds: f64) -> Report {
@@ -189,11 +215,7 @@ impl Client {
         let messages = (args.iters * u64::from(qps)) as f64;
         Report {
             peer: self.peer.to_string(),
-            op: match args.op {
-                OpArg::Send => "send",
-                OpArg::Write => "write",
-                OpArg::Read => "read",
-            },
+            op: op_name(args.op),
             size,
             iters: args.iters,
             qps,
@@ -208,9 +230,32 @@ impl Client {
     }
 }
 
+/// Returns the name of an operation, as `--op` has it.
+const fn op_name(op: OpArg) -> &'static str {
+    match op {
+        OpArg::Send => "send",
+        OpArg::Write => "write",
+        OpArg::Read => "read",
+        OpArg::WriteImm => "write-imm",
+        OpArg::FetchAdd => "fetch-add",
+        OpArg::CompareSwap => "compare-swap",
+    }
+}
+
 pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Failure> {
-    let size = args.size.unwrap_or(65_536) as usize;
-    let kind = if args.op == OpArg::Send { Kind::SendBandwidth } else { Kind::Rdma };
+    let size = match args.size {
+        Some(size) if args.op.is_atomic() && size != 8 => {
+            let op = op_name(args.op);
+            return Err(Failure::Unusable(format!("--size {size}: --op {op} changes 8 bytes")));
+        }
+        None if args.op.is_atomic() => 8,
+        size => size.unwrap_or(65_536) as usize,
+    };
+    let kind = match args.op {
+        // Immediate data uses up a receive, as a message does.
+        OpArg::Send | OpArg::WriteImm => Kind::SendBandwidth,
+        _ => Kind::Rdma,
+    };
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, false), size)?;
     let start = WallClock::now();
     let depth = u64::from(args.tx_depth);
@@ -228,7 +273,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
                 let at = posted[number];
                 let signaled = at.is_multiple_of(every) || at == args.iters;
                 let wr_id = (number as u64) << 40 | at;
-                let op = client.op(args, to);
+                let op = Client::op(args, to, at);
                 client.stage.post(qp, (wr_id, signaled), op, data.clone())?;
             }
         }
@@ -247,6 +292,7 @@ pub(super) fn bandwidth(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fa
         }
     }
     let seconds = start.elapsed().as_secs_f64();
+    client.check_atomics(args)?;
     let report = client.report(args, seconds);
     client.part(&report)?;
     client.disconnect()?;
@@ -270,6 +316,11 @@ pub(super) fn latency(args: &PerfArgs, out: &mut Output) -> Result<Verdict, Fail
         }
         OpArg::Write => Kind::WriteLatency,
         OpArg::Read => Kind::Rdma,
+        OpArg::WriteImm | OpArg::FetchAdd | OpArg::CompareSwap => {
+            let op = op_name(args.op);
+            let message = format!("--op {op}: expected send, write or read for latency");
+            return Err(Failure::Unusable(message));
+        }
     };
     let mut client = Client::connect(args, kind, PerftestArg::of(args.op, true), size)?;
     let (endpoint, to) = client.connected[0].clone();
@@ -307,17 +358,25 @@ impl Client {
         match args.op {
             OpArg::Send => {
                 self.stage.post_receive(qp, 2, self.buffer.data(size, size))?;
-                self.stage.post(qp, (1, number.is_multiple_of(2)), self.op(args, to), data)?;
+                self.stage.post(
+                    qp,
+                    (1, number.is_multiple_of(2)),
+                    Self::op(args, to, number),
+                    data,
+                )?;
                 while self.await_completion()?.opcode != WcOpcode::Recv {}
             }
+            OpArg::WriteImm | OpArg::FetchAdd | OpArg::CompareSwap => {
+                unreachable!("latency is that of SEND, WRITE and READ")
+            }
             OpArg::Read => {
-                self.stage.post(qp, (1, true), self.op(args, to), data)?;
+                self.stage.post(qp, (1, true), Self::op(args, to, number), data)?;
                 self.await_completion()?;
             }
             OpArg::Write => {
                 let count = number as u8;
                 self.buffer.memory.fill(size - 1, 1, count).expect("it has that size");
-                self.stage.post(qp, (number, true), self.op(args, to), data)?;
+                self.stage.post(qp, (number, true), Self::op(args, to, number), data)?;
                 if self.control.is_none() {
                     self.await_count(count)?;
                 } else if number < args.iters {

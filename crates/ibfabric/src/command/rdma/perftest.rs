@@ -86,16 +86,17 @@ impl Step {
 }
 
 impl PerftestArg {
-    /// Returns the program that measures something.
-    pub(super) const fn of(op: OpArg, is_latency: bool) -> Self {
-        match (op, is_latency) {
+    /// Returns the program that measures an operation; `None` if none of those that are supported does.
+    pub(super) const fn of(op: OpArg, is_latency: bool) -> Option<Self> {
+        Some(match (op, is_latency) {
             (OpArg::Write, false) => Self::WriteBw,
             (OpArg::Read, false) => Self::ReadBw,
             (OpArg::Send, false) => Self::SendBw,
             (OpArg::Write, true) => Self::WriteLat,
             (OpArg::Read, true) => Self::ReadLat,
             (OpArg::Send, true) => Self::SendLat,
-        }
+            (OpArg::WriteImm | OpArg::FetchAdd | OpArg::CompareSwap, _) => return None,
+        })
     }
 
     /// Returns its name.

@@ -56,7 +56,10 @@ impl Ours {
 
     /// Goes on after a completion.
     pub(super) fn advance(&mut self, stage: &mut Stage, wc: &Wc) -> Result<(), Failure> {
-        if wc.opcode == WcOpcode::Recv { self.received(stage) } else { Ok(()) }
+        match wc.opcode {
+            WcOpcode::Recv | WcOpcode::RecvRdmaWithImm => self.received(stage),
+            _ => Ok(()),
+        }
     }
 
     /// A message has come.

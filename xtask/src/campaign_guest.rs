@@ -1,0 +1,196 @@
+//! READs between the kernel's soft RoCE in a Linux guest and `ibfabric rdma`, over an impaired wire.
+//!
+//! The kernel is the requester in half of the runs. `ping` and `rping` compare the data: the server of both READs what the
+//! client offers, and WRITEs it back. The programs of perftest keep many READs outstanding.
+
+use std::time::Duration;
+
+use interop::guest::{BESIDE_V4, GUEST_V4};
+use interop::{BootError, Guest, GuestOptions, Running as Program, TAP};
+
+use crate::running::Running;
+use crate::wire::{Impairment, Rng, Wire};
+use crate::{Chored, release_binary};
+
+type Failed = Box<dyn std::error::Error>;
+
+/// The MTU of the link: path MTU 4096.
+const MTU: u32 = 9000;
+
+/// How long a run may take, and how long a server may take to listen.
+const LIMIT: Duration = Duration::from_secs(180);
+const LISTENS: Duration = Duration::from_secs(20);
+
+/// The programs of a run.
+#[derive(Clone, Copy, Debug)]
+enum Programs {
+    /// `rdma ping` or `rping -c`, and the server of it at the other end.
+    Ping,
+    /// `rdma bw --op read` or `ib_read_bw`, and the server of it at the other end.
+    Bandwidth,
+}
+
+/// One cell of the matrix.
+#[derive(Debug)]
+struct Cell {
+    programs: Programs,
+    /// True if the kernel is the requester of the READs.
+    kernel_reads: bool,
+    size: u32,
+    depth: u32,
+    /// The impairment of the guest's packets, and of ours.
+    impairment: [Impairment; 2],
+}
+
+fn pick<T: Copy>(number: &mut u64, of: &[T]) -> T {
+    let digit = *number % of.len() as u64;
+    *number /= of.len() as u64;
+    of[digit as usize]
+}
+
+impl Cell {
+    /// Returns the cell of a seed. Consecutive seeds are spread over the matrix.
+    fn new(seed: u64) -> Self {
+        const CELLS: u64 = 2 * 2 * 3 * 3 * 3 * 3;
+        let mut number = seed.wrapping_mul(77) % CELLS;
+        let kernel_reads = pick(&mut number, &[true, false]);
+        let programs = pick(&mut number, &[Programs::Bandwidth, Programs::Ping]);
+        let loss = pick(&mut number, &[0.01, 0.001, 0.05]);
+        let directions = pick(&mut number, &[[true, true], [true, false], [false, true]]);
+        let depth = pick(&mut number, &[16, 1, 128]);
+        let size = pick(&mut number, &[4096, 64, 65_536]);
+        let impairment = directions.map(|loses| Impairment {
+            loss: if loses { loss } else { 0.0 },
+            ..Impairment::default()
+        });
+        Self { programs, kernel_reads, size, depth, impairment }
+    }
+
+    /// Returns the number of READs.
+    const fn count(&self) -> u32 {
+        match (self.programs, self.size) {
+            (Programs::Ping, _) => 100,
+            (_, 65_536) => 100 + self.depth,
+            _ => 1000,
+        }
+    }
+
+    /// Returns the number of READs, the size, and the depth as options of perftest, which `rdma bw` has, too.
+    fn measure(&self) -> [String; 6] {
+        let words = ["-n", "-s", "-t"].map(str::to_owned);
+        let [n, s, t] = words;
+        [n, self.count().to_string(), s, self.size.to_string(), t, self.depth.to_string()]
+    }
+
+    /// Returns the number of pings and their size, which `rping` limits, as options.
+    fn pings(&self) -> [String; 4] {
+        let size = self.size.min(65_000).to_string();
+        ["-C".to_owned(), self.count().to_string(), "-S".to_owned(), size]
+    }
+}
+
+/// Runs seeds with one guest; fails if one of them does. Does nothing where no guest can run.
+pub(crate) fn run(first: u64, runs: u64) -> Chored {
+    let binary = release_binary()?;
+    let guest = match Guest::boot(&GuestOptions { mtu: MTU, ..GuestOptions::default() }) {
+        Ok(guest) => guest,
+        Err(BootError::Unavailable(why)) => {
+            eprintln!("skipped: {why}");
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut failures = Vec::new();
+    for seed in first..first + runs {
+        let cell = Cell::new(seed);
+        match run_cell(&guest, &binary, seed, &cell) {
+            Ok(line) => eprintln!("seed {seed}: {line}"),
+            Err(why) => {
+                eprintln!("seed {seed}: FAILED: {why}\n{cell:?}");
+                failures.push(seed);
+            }
+        }
+    }
+    eprintln!("{runs} runs, {} failures {failures:?}", failures.len());
+    if failures.is_empty() { Ok(()) } else { Err("a READ failed over an impaired wire".into()) }
+}
+
+fn run_cell(
+    guest: &Guest,
+    binary: &std::path::Path,
+    seed: u64,
+    cell: &Cell,
+) -> Result<String, Failed> {
+    let (theirs, own) = (GUEST_V4.to_string(), BESIDE_V4.to_string());
+    let ends = ((guest.namespace(), TAP), (&own[..], MTU));
+    let mut wire = Wire::to_guest(ends.0, ends.1, cell.impairment, Rng(seed).next())?;
+    let mut ours = wire.command(0, binary);
+    ours.arg("rdma");
+    // The server of pings READs, the client of perftest does.
+    let guest_serves = match cell.programs {
+        Programs::Ping => cell.kernel_reads,
+        Programs::Bandwidth => !cell.kernel_reads,
+    };
+    let done = if guest_serves {
+        let (command, port) = match cell.programs {
+            Programs::Ping => ("rping -s -a 0.0.0.0 -S 65000".to_owned(), 7174),
+            Programs::Bandwidth => (format!("ib_read_bw -R {}", cell.measure().join(" ")), 18515),
+        };
+        let server = guest.start(&command)?;
+        guest.await_listener(port, LISTENS)?;
+        match cell.programs {
+            Programs::Ping => ours.args(["ping", &theirs, "--from", &own]).args(cell.pings()),
+            Programs::Bandwidth => ours
+                .args(["bw", &theirs, "--from", &own, "--perftest", "--op", "read"])
+                .args(cell.measure()),
+        };
+        let done = Program::start(ours)?.wait(LIMIT)?;
+        server.kill()?;
+        done
+    } else {
+        ours.args(["serve", "--listen", &own]);
+        let command = match cell.programs {
+            Programs::Ping => {
+                ours.arg("--rping");
+                format!("rping -c -a {own} -V -v {}", cell.pings().join(" "))
+            }
+            Programs::Bandwidth => {
+                ours.args(["--perftest", "ib_read_bw", "--perftest-size", &cell.size.to_string()]);
+                format!("ib_read_bw -R {} {own}", cell.measure().join(" "))
+            }
+        };
+        let server = Running::ready(&mut ours)?;
+        let done = guest.run(&command, LIMIT)?;
+        drop(server);
+        done
+    };
+    let [there, back] = wire.stop();
+    let what = match (cell.programs, cell.kernel_reads) {
+        (Programs::Ping, true) => "the kernel's rping -s READs",
+        (Programs::Ping, false) => "our serve --rping READs",
+        (Programs::Bandwidth, true) => "the kernel's ib_read_bw READs",
+        (Programs::Bandwidth, false) => "our bw READs",
+    };
+    let line = format!(
+        "{what}: {} of {} bytes, depth {}; {} and {} packets lost of {} and {}; {:.1} s",
+        cell.count(),
+        cell.size,
+        cell.depth,
+        there.lost,
+        back.lost,
+        there.passed + there.lost,
+        back.passed + back.lost,
+        done.elapsed.as_secs_f64()
+    );
+    // This version of rping may end by a signal when it has done all (facts of the peer).
+    let is_rping = matches!(cell.programs, Programs::Ping) && !guest_serves;
+    let pings = done.output.matches("ping data: ").count();
+    let is_done = match is_rping {
+        true => pings == cell.count() as usize && !done.output.contains("mismatch"),
+        false => done.success(),
+    };
+    if is_done {
+        return Ok(line);
+    }
+    Err(format!("{line}: status {}, {pings} pings: {}", done.status, done.output.trim()).into())
+}
