@@ -62,6 +62,10 @@ fn end(
         Err(failure) => Err(failure),
     });
     match result {
+        // What is in the file of `--capture` is a part of the answer.
+        Ok(failure::Verdict::Good) if command::own_capture::has_failed() => {
+            failure::Verdict::Bad.into()
+        }
         Ok(verdict) => verdict.into(),
         Err(failure) => failure.report(),
     }

@@ -1,12 +1,11 @@
 //! The command line of `rdma`.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ib_types::Mtu;
 
-use super::capture::live::ring;
+use super::capture::live::CaptureArgs;
 use super::{examples_text, in_range, mtu};
 use crate::output::Format;
 
@@ -74,18 +73,9 @@ pub struct AdapterArgs {
     /// How long something to do is looked for until the program sleeps, in microseconds.
     #[arg(long, value_name = "US", default_value_t = 0)]
     pub spin: u64,
-    /// Writes the packets of all queue pairs to a pcapng file, and says how many of them were not
-    /// collected in time.
-    #[arg(long, value_name = "FILE")]
-    pub capture: Option<PathBuf>,
-    /// How many bytes of the payload of each message are captured.
-    #[arg(long, value_name = "BYTES", default_value = "4096", requires = "capture",
-        value_parser = in_range(0, 4096))]
-    pub capture_payload: u64,
-    /// How many bytes of each queue pair wait to be collected: a power of two.
-    #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
-        value_parser = ring)]
-    pub capture_ring: u64,
+    /// The capture of its own packets.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
 }
 
 /// Arguments of `rdma devinfo`.

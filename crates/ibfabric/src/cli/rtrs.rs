@@ -12,6 +12,7 @@ use ib_types::{Gid, Mtu};
 
 pub use control::{ControlArgs, CtlAction, CtlArgs, MountArgs};
 
+use super::capture::live::CaptureArgs;
 use super::{examples_text, in_range, mtu};
 use crate::output::Format;
 
@@ -118,6 +119,9 @@ pub struct ServeArgs {
     /// How others see and change it.
     #[command(flatten)]
     pub control: ControlArgs,
+    /// The capture of its own packets.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// How packets go.
     #[command(flatten)]
     pub link: LinkArgs,
@@ -162,6 +166,9 @@ pub struct RemoteArgs {
     /// How others see and change it.
     #[command(flatten)]
     pub control: ControlArgs,
+    /// The capture of its own packets.
+    #[command(flatten)]
+    pub capture: CaptureArgs,
     /// How packets go.
     #[command(flatten)]
     pub link: LinkArgs,
