@@ -106,7 +106,7 @@ impl CaptureClient {
     pub fn ask(&self, ask: &Ask, file: Option<&OwnedFd>) -> Result<Answer, ClientError> {
         let failed = |source| ClientError::Io { name: self.name.clone(), source };
         let files: Vec<_> = file.into_iter().collect();
-        seqpacket::send(&self.socket, ask, &files).map_err(failed)?;
+        seqpacket::request(&self.socket, ask, &files).map_err(failed)?;
         poll::wait(self.socket.as_fd(), false, PATIENCE).map_err(failed)?;
         match seqpacket::receive(&self.socket).map_err(failed)? {
             Came::Message(Answer::Refused { is_foreign: true, .. }, _) => {
