@@ -26,7 +26,7 @@ use crate::cli::capture::live::{
     ChangeArgs, KeepArgs, Limit, ListArgs, PeerArg, StartArgs, StopArgs, WayArg,
 };
 use crate::failure::{Failure, Verdict, say};
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, json_line};
 
 mod programs;
 mod text;
@@ -237,9 +237,8 @@ fn stream(client: &CaptureClient, question: &Ask, format: Format) -> Result<Verd
     };
     match format {
         Format::Json => {
-            let text = serde_json::to_string(&stopped).map_err(Failure::unusable)?;
             // Standard output has the packets.
-            writeln!(io::stderr(), "{text}").ok();
+            writeln!(io::stderr(), "{}", json_line(&stopped)?).ok();
         }
         Format::Text => say!("{}", line(&stopped)),
     }
