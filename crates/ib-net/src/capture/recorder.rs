@@ -277,8 +277,13 @@ impl Work {
     /// Ends it once all packets from before the limit of its duration are written.
     fn stop_if_expired(&mut self) {
         let Some(expired) = self.expired else { return };
-        let is_done = self.pending.is_empty() && self.rest.is_none();
-        if is_done && (self.collector.have_all_ended() || expired.elapsed() >= GRACE) {
+        let waited = expired.elapsed();
+        let is_over = match self.pending.is_empty() {
+            true => self.rest.is_none() && (self.collector.have_all_ended() || waited >= GRACE),
+            // Its reader takes nothing.
+            false => waited >= GRACE + PATIENCE,
+        };
+        if is_over {
             self.stop();
         }
     }

@@ -49,7 +49,7 @@ pub struct UpArgs {
     pub write: Option<PathBuf>,
     /// How many bytes of each message are written to it, 0 to 4096.
     #[arg(long, value_name = "BYTES", default_value_t = 64, requires = "write",
-        value_parser = clap::value_parser!(u16).range(0..=4096))]
+        value_parser = super::bytes::<u16>(0, 4096))]
     pub payload: u16,
     /// The capture of its own packets, those of all hosts.
     #[command(flatten)]

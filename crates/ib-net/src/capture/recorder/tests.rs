@@ -182,7 +182,7 @@ fn files_are_no_longer_than_their_limit_with_statistics() {
         for (target, autostop) in [by_limit, in_a_row] {
             let (recorder, _) = started(target, autostop);
             for number in 0..queue_pairs {
-                recorder.handle().add(format!("qp {number:#08x}"), flood(limit / 500));
+                recorder.handle().add(format!("qp {number:#08x}"), flood(limit / 50 / queue_pairs));
             }
             if autostop.bytes.is_some() {
                 ended(&recorder);

@@ -10,7 +10,7 @@ use ib_hca::trace::Trigger;
 use ib_types::Qpn;
 
 use super::{DirectionArg, Opcodes, opcodes, qpn};
-use crate::cli::in_range;
+use crate::cli::bytes;
 use crate::input::number;
 use crate::output::Format;
 
@@ -23,7 +23,7 @@ pub struct CaptureArgs {
     pub capture: Option<PathBuf>,
     /// How many bytes of the payload of each message are captured.
     #[arg(long, value_name = "BYTES", default_value = "4096", requires = "capture",
-        value_parser = in_range(0, 4096))]
+        value_parser = bytes::<u64>(0, 4096))]
     pub capture_payload: u64,
     /// How many bytes of each queue pair wait to be collected: a power of two.
     #[arg(long, value_name = "BYTES", default_value = "4194304", requires = "capture",
@@ -67,7 +67,7 @@ pub struct KeepArgs {
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes)]
     pub opcode: Vec<Opcodes>,
     /// How many bytes of the payload of each message are kept. Management datagrams are kept whole.
-    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = in_range(0, 4096))]
+    #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = bytes::<u64>(0, 4096))]
     pub payload: u64,
 }
 
@@ -134,7 +134,7 @@ pub struct ChangeArgs {
     #[arg(long, value_name = "NAME|CODE", value_parser = opcodes_or_all)]
     pub opcode: Vec<Opcodes>,
     /// How many bytes of the payload of each message are kept.
-    #[arg(long, value_name = "BYTES", value_parser = in_range(0, 4096))]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::<u64>(0, 4096))]
     pub payload: Option<u64>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value = "text")]
@@ -211,7 +211,7 @@ fn service(text: &str) -> Result<ServiceId, String> {
 
 /// Reads the length of a ring.
 fn ring(text: &str) -> Result<u64, String> {
-    let length = in_range(64 << 10, 1 << 30)(text)?;
+    let length = bytes::<u64>(64 << 10, 1 << 30)(text)?;
     if length.is_power_of_two() { Ok(length) } else { Err("expected a power of two".to_owned()) }
 }
 

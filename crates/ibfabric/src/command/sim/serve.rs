@@ -174,6 +174,9 @@ impl Serving {
         if let Some(recorder) = self.recorder.take() {
             recorder.finish(&self.sim);
         }
+        if !self.is_ready {
+            return Err(Failure::Unusable("a signal has ended it before it was READY".to_owned()));
+        }
         Ok(Verdict::Good)
     }
 
